@@ -1,0 +1,41 @@
+"""What an author of a topology subclasses or calls."""
+
+from fulmen.api.collector import BasicOutputCollector, OutputCollector, SpoutOutputCollector
+from fulmen.api.components import (
+    ArrowBolt,
+    ArrowOutputCollector,
+    ArrowSpout,
+    ArrowSpoutCollector,
+    BasicBolt,
+    Bolt,
+    Component,
+    FailedException,
+    ReportedFailedException,
+    Spout,
+)
+from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import OutputFieldsDeclarer, Stream, output_streams
+from fulmen.api.grouping import CustomStreamGrouping
+from fulmen.api.tuples import Tuple
+
+__all__ = [
+    "ArrowBolt",
+    "ArrowOutputCollector",
+    "ArrowSpout",
+    "ArrowSpoutCollector",
+    "BasicBolt",
+    "BasicOutputCollector",
+    "Bolt",
+    "Component",
+    "CustomStreamGrouping",
+    "FailedException",
+    "OutputCollector",
+    "OutputFieldsDeclarer",
+    "ReportedFailedException",
+    "Spout",
+    "SpoutOutputCollector",
+    "Stream",
+    "TopologyContext",
+    "Tuple",
+    "output_streams",
+]

@@ -1,0 +1,128 @@
+"""What a component emits, acks and fails with. The engine implements these; here is what they promise.
+
+A collector appends to lists and no more: ids are drawn, tasks chosen and acks summed up for a whole chunk of tuples
+afterwards. It may be used in the callbacks of its own task only, on the thread that calls them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from fulmen.api.declarer import DEFAULT_STREAM
+from fulmen.api.tuples import Tuple
+
+Values = Sequence[Any]
+Anchors = Tuple | Sequence[Tuple]
+MessageId = Hashable
+
+
+class SpoutOutputCollector(ABC):
+    """Given to `Spout.open`. Usable in next_tuple, ack, fail, activate and deactivate."""
+
+    @abstractmethod
+    def emit(
+        self,
+        values: Values,
+        stream: str = DEFAULT_STREAM,
+        msg_id: MessageId | None = None,
+        need_task_ids: bool = False,
+    ) -> list[int] | None:
+        """Send one tuple to every bolt that subscribes to `stream`. Never blocks.
+
+        Args:
+            values: One per declared field, in that order. Not copied: don't change them afterwards.
+            stream: One that this component declares, and not a direct one.
+            msg_id: What `ack` or `fail` is called with when the tuple's tree has ended. None: it is not tracked.
+                Hashable and picklable; it is written to the checkpoint while the tree is pending.
+            need_task_ids: Choose the tasks now (slower) instead of with the rest of the chunk.
+
+        Returns:
+            With `need_task_ids`, the task ids it goes to, ascending; empty if nothing subscribes.
+
+        Raises:
+            StreamError: `stream` is not declared, is direct, or has another number of fields.
+            CollectorError: Not in a callback.
+        """
+
+    @abstractmethod
+    def emit_direct(
+        self, task: int, values: Values, stream: str = DEFAULT_STREAM, msg_id: MessageId | None = None
+    ) -> None:
+        """Send one tuple to one task of a bolt that subscribes to the direct stream `stream` with direct grouping.
+
+        A task that does not subscribe receives nothing, as in Storm.
+        """
+
+    @abstractmethod
+    def report_error(self, error: BaseException | str) -> None:
+        """Show an error in the report, the status and the metrics. The topology goes on."""
+
+
+class OutputCollector(ABC):
+    """Given to `Bolt.prepare`. Usable in execute. Every tuple received must be acked or failed, now or later."""
+
+    @abstractmethod
+    def emit(
+        self,
+        values: Values,
+        stream: str = DEFAULT_STREAM,
+        anchors: Anchors = (),
+        need_task_ids: bool = False,
+    ) -> list[int] | None:
+        """Send one tuple to every bolt that subscribes to `stream`. Never blocks.
+
+        Args:
+            values: One per declared field, in that order. Not copied: don't change them afterwards.
+            stream: One that this component declares, and not a direct one.
+            anchors: Inputs (one, or several) whose trees the new tuple joins. None: it is not tracked.
+            need_task_ids: Choose the tasks now (slower) instead of with the rest of the chunk.
+
+        Returns:
+            With `need_task_ids`, the task ids it goes to, ascending; empty if nothing subscribes.
+
+        Raises:
+            StreamError: `stream` is not declared, is direct, or has another number of fields.
+            CollectorError: Not in a callback.
+        """
+
+    @abstractmethod
+    def emit_direct(
+        self, task: int, values: Values, stream: str = DEFAULT_STREAM, anchors: Anchors = ()
+    ) -> None:
+        """Send one tuple to one task of a bolt that subscribes to the direct stream `stream` with direct grouping."""
+
+    @abstractmethod
+    def ack(self, tup: Tuple) -> None:
+        """The tuple has been dealt with. Acking or failing a tuple a second time changes nothing."""
+
+    @abstractmethod
+    def fail(self, tup: Tuple, reason: str | None = None) -> None:
+        """Fail the trees that the tuple belongs to now, without waiting for the timeout. `reason` reaches the spout."""
+
+    @abstractmethod
+    def reset_timeout(self, tup: Tuple) -> None:
+        """Start the message timeout of the tuple's trees anew."""
+
+    @abstractmethod
+    def report_error(self, error: BaseException | str) -> None:
+        """Show an error in the report, the status and the metrics. The topology goes on."""
+
+
+class BasicOutputCollector(ABC):
+    """Given to `BasicBolt.execute`: what is emitted is anchored to the input, which is acked afterwards."""
+
+    @abstractmethod
+    def emit(
+        self, values: Values, stream: str = DEFAULT_STREAM, need_task_ids: bool = False
+    ) -> list[int] | None:
+        """Send one tuple, anchored to the input, to every bolt that subscribes to `stream`. See OutputCollector."""
+
+    @abstractmethod
+    def emit_direct(self, task: int, values: Values, stream: str = DEFAULT_STREAM) -> None:
+        """Send one tuple, anchored to the input, to one task of a bolt that subscribes with direct grouping."""
+
+    @abstractmethod
+    def report_error(self, error: BaseException | str) -> None:
+        """Show an error in the report, the status and the metrics. The topology goes on."""

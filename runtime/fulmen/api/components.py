@@ -1,0 +1,224 @@
+"""Spouts and bolts: the classes that authors derive from.
+
+One instance is made for each task, in the worker process that hosts it. All fields of an instance that can be pickled
+are durable: they are written to the checkpoint with every batch that changes them, and are back after any process or
+pod was lost. What can't be pickled (connections, models, locks) is made in `open` or `prepare`, which is called whenever
+the instance is made anew. A field that `open` or `prepare` sets to what it set it to the first time (`self.counts = {}`)
+keeps its restored value; one that it sets to something else (from a changed config) takes that.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, MutableMapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from fulmen.api.collector import BasicOutputCollector, MessageId, OutputCollector, SpoutOutputCollector
+from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import OutputFieldsDeclarer, Stream, declare
+from fulmen.api.tuples import Tuple
+
+Outputs = Sequence[str] | Mapping[str, Sequence[str] | Stream] | Stream
+
+
+class FailedException(Exception):  # noqa: N818 (Storm's name)
+    """Raised in `BasicBolt.execute` (or `ArrowBolt.execute`) to fail the input. Its text is the reason the spout gets.
+
+    Nothing that was emitted for the input is undone: its tree has failed, and the spout decides about a replay.
+    """
+
+
+class ReportedFailedException(FailedException):
+    """Fails the input like FailedException, and is shown among the component's errors too."""
+
+
+class Component(ABC):
+    """What spouts and bolts have in common.
+
+    Attributes:
+        outputs: The fields of the stream `default`, such as `["word"]`; or a mapping of stream names to fields.
+        transient: Names of fields that are not to be written to the checkpoint, such as caches.
+    """
+
+    outputs: ClassVar[Outputs] = ()
+    transient: ClassVar[Sequence[str]] = ()
+
+    @cached_property
+    def state(self) -> MutableMapping[Any, Any]:
+        """Keyed durable state: a dict whose changes alone are written to the checkpoint, not the whole.
+
+        A value takes part when it is assigned: after `self.state[key].append(x)` say `self.state[key] = ...` too.
+        Keys and values must be picklable.
+        """
+        return {}  # outside of a topology, as in an author's unit test; the engine puts its own in place of it
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declare the output streams; `outputs` is the shorter way. Called before the topology runs."""
+        declare(self.outputs, declarer)
+
+
+class Spout(Component):
+    """A source of tuples. All its methods are called on one thread, so none may block for long.
+
+    Order: open, activate, then next_tuple, ack and fail in any order; deactivate when the topology is made inactive,
+    activate again after that; close when the task moves or the topology ends (not when its process is killed).
+
+    An exception in any of these methods other than `next_tuple` stops the topology; one in `next_tuple` is reported, and
+    ends the task's turn in this batch.
+    """
+
+    pinned: ClassVar[bool] = False
+    """True for a source that can't seek, or whose acks are tied to its connection: it is hosted by the driver."""
+
+    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
+        """Called once for each instance, before anything else. After a restore, durable fields are there already."""
+
+    @abstractmethod
+    def next_tuple(self) -> None:
+        """Emit the next tuple, or none at all if there is none now: the task's turn in this batch is over then."""
+
+    def ack(self, msg_id: MessageId) -> None:
+        """The tree of the tuple emitted with `msg_id` was acked entirely. May come twice after a lost process."""
+
+    def fail(self, msg_id: MessageId, reason: str) -> None:
+        """The tree of `msg_id` failed or timed out: emit it again, or don't. May come twice after a lost process.
+
+        A method that takes the id alone (`def fail(self, msg_id)`), as in Storm, works as well.
+        """
+
+    def activate(self) -> None:
+        """Called after open, and when an inactive topology is made active."""
+
+    def deactivate(self) -> None:
+        """Called when the topology is made inactive or drained: next_tuple is not called from then on."""
+
+    def close(self) -> None:
+        """Called before the instance is let go of, if there is time."""
+
+    def is_exhausted(self) -> bool:
+        """Whether this source will never have another tuple. `fulmen run --until-drained` ends when all say so."""
+        return False
+
+
+class Bolt(Component):
+    """Receives tuples, and says itself which input a new tuple is anchored to, and when an input is acked or failed."""
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
+        """Called once for each instance, before anything else. Keep `collector` in a field: it is not durable."""
+
+    @abstractmethod
+    def execute(self, tup: Tuple) -> None:
+        """Deal with one tuple. It, or any tuple kept from before, is acked or failed here or in a later call.
+
+        An exception fails the tuple's trees and is reported; with `onError: crash` it stops the topology.
+        """
+
+    def cleanup(self) -> None:
+        """Called before the instance is let go of, if there is time."""
+
+
+class BasicBolt(Component):
+    """A bolt whose emits are anchored to the input, which is acked when `execute` returns."""
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+        """Called once for each instance, before anything else."""
+
+    @abstractmethod
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        """Deal with one tuple.
+
+        Raise FailedException to fail the input. Any other exception fails it as well and is reported; with
+        `onError: crash` it stops the topology.
+        """
+
+    def cleanup(self) -> None:
+        """Called before the instance is let go of, if there is time."""
+
+
+class ArrowSpout(Spout):
+    """A spout whose `next_tuple` emits whole Arrow record batches, with one message id for each row.
+
+    `collector.emit(batch, msg_ids=...)`: the batch's columns are the stream's fields, in any order. `msg_ids` is a
+    column of as many ids (an Arrow array, a NumPy array, a range or a list), or None for rows that are not tracked.
+    `ack_batch` and `fail` are told how they ended.
+    """
+
+    def ack_batch(self, msg_ids: Sequence[MessageId]) -> None:
+        """The trees of these messages were acked. Calls `ack` for each, unless that is not overridden."""
+        if type(self).ack is not Spout.ack:
+            for msg_id in msg_ids:
+                self.ack(msg_id)
+
+
+class ArrowBolt(Component):
+    """A bolt that receives Arrow record batches; its emits are anchored, and its inputs acked, as in a BasicBolt."""
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+        """Called once for each instance, before anything else."""
+
+    @abstractmethod
+    def execute(self, batch: pa.RecordBatch, collector: ArrowOutputCollector) -> None:
+        """Deal with the rows that one task received, of one stream of one component.
+
+        `collector.source` is that (component, stream). All rows are acked when this returns, except those given to
+        `collector.fail(rows, reason)`. An exception fails all of them.
+        """
+
+    def tick(self, collector: ArrowOutputCollector) -> None:
+        """Called when a tick is due (spec: `tickSeconds`)."""
+
+    def cleanup(self) -> None:
+        """Called before the instance is let go of, if there is time."""
+
+
+class ArrowSpoutCollector(ABC):
+    """Given to `ArrowSpout.open`."""
+
+    @abstractmethod
+    def emit(self, batch: pa.RecordBatch, stream: str = "default", msg_ids: Any = None) -> None:
+        """Send each row of `batch` as a tuple.
+
+        Args:
+            batch: Its columns are the stream's fields, by name.
+            stream: One that this component declares, and not a direct one.
+            msg_ids: As many message ids as rows, or None: the rows are not tracked.
+
+        Raises:
+            StreamError: `stream` is not declared, or the columns are not its fields.
+        """
+
+    @abstractmethod
+    def report_error(self, error: BaseException | str) -> None:
+        """Show an error in the report, the status and the metrics. The topology goes on."""
+
+
+class ArrowOutputCollector(ABC):
+    """Given to `ArrowBolt.execute`."""
+
+    source: tuple[str, str]
+    """The (component, stream) of the rows at hand."""
+
+    @abstractmethod
+    def emit(self, batch: pa.RecordBatch, stream: str = "default", rows: Any = None) -> None:
+        """Send each row of `batch` as a tuple.
+
+        Args:
+            batch: Its columns are the stream's fields, by name.
+            stream: One that this component declares, and not a direct one.
+            rows: For each emitted row, the number of the input row that it is anchored to (an Arrow or NumPy array of
+                integers). None: emitted row i is anchored to input row i, and there must be as many.
+
+        Raises:
+            StreamError: `stream` is not declared, the columns are not its fields, or `rows` does not fit.
+        """
+
+    @abstractmethod
+    def fail(self, rows: Any, reason: str | None = None) -> None:
+        """Fail the input rows with these numbers; the others are acked."""
+
+    @abstractmethod
+    def report_error(self, error: BaseException | str) -> None:
+        """Show an error in the report, the status and the metrics. The topology goes on."""

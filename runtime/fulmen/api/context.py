@@ -1,0 +1,51 @@
+"""What a task is told about itself and its topology."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fulmen.api.declarer import Stream
+
+
+@dataclass(frozen=True)
+class TopologyContext:
+    """Given to `open` and `prepare`; Storm's TopologyContext.
+
+    Attributes:
+        topology: Name of the topology.
+        component: Name of this component.
+        task_id: Id of this task, unique in the topology.
+        task_index: Number of this task among those of its component, from 0.
+        worker: Number of the worker that hosts the task, from 0; -1 in the driver.
+        config: The topology's configuration (`spec.config`), without the component's own.
+        component_tasks: The task ids of every component, ascending.
+        streams: The output streams of every component.
+        sources: The (component, stream) pairs that this component subscribes to.
+    """
+
+    topology: str
+    component: str
+    task_id: int
+    task_index: int
+    worker: int
+    config: Mapping[str, Any] = field(default_factory=dict)
+    component_tasks: Mapping[str, range] = field(default_factory=dict)
+    streams: Mapping[str, Mapping[str, Stream]] = field(default_factory=dict)
+    sources: tuple[tuple[str, str], ...] = ()
+
+    def tasks(self, component: str) -> list[int]:
+        """The task ids of `component`, ascending; empty if there is no such component."""
+        return list(self.component_tasks.get(component, ()))
+
+    def component_of(self, task_id: int) -> str:
+        """The component that a task is an instance of.
+
+        Raises:
+            KeyError: No component has that task.
+        """
+        for name, tasks in self.component_tasks.items():
+            if task_id in tasks:
+                return name
+        raise KeyError(task_id)

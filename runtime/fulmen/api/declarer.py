@@ -1,0 +1,102 @@
+"""How a component says which streams it emits: the class attribute `outputs`, or Storm's `declare_output_fields`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fulmen.errors import DeclarationError
+
+DEFAULT_STREAM = "default"
+DEAD_LETTERS = "__dead_letters"
+"""The stream that every spout has besides its own: messages that failed `maxReplays` times."""
+DEAD_LETTER_FIELDS = ("stream", "values", "msg_id", "failures", "reason")
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One output stream of a component: the names of its fields, and whether its emitter names the receiving task."""
+
+    fields: tuple[str, ...]
+    direct: bool = False
+
+
+class OutputFieldsDeclarer:
+    """Given to `declare_output_fields`. Collects the streams of one component.
+
+    Raises:
+        DeclarationError: A stream or a field is declared twice, or a name is not a non-empty string.
+    """
+
+    def __init__(self, component: str = "component") -> None:
+        self._component = component
+        self.streams: dict[str, Stream] = {}
+
+    def declare(self, fields: Sequence[str], direct: bool = False) -> None:
+        """Declare the stream `default`."""
+        self.declare_stream(DEFAULT_STREAM, fields, direct)
+
+    def declare_stream(self, stream: str, fields: Sequence[str], direct: bool = False) -> None:
+        """Declare the stream `stream`, with the names of its fields in the order of the values that are emitted."""
+        if not isinstance(stream, str) or not stream:
+            raise DeclarationError(f"{self._component}: the stream name {stream!r} is not a non-empty string")
+        if stream.startswith("__"):
+            raise DeclarationError(f"{self._component}: the stream name {stream!r} is reserved: it begins with '__'")
+        if stream in self.streams:
+            raise DeclarationError(f"{self._component}: stream {stream!r} is declared twice")
+        self.streams[stream] = Stream(self._fields(stream, fields), direct)
+
+    def _fields(self, stream: str, fields: Sequence[str]) -> tuple[str, ...]:
+        if isinstance(fields, str) or not isinstance(fields, Sequence):
+            raise DeclarationError(
+                f"{self._component}, stream {stream!r}: the fields are {fields!r}, but must be a list of names, "
+                f'such as ["{fields if isinstance(fields, str) else "word"}"]'
+            )
+        for name in fields:
+            if not isinstance(name, str) or not name:
+                raise DeclarationError(f"{self._component}, stream {stream!r}: field {name!r} is not a non-empty string")
+            if list(fields).count(name) > 1:
+                raise DeclarationError(f"{self._component}, stream {stream!r}: field {name!r} is declared twice")
+        return tuple(fields)
+
+
+def output_streams(component: Any) -> dict[str, Stream]:
+    """The streams that a spout or bolt declares, by name.
+
+    `outputs` is a list of fields (of the stream `default`), or a mapping of stream names to lists of fields or to
+    `Stream` objects. A class that overrides `declare_output_fields` is asked through that instead.
+
+    Args:
+        component: A class derived from Spout or Bolt, or an instance of one.
+
+    Raises:
+        DeclarationError: What is declared can't be understood.
+    """
+    cls = component if isinstance(component, type) else type(component)
+    declarer = OutputFieldsDeclarer(cls.__name__)
+    instance = component
+    if isinstance(component, type):
+        # declare_output_fields is an instance's method in Storm, but reads nothing that open or prepare sets
+        instance = object.__new__(component)
+    try:
+        instance.declare_output_fields(declarer)
+    except DeclarationError:
+        raise
+    except Exception as e:
+        raise DeclarationError(f"{cls.__name__}.declare_output_fields raised {type(e).__name__}: {e}") from e
+    return declarer.streams
+
+
+def declare(outputs: Any, declarer: OutputFieldsDeclarer) -> None:
+    """Tell `declarer` what the class attribute `outputs` says."""
+    if isinstance(outputs, Mapping):
+        for name, stream in outputs.items():
+            if isinstance(stream, Stream):
+                declarer.declare_stream(name, stream.fields, stream.direct)
+            else:
+                declarer.declare_stream(name, stream)
+    elif isinstance(outputs, Stream):
+        declarer.declare(outputs.fields, outputs.direct)
+    elif outputs:
+        declarer.declare(outputs)

@@ -1,0 +1,33 @@
+"""A stream grouping of one's own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from fulmen.api.context import TopologyContext
+
+
+class CustomStreamGrouping(ABC):
+    """Chooses the tasks that receive each tuple. Named in the spec: `grouping: {type: custom, class: module.Class}`.
+
+    There is one instance for each emitting task and subscription. It is made anew whenever the emitting task is
+    restored, so a choice must not depend on what was chosen before.
+    """
+
+    config: dict[str, Any]
+    """The grouping's `config` in the spec; set before `prepare` is called."""
+
+    def prepare(self, context: TopologyContext, stream: tuple[str, str], target_tasks: Sequence[int]) -> None:
+        """Called once, before the first choice.
+
+        Args:
+            context: Of the emitting task.
+            stream: The (component, stream) whose tuples are to be grouped.
+            target_tasks: Ids of the subscribing component's tasks, ascending.
+        """
+
+    @abstractmethod
+    def choose_tasks(self, task_id: int, values: Sequence[Any]) -> Sequence[int]:
+        """The tasks that receive the tuple `values`, emitted by task `task_id`: none, one or many of the targets."""

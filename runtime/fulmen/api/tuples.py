@@ -1,0 +1,144 @@
+"""The tuple as an author sees it: values, and where they came from.
+
+A tuple is made for every message that a bolt receives, so it is three slots and nothing more. All else that is known
+about it is kept once for the chunk that it came in, as columns. A tuple that its bolt keeps beyond the chunk is given a
+`Held` of its own, which is small and can be pickled with the bolt's fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+HELD = 1 << 62
+"""The position of a tuple that is no longer part of a chunk."""
+
+TICK_COMPONENT = "__system"
+TICK_STREAM = "__tick"
+
+
+class Origin(Protocol):
+    """What a tuple asks about where it came from: answered by a chunk or by `Held`."""
+
+    component: str
+    stream: str
+    fields: tuple[str, ...]
+
+    def source_task(self, i: int) -> int: ...
+
+    def lineage(self, i: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        """Root ids, the edge id towards each of them, and the XOR of what was anchored to the tuple so far."""
+        ...
+
+
+class Held:
+    """The origin of one tuple that outlives its chunk.
+
+    Attributes:
+        roots: Ids of the tuple trees that the tuple belongs to.
+        edges: The tuple's own id in each of those trees.
+        xor: XOR of the ids of all tuples that were anchored to it and not yet told to the ackers (Storm's ackVal).
+    """
+
+    __slots__ = ("component", "edges", "fields", "roots", "stream", "task", "xor")
+
+    def __init__(
+        self,
+        component: str,
+        stream: str,
+        fields: tuple[str, ...],
+        task: int,
+        roots: tuple[int, ...] = (),
+        edges: tuple[int, ...] = (),
+        xor: int = 0,
+    ) -> None:
+        self.component = component
+        self.stream = stream
+        self.fields = fields
+        self.task = task
+        self.roots = roots
+        self.edges = edges
+        self.xor = xor
+
+    def source_task(self, i: int) -> int:
+        return self.task
+
+    def lineage(self, i: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        return self.roots, self.edges, self.xor
+
+
+class Tuple:
+    """One message that a bolt receives.
+
+    `tuple.values[0]` is the fastest access; `tuple["word"]` and `tuple[0]` are there as well. The values are the very
+    objects that were emitted when both ends run in one worker: don't change them.
+
+    A tuple may be kept in a field of its bolt and acked later, also batches later: it is pickled with the bolt.
+    """
+
+    __slots__ = ("_i", "_origin", "values")
+
+    def __init__(self, values: Sequence[Any], origin: Origin, i: int) -> None:
+        self.values = values
+        self._origin = origin
+        self._i = i
+
+    @property
+    def component(self) -> str:
+        """Name of the component that emitted it."""
+        return self._origin.component
+
+    @property
+    def stream(self) -> str:
+        """Name of the stream that it was emitted on."""
+        return self._origin.stream
+
+    @property
+    def task(self) -> int:
+        """Id of the task that emitted it; -1 for ticks."""
+        return self._origin.source_task(self._position)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the values, in their order."""
+        return self._origin.fields
+
+    def is_tick(self) -> bool:
+        """Whether this is a tick (spec: `tickSeconds`) instead of a message."""
+        return self._origin.component == TICK_COMPONENT and self._origin.stream == TICK_STREAM
+
+    def as_dict(self) -> dict[str, Any]:
+        """The values by the names of their fields."""
+        return dict(zip(self.fields, self.values, strict=True))
+
+    @property
+    def _position(self) -> int:
+        """Its place in the chunk, also after it was acked or failed (which turns the sign)."""
+        return self._i if self._i >= 0 else ~self._i
+
+    def __getitem__(self, key: int | str) -> Any:
+        if isinstance(key, str):
+            try:
+                key = self.fields.index(key)
+            except ValueError:
+                message = f"no field {key!r} in stream {self.stream!r} of {self.component!r}, which has {list(self.fields)}"
+                raise KeyError(message) from None
+        return self.values[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"Tuple({self.component}:{self.stream}, task {self.task}, {self.values!r})"
+
+    def __reduce__(self) -> Any:
+        roots, edges, xor = self._origin.lineage(self._position)
+        state = (self.component, self.stream, self.fields, self.task, roots, edges, xor)
+        return _restore, (self.values, self._i < 0, state)
+
+
+def _restore(values: Sequence[Any], ended: bool, state: Any) -> Tuple:
+    return Tuple(values, Held(*state), ~HELD if ended else HELD)
