@@ -1,0 +1,54 @@
+# `make help` lists the targets. Everything is installed into .venv, nothing outside of this folder.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+SHELL := /bin/bash
+
+BIN := .venv/bin
+PYTEST_ARGS ?=
+
+# What `make run` runs. VERIFY=1 checks the counts against a plain count of the same words.
+EXAMPLE ?= examples/word-count/topology.yaml
+RUN_ARGS ?= --until-drained $(if $(VERIFY),--verify)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: setup
+setup: ## make .venv with everything in it (the other targets do this by themselves)
+	@scripts/bootstrap
+
+.PHONY: run
+run: setup ## run the word count on this machine (VERIFY=1 checks the result)
+	@$(BIN)/fulmen run $(EXAMPLE) $(RUN_ARGS)
+
+.PHONY: check
+check: setup ## linters, types, layers and unit tests: under a minute
+	@echo "ruff …" && $(BIN)/ruff check --quiet && $(BIN)/ruff format --check --quiet
+	@echo "mypy …" && $(BIN)/mypy --no-error-summary
+	@echo "lint-imports …" && scripts/quietly $(BIN)/lint-imports
+	@echo "pytest …" && $(BIN)/pytest -q tests/unit -m "not slow" $(PYTEST_ARGS)
+
+.PHONY: test
+test: setup ## every test that this machine can run
+	@$(BIN)/pytest $(PYTEST_ARGS)
+
+.PHONY: bench
+bench: setup ## measure latency and throughput on this machine
+	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+.PHONY: format
+format: setup ## format the code and mend what the linter can
+	@$(BIN)/ruff check --fix --quiet && $(BIN)/ruff format --quiet
+
+.PHONY: lock
+lock: setup ## choose the newest versions anew and write constraints.txt
+	@scripts/lock
+
+.PHONY: clean
+clean: ## remove .venv and all that tools have left behind
+	@rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf artifacts metastore_db spark-warehouse derby.log
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

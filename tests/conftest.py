@@ -1,0 +1,82 @@
+"""Marks by folder, deterministic Hypothesis, and no silent skips in CI."""
+
+import os
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+TESTS = Path(__file__).parent
+MARK_OF_FOLDER = {"unit": None, "engine": "engine", "cluster": "cluster"}  # and the order they run in
+IN_CI = bool(os.environ.get("CI"))
+
+# Equal seeds, equal runs. No deadlines: other processes' load must not decide about a test.
+hypothesis.settings.register_profile("dev", derandomize=True, deadline=None, max_examples=50)
+hypothesis.settings.register_profile(
+    "ci",
+    derandomize=True,
+    deadline=None,
+    max_examples=200,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("ci" if IN_CI else "dev")
+
+
+def folder_of(item):
+    """The folder below tests/ that a test is in."""
+    return item.path.relative_to(TESTS).parts[0]
+
+
+def pytest_itemcollected(item):
+    folder = folder_of(item)
+    if folder not in MARK_OF_FOLDER:
+        raise pytest.UsageError(
+            f"{item.nodeid}: a test is in one of {sorted(MARK_OF_FOLDER)}, not in {folder!r}"
+        )
+    if mark := MARK_OF_FOLDER[folder]:
+        item.add_marker(mark)
+
+
+def pytest_collection_modifyitems(items):
+    order = list(MARK_OF_FOLDER)
+    items.sort(key=lambda item: order.index(folder_of(item)))
+
+
+# ---- what did not run is said, and in CI it is a failure ---------------------------------------
+
+DESELECTED = pytest.StashKey[dict[str, int]]()
+
+
+def pytest_configure(config):
+    config.stash[DESELECTED] = {}
+
+
+def pytest_deselected(items):
+    for item in items:
+        counts = item.config.stash[DESELECTED]
+        counts[folder_of(item)] = counts.get(folder_of(item), 0) + 1
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    for folder, count in config.stash[DESELECTED].items():
+        terminalreporter.write_line(f"not run, because not asked for: {count} in tests/{folder}")
+
+
+def fail_if_skipped(report):
+    """In CI a test that can't run is a test that nobody runs: turn a skip into a failure."""
+    if IN_CI and report.outcome == "skipped" and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{reason} (a failure, since every selected test must run in CI)"
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport():
+    return fail_if_skipped((yield))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report():
+    return fail_if_skipped((yield))
