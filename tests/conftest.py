@@ -7,7 +7,7 @@ import hypothesis
 import pytest
 
 TESTS = Path(__file__).parent
-MARK_OF_FOLDER = {"unit": None, "engine": "engine", "cluster": "cluster"}  # and the order they run in
+MARK_OF_FOLDER = {"unit": None, "engine": "engine", "cluster": "cluster"}  # in the order they run
 IN_CI = bool(os.environ.get("CI"))
 
 # Equal seeds, equal runs. No deadlines: other processes' load must not decide about a test.
