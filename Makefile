@@ -25,15 +25,18 @@ run: setup ## run the word count on this machine (VERIFY=1 checks the result)
 	@$(BIN)/fulmen run $(EXAMPLE) $(RUN_ARGS)
 
 .PHONY: check
-check: setup ## linters, types, layers and unit tests: under a minute
+check: lint ## linters, types, layers and unit tests: under a minute
+	@echo "pytest …" && $(BIN)/pytest -q tests/unit -m "not slow" $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: setup ## linters, types and layers only
 	@echo "ruff …" && $(BIN)/ruff check --quiet && $(BIN)/ruff format --check --quiet
 	@echo "mypy …" && $(BIN)/mypy --no-error-summary
 	@echo "lint-imports …" && scripts/quietly $(BIN)/lint-imports
-	@echo "pytest …" && $(BIN)/pytest -q tests/unit -m "not slow" $(PYTEST_ARGS)
 
 .PHONY: test
 test: setup ## every test that this machine can run
-	@$(BIN)/pytest $(PYTEST_ARGS)
+	@PATH="$$PATH:$$(go env GOPATH 2>/dev/null)/bin" $(BIN)/pytest $(PYTEST_ARGS)
 
 .PHONY: bench
 bench: setup ## measure latency and throughput on this machine
