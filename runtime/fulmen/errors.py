@@ -4,7 +4,17 @@ FulmenError
     DeclarationError      a component declares its output streams wrongly
     StreamError           an emit that the component's declaration does not allow
     CollectorError        a collector used outside of a callback
+    GroupingError         no task can be chosen for a tuple
+    CodeError             a class of the author's can't be imported, or an instance of it made
+    ValidationFailed      a topology's document has mistakes: all of them, not only the first
+    CheckpointError       the checkpoint can't be read or written
+        AlreadyExists     a put found its key taken
+        NotFound          a get found nothing
+        Unreachable       the store does not answer: the same call may be repeated
+        Fenced            another driver has taken over: this one must stop
 """
+
+from collections.abc import Sequence
 
 
 class FulmenError(Exception):
@@ -21,3 +31,159 @@ class StreamError(FulmenError):
 
 class CollectorError(FulmenError):
     """An emit, ack or fail outside of the callbacks in which it is allowed."""
+
+
+class CodeError(FulmenError):
+    """A class that a topology names can't be imported, or an instance of it can't be made.
+
+    Attributes:
+        message: What is wrong, without a full stop.
+        cure: What to do about it, a sentence or nothing.
+    """
+
+    def __init__(self, message: str, cure: str = "") -> None:
+        super().__init__(message, cure)
+        self.message = message
+        self.cure = cure
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.cure}".rstrip()
+
+
+class ValidationFailed(FulmenError):
+    """A topology's document has mistakes.
+
+    Attributes:
+        problems: All that was found (`fulmen.topology.problems.Problem`), in the document's order.
+    """
+
+    def __init__(self, problems: Sequence[object]) -> None:
+        super().__init__(problems)
+        self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        count = len(self.problems)
+        lines = [f"{count} problem{'s' if count != 1 else ''}:"]
+        lines += [f"  {number}. {problem}" for number, problem in enumerate(self.problems, 1)]
+        return "\n".join(lines)
+
+
+class GroupingError(FulmenError):
+    """No task can be chosen for a tuple: a value has no stable hash, or a custom grouping fails.
+
+    Attributes:
+        reason: What is wrong, and the cure.
+        emission: Which of the emissions of the chunk it is about, if known.
+        field: The number of the field with that value, if it is about one.
+    """
+
+    def __init__(self, reason: str, emission: int | None = None, field: int | None = None) -> None:
+        super().__init__(reason, emission, field)
+        self.reason = reason
+        self.emission = emission
+        self.field = field
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class CheckpointError(FulmenError):
+    """The checkpoint can't be read or written. Its text names the store, the key and the cure."""
+
+
+class AlreadyExists(CheckpointError):
+    """A put found its key taken, by bytes that are not the caller's. Nothing was written.
+
+    Attributes:
+        store: The URI of the store.
+        key: The key within it.
+    """
+
+    def __init__(self, store: str, key: str) -> None:
+        super().__init__(store, key)
+        self.store = store
+        self.key = key
+
+    def __str__(self) -> str:
+        return (
+            f"checkpoint {self.store}: {self.key!r} exists already, and objects are never"
+            " overwritten. Somebody else wrote it: use a name of one's own, or read it first."
+        )
+
+
+class NotFound(CheckpointError):
+    """A get found no object of that key.
+
+    Attributes:
+        store: The URI of the store.
+        key: The key within it.
+    """
+
+    def __init__(self, store: str, key: str) -> None:
+        super().__init__(store, key)
+        self.store = store
+        self.key = key
+
+    def __str__(self) -> str:
+        return (
+            f"checkpoint {self.store}: there is no {self.key!r}. Either it was never written, or it"
+            " was deleted because a newer commit made it superfluous: read the newest commit."
+        )
+
+
+class Unreachable(CheckpointError):
+    """A store did not do what it was asked to, and may do it later: the same call may be repeated.
+
+    Attributes:
+        store: The URI of the store.
+        key: The key, or the prefix of a list.
+        cause: What the store or the network said.
+        unknown: It was a put, and the object may have been written, or may yet be.
+    """
+
+    def __init__(self, store: str, key: str, cause: str, unknown: bool = False) -> None:
+        super().__init__(store, key, cause, unknown)
+        self.store = store
+        self.key = key
+        self.cause = cause
+        self.unknown = unknown
+
+    def __str__(self) -> str:
+        verb = "can't tell whether it wrote" if self.unknown else "can't reach"
+        return (
+            f"checkpoint {self.store}: {verb} {self.key!r}: {self.cause}. Check that the store is"
+            " up and can be reached from here; then try again, which is safe."
+        )
+
+
+class Fenced(CheckpointError):
+    """Another driver has taken over this topology's checkpoint: this one must stop at once.
+
+    Attributes:
+        store: The URI of the store.
+        number: The commit that this driver wanted to make.
+        driver: This driver: who it is, as text.
+        epoch: This driver's epoch.
+        holder: The driver that has taken over, as text.
+        holder_epoch: That driver's epoch.
+    """
+
+    def __init__(
+        self, store: str, number: int, driver: str, epoch: int, holder: str, holder_epoch: int
+    ) -> None:
+        super().__init__(store, number, driver, epoch, holder, holder_epoch)
+        self.store = store
+        self.number = number
+        self.driver = driver
+        self.epoch = epoch
+        self.holder = holder
+        self.holder_epoch = holder_epoch
+
+    def __str__(self) -> str:
+        return (
+            f"driver {self.driver!r} (epoch {self.epoch}) can't make commit {self.number} in"
+            f" checkpoint {self.store}: driver {self.holder!r} (epoch {self.holder_epoch}) has taken"
+            " over. Its batch is lost to nobody: the other driver runs it again. This driver must"
+            " stop, without acking or emitting anything more. If both were started on purpose, give"
+            " each topology a checkpoint of its own (spec.checkpoint)."
+        )

@@ -1,0 +1,121 @@
+"""Topologies as YAML: read with nothing guessed, written without what is the default."""
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fulmen.errors import ValidationFailed
+from fulmen.topology.problems import Problem
+from fulmen.topology.shape import parse
+from fulmen.topology.spec import API_VERSION, KIND, Topology
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as the API server takes it: a key may come once, and dates are text."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+        """As the base class, but a key that comes twice is an error, not silently the last one."""
+        seen = set()
+        for key_node, _ in node.value:
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+            if key is None or key == "<<":
+                continue
+            if key in seen:
+                mark = key_node.start_mark
+                raise yaml.constructor.ConstructorError(None, None, f"{key!r} is there twice", mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Text of several lines, such as code, as a block; no anchors."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write everything out: two components with one config object are still two."""
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in value else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def load(path: Path | str) -> Topology:
+    """The topology in a YAML file, as far as its fields can be judged one by one.
+
+    Raises:
+        ValidationFailed: The file can't be read, is not YAML, or its fields are wrong.
+    """
+    return parse(read_document(path))
+
+
+def read_document(path: Path | str) -> Any:
+    """What is in a YAML file.
+
+    Raises:
+        ValidationFailed: The file can't be read, is not YAML, or holds no or several documents.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        problem = Problem("", f"{str(path)!r} can't be read: {error.strerror}")
+        raise ValidationFailed([problem]) from error
+    except UnicodeDecodeError as error:
+        problem = Problem("", f"{str(path)!r} is not text in UTF-8: byte {error.start} is wrong")
+        raise ValidationFailed([problem]) from error
+    return parse_yaml(text)
+
+
+def parse_yaml(text: str) -> Any:
+    """What a YAML document says.
+
+    Raises:
+        ValidationFailed: It is not YAML, or no or several documents.
+    """
+    try:
+        documents = [d for d in yaml.load_all(text, _Loader) if d is not None]
+    except yaml.MarkedYAMLError as error:
+        raise ValidationFailed([_syntax_problem(error)]) from error
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        what = f"the character {chr(error.character)!r} is not allowed in YAML"
+        raise ValidationFailed([Problem(f"line {line}", what)]) from error
+    except ValueError as error:  # a tag such as !!int in front of something else
+        raise ValidationFailed([Problem("", f"not YAML: {error}")]) from error
+    if len(documents) != 1:
+        what = f"the file holds {len(documents) or 'no'} documents, but must hold one topology"
+        raise ValidationFailed([Problem("", what)])
+    return documents[0]
+
+
+def _syntax_problem(error: yaml.MarkedYAMLError) -> Problem:
+    """PyYAML's words are good; its snippet, file name and counting from 0 are not."""
+    mark = error.problem_mark or error.context_mark
+    place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    what = ", ".join(filter(None, [error.context, error.problem]))
+    if "cannot start any token" in what and "'\\t'" in what:
+        return Problem(place, "not YAML: a tab where only spaces are allowed", "Use spaces.")
+    return Problem(place, f"not YAML: {what}")
+
+
+def to_document(topology: Topology) -> dict[str, Any]:
+    """The topology as plain values, without what is the default."""
+    content = topology.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return {"apiVersion": API_VERSION, "kind": KIND, **content}
+
+
+def to_yaml(topology: Topology) -> str:
+    """The topology as YAML, without what is the default. `load` reads it as an equal topology."""
+    document = to_document(topology)
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
