@@ -1,0 +1,132 @@
+"""Mistakes that take several fields to see, without the author's classes.
+
+Each check is a generator of problems over parts; `validation` runs them all.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from fulmen.topology.graph import find_cycles
+from fulmen.topology.parts import ComponentPart, InputPart
+from fulmen.topology.problems import Problem, did_you_mean
+from fulmen.topology.spec import TopologySpec
+
+
+def names(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
+    """Names that are reserved, or taken: spouts and bolts share one namespace."""
+    first: dict[str, ComponentPart] = {}
+    for part in parts:
+        if part.name is None:
+            continue
+        if part.name.startswith("__"):
+            message = f"{part.label}: names that begin with '__' are reserved"
+            yield Problem(f"{part.path}.name", message, "Choose another name.")
+        if part.name in first:
+            other = first[part.name]
+            message = f"{part.label}: the name is taken by {other.path}, a {other.kind}"
+            cure = "Choose another: spouts and bolts share one namespace."
+            yield Problem(f"{part.path}.name", message, cure)
+        first.setdefault(part.name, part)
+
+
+def either_or(spec: TopologySpec) -> Iterator[Problem]:
+    """Fields of which only one may be given."""
+    if code := spec.code:
+        given = [("files", code.files), ("folder", code.folder), ("configMap", code.config_map)]
+        yield from _only_one("spec.code", [name for name, value in given if value])
+    checkpoint = spec.checkpoint
+    given = [("uri", checkpoint.uri), ("persistentVolumeClaim", checkpoint.persistent_volume_claim)]
+    yield from _only_one("spec.checkpoint", [name for name, value in given if value])
+
+
+def _only_one(path: str, given: list[str]) -> Iterator[Problem]:
+    if len(given) > 1:
+        message = f"{' and '.join(given)} are given, but only one of them is allowed"
+        yield Problem(path, message, "Remove all but one.")
+
+
+def tasks(parts: Sequence[ComponentPart], checkpoint_tasks: Mapping[str, int]) -> Iterator[Problem]:
+    """A numTasks that differs from the checkpoint's, and executors beyond the tasks."""
+    for part in parts:
+        if part.model is None or part.wrong & {"parallelism", "numTasks"}:
+            continue
+        count, kept = part.model.tasks, checkpoint_tasks.get(part.name or "")
+        if kept is not None:
+            if part.model.num_tasks not in (None, kept):
+                message = (
+                    f"{part.label}: numTasks is {count}, but its checkpoint is of {_tasks(kept)}, "
+                    "and the number of tasks is fixed for a topology's life"
+                )
+                yield Problem(f"{part.path}.numTasks", message, f"Write numTasks: {kept}.")
+            count = kept
+        if part.model.parallelism > count:
+            message = (
+                f"{part.label}: parallelism is {part.model.parallelism}, but there "
+                f"{'is' if count == 1 else 'are'} only {_tasks(count)}: "
+                f"it runs with {count} executor{'s' if count > 1 else ''}"
+            )
+            yield Problem(f"{part.path}.parallelism", message, severity="warning")
+
+
+def _tasks(count: int) -> str:
+    return f"{count} task{'s' if count > 1 else ''}"
+
+
+def inputs(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
+    """Bolts without inputs, inputs from components that don't exist, inputs that come twice."""
+    known = [part.name for part in parts if part.name is not None]
+    for part in parts:
+        if part.kind == "bolt" and not part.inputs and "inputs" not in part.wrong:
+            message = f"{part.label}: it has no inputs, so it would never receive a tuple"
+            cure = "Add one, such as inputs: [{from: sentences, grouping: {type: shuffle}}]."
+            yield Problem(f"{part.path}.inputs", message, cure)
+        seen: set[tuple[str | None, str | None]] = set()
+        for item in part.inputs:
+            if item.source is not None and item.source not in known:
+                others = [name for name in known if name != part.name]
+                cure = did_you_mean(item.source, others) or f"There are: {others}."
+                message = f"{item.label}: there is no component {item.source!r}"
+                yield Problem(f"{item.path}.from", message, cure)
+            if None not in (item.source, item.stream) and (item.source, item.stream) in seen:
+                message = f"{item.label}: stream {item.stream!r} is subscribed to twice"
+                yield Problem(item.path, message, "Remove one of the two inputs.")
+            seen.add((item.source, item.stream))
+
+
+def cycles(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
+    """Tuples that could come back to where they were: their tree would never end."""
+    known = {part.name for part in parts}
+    sources = {
+        part.name: [i.source for i in part.inputs if i.source is not None and i.source in known]
+        for part in parts
+        if part.name is not None
+    }
+    for cycle in find_cycles(sources):
+        message = f"the inputs form a cycle: {' -> '.join(cycle)}"
+        yield Problem("spec.bolts", message, "Remove one of these inputs.")
+
+
+def groupings(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
+    """Fields of a grouping that don't belong to its type."""
+    for part in parts:
+        for item in part.inputs:
+            yield from _grouping(item)
+
+
+def _grouping(item: InputPart) -> Iterator[Problem]:
+    grouping, path = item.grouping, f"{item.path}.grouping"
+    if grouping is None:
+        return
+    who = f"{item.label}: {grouping.type} grouping"
+    if grouping.type == "custom":
+        if grouping.class_ is None and "class" not in item.wrong:
+            cure = "Add class: module.Class, derived from fulmen.CustomStreamGrouping."
+            yield Problem(f"{path}.class", f"{who} needs a class", cure)
+    else:
+        remove = "Remove it, or use type: custom."
+        if grouping.class_ is not None:
+            yield Problem(f"{path}.class", f"{who} takes no class", remove)
+        if grouping.config:
+            yield Problem(f"{path}.config", f"{who} takes no config", remove)
+    if grouping.type not in ("fields", "partial-key") and grouping.fields:
+        cure = "Remove them, or use type: fields."
+        yield Problem(f"{path}.fields", f"{who} takes no fields", cure)
