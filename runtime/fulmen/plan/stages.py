@@ -1,0 +1,60 @@
+"""Which components of a topology can run in one Spark stage.
+
+A stage ends only where a tuple may leave its worker. What matters is the plan, not the grouping
+alone: if all tasks of both ends are on one worker, or a local-or-shuffle grouping finds a target on
+each worker that emits, then every tuple stays where it is and no shuffle is needed.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from fulmen.plan.model import DRIVER
+from fulmen.topology.graph import depth_order
+from fulmen.topology.spec import ACKER, Input, Topology
+
+Hosts = Mapping[str, Sequence[int]]
+"""The worker of each task of each component, by ascending task ids."""
+
+
+def cut_stages(topology: Topology, hosts: Hosts, pinned: Sequence[str]) -> list[list[str]]:
+    """The components of each stage: ackers last, and each after its sources in the same stage.
+
+    Raises:
+        ValueError: The inputs form a cycle.
+    """
+    inputs: dict[str, tuple[Input, ...]] = {spout.name: () for spout in topology.spec.spouts}
+    inputs |= {bolt.name: bolt.inputs for bolt in topology.spec.bolts}
+    order = depth_order({name: [i.from_ for i in items] for name, items in inputs.items()})
+    stage: dict[str, int] = dict.fromkeys(pinned, -1)
+    for name in order:
+        if name not in stage:
+            cuts = (_stage_after(stage[i.from_], is_local(i, name, hosts)) for i in inputs[name])
+            stage[name] = max(cuts, default=0)
+    if ACKER in hosts:
+        stage[ACKER] = max(
+            _stage_after(stage[name], _same_host(hosts, name, ACKER)) for name in order
+        )
+        order = [*order, ACKER]
+    count = max(stage.values(), default=-1) + 1
+    return [[name for name in order if stage[name] == number] for number in range(count)]
+
+
+def is_local(edge: Input, target: str, hosts: Hosts) -> bool:
+    """Whether no tuple of an edge can leave the worker that emits it."""
+    sources = set(hosts[edge.from_])
+    if DRIVER in sources:
+        return False
+    targets = hosts[target]
+    if edge.grouping.type == "local-or-shuffle" and sources <= set(targets):
+        return True
+    if edge.grouping.type == "global":
+        targets = targets[:1]
+    return len(sources) == 1 and sources == set(targets)
+
+
+def _stage_after(stage: int, local: bool) -> int:
+    return stage if local else stage + 1
+
+
+def _same_host(hosts: Hosts, first: str, second: str) -> bool:
+    workers = {*hosts[first], *hosts[second]}
+    return len(workers) == 1 and DRIVER not in workers
