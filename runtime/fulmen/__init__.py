@@ -14,6 +14,7 @@ from fulmen.api import (
     TopologyContext,
     Tuple,
 )
+from fulmen.topology.builder import TopologyBuilder
 
 __all__ = [
     "ArrowBolt",
@@ -26,6 +27,7 @@ __all__ = [
     "ReportedFailedException",
     "Spout",
     "Stream",
+    "TopologyBuilder",
     "TopologyContext",
     "Tuple",
 ]

@@ -1,10 +1,9 @@
-"""Storm's DefaultScheduler and EvenScheduler, for a cluster whose slots are the topology's own
-workers.
+"""Storm's DefaultScheduler and EvenScheduler, where the slots are the topology's own workers.
 
 Each worker is a node with one slot, so interleaving the nodes' slots gives the workers by ascending
-number. An executor is never moved off a worker that has as many executors as an even division wants
-somebody to have; all other workers are emptied, and what is unassigned is dealt out to workers that
-have nothing, one executor to each in turn.
+number. A worker is left alone if an even division has a place for as many executors as it has. All
+others are emptied, and what is unassigned then is dealt to the empty ones, one executor to each in
+turn.
 """
 
 from collections.abc import Mapping, Sequence

@@ -97,15 +97,11 @@ class Plan:
         return self._workers[task]
 
     def stage_of(self, component: str) -> int:
-        """The stage that a component runs in; -1 for pinned spouts. KeyError if there is no such
-        component.
-        """
+        """The stage of a component; -1 for pinned spouts. KeyError if there is no such name."""
         return self._stages[component]
 
     def key_of(self, task: int) -> str:
-        """The name of a task in the checkpoint: its component, and its place among that one's
-        tasks.
-        """
+        """The name of a task in the checkpoint: its component, and its place among its tasks."""
         component = self._components[task]
         return f"{component}/{task - self._tasks[component].start}"
 

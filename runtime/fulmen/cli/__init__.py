@@ -1,0 +1,5 @@
+"""The command `fulmen`. It ends with 0 if all is fine, else with one of these codes."""
+
+FAILURE = 1
+BAD_INPUT = 2
+"""A file or an option can't be used: trying again won't help."""
