@@ -32,7 +32,7 @@ check: lint ## linters, types, layers and unit tests: under a minute
 lint: setup ## linters, types and layers only
 	@echo "ruff …" && $(BIN)/ruff check --quiet && $(BIN)/ruff format --check --quiet
 	@echo "mypy …" && $(BIN)/mypy --no-error-summary
-	@echo "lint-imports …" && scripts/quietly $(BIN)/lint-imports
+	@echo "lint-imports …" && scripts/quietly $(BIN)/lint-imports --no-logo
 
 .PHONY: test
 test: setup ## every test that this machine can run
