@@ -1,0 +1,223 @@
+"""A checkpoint in an object store (S3, GCS, Azure), or in this process's memory, over obstore.
+
+obstore's own retries are off: it would repeat a conditional put whose answer was lost, and then
+report our own object as somebody else's. Here each attempt is one request, and a put that finds its
+key taken after an attempt of unknown outcome compares the bytes. Retries are bounded by time.
+
+Assumes that bytes put under one key by different writers differ (a commit holds a random tag).
+
+Rejected: asyncio for many gets (twice as slow as 16 threads, since each get is short, and it can't
+be used where a loop runs already); multipart uploads (they can't be conditional).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import obstore
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    GenericError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+from obstore.store import AzureStore, GCSStore, MemoryStore, ObjectStore, S3Store
+
+from fulmen.errors import AlreadyExists, CheckpointError, NotFound, Unreachable
+
+RETRY_SECONDS = 60.0
+"""No further attempt starts this long after the first one."""
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 5.0
+BIG_BYTES = 8 * 1024 * 1024
+"""A put above this may take minutes; one below that takes 15 s is given up and tried again."""
+_THREADS = 16
+
+_SMALL_TIMEOUTS = {"connect_timeout": "5s", "read_timeout": "15s", "timeout": "600s"}
+_BIG_TIMEOUTS = {"connect_timeout": "5s", "timeout": "600s"}  # uploading counts as waiting to read
+_NO_RETRIES: dict[str, Any] = {"max_retries": 0, "retry_timeout": timedelta(seconds=1)}
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
+_CURES = {
+    "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and, for a server other than"
+    " Amazon's, AWS_ENDPOINT_URL (with AWS_ALLOW_HTTP=true for http)",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS, or the pod's workload identity",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY, or the pod's workload identity",
+    "memory": "nothing",
+}
+
+_memories: dict[str, ObjectStore] = {}
+_memories_lock = threading.Lock()
+
+T = TypeVar("T")
+
+
+class RemoteBackend:
+    """Objects behind an obstore client.
+
+    Args:
+        uri: Names the store in messages.
+        client: Makes each request once.
+        big_client: The same with longer timeouts, for big puts.
+        sleep: Waits between attempts.
+        clock: Seconds, for the time that all attempts may take.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        client: ObjectStore,
+        big_client: ObjectStore | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._uri = uri
+        self._client = client
+        self._big_client = big_client or client
+        self._sleep = sleep
+        self._clock = clock
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write an object if there is none of that key, else raise `AlreadyExists`."""
+        client = self._big_client if len(data) > BIG_BYTES else self._client
+        in_doubt = False
+
+        def attempt() -> None:
+            nonlocal in_doubt
+            try:
+                obstore.put(client, key, data, mode="create", use_multipart=False)
+            except (AlreadyExistsError, PreconditionError):
+                # S3 also says so while another put of the key is under way, which may yet fail:
+                # then nothing is found, the error is no verdict, and the put is tried again.
+                try:
+                    stored = self._get(key)
+                except FileNotFoundError:
+                    raise GenericError(f"conflict on {key!r}: another put is under way") from None
+                if not (in_doubt and stored == data):
+                    raise AlreadyExists(self._uri, key) from None
+            except BaseError:
+                in_doubt = True
+                raise
+
+        self._retried(key, attempt, writing=True)
+
+    def get(self, key: str) -> bytes:
+        """Read an object, or raise `NotFound`."""
+        return self._retried(key, lambda: self._get(key))
+
+    def get_many(self, keys: Sequence[str]) -> list[bytes]:
+        """Read several objects concurrently."""
+        if len(keys) < 2:
+            return [self.get(key) for key in keys]
+        with ThreadPoolExecutor(min(_THREADS, len(keys)), "checkpoint-get") as pool:
+            return list(pool.map(self.get, keys))
+
+    def list(self, prefix: str) -> list[str]:
+        """All keys that start with `prefix`, in any order."""
+
+        def attempt() -> list[str]:
+            pages = obstore.list(self._client, prefix or None, chunk_size=1000)
+            return [entry["path"] for page in pages for entry in page]
+
+        return self._retried(prefix, attempt)
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Delete what exists of these, in bulk where the store can."""
+        try:
+            self._retried(keys[0], lambda: obstore.delete(self._client, keys))
+        except NotFound:  # some stores mind, and then the rest of the bulk may not be done
+            if len(keys) > 1:
+                for key in keys:
+                    self.delete([key])
+
+    def _get(self, key: str) -> bytes:
+        return bytes(obstore.get(self._client, key).bytes())
+
+    def _retried(self, key: str, attempt: Callable[[], T], writing: bool = False) -> T:
+        """Do it, and again after errors that pass, for a bounded time."""
+        deadline = self._clock() + RETRY_SECONDS
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                return attempt()
+            except (BaseError, FileNotFoundError) as error:
+                self._raise_if_permanent(error, key, writing)
+                if self._clock() + pause > deadline:
+                    cause = _first_line(error)
+                    raise Unreachable(self._uri, key, cause, unknown=writing) from error
+            self._sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+    def _raise_if_permanent(self, error: Exception, key: str, writing: bool) -> None:
+        text = str(error)
+        scheme = self._uri.partition(":")[0]
+        if _NO_BUCKET.search(text):
+            problem = "the bucket does not exist. Create it"
+        elif isinstance(error, FileNotFoundError):
+            if not writing:
+                raise NotFound(self._uri, key) from None
+            problem = "the store knows no such place. Check the bucket and the endpoint"
+        elif isinstance(error, PermissionDeniedError | UnauthenticatedError):
+            problem = "access denied. Check the rights of these credentials"
+        elif "169.254.169.254" in text or "metadata.google.internal" in text:
+            problem = "there are no credentials"
+        elif "builder error" in text:
+            problem = "the endpoint's URL can't be used. Check it, and whether it may be http"
+        elif isinstance(error, GenericError) and not _is_refusal(text):
+            return
+        else:
+            problem = "the store refuses it"
+        raise CheckpointError(
+            f"checkpoint {self._uri}, {key!r}: {problem}. The environment variables that count are"
+            f" {_CURES[scheme]}. The store said: {_first_line(error)}"
+        ) from error
+
+
+def _is_refusal(text: str) -> bool:
+    """Whether the server answered, and will answer the same when asked again."""
+    status = _STATUS.search(text)
+    return status is not None and status[1].startswith("4") and status[1] not in ("408", "429")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n\nDebug source")[0].strip().replace("\n", " ")
+
+
+def cloud_backend(uri: str, scheme: str, bucket: str, prefix: str) -> RemoteBackend:
+    """The backend of a bucket, with credentials and endpoint from the environment.
+
+    Raises:
+        CheckpointError: The environment lacks what every request needs.
+    """
+    make: dict[str, Any] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
+
+    def client(timeouts: dict[str, str]) -> ObjectStore:
+        # As config, since client_options would replace those from the environment.
+        made: ObjectStore = make[scheme](
+            bucket, prefix=prefix or None, config=timeouts, retry_config=_NO_RETRIES
+        )
+        return made
+
+    try:
+        return RemoteBackend(uri, client(_SMALL_TIMEOUTS), client(_BIG_TIMEOUTS))
+    except BaseError as error:
+        raise CheckpointError(
+            f"checkpoint {uri}: the settings in the environment are not complete"
+            f" ({_first_line(error)}). The variables that count are {_CURES[scheme]}."
+        ) from error
+
+
+def memory_backend(uri: str, name: str) -> RemoteBackend:
+    """The memory of that name: one and the same for all who ask for it in this process."""
+    with _memories_lock:
+        client = _memories.setdefault(name, MemoryStore())
+    return RemoteBackend(uri, client)
