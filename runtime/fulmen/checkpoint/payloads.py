@@ -1,0 +1,153 @@
+"""What worker processes do with the checkpoint: save tasks' state before a commit, load it after.
+
+A worker saves in state files whose names no other attempt has; nothing refers to them until the
+driver commits. What an attempt leaves behind that is never committed, the driver deletes later.
+
+Loading reads each object once, however many tasks' payloads are in it, and many at a time. Objects
+stay for `garbage.LAG` commits after they are dropped, so that the newest few commits can always be
+loaded. For an older one loading may raise `NotFound`: then the attempt that asked is obsolete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fulmen.checkpoint.record import (
+    INLINE_BYTES,
+    STATE,
+    Manifest,
+    Update,
+    commit_key,
+    decode,
+    decode_state,
+    encode_state,
+    state_file_name,
+)
+from fulmen.checkpoint.store import Store
+from fulmen.errors import CheckpointError
+
+Slots = dict[str, list[bytes]]
+"""Slot -> its payloads, in the order of their commits."""
+
+_AT_ONCE = 64  # objects in memory at the same time, besides what is wanted of them
+
+
+def save(
+    store: Store,
+    number: int,
+    tag: str,
+    task_key: str,
+    slot: str,
+    data: bytes,
+    keep_from: int = 0,
+) -> Update:
+    """Make a payload part of the coming commit, by way of a state file if it is big.
+
+    Args:
+        store: Where a state file goes.
+        number: The commit that the attempt is to become.
+        tag: Of the attempt.
+        task_key: The task.
+        slot: The slot, once per attempt.
+        data: The payload.
+        keep_from: The first commit whose payload in this slot is still needed, see `Update`.
+
+    Returns:
+        What the commit has to hold for this slot.
+
+    Raises:
+        AlreadyExists: This attempt saved other bytes for this slot before: it ran twice.
+        Unreachable: The store does not answer.
+    """
+    if len(data) < INLINE_BYTES:
+        return Update(data, None, keep_from)
+    file = state_file_name(number, tag, task_key, slot)
+    store.put(file, encode_state(data))
+    return Update(None, file, keep_from)
+
+
+def read_manifest(store: Store, number: int) -> Manifest:
+    """The state after a commit, from its object and those back to the newest manifest.
+
+    Args:
+        store: Where the commits are.
+        number: Of the commit. 0: before the first one, an empty manifest.
+
+    Raises:
+        NotFound: There is no such commit, or it is too old to be read.
+        CheckpointError: An object is damaged, or of a newer format.
+    """
+    if number == 0:
+        return Manifest()
+    last = decode(f"{store.uri}, {commit_key(number)!r}", store.get(commit_key(number)))
+    keys = [commit_key(n) for n in range(last.base, number)]
+    commits = [
+        decode(f"{store.uri}, {key!r}", data)
+        for key, data in zip(keys, store.get_many(keys), strict=True)
+    ]
+    commits.append(last)
+    manifest = commits[0].manifest
+    if manifest is None:
+        raise CheckpointError(
+            f"checkpoint {store.uri}, {commit_key(last.base)!r}: holds no manifest, but commit"
+            f" {number} relies on it. Start the topology with an empty checkpoint, which loses its"
+            " state."
+        )
+    for commit in commits:
+        manifest.apply(commit)
+    return manifest
+
+
+def load(store: Store, manifest: Manifest, task_key: str) -> Slots:
+    """All payloads of one task; no slots if there is none. Errors as for `load_many`."""
+    return load_many(store, manifest, [task_key])[task_key]
+
+
+def load_many(store: Store, manifest: Manifest, task_keys: Iterable[str]) -> dict[str, Slots]:
+    """All payloads of several tasks, each object read once.
+
+    Args:
+        store: Where the objects are.
+        manifest: The state to load. Any part of it that has these tasks will do.
+        task_keys: The tasks.
+
+    Returns:
+        Task key -> slot -> payloads. A task that has no state has no slots.
+
+    Raises:
+        NotFound: An object is gone: the manifest is too old.
+        CheckpointError: An object is damaged, or of a newer format.
+    """
+    loaded: dict[str, Slots] = {}
+    places: dict[str, list[tuple[str, str, int]]] = {}  # object -> task, slot, which payload
+    for task in task_keys:
+        slots = loaded[task] = {}
+        for slot, refs in manifest.tasks.get(task, {}).items():
+            slots[slot] = [b""] * len(refs)
+            for index, (number, file) in enumerate(refs):
+                places.setdefault(file or commit_key(number), []).append((task, slot, index))
+    keys = sorted(places)
+    for start in range(0, len(keys), _AT_ONCE):
+        chunk = keys[start : start + _AT_ONCE]
+        for key, data in zip(chunk, store.get_many(chunk), strict=True):
+            for (task, slot, index), payload in _payloads(store, key, data, places[key]):
+                loaded[task][slot][index] = payload
+    return loaded
+
+
+def _payloads(
+    store: Store, key: str, data: bytes, places: list[tuple[str, str, int]]
+) -> Iterable[tuple[tuple[str, str, int], bytes]]:
+    """What an object holds for each of these places."""
+    where = f"{store.uri}, {key!r}"
+    if key.startswith(STATE):
+        payload = decode_state(where, data)
+        yield from ((place, payload) for place in places)
+        return
+    updates = decode(where, data).updates
+    for place in places:
+        task, slot, _ = place
+        inline = updates[task][slot].data
+        if inline is None:
+            raise CheckpointError(f"checkpoint {where}: holds no data for {task!r}, slot {slot!r}.")
+        yield place, inline
