@@ -1,0 +1,35 @@
+"""The durable store of a topology's state: opaque bytes by task and slot, committed batch by batch.
+
+It knows nothing of topologies, Spark or Kubernetes. docs/checkpoint.md describes layout, format and
+guarantees. The driver uses `CommitLog`, workers use `save`, `read_manifest` and `load_many`.
+"""
+
+from fulmen.checkpoint.log import CommitLog, new_tag
+from fulmen.checkpoint.payloads import load, load_many, read_manifest, save
+from fulmen.checkpoint.record import (
+    INLINE_BYTES,
+    Commit,
+    Manifest,
+    Ref,
+    Update,
+    Updates,
+    state_file_name,
+)
+from fulmen.checkpoint.store import Store
+
+__all__ = [
+    "INLINE_BYTES",
+    "Commit",
+    "CommitLog",
+    "Manifest",
+    "Ref",
+    "Store",
+    "Update",
+    "Updates",
+    "load",
+    "load_many",
+    "new_tag",
+    "read_manifest",
+    "save",
+    "state_file_name",
+]

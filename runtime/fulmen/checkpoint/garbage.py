@@ -1,0 +1,125 @@
+"""Deletes what the newest commit does not need, off the path of commits.
+
+Guarantees: nothing is deleted that the newest commit of this driver refers to, that was written for
+a later commit, or whose name is not of our making. So an older driver that is still collecting does
+no harm to a newer one, whose state starts from the same commits. What is left over after a crash
+is found by listing, once at the start and then every `SWEEP_EVERY` commits: the number of objects
+is bounded by what is referred to plus a constant.
+
+Two delays:
+    - `LAG` commits: a worker may be loading the state of a commit just superseded.
+    - `FENCE_SECONDS` for claims. A claim occupies the number that the driver before it would use
+      next. Once it is deleted, that driver's put would succeed if it woke up now; so a driver that
+      needed longer than `SURE_SECONDS` for a commit looks for newer ones afterwards (in `log`), and
+      the claim stays longer than that. The clock is this process's own: no machine's time of day
+      matters. Of commits that are no claims this driver knows that nobody else wants to make them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from fulmen.checkpoint.record import COMMITS, STATE, Commit, Manifest, commit_key, number_in
+from fulmen.checkpoint.store import Store
+
+LAG = 16
+SWEEP_EVERY = 1000
+SURE_SECONDS = 30.0
+FENCE_SECONDS = 120.0
+_BULK = 1000
+
+
+class Garbage:
+    """What one driver may delete, from its claim on.
+
+    `apply` is called by the thread that commits, `collect` by any one; they wait for each other
+    only while the queue is looked at, never during a request to the store.
+
+    Args:
+        store: Where to delete.
+        manifest: The state after the claim. From now on only `apply` may change it.
+        clock: Seconds that go on while the machine sleeps.
+    """
+
+    def __init__(self, store: Store, manifest: Manifest, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._manifest = manifest
+        self._clock = clock
+        self._claimed_at = clock()
+        self._swept_at: int | None = None
+        self._queue: dict[str, int] = {}  # key -> the commit that dropped it, ascending
+        self._lock = threading.Lock()  # for the manifest and the queue
+        self._collecting = threading.Lock()
+
+    def apply(self, commit: Commit) -> None:
+        """Apply a commit that was made, and remember what it dropped."""
+        with self._lock:
+            dropped = self._manifest.apply(commit)
+            for key in dropped.files:
+                self._queue[key] = commit.number
+            for number in dropped.commits:
+                self._queue[commit_key(number)] = commit.number
+
+    def collect(self) -> int:
+        """Delete what is due; returns how many objects. Does nothing while another call is at it.
+
+        Raises:
+            CheckpointError: The store fails. What was not deleted is so by a later call.
+        """
+        if not self._collecting.acquire(blocking=False):
+            return 0
+        try:
+            due = self._due()
+            if self._sweep_is_due():
+                due += self._orphans()
+            for start in range(0, len(due), _BULK):
+                self._store.delete(due[start : start + _BULK])
+                with self._lock:
+                    for key in due[start : start + _BULK]:
+                        self._queue.pop(key, None)
+            return len(due)
+        finally:
+            self._collecting.release()
+
+    def _due(self) -> list[str]:
+        with self._lock, self._fences() as fences:
+            newest = self._manifest.number
+            due = []
+            for key, dropped_by in self._queue.items():
+                if dropped_by + LAG > newest:
+                    break
+                if key not in fences:
+                    due.append(key)
+            return due
+
+    def _sweep_is_due(self) -> bool:
+        return self._swept_at is None or self._manifest.number >= self._swept_at + SWEEP_EVERY
+
+    def _orphans(self) -> list[str]:
+        """What the store holds and nothing refers to: of voided attempts and crashed drivers."""
+        with self._lock:
+            newest, base = self._manifest.number, self._manifest.base
+        # Listed after that: a file for a commit up to `newest` is referred to by now, or never.
+        commits = [(key, number_in(key)) for key in self._store.list(COMMITS)]
+        files = [(key, number_in(key)) for key in self._store.list(STATE)]
+        with self._lock, self._fences() as fences:
+            found = [
+                key
+                for key, number in commits
+                if number is not None and number < base and number not in self._manifest.inline
+            ]
+            found += [
+                key
+                for key, number in files
+                if number is not None and number <= newest and key not in self._manifest.files
+            ]
+            self._swept_at = newest
+            return [key for key in found if key not in fences and key not in self._queue]
+
+    @contextmanager
+    def _fences(self) -> Iterator[frozenset[str]]:
+        """The claims that must stay."""
+        old = self._clock() >= self._claimed_at + FENCE_SECONDS
+        yield frozenset(() if old else map(commit_key, self._manifest.claims))

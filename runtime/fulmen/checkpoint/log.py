@@ -1,0 +1,332 @@
+"""The driver's side of the checkpoint: one commit after another, by one driver at a time.
+
+Guarantees:
+    - Commits are numbered without gaps, each is made by exactly one driver, and each builds on the
+      one before. A commit that was acknowledged is part of every later state.
+    - Of two drivers the one that claimed last goes on. The other finds its next number taken and
+      gets `Fenced`, from that call and all later ones.
+    - A commit whose outcome is unknown can be made again, and is then made once.
+
+The fence is the put of `commits/N`: put-if-absent, by a driver that has seen commit N-1. It needs
+no clock, unless a driver sleeps for so long that the commit it was fenced by has been deleted; see
+`garbage`. A claim is a commit, too: the next number, with a higher epoch and a manifest.
+
+Rejected: a lease (needs clocks, and a paused driver still writes after it ran out); a lock object
+that is overwritten (what is committed must itself be what is exclusive).
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from fulmen.checkpoint.garbage import SURE_SECONDS, Garbage
+from fulmen.checkpoint.payloads import read_manifest
+from fulmen.checkpoint.record import (
+    COMMITS,
+    MANIFEST_EVERY,
+    Commit,
+    Manifest,
+    Updates,
+    commit_key,
+    decode,
+    encode,
+    number_in,
+)
+from fulmen.checkpoint.store import Store
+from fulmen.errors import AlreadyExists, CheckpointError, Fenced, NotFound
+
+_OPEN_TRIES = 5
+_CLAIM_TRIES = 1000  # against a driver that commits as fast as we try, each may fail
+
+
+def new_tag() -> str:
+    """A random tag for an attempt."""
+    return secrets.token_hex(8)
+
+
+def uptime() -> float:
+    """Seconds since some moment, those included in which the machine slept."""
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot is None else time.clock_gettime(boot)
+
+
+class CommitLog:
+    """The commits of one topology, seen by one driver. Made with `open`.
+
+    All methods but `collect` belong to one thread.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        topology: str,
+        driver: str,
+        clock: Callable[[], float],
+        tags: Callable[[], str],
+    ) -> None:
+        self._store = store
+        self._topology = topology
+        self._driver = driver
+        self._clock = clock
+        self._tags = tags
+        self._manifest = Manifest()
+        self._garbage: Garbage | None = None  # from the claim on
+        self._epoch = 0
+        self._sure_at = 0.0  # then the next number was free, and this driver the newest
+        self._doubtful: str | None = None  # the tag of a commit whose outcome is unknown
+        self._fenced: Fenced | None = None
+
+    @classmethod
+    def open(
+        cls,
+        store: Store,
+        topology: str,
+        driver: str,
+        *,
+        clock: Callable[[], float] = uptime,
+        tags: Callable[[], str] = new_tag,
+    ) -> CommitLog:
+        """Find the newest commit. Nothing is written until `claim`.
+
+        Args:
+            store: The checkpoint of this topology and no other.
+            topology: Its name.
+            driver: Who this is, for the messages of others: host, process id, when it started.
+            clock: Seconds that go on while the machine sleeps.
+            tags: Makes the tags of claims.
+
+        Raises:
+            CheckpointError: The checkpoint is another topology's, damaged, or of a newer format.
+            Unreachable: The store does not answer.
+        """
+        log = cls(store, topology, driver, clock, tags)
+        log._reload()
+        return log
+
+    @property
+    def manifest(self) -> Manifest:
+        """The newest state known here. Read-only; every commit changes it in place."""
+        return self._manifest
+
+    @property
+    def epoch(self) -> int:
+        """This driver's, from `claim` on; 0 before."""
+        return self._epoch
+
+    def claim(self) -> Commit:
+        """Take over: from now on the driver before can't commit. Changes nothing else.
+
+        Transient sections live on: nobody knows whether the driver before has acted on them.
+
+        Returns:
+            The claim. Its tag is the newest now.
+
+        Raises:
+            Unreachable: Unknown whether it was claimed. Claim again.
+            CheckpointError: Another driver commits so fast that its numbers are always taken; or
+                this one has claimed before.
+        """
+        if self._garbage is not None:
+            raise CheckpointError(
+                f"checkpoint {self._store.uri}: driver {self._driver!r} has claimed it already."
+                " Open it anew to claim it once more."
+            )
+        for _ in range(_CLAIM_TRIES):
+            claim = self._draft_claim()
+            started = self._clock()
+            try:
+                self._store.put(commit_key(claim.number), encode(claim))
+            except AlreadyExists:
+                self._catch_up()
+                continue
+            self._manifest.apply(claim)
+            if self._newest_number() > claim.number:  # it filled a gap that was collected
+                self._reload()
+                continue
+            self._epoch = claim.epoch
+            self._sure_at = started
+            self._garbage = Garbage(self._store, self._manifest, self._clock)
+            return claim
+        raise CheckpointError(
+            f"checkpoint {self._store.uri}: driver {self._driver!r} found every number up to"
+            f" {self._manifest.number} taken by driver {self._manifest.driver!r} (epoch"
+            f" {self._manifest.epoch}), which commits all the time. Stop that one first."
+        )
+
+    def draft(
+        self,
+        *,
+        tag: str,
+        clock: float,
+        updates: Updates | None = None,
+        sections: Mapping[str, bytes | None] | None = None,
+        transient: Mapping[str, bytes] | None = None,
+        removed_tasks: Sequence[str] = (),
+    ) -> Commit:
+        """The next commit, to be made with `commit`. See `Commit` for the arguments."""
+        number = self._manifest.number + 1
+        full = number >= self._manifest.base + MANIFEST_EVERY
+        return Commit(
+            number=number,
+            tag=tag,
+            epoch=self._epoch,
+            driver=self._driver,
+            clock=clock,
+            topology=self._topology,
+            base=number if full else self._manifest.base,
+            updates=updates or {},
+            sections=sections or {},
+            transient=transient or {},
+            removed_tasks=removed_tasks,
+            manifest=self._manifest if full else None,
+        )
+
+    def commit(self, commit: Commit) -> None:
+        """Make a commit: durable and final when this returns, and part of `manifest`.
+
+        Args:
+            commit: From `draft`. After an error other than `Fenced` only the same one is accepted,
+                since it may have been made; or open and claim anew.
+
+        Raises:
+            Fenced: Another driver has taken over. This one must stop.
+            Unreachable: It may or may not have been made. Commit it again.
+        """
+        garbage = self._owned()
+        self._check_is_next(commit)
+        data = encode(commit)
+        started = self._clock()
+        self._doubtful = commit.tag
+        try:
+            self._store.put(commit_key(commit.number), data)
+        except AlreadyExists:
+            if self._tag_of(commit.number) != commit.tag:
+                raise self._fence(commit.number) from None
+        if self._clock() - self._sure_at > SURE_SECONDS:  # see garbage.py on claims
+            self._check_is_newest(commit.number)
+        self._doubtful = None
+        self._sure_at = started
+        garbage.apply(commit)
+
+    def check(self) -> None:
+        """See whether this driver is still the newest. For one that has nothing to commit.
+
+        Raises:
+            Fenced: It is not, and must stop.
+            Unreachable: The store does not answer.
+        """
+        self._owned()
+        if self._doubtful is None:
+            started = self._clock()
+            self._check_is_newest(self._manifest.number)
+            self._sure_at = started
+
+    def collect(self) -> int:
+        """Delete what is no longer needed; returns how many objects. For a thread of its own.
+
+        Raises:
+            CheckpointError: The store fails. Nothing is lost; collect again later.
+        """
+        return self._owned().collect()
+
+    def _draft_claim(self) -> Commit:
+        number = self._manifest.number + 1
+        return Commit(
+            number=number,
+            tag=self._tags(),
+            epoch=self._manifest.epoch + 1,
+            driver=self._driver,
+            clock=self._manifest.clock,
+            topology=self._topology,
+            base=number,
+            claim=True,
+            transient=self._manifest.transient,
+            manifest=self._manifest,
+        )
+
+    def _owned(self) -> Garbage:
+        if self._fenced is not None:
+            raise self._fenced
+        if self._garbage is None:
+            raise CheckpointError(
+                f"checkpoint {self._store.uri}: driver {self._driver!r} has not claimed it."
+                " Call claim() first."
+            )
+        return self._garbage
+
+    def _check_is_next(self, commit: Commit) -> None:
+        number = self._manifest.number + 1
+        if (commit.number, commit.epoch) != (number, self._epoch):
+            raise ValueError(
+                f"commit {commit.number} of epoch {commit.epoch} is not the next one, which is"
+                f" {number} of epoch {self._epoch}"
+            )
+        if self._doubtful not in (None, commit.tag):
+            raise ValueError(
+                f"commit {number} was tried with tag {self._doubtful!r} and may have been made:"
+                f" make the same one again, not one with tag {commit.tag!r}"
+            )
+
+    def _check_is_newest(self, number: int) -> None:
+        if self._newest_number() > number:
+            raise self._fence(number + 1)
+
+    def _fence(self, number: int) -> Fenced:
+        """The error that says who made commit `number`, or the newest one if that is gone."""
+        try:
+            holder = self._read(number)
+        except NotFound:
+            holder = self._read(self._newest_number())
+        self._fenced = Fenced(
+            self._store.uri, number, self._driver, self._epoch, holder.driver, holder.epoch
+        )
+        return self._fenced
+
+    def _tag_of(self, number: int) -> str | None:
+        try:
+            return self._read(number).tag
+        except NotFound:  # made by another driver, and collected since
+            return None
+
+    def _catch_up(self) -> None:
+        """Learn of the commit that took the next number."""
+        try:
+            self._manifest.apply(self._read(self._manifest.number + 1))
+        except NotFound:
+            self._reload()
+        self._check_topology()
+
+    def _reload(self) -> None:
+        """Read the newest state. A driver at work may delete what is being read: then once more."""
+        missing = ""
+        for _ in range(_OPEN_TRIES):
+            try:
+                self._manifest = read_manifest(self._store, self._newest_number())
+            except NotFound as error:
+                missing = error.key
+                continue
+            self._check_topology()
+            return
+        raise CheckpointError(
+            f"checkpoint {self._store.uri}: {missing!r} is missing, but later commits rely on it."
+            " Restore it from a copy of the store, or start the topology with an empty checkpoint,"
+            " which loses its state."
+        )
+
+    def _check_topology(self) -> None:
+        if self._manifest.number and self._manifest.topology != self._topology:
+            raise CheckpointError(
+                f"checkpoint {self._store.uri} is that of topology {self._manifest.topology!r}, not"
+                f" of {self._topology!r}. Give each topology a checkpoint of its own"
+                " (spec.checkpoint)."
+            )
+
+    def _newest_number(self) -> int:
+        numbers = (number_in(key) for key in self._store.list(COMMITS))
+        return max((number for number in numbers if number is not None), default=0)
+
+    def _read(self, number: int) -> Commit:
+        key = commit_key(number)
+        return decode(f"{self._store.uri}, {key!r}", self._store.get(key))
