@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fulmen.topology.graph import find_cycles
 from fulmen.topology.parts import ComponentPart, InputPart
+from fulmen.topology.pods import Code
 from fulmen.topology.problems import Problem, did_you_mean
 from fulmen.topology.spec import TopologySpec
 
@@ -28,11 +29,17 @@ def names(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
         first.setdefault(part.name, part)
 
 
+def code_sources(code: Code | None) -> list[str]:
+    """The fields that say where the classes come from. One too many is a mistake."""
+    if code is None:
+        return []
+    given = [("files", code.files), ("folder", code.folder), ("configMap", code.config_map)]
+    return [name for name, value in given if value]
+
+
 def either_or(spec: TopologySpec) -> Iterator[Problem]:
     """Fields of which only one may be given."""
-    if code := spec.code:
-        given = [("files", code.files), ("folder", code.folder), ("configMap", code.config_map)]
-        yield from _only_one("spec.code", [name for name, value in given if value])
+    yield from _only_one("spec.code", code_sources(spec.code))
     checkpoint = spec.checkpoint
     given = [("uri", checkpoint.uri), ("persistentVolumeClaim", checkpoint.persistent_volume_claim)]
     yield from _only_one("spec.checkpoint", [name for name, value in given if value])

@@ -29,8 +29,9 @@ class Problem:
 
 def did_you_mean(word: object, words: Iterable[str]) -> str:
     """A question that names the word most like `word`, or nothing if none is like it."""
-    close = get_close_matches(str(word), list(words), n=1)
-    return f"Did you mean {close[0]!r}?" if close else ""
+    by_lower_case = {known.lower(): known for known in words}
+    close = get_close_matches(str(word).lower(), by_lower_case, n=1)
+    return f"Did you mean {by_lower_case[close[0]]!r}?" if close else ""
 
 
 def shown(value: object) -> str:

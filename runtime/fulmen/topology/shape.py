@@ -103,7 +103,7 @@ def translate(error: ValidationError, document: Mapping[Any, Any]) -> Iterator[P
             continue  # an entry was wrong, which has a message of its own
         if loc[-1] == "[key]":
             loc = loc[:-2]
-            statement = f"{_field(loc)} has the key {shown(value)}, which is not text", "Quote it."
+            statement = f"{_field(loc)} has the key {shown(value)}, which is not text", "Write it in quotes."
         elif kind == "extra_forbidden":
             statement = _unknown(loc)
         else:
@@ -160,6 +160,8 @@ def _field(loc: Loc) -> str:
 
 
 def _unknown(loc: Loc) -> Statement:
+    if loc[1:2] == ("spouts",) and loc[3:] == ("inputs",):
+        return "a spout has no inputs", "List it under bolts if it receives tuples."
     names = fields_at(Topology, loc[:-1])
     cure = did_you_mean(loc[-1], names) or f"There are: {', '.join(names)}."
     return f"there is no field {str(loc[-1])!r}", cure

@@ -94,7 +94,8 @@ def check(
     problems += checks.inputs(parts)
     problems += checks.groupings(parts)
     classes = Classes(None)
-    if "code" in wrong and code_folder is None:
+    unclear = "code" in wrong or len(checks.code_sources(spec.code)) > 1
+    if unclear and code_folder is None:
         problems += without_classes(parts)
     else:
         problems += _check_classes(classes, parts, spec, code_folder, base or Path())
