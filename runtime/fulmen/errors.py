@@ -12,6 +12,10 @@ FulmenError
         NotFound          a get found nothing
         Unreachable       the store does not answer: the same call may be repeated
         Fenced            another driver has taken over: this one must stop
+    JobFailed             a batch's Spark job ended without a result: recover, then run it again
+        JobTimedOut       it took too long: one of its tuples may hang
+    TopologyFailed        a topology can't go on
+    SparkLost             Spark itself has ended: the driver has to be started anew
 """
 
 from collections.abc import Sequence
@@ -187,3 +191,65 @@ class Fenced(CheckpointError):
             " stop, without acking or emitting anything more. If both were started on purpose, give"
             " each topology a checkpoint of its own (spec.checkpoint)."
         )
+
+
+class JobFailed(FulmenError):
+    """A batch's Spark job ended without a result.
+
+    Attributes:
+        reason: What happened to which worker, in one line.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class JobTimedOut(JobFailed):
+    """A batch's Spark job was cancelled, as it took too long.
+
+    Attributes:
+        seconds: How long it was given.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the batch took more than {seconds:g} seconds and was cancelled")
+        self.args = (seconds,)
+        self.seconds = seconds
+
+
+class SparkLost(FulmenError):
+    """Spark has ended while it was needed.
+
+    Attributes:
+        how: What is known of it.
+        log_file: Where there may be more.
+    """
+
+    def __init__(self, how: str, log_file: str) -> None:
+        super().__init__(how, log_file)
+        self.how = how
+        self.log_file = log_file
+
+    def __str__(self) -> str:
+        return f"Spark is gone: {self.how}. More may be in '{self.log_file}'."
+
+
+class TopologyFailed(FulmenError):
+    """A topology can't go on.
+
+    Attributes:
+        reason: Who, and what is wrong.
+        traceback: The stack of the author's code, if that is where it comes from.
+    """
+
+    def __init__(self, reason: str, traceback: str = "") -> None:
+        super().__init__(reason, traceback)
+        self.reason = reason
+        self.traceback = traceback
+
+    def __str__(self) -> str:
+        return f"{self.reason}\n{self.traceback}".rstrip()

@@ -48,7 +48,11 @@ class SpoutOutputCollector(ABC):
 
     @abstractmethod
     def emit_direct(
-        self, task: int, values: Values, stream: str = DEFAULT_STREAM, msg_id: MessageId | None = None
+        self,
+        task: int,
+        values: Values,
+        stream: str = DEFAULT_STREAM,
+        msg_id: MessageId | None = None,
     ) -> None:
         """Send one tuple to one task of a bolt that subscribes to the direct stream `stream` with direct grouping.
 

@@ -16,7 +16,12 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from fulmen.api.collector import BasicOutputCollector, MessageId, OutputCollector, SpoutOutputCollector
+from fulmen.api.collector import (
+    BasicOutputCollector,
+    MessageId,
+    OutputCollector,
+    SpoutOutputCollector,
+)
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream, declare
 from fulmen.api.tuples import Tuple
@@ -73,7 +78,9 @@ class Spout(Component):
     pinned: ClassVar[bool] = False
     """True for a source that can't seek, or whose acks are tied to its connection: it is hosted by the driver."""
 
-    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
+    def open(
+        self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
+    ) -> None:
         """Called once for each instance, before anything else. After a restore, durable fields are there already."""
 
     @abstractmethod
@@ -106,7 +113,9 @@ class Spout(Component):
 class Bolt(Component):
     """Receives tuples, and says itself which input a new tuple is anchored to, and when an input is acked or failed."""
 
-    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
+    def prepare(
+        self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector
+    ) -> None:
         """Called once for each instance, before anything else. Keep `collector` in a field: it is not durable."""
 
     @abstractmethod

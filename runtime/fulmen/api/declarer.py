@@ -40,9 +40,13 @@ class OutputFieldsDeclarer:
     def declare_stream(self, stream: str, fields: Sequence[str], direct: bool = False) -> None:
         """Declare the stream `stream`, with the names of its fields in the order of the values that are emitted."""
         if not isinstance(stream, str) or not stream:
-            raise DeclarationError(f"{self._component}: the stream name {stream!r} is not a non-empty string")
+            raise DeclarationError(
+                f"{self._component}: the stream name {stream!r} is not a non-empty string"
+            )
         if stream.startswith("__"):
-            raise DeclarationError(f"{self._component}: the stream name {stream!r} is reserved: it begins with '__'")
+            raise DeclarationError(
+                f"{self._component}: the stream name {stream!r} is reserved: it begins with '__'"
+            )
         if stream in self.streams:
             raise DeclarationError(f"{self._component}: stream {stream!r} is declared twice")
         self.streams[stream] = Stream(self._fields(stream, fields), direct)
@@ -55,9 +59,13 @@ class OutputFieldsDeclarer:
             )
         for name in fields:
             if not isinstance(name, str) or not name:
-                raise DeclarationError(f"{self._component}, stream {stream!r}: field {name!r} is not a non-empty string")
+                raise DeclarationError(
+                    f"{self._component}, stream {stream!r}: field {name!r} is not a non-empty string"
+                )
             if list(fields).count(name) > 1:
-                raise DeclarationError(f"{self._component}, stream {stream!r}: field {name!r} is declared twice")
+                raise DeclarationError(
+                    f"{self._component}, stream {stream!r}: field {name!r} is declared twice"
+                )
         return tuple(fields)
 
 
@@ -84,7 +92,9 @@ def output_streams(component: Any) -> dict[str, Stream]:
     except DeclarationError:
         raise
     except Exception as e:
-        raise DeclarationError(f"{cls.__name__}.declare_output_fields raised {type(e).__name__}: {e}") from e
+        raise DeclarationError(
+            f"{cls.__name__}.declare_output_fields raised {type(e).__name__}: {e}"
+        ) from e
     return declarer.streams
 
 

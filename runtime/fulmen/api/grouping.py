@@ -19,7 +19,9 @@ class CustomStreamGrouping(ABC):
     config: dict[str, Any]
     """The grouping's `config` in the spec; set before `prepare` is called."""
 
-    def prepare(self, context: TopologyContext, stream: tuple[str, str], target_tasks: Sequence[int]) -> None:
+    def prepare(
+        self, context: TopologyContext, stream: tuple[str, str], target_tasks: Sequence[int]
+    ) -> None:
         """Called once, before the first choice.
 
         Args:

@@ -1,0 +1,419 @@
+"""A bolt task in one batch: it runs over the chunks that it received, then what it emitted and acked is sent.
+
+Running (the author's code) and sending (the engine's) are apart, so that the executors of a `blocking` bolt can run as
+threads while all sending is done by one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fulmen.api.components import (
+    ArrowBolt,
+    ArrowOutputCollector,
+    BasicBolt,
+    Bolt,
+    FailedException,
+    ReportedFailedException,
+)
+from fulmen.api.declarer import DEFAULT_STREAM
+from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held, Tuple
+from fulmen.engine.chunk import Chunk, Ids, Lineage, RowsView
+from fulmen.engine.collectors import EXPLICIT, BasicCollector, BoltCollector, Buffer, flatten
+from fulmen.engine.instances import ComponentFailed, Slots, TaskBase
+from fulmen.engine.outbox import Outbox
+from fulmen.engine.spouts import conform, listed, refuse
+from fulmen.errors import StreamError
+
+
+class BoltTask(TaskBase):
+    """What the three kinds of bolt have in common."""
+
+    def make_collector(self) -> Any:
+        self.collector = self.new_collector()
+        self.failed: list[tuple[int, str]] = []
+        self.crash: ComponentFailed | None = None
+        return self.collector
+
+    def new_collector(self) -> Any:
+        """The collector of this kind of bolt."""
+        raise AssertionError("each kind of bolt has its own")
+
+    def restore_engine(self, engine: Any, slots: Slots) -> None:
+        """Nothing: what a bolt holds is in its fields."""
+
+    def run(self, chunk: Chunk) -> float:
+        """Call `execute` for each tuple of a chunk. Raises nothing.
+
+        Returns:
+            Seconds in the author's code.
+        """
+        started = time.perf_counter()
+        self.failed = []
+        self.collector.open()
+        self.execute(chunk)
+        self.collector.close()
+        return time.perf_counter() - started
+
+    def execute(self, chunk: Chunk) -> None:
+        """The loop over the tuples of a chunk."""
+        raise AssertionError("each kind of bolt has its own")
+
+    def send(self, chunk: Chunk, outbox: Outbox) -> None:
+        """Send what was emitted, acked and failed while `run` dealt with `chunk`.
+
+        Raises:
+            ComponentFailed: `onError: crash`, and the bolt raised.
+        """
+        if self.crash is not None:
+            raise self.crash
+        name = f"{chunk.component}:{chunk.stream}"
+        counts = outbox.counts
+        counts[self.component, "executed", name] += len(chunk)
+        xors: Ids = np.zeros(len(chunk), np.uint64)
+        self.send_emits(chunk, xors, outbox)
+        acked = self.acked(chunk)
+        counts[self.component, "acked", name] += len(chunk) if acked is None else len(acked)
+        counts[self.component, "failed", name] += len(self.failed)
+        self.send_acks(chunk, xors, acked, outbox)
+
+    def send_emits(self, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
+        """Send what was emitted; `xors` takes the ids of what was anchored to each tuple of the chunk."""
+        for buffer in self.collector.runs:
+            if buffer.values:
+                self.check(buffer, chunk)
+                self.send_buffer(buffer, chunk, xors, outbox)
+                if self.ordered:
+                    outbox.pack_all()
+
+    def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
+        """Send the emits on one stream."""
+        positions = np.array(buffer.origins, np.int64)
+        self.send_anchored(
+            buffer.routes.stream,
+            RowsView(buffer.values),
+            positions,
+            chunk,
+            xors,
+            outbox,
+            buffer.chosen,
+        )
+
+    def send_anchored(
+        self,
+        stream: str,
+        view: RowsView,
+        positions: npt.NDArray[np.int64],
+        chunk: Chunk,
+        xors: Ids,
+        outbox: Outbox,
+        chosen: Any = None,
+    ) -> None:
+        """Send emits that are anchored to one tuple of the chunk each."""
+        lineage = chunk.lineage_columns
+        parents = None if lineage is None else lineage.take(positions)
+        ids = outbox.send(self.task, self.routes[stream], view, parents, chosen)
+        if parents is not None:
+            np.bitwise_xor.at(xors, positions, ids)
+
+    def check(self, buffer: Buffer, chunk: Chunk) -> None:
+        """Values must be a list or a tuple. A str of the right length gets here: emit("a") instead of emit(["a"])."""
+        if set(map(type, buffer.values)) <= {list, tuple}:
+            return
+        for values in buffer.values:
+            if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+                self.guarded("emit", lambda v=values: refuse(self.who, v))  # type: ignore[misc]
+
+    def acked(self, chunk: Chunk) -> npt.NDArray[np.int64] | None:
+        """Positions of the tuples that were acked; None: all."""
+        if not self.failed:
+            return None
+        gone = np.zeros(len(chunk), np.bool_)
+        gone[[i for i, _ in self.failed]] = True
+        return np.flatnonzero(~gone)
+
+    def send_acks(
+        self, chunk: Chunk, xors: Ids, acked: npt.NDArray[np.int64] | None, outbox: Outbox
+    ) -> None:
+        """Tell the ackers: for each root of an acked tuple its id XOR those that were anchored to it."""
+        lineage = chunk.lineage_columns
+        if lineage is None:
+            return
+        if acked is not None:
+            xors = xors[acked]
+            for i, reason in self.failed:
+                outbox.messages.fails += [(root, reason) for root in lineage.of(i)[0]]
+            lineage = lineage.take(acked)
+        if len(lineage.roots):
+            if lineage.offsets is not None:
+                xors = np.repeat(xors, np.diff(lineage.offsets))
+            outbox.messages.acks.append((lineage.roots, lineage.edges ^ xors, None))
+
+    def note_failure(self, position: int, error: Exception) -> None:
+        """An exception of the author's code while it dealt with the tuple at `position`."""
+        if isinstance(error, FailedException):
+            self.failed.append((position, str(error) or type(error).__name__))
+            if isinstance(error, ReportedFailedException):
+                self.report(error, what="execute")
+            return
+        fatal = self.setup.topology.spec.on_error == "crash"
+        report = self.report(error, fatal=fatal, what="execute")
+        self.failed.append((position, f"bolt {self.component!r}: {report.message}"))
+        if fatal and self.crash is None:
+            self.crash = ComponentFailed(report)
+
+    def tick(self, period: float) -> Chunk:
+        """Call `execute` with a tick tuple. Returns the chunk to `send` for it."""
+        chunk = Chunk(TICK_COMPONENT, TICK_STREAM, ("rate_secs",), -1, None, [[period]])
+        self.run(chunk)
+        return chunk
+
+
+class BasicBoltTask(BoltTask):
+    """A task of a BasicBolt."""
+
+    instance: BasicBolt
+
+    def new_collector(self) -> Any:
+        return BasicCollector(self.who, self.routes, self.ordered, self.report)
+
+    def execute(self, chunk: Chunk) -> None:
+        execute, collector = self.instance.execute, self.collector
+        tuples = [Tuple(values, chunk, i) for i, values in enumerate(chunk.rows)]
+        for collector.position, tup in enumerate(tuples):
+            try:
+                execute(tup, collector)
+            except Exception as e:  # noqa: PERF203 (author's code; free unless it raises)
+                self.note_failure(tup._i, e)
+
+
+class AnchoringBoltTask(BoltTask):
+    """A task of a Bolt that anchors and acks itself, and may keep tuples for later."""
+
+    instance: Bolt
+
+    def new_collector(self) -> Any:
+        return BoltCollector(self.who, self.routes, self.ordered, self.report)
+
+    def execute(self, chunk: Chunk) -> None:
+        execute = self.instance.execute
+        self.tuples = [Tuple(values, chunk, i) for i, values in enumerate(chunk.rows)]
+        for tup in self.tuples:
+            try:
+                execute(tup)
+            except Exception as e:  # noqa: PERF203 (author's code; free unless it raises)
+                self.note_failure(tup._position, e)
+                if tup._i >= 0:
+                    tup._i = ~tup._i
+                else:  # it was acked or failed before the exception: that stands
+                    self.failed.pop()
+
+    def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
+        try:  # one anchor each, of this chunk
+            positions = [a._i if a._i >= 0 else ~a._i for a in buffer.origins]
+            simple = all(a._origin is chunk for a in buffer.origins)
+        except AttributeError:  # a list of anchors, or none
+            simple = False
+        if simple:
+            at = np.array(positions, np.int64)
+            self.send_anchored(
+                buffer.routes.stream,
+                RowsView(buffer.values),
+                at,
+                chunk,
+                xors,
+                outbox,
+                buffer.chosen,
+            )
+            return
+        anchors = [flatten(origin) for origin in buffer.origins]
+        if not any(anchors):
+            outbox.send(self.task, buffer.routes, RowsView(buffer.values), None, buffer.chosen)
+            return
+
+        def tell(anchor: Tuple, edge: int) -> None:
+            if anchor._origin is chunk:
+                xors[anchor._position] ^= np.uint64(edge)
+            elif isinstance(anchor._origin, Held):
+                anchor._origin.xor ^= edge
+
+        outbox.send_joined(
+            self.task, buffer.routes, RowsView(buffer.values), anchors, tell, buffer.chosen
+        )
+
+    def acked(self, chunk: Chunk) -> npt.NDArray[np.int64] | None:
+        self.failed += self.collector.failed
+        if len(self.collector.acked) == len(chunk):
+            return None
+        return np.array(self.collector.acked, np.int64)
+
+    def send_acks(
+        self, chunk: Chunk, xors: Ids, acked: npt.NDArray[np.int64] | None, outbox: Outbox
+    ) -> None:
+        super().send_acks(chunk, xors, acked, outbox)
+        for tup in self.collector.reset:
+            outbox.messages.resets += tup._origin.lineage(tup._position)[0]
+        if acked is not None:
+            self._hold(chunk, xors)
+        for tup, reason in self.collector.late:
+            name = f"{tup.component}:{tup.stream}"
+            roots, edges, xor = tup._origin.lineage(tup._position)
+            outbox.counts[self.component, "acked" if reason is None else "failed", name] += 1
+            if reason is not None:
+                outbox.messages.fails += [(root, reason) for root in roots]
+            elif roots:
+                ids = np.array(edges, np.uint64) ^ np.uint64(xor)
+                outbox.messages.acks.append((np.array(roots, np.uint64), ids, None))
+        self.tuples = []
+
+    def _hold(self, chunk: Chunk, xors: Ids) -> None:
+        """Tuples that were neither acked nor failed are taken out of the chunk, so that it can be forgotten."""
+        for tup in self.tuples:
+            i = tup._i
+            if 0 <= i < HELD:
+                roots, edges, _ = chunk.lineage(i)
+                tup._origin = Held(
+                    chunk.component,
+                    chunk.stream,
+                    chunk.fields,
+                    chunk.source_task(i),
+                    roots,
+                    edges,
+                    int(xors[i]),
+                )
+                tup._i = HELD
+
+
+class ArrowCollector(ArrowOutputCollector):
+    """Of an ArrowBolt: emits are kept with the rows that they are anchored to."""
+
+    def __init__(self, task: ArrowBoltTask) -> None:
+        self._task = task
+        self._open = False
+        self.source = ("", "")
+        self.rows = 0
+        self.emits: list[tuple[str, pa.RecordBatch, npt.NDArray[np.int64]]] = []
+        self.failures: dict[int, str] = {}
+        self.runs: list[Buffer] = []
+
+    def open(self) -> None:
+        """From now on the author's code may emit."""
+        self._open = True
+        self.emits, self.failures = [], {}
+
+    def close(self) -> None:
+        """From now on the author's code may not emit."""
+        self._open = False
+
+    def emit(self, batch: pa.RecordBatch, stream: str = DEFAULT_STREAM, rows: Any = None) -> None:
+        task = self._task
+        if not self._open:
+            raise StreamError(f"{task.who}: emit outside of execute")
+        batch = conform(task, batch, stream)
+        if rows is None:
+            if self.rows and batch.num_rows != self.rows:
+                raise StreamError(
+                    f"{task.who}: emit of {batch.num_rows} rows for {self.rows} input rows without `rows`. Give `rows`: "
+                    "for each emitted row, the number of the input row that it is anchored to"
+                )
+            at = np.arange(batch.num_rows)
+        else:
+            at = (
+                np.asarray(rows, np.int64)
+                if not isinstance(rows, pa.Array)
+                else rows.to_numpy(zero_copy_only=False)
+            )
+        if len(at) != batch.num_rows or (
+            len(at) and self.rows and (at.min() < 0 or at.max() >= self.rows)
+        ):
+            raise StreamError(
+                f"{task.who}: `rows` must give one number from 0 to {self.rows - 1} for each of {batch.num_rows} rows"
+            )
+        self.emits.append((stream, batch, at.astype(np.int64)))
+
+    def fail(self, rows: Any, reason: str | None = None) -> None:
+        for row in listed(rows) if isinstance(rows, Iterable) else [rows]:
+            self.failures.setdefault(int(row), reason or EXPLICIT)
+
+    def report_error(self, error: BaseException | str) -> None:
+        self._task.report(error)
+
+
+class ArrowBoltTask(BoltTask):
+    """A task of an ArrowBolt."""
+
+    instance: ArrowBolt
+
+    def new_collector(self) -> Any:
+        return ArrowCollector(self)
+
+    def execute(self, chunk: Chunk) -> None:
+        collector = self.collector
+        collector.source, collector.rows = (chunk.component, chunk.stream), len(chunk)
+        tick = chunk.stream == TICK_STREAM
+        try:
+            if tick:
+                collector.rows = 0
+                self.instance.tick(collector)
+            else:
+                self.instance.execute(chunk.batch, collector)
+        except Exception as e:  # author's code, or values that Arrow can't hold
+            self.failed.clear()
+            self.note_failure(0, e)
+            _, reason = self.failed.pop()
+            collector.failures = {} if tick else dict.fromkeys(range(len(chunk)), reason)
+        self.failed = sorted(collector.failures.items())
+
+    def send_emits(self, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
+        for stream, batch, at in self.collector.emits:
+            if not batch.num_rows:
+                continue
+            view = RowsView(arrow=batch)
+            if chunk.lineage_columns is None:
+                outbox.send(self.task, self.routes[stream], view, None)
+            else:
+                self.send_anchored(stream, view, at, chunk, xors, outbox)
+            if self.ordered:
+                outbox.pack_all()
+
+
+def merge(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """Neighbours of one stream become one chunk: less to do for each chunk. The order of tuples stays."""
+    merged: list[Chunk] = []
+    run: list[Chunk] = []
+    for chunk in chunks:
+        if run and (chunk.component, chunk.stream) != (run[0].component, run[0].stream):
+            merged.append(_concat(run))
+            run = []
+        run.append(chunk)
+    if run:
+        merged.append(_concat(run))
+    return merged
+
+
+def _concat(chunks: Sequence[Chunk]) -> Chunk:
+    if len(chunks) == 1:
+        return chunks[0]
+    first = chunks[0]
+    tasks = np.concatenate(
+        [
+            np.full(len(c), c.tasks, np.int32) if isinstance(c.tasks, int) else c.tasks
+            for c in chunks
+        ]
+    )
+    lineage = Lineage.concat([(c.lineage_columns, len(c)) for c in chunks])
+    if any(c.is_arrow for c in chunks):
+        try:
+            table = pa.Table.from_batches([c.batch for c in chunks]).combine_chunks()
+            batch = table.to_batches()[0]
+            return Chunk(first.component, first.stream, first.fields, tasks, lineage, batch=batch)
+        except pa.ArrowInvalid:  # schemas that differ
+            pass
+    rows = [row for chunk in chunks for row in chunk.rows]
+    return Chunk(first.component, first.stream, first.fields, tasks, lineage, rows=rows)

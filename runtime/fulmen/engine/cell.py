@@ -1,0 +1,341 @@
+"""All tasks of one stage on one worker, from batch to batch: what is cached in a worker's process.
+
+A cell's tasks carry the tag of the attempt that they were last part of. A batch says which tag it builds on; a cell with
+any other one is behind or ahead (its attempt was not committed), and is restored from the checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from fulmen.api.components import ArrowBolt, BasicBolt
+from fulmen.checkpoint import Store, load_many, read_manifest, save
+from fulmen.engine import wire
+from fulmen.engine.acking import AckerTask
+from fulmen.engine.ackers import Messages, Outcome, sequence_ranges, slot_and_sequence
+from fulmen.engine.bolts import AnchoringBoltTask, ArrowBoltTask, BasicBoltTask, BoltTask, merge
+from fulmen.engine.chunk import Chunk
+from fulmen.engine.instances import Slots, TaskBase
+from fulmen.engine.outbox import Outbox, groups
+from fulmen.engine.protocol import DELIVERIES, Deliveries, Header, Summary, unpack_deliveries
+from fulmen.engine.setup import Setup
+from fulmen.engine.spouts import SpoutTask
+from fulmen.topology.code import create
+from fulmen.topology.spec import ACKER
+
+NO_TAG = ""
+"""The base of the very first batch: nothing was ever committed."""
+WAITING_TUPLES = 1 << 14
+"""Tuples that are let pile up in a stage's inboxes before its tasks run."""
+
+
+class Cell:
+    """The tasks of stage `stage` on worker `partition` (-1: the driver)."""
+
+    def __init__(self, setup: Setup, stage: int, partition: int, store: Store) -> None:
+        self.setup = setup
+        self.stage = stage
+        self.partition = partition
+        self.store = store
+        self.tag: str | None = None
+        self._rng = np.random.default_rng()
+        plan = setup.plan
+        names = plan.pinned if stage < 0 else plan.stages[stage]
+        self.components = [
+            name for name in names if any(plan.worker_of(t) == partition for t in plan.tasks(name))
+        ]
+        self._spouts: dict[int, SpoutTask] = {}
+        self._bolts: dict[str, list[list[BoltTask]]] = {}
+        self._by_task: dict[int, BoltTask] = {}
+        self._ackers: dict[int, AckerTask] = {}
+        self._threads: ThreadPoolExecutor | None = None
+
+    def tasks_of(self, component: str) -> list[int]:
+        """The component's tasks on this worker."""
+        return [
+            t
+            for t in self.setup.plan.tasks(component)
+            if self.setup.plan.worker_of(t) == self.partition
+        ]
+
+    # Restoring
+
+    def prepare(self, header: Header) -> list[str]:
+        """Have every task at the state that the batch builds on.
+
+        Returns:
+            Keys of the tasks whose state was read from the checkpoint.
+
+        Raises:
+            ComponentFailed: An author's `open` or `prepare` raised.
+        """
+        if self.tag == header.base:
+            self.tag = None  # until the batch has run to its end
+            return []
+        self.close()
+        self.tag = None
+        tasks = [task for name in self.components for task in self.tasks_of(name)]
+        keys = {task: self.setup.plan.key_of(task) for task in tasks}
+        number = header.number - 1
+        manifest = read_manifest(self.store, number)
+        found = load_many(self.store, manifest, list(keys.values()))
+        for name in self.components:
+            self._make(
+                name, {task: found.get(keys[task], {}) for task in self.tasks_of(name)}, number
+            )
+        return [key for key in keys.values() if found.get(key)]
+
+    def _make(self, component: str, slots: Mapping[int, Slots], number: int) -> None:
+        if component == ACKER:
+            self._ackers = {task: AckerTask(task, found) for task, found in slots.items()}
+        elif component in self.setup.spouts:
+            for task, found in slots.items():
+                self._spouts[task] = SpoutTask(self.setup, task, found, number, self._rng)
+        else:
+            kind = self._kind_of_bolt(component)
+            made = {
+                task: kind(self.setup, task, found, number, self._rng)
+                for task, found in slots.items()
+            }
+            self._by_task.update(made)
+            executors = [
+                e for e in self.setup.plan.executors_on(self.partition) if e.component == component
+            ]
+            self._bolts[component] = [
+                [made[t] for t in range(e.first, e.last + 1)] for e in executors
+            ]
+
+    def _kind_of_bolt(self, component: str) -> type[BoltTask]:
+        spec = self.setup.component(component)
+        bolt = create(spec, self.setup.code_folder)
+        if isinstance(bolt, ArrowBolt):
+            return ArrowBoltTask
+        return BasicBoltTask if isinstance(bolt, BasicBolt) else AnchoringBoltTask
+
+    def _authors_tasks(self) -> Iterator[TaskBase]:
+        yield from self._spouts.values()
+        yield from self._by_task.values()
+
+    def close(self) -> None:
+        """Let go of all instances."""
+        for task in self._authors_tasks():
+            task.close()
+        self._spouts, self._bolts, self._by_task, self._ackers = {}, {}, {}, {}
+
+    # One batch
+
+    def run(
+        self, header: Header, rows: Iterable[bytes], summary: Summary
+    ) -> Iterator[tuple[int, bytes]]:
+        """Run a batch: yields the rows for other stages and workers, and fills in the summary.
+
+        Raises:
+            ComponentFailed: An author's code raised where the topology can't go on.
+            VoidBatch: Another part of this batch came to nothing.
+        """
+        started = time.perf_counter()
+        summary.restored = self.prepare(header)
+        summary.process = self.partition, os.getpid()
+        outbox = Outbox(self.setup, self.stage, self._rng)
+        messages: dict[int, Messages] = defaultdict(Messages)
+        for row in rows:
+            yield from self._take_in(row, outbox, messages)
+            if outbox.waiting >= WAITING_TUPLES:
+                self._sweep(outbox)
+                yield from outbox.take_rows()
+        for _ in self._run_spouts(header, outbox, summary):
+            yield from outbox.take_rows()
+        self._sweep(outbox, header)
+        outbox.pack_all()
+        if self._ackers:
+            for task_id, part in zip(
+                self.setup.ackers, outbox.messages.split(len(self.setup.ackers)), strict=True
+            ):
+                if task_id in self._ackers:
+                    messages[task_id].add(part)
+            outbox.messages = Messages()
+            self._run_ackers(header, messages, summary, outbox)
+        outbox.pack_messages()
+        yield from outbox.take_rows()
+        self._write_down(header, summary)
+        summary.counts = outbox.counts
+        summary.seconds = time.perf_counter() - started
+        self.tag = header.tag
+
+    def _take_in(
+        self, row: bytes, outbox: Outbox, messages: dict[int, Messages]
+    ) -> Iterator[tuple[int, bytes]]:
+        """Sort an incoming row: for a task here, or passed on untouched."""
+        kind = row[:1]
+        if kind == wire.VOID:
+            raise VoidBatch(row)
+        if kind == wire.TUPLES:
+            parcel = wire.unpack_tuples(row)
+            subscription = self.setup.subscriptions[parcel.subscription]
+            if subscription.target in self._bolts:
+                for target, at in groups(parcel.targets):
+                    part = parcel if at is None else wire.select(parcel, at)
+                    outbox.receive(
+                        target,
+                        Chunk(
+                            subscription.source,
+                            subscription.stream,
+                            subscription.fields,
+                            part.sources,
+                            part.lineage,
+                            part.rows,
+                            part.batch,
+                        ),
+                    )
+                return
+        elif kind == wire.ACKS and self._ackers:
+            task, *parts = wire.unpack(row)
+            messages[task].add(Messages(*parts))
+            return
+        yield self.partition, row
+
+    def _run_spouts(self, header: Header, outbox: Outbox, summary: Summary) -> Iterator[None]:
+        """Deliver how trees ended, then let each spout task emit in its share of the time; yields after each slice."""
+        started = time.monotonic()
+        for i, task in enumerate(self._spouts.values()):
+            if header.deliveries is not None:
+                delivery = header.deliveries.get(task.slot)
+            else:
+                delivery = self._committed_deliveries(header).get(task.slot)
+            if delivery is not None:
+                task.deliver(delivery, outbox)
+            task.set_active(header.active, outbox)
+            if header.active:
+                deadline = started + header.emit_seconds * (i + 1) / len(self._spouts)
+                poisoned = task.task in header.poisoned
+                for emitted in task.emit(header.permit(task.task), deadline, outbox, poisoned):
+                    summary.emitted += emitted
+                    self._sweep(outbox)
+                    yield
+            summary.exhausted[task.task] = task.exhausted
+            summary.spout_pending[task.task] = task.pending.count
+
+    def _committed_deliveries(self, header: Header) -> Mapping[int, Deliveries]:
+        """Too many for a header: they are in the commit that the batch builds on."""
+        section = read_manifest(self.store, header.number - 1).transient.get(DELIVERIES)
+        return unpack_deliveries(section) if section else {}
+
+    def _sweep(self, outbox: Outbox, last: Header | None = None) -> None:
+        """Run all that waits in inboxes, component by component in the stage's order; ticks in the `last` sweep."""
+        for component in self.components:
+            executors = self._bolts.get(component)
+            if not executors:
+                continue
+            spec = self.setup.component(component)
+            if getattr(spec, "blocking", False) and len(executors) > 1:
+                self._run_threads(executors, outbox)
+            else:
+                for tasks in executors:
+                    for task in tasks:
+                        self._run_task(task, outbox)
+            if last is not None and spec.tick_seconds and tick_due(spec.tick_seconds, last):
+                for tasks in executors:
+                    for task in tasks:
+                        task.send(task.tick(spec.tick_seconds), outbox)
+        outbox.waiting = 0
+
+    def _run_task(self, task: BoltTask, outbox: Outbox) -> None:
+        chunks = outbox.inbox.pop(task.task, None)
+        if chunks:
+            for chunk in merge(chunks):
+                seconds = task.run(chunk)
+                outbox.counts[task.component, "execute_nanoseconds", ""] += int(seconds * 1e9)
+                task.send(chunk, outbox)
+
+    def _run_threads(self, executors: list[list[BoltTask]], outbox: Outbox) -> None:
+        """A blocking bolt: its executors wait beside each other. Each round is one chunk of each of them."""
+        queues = [
+            [(t, c) for t in tasks for c in merge(outbox.inbox.pop(t.task, []))]
+            for tasks in executors
+        ]
+        if self._threads is None or self._threads._max_workers < len(executors):
+            self._threads = ThreadPoolExecutor(len(executors), "fulmen-executor")
+        while any(queues):
+            turn = [queue.pop(0) for queue in queues if queue]
+            seconds = list(self._threads.map(lambda pair: pair[0].run(pair[1]), turn))
+            for (task, chunk), spent in zip(turn, seconds, strict=True):
+                outbox.counts[task.component, "execute_nanoseconds", ""] += int(spent * 1e9)
+                task.send(chunk, outbox)
+
+    def _run_ackers(
+        self, header: Header, messages: Mapping[int, Messages], summary: Summary, outbox: Outbox
+    ) -> None:
+        timeout = self.setup.topology.spec.message_timeout_seconds
+        acked: dict[int, list[np.ndarray]] = defaultdict(list)
+        born: list[np.ndarray] = []
+        for task_id, acker in self._ackers.items():
+            outcome = acker.run(messages.get(task_id, Messages()), header.clock, timeout)
+            for slot, ranges in sequence_ranges(outcome.acked).items():
+                acked[slot].append(ranges)
+            summary.failed += [
+                (*slot_and_sequence(root), reason) for root, reason in outcome.failed
+            ]
+            summary.timed_out += outcome.timed_out
+            summary.pending[task_id] = len(outcome.trees)
+            born.append(outcome.born)
+            count_trees(self.setup, acker, outcome, outbox)
+        summary.acked = {slot: np.concatenate(ranges) for slot, ranges in acked.items()}
+        times, counts = np.unique(np.round(np.concatenate(born), 3), return_counts=True)
+        summary.born = list(zip(times.tolist(), counts.tolist(), strict=True))
+
+    def _write_down(self, header: Header, summary: Summary) -> None:
+        """Records of all tasks that changed: small ones go into the commit, large ones into files of their own."""
+        tasks: list[tuple[int, TaskBase | AckerTask]] = [(t.task, t) for t in self._authors_tasks()]
+        tasks += self._ackers.items()
+        for task_id, task in tasks:
+            updates = task.updates(header.number)
+            if isinstance(task, TaskBase) and task.errors:
+                summary.errors += task.errors
+                task.errors = []
+            if not updates:
+                continue
+            key = self.setup.plan.key_of(task_id)
+            summary.updates[key] = {
+                slot: save(self.store, header.number, header.tag, key, slot, data, keep_from)
+                for slot, (data, keep_from) in updates.items()
+            }
+
+
+class VoidBatch(Exception):  # noqa: N818 (not an error: the batch is run again)
+    """Another part of this batch came to nothing, so this one does as well. Carries the row that said so."""
+
+    def __init__(self, row: bytes) -> None:
+        super().__init__(row)
+        self.row = row
+
+
+def tick_due(period: float, header: Header) -> bool:
+    """Whether the batch clock passed a multiple of `period` seconds: at most one tick a batch, however long it was."""
+    return int(header.clock // period) > int(header.previous_clock // period)
+
+
+def count_trees(setup: Setup, acker: AckerTask, outcome: Outcome, outbox: Outbox) -> None:
+    """Count what an acker executed, and for spouts the trees that ended."""
+    counts = outbox.counts
+    for stream, n in acker.executed.items():
+        if n:
+            counts[ACKER, "executed", stream] += n
+            counts[ACKER, "acked", stream] += n
+            counts[f"{ACKER}/{acker.task}", "executed", stream] += n
+    explicit = len(outcome.failed)
+    for stream, n in (("__ack_ack", len(outcome.acked)), ("__ack_fail", explicit)):
+        if n:
+            counts[ACKER, "emitted", stream] += n
+            counts[ACKER, "transferred", stream] += n
+            counts[f"{ACKER}/{acker.task}", "emitted", stream] += n
+    slots, numbers = np.unique(outcome.acked >> np.uint64(48), return_counts=True)
+    for slot, n in zip(slots.tolist(), numbers.tolist(), strict=True):
+        counts[setup.component_of_slot(slot), "acked", ""] += n
+    for root, _ in outcome.failed:
+        counts[setup.component_of_slot(slot_and_sequence(root)[0]), "failed", ""] += 1

@@ -1,0 +1,190 @@
+"""A chunk of tuples, column by column: what a task receives at once, and what routing and acking work on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Ids = npt.NDArray[np.uint64]
+Positions = npt.NDArray[np.int64]
+Tasks = npt.NDArray[np.int32]
+
+EMPTY_IDS: Ids = np.empty(0, np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Which tuple trees each of n tuples belongs to, and its edge id in each: Storm's MessageId, as columns.
+
+    Attributes:
+        roots: Root ids.
+        edges: Edge ids, as many.
+        offsets: Tuple i has the roots offsets[i] to offsets[i + 1]. None: each tuple has exactly one.
+    """
+
+    roots: Ids
+    edges: Ids
+    offsets: Positions | None = None
+
+    def of(self, i: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Roots and edges of tuple `i`, as Python ints."""
+        if self.offsets is None:
+            return (int(self.roots[i]),), (int(self.edges[i]),)
+        a, b = self.offsets[i], self.offsets[i + 1]
+        return tuple(self.roots[a:b].tolist()), tuple(self.edges[a:b].tolist())
+
+    def take(self, index: npt.NDArray[Any]) -> Lineage:
+        """The lineage of the tuples at `index`, in that order."""
+        if self.offsets is None:
+            return Lineage(self.roots[index], self.edges[index])
+        counts = np.diff(self.offsets)[index]
+        offsets = np.concatenate(([0], np.cumsum(counts)))
+        flat = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - self.offsets[:-1][index], counts)
+        return Lineage(self.roots[flat], self.edges[flat], offsets)
+
+    @staticmethod
+    def concat(parts: Sequence[tuple[Lineage | None, int]]) -> Lineage | None:
+        """Of (lineage, number of tuples) in a row. None is the lineage of tuples that are not tracked."""
+        if all(lineage is None for lineage, _ in parts):
+            return None
+        if len(parts) == 1:
+            return parts[0][0]
+        if all(lineage is not None and lineage.offsets is None for lineage, _ in parts):
+            known = [lineage for lineage, _ in parts if lineage is not None]
+            return Lineage(
+                np.concatenate([x.roots for x in known]), np.concatenate([x.edges for x in known])
+            )
+        counts = []
+        for lineage, n in parts:
+            if lineage is None:
+                counts.append(np.zeros(n, np.int64))
+            elif lineage.offsets is None:
+                counts.append(np.ones(n, np.int64))
+            else:
+                counts.append(np.diff(lineage.offsets))
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
+        tracked = [lineage for lineage, _ in parts if lineage is not None]
+        return Lineage(
+            np.concatenate([x.roots for x in tracked]),
+            np.concatenate([x.edges for x in tracked]),
+            offsets,
+        )
+
+
+class Chunk:
+    """Tuples of one stream of one component, in the order in which one task receives them.
+
+    The values are rows of Python objects or an Arrow record batch; the other form is made when it is asked for.
+    """
+
+    __slots__ = (
+        "_batch",
+        "_rows",
+        "component",
+        "fields",
+        "lineage_columns",
+        "n",
+        "stream",
+        "tasks",
+    )
+
+    def __init__(
+        self,
+        component: str,
+        stream: str,
+        fields: tuple[str, ...],
+        tasks: int | Tasks,
+        lineage: Lineage | None,
+        rows: Sequence[Sequence[Any]] | None = None,
+        batch: pa.RecordBatch | None = None,
+    ) -> None:
+        self.component = component
+        self.stream = stream
+        self.fields = fields
+        self.tasks = tasks
+        self.lineage_columns = lineage
+        self._rows = rows
+        self._batch = batch
+        self.n = len(rows) if rows is not None else (batch.num_rows if batch is not None else 0)
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def is_arrow(self) -> bool:
+        """Whether the values came as Arrow."""
+        return self._rows is None
+
+    @property
+    def rows(self) -> Sequence[Sequence[Any]]:
+        """The values of each tuple."""
+        if self._rows is None:
+            assert self._batch is not None
+            self._rows = batch_rows(self._batch)
+        return self._rows
+
+    @property
+    def batch(self) -> pa.RecordBatch:
+        """The values as an Arrow record batch.
+
+        Raises:
+            pyarrow.ArrowInvalid: The values of a column are not of one type.
+        """
+        if self._batch is None:
+            columns = list(zip(*self.rows, strict=True)) if self.n else [()] * len(self.fields)
+            self._batch = pa.RecordBatch.from_arrays(
+                [pa.array(c) for c in columns], names=list(self.fields)
+            )
+        return self._batch
+
+    def source_task(self, i: int) -> int:
+        """The id of the task that emitted tuple `i`."""
+        return int(self.tasks) if isinstance(self.tasks, int) else int(self.tasks[i])
+
+    def lineage(self, i: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        """See `fulmen.api.tuples.Origin`. What was anchored to the tuple in this chunk is summed up by the outbox."""
+        if self.lineage_columns is None:
+            return (), (), 0
+        return (*self.lineage_columns.of(i), 0)
+
+
+def batch_rows(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
+    """The rows of a record batch as tuples of Python objects."""
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+class RowsView:
+    """Emitted values as the groupings see them: rows, or columns of Python objects, or Arrow."""
+
+    __slots__ = ("_rows", "arrow")
+
+    def __init__(
+        self, rows: Sequence[Sequence[Any]] | None = None, arrow: pa.RecordBatch | None = None
+    ) -> None:
+        self._rows = rows
+        self.arrow = arrow
+
+    def __len__(self) -> int:
+        return len(self._rows) if self._rows is not None else int(self.arrow.num_rows)
+
+    def column(self, i: int) -> list[Any]:
+        """The values of field number `i`."""
+        if self._rows is None:
+            return list(self.arrow.column(i).to_pylist())
+        return [row[i] for row in self._rows]
+
+    def row(self, k: int) -> Sequence[Any]:
+        """All values of row `k`."""
+        return self.rows[k]
+
+    @property
+    def rows(self) -> Sequence[Sequence[Any]]:
+        """All rows as Python objects."""
+        if self._rows is None:
+            self._rows = batch_rows(self.arrow)
+        return self._rows

@@ -1,0 +1,311 @@
+"""Decides what the next batch is, and what a finished or failed one means. No I/O: the driver carries it out.
+
+A batch is retried whole: as long as it fails, the next attempt has the same number, the same clock and the same
+deliveries, and another tag. The invariants, which `check` asserts after every event in tests:
+
+- `number` is the last commit; whatever is attempted is to become `number` + 1.
+- `base` is the tag of a state that equals that of commit `number`: of the commit itself, or of a later batch that had
+  nothing to commit.
+- Deliveries of an attempt are those of the last commit until a batch has taken them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fulmen.engine.pending import Ranges
+from fulmen.engine.protocol import (
+    INLINE_DELIVERIES,
+    Deliveries,
+    ErrorReport,
+    Header,
+    Summary,
+    pack_deliveries,
+)
+from fulmen.engine.setup import Setup
+
+FIRST_PERMIT = 256
+LARGEST_PERMIT = 10_000_000
+LONGEST_IDLE_SECONDS = 0.25
+FAILURES_BEFORE_HALVING = 2
+HOPELESS_FAILURES = 8
+"""Failed attempts of a batch without any tuple after which the topology is stopped."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a successful batch amounts to.
+
+    Attributes:
+        header: Of the attempt.
+        summaries: Of all its stages and workers.
+        seconds: How long it took.
+        deliveries: How trees ended, to be told to spout tasks in the next batch.
+        commits: Whether there is anything to write; if not, its tag becomes the base all the same.
+        idle: Nothing was emitted, executed, delivered or ended.
+    """
+
+    header: Header
+    summaries: Sequence[Summary]
+    seconds: float
+    deliveries: Mapping[int, Deliveries]
+    commits: bool
+    idle: bool
+
+
+@dataclass
+class Crashes:
+    """What is known about a batch that failed: how few tuples the next attempt may have.
+
+    Attributes:
+        failures: Failed attempts in a row.
+        limit: Tuples of all spout tasks together; None: no limit.
+        turn: Which spout task may emit while the limit is below their number.
+        at_limit: Failed attempts with the limit as it is.
+        successes: Successful batches with the limit as it is.
+    """
+
+    failures: int = 0
+    limit: int | None = None
+    turn: int = 0
+    at_limit: int = 0
+    successes: int = 0
+
+
+@dataclass
+class Coordinator:
+    """The state of a running topology that is not in its tasks.
+
+    Attributes:
+        setup: The topology and its plan.
+        number: The last commit.
+        base: The tag that tasks' state must carry.
+        clock: Batch clock, in seconds.
+        new_tag: Gives a fresh random tag for each attempt.
+        deliveries: To be told to spout tasks in the next batch.
+        active: Whether spouts may emit.
+        permit: How many tuples each spout task may emit in a batch.
+    """
+
+    setup: Setup
+    number: int
+    base: str
+    clock: float
+    new_tag: Callable[[], str]
+    now: float
+    deliveries: Mapping[int, Deliveries] = field(default_factory=dict)
+    active: bool = True
+    permit: int = FIRST_PERMIT
+    crashes: Crashes = field(default_factory=Crashes)
+    pending: int = 0
+    spout_pending: int = 0
+    exhausted: bool = False
+    idle_batches: int = 0
+    attempt: Header | None = None
+
+    def __post_init__(self) -> None:
+        self._previous_clock = self.clock
+        self._mark = self.now
+        self._is_retry = False
+        self._slow_start = True
+        self._pending_by_task: dict[int, int] = {}
+        self._typical_emits = 0.0
+
+    # Attempts
+
+    def begin(self, now: float) -> Header:
+        """The header of the next attempt. `now` is in seconds of any steady clock."""
+        if (
+            not self._is_retry
+        ):  # a batch that is repeated has the clock it had: recovering takes no time
+            self._previous_clock = self.clock
+            self.clock += now - self._mark
+        self._mark = now
+        permits, poisoned = self._crash_permits()
+        large = self.deliveries and len(pack_deliveries(self.deliveries)) > INLINE_DELIVERIES
+        self.attempt = Header(
+            number=self.number + 1,
+            tag=self.new_tag(),
+            base=self.base,
+            clock=self.clock,
+            previous_clock=self._previous_clock,
+            default_permit=self.permit if permits is None else 0,
+            active=self.active,
+            permits=permits or {},
+            deliveries=None if large else self.deliveries,
+            poisoned=poisoned,
+        )
+        return self.attempt
+
+    def finish(self, summaries: Sequence[Summary], seconds: float) -> Done:
+        """A batch ran to its end. It counts only when `committed` has been called."""
+        assert self.attempt is not None
+        deliveries = self._ended(summaries)
+        delivered = bool(self.deliveries)
+        executed = any(
+            n
+            for s in summaries
+            for (_, what, _), n in s.counts.items()
+            if what in ("executed", "emitted")
+        )
+        return Done(
+            self.attempt,
+            summaries,
+            seconds,
+            deliveries,
+            commits=bool(deliveries or delivered or any(s.updates for s in summaries)),
+            idle=not (executed or deliveries or delivered),
+        )
+
+    def _ended(self, summaries: Sequence[Summary]) -> dict[int, Deliveries]:
+        """How trees ended, by the slot of their spout task. A slot whose task is gone has nobody to be told."""
+        acked: dict[int, list[Ranges]] = {}
+        failed: dict[int, list[tuple[int, str]]] = {}
+        known = self.setup.spout_of_slot
+        for summary in summaries:
+            for slot, ranges in summary.acked.items():
+                acked.setdefault(slot, []).append(ranges)
+            for slot, sequence, reason in summary.failed:
+                failed.setdefault(slot, []).append((sequence, reason))
+        none = np.empty((0, 2), np.int64)
+        return {
+            slot: Deliveries(
+                merged(np.concatenate(acked.get(slot, [none]))), tuple(failed.get(slot, ()))
+            )
+            for slot in (acked.keys() | failed.keys()) & known.keys()
+        }
+
+    def committed(self, done: Done) -> None:
+        """The batch is in the checkpoint, or had nothing to write there."""
+        if done.commits:
+            self.number = done.header.number
+        self.base = done.header.tag
+        self.deliveries = done.deliveries
+        self.attempt = None
+        self._is_retry = False
+        for summary in done.summaries:
+            self._pending_by_task |= summary.pending
+        self.pending = sum(self._pending_by_task.values())
+        told = [s for s in done.summaries if s.spout_pending or s.exhausted]
+        self.spout_pending = sum(n for s in told for n in s.spout_pending.values())
+        states = [e for s in told for e in s.exhausted.values()]
+        self.exhausted = bool(states) and all(states)
+        self.idle_batches = self.idle_batches + 1 if done.idle else 0
+        self._adapt(done)
+
+    def failed(self, now: float) -> None:
+        """The attempt came to nothing; the same batch is to be tried again. `now`: when trying again is possible."""
+        self._is_retry = True
+        self._mark = now
+        self.attempt = None
+        crashes = self.crashes
+        crashes.failures += 1
+        crashes.successes = 0
+        if crashes.failures < FAILURES_BEFORE_HALVING:
+            return
+        tasks = max(1, len(self._spout_tasks()))
+        if crashes.limit is None:
+            likely = min(self.permit * tasks, int(2 * self._typical_emits) + tasks)
+            crashes.limit = max(1, likely // 2)
+        elif crashes.limit > 1:
+            crashes.limit //= 2
+            crashes.at_limit = 0
+        else:
+            crashes.at_limit += 1
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the batch keeps failing although it has no tuple that could be left out."""
+        return self.crashes.at_limit > HOPELESS_FAILURES
+
+    # Batch sizes
+
+    def _spout_tasks(self) -> list[int]:
+        return [t for name in sorted(self.setup.spouts) for t in self.setup.plan.tasks(name)]
+
+    def _crash_permits(self) -> tuple[dict[int, int] | None, tuple[int, ...]]:
+        """Permits of single spout tasks while a batch is under suspicion, and whose emit is to be failed."""
+        crashes, tasks = self.crashes, self._spout_tasks()
+        if crashes.limit is None or not tasks:
+            return None, ()
+        if crashes.limit >= len(tasks):
+            return dict.fromkeys(tasks, crashes.limit // len(tasks)), ()
+        turn = [tasks[(crashes.turn + i) % len(tasks)] for i in range(crashes.limit)]
+        # one tuple, and its batch failed twice again: it is that tuple
+        poisoned = (
+            tuple(turn)
+            if crashes.limit == 1 and crashes.at_limit >= FAILURES_BEFORE_HALVING
+            else ()
+        )
+        return dict.fromkeys(turn, 1), poisoned
+
+    def _adapt(self, done: Done) -> None:
+        """Permits follow the batch time; a batch that failed before is trusted again step by step."""
+        crashes = self.crashes
+        emitted = sum(s.emitted for s in done.summaries)
+        if crashes.limit is not None:
+            crashes.failures = crashes.at_limit = 0
+            crashes.successes += 1
+            crashes.turn += crashes.limit
+            if crashes.successes > 1 or done.header.poisoned:
+                crashes.limit *= 2
+                crashes.successes = 0
+            if crashes.limit >= max(self.permit, 2 * self._typical_emits):
+                self.crashes = Crashes()
+            return
+        self.crashes = Crashes()
+        self._typical_emits = max(float(emitted), 0.9 * self._typical_emits)
+        target = self.setup.topology.spec.batch_target_millis / 1000
+        most = max((s.emitted for s in done.summaries), default=0)
+        if done.seconds > target:
+            self._slow_start = False
+            if (
+                most >= self.permit // 4
+            ):  # else something other than the number of tuples makes it slow
+                self.permit = max(1, int(self.permit * max(0.5, 0.9 * target / done.seconds)))
+        elif most >= self.permit:
+            step = (
+                self.permit
+                if self._slow_start and done.seconds < target / 2
+                else max(16, self.permit // 16)
+            )
+            self.permit = min(LARGEST_PERMIT, self.permit + step)
+
+    def idle_seconds(self) -> float:
+        """How long to wait before the next batch: none, unless nothing happened in the last ones."""
+        if not self.idle_batches:
+            return 0.0
+        wait = min(LONGEST_IDLE_SECONDS, 0.001 * 2.0 ** min(self.idle_batches, 16))
+        periods = [c.tick_seconds for c in self.setup.topology.spec.bolts if c.tick_seconds]
+        return min([wait, *(period - self.clock % period for period in periods)])
+
+    # Ends
+
+    @property
+    def settled(self) -> bool:
+        """Nothing is pending, and every spout was told about all its messages."""
+        return (
+            self.pending == 0
+            and not self.deliveries
+            and self.spout_pending == 0
+            and self.attempt is None
+        )
+
+
+def merged(ranges: Ranges) -> Ranges:
+    """Ranges in ascending order, those that touch made one."""
+    if len(ranges) < 2:
+        return ranges
+    ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
+    starts = np.flatnonzero(np.concatenate(([True], ranges[1:, 0] != ranges[:-1, 1])))
+    return np.stack(
+        [ranges[starts, 0], ranges[np.append(starts[1:] - 1, len(ranges) - 1), 1]], axis=1
+    )
+
+
+def fatal_error(summaries: Sequence[Summary]) -> ErrorReport | None:
+    """The first error after which the topology must stop."""
+    return next((e for s in summaries for e in s.errors if e.fatal), None)

@@ -1,0 +1,370 @@
+"""Runs a topology: one batch after another, each committed before the next begins.
+
+Here are the store and the jobs (Spark's, or in process). What to do next is decided by the coordinator, and done here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from fulmen.api.declarer import Stream
+from fulmen.checkpoint import CommitLog, Manifest, Store, new_tag
+from fulmen.engine import wire
+from fulmen.engine.coordinator import Coordinator, Done, fatal_error
+from fulmen.engine.migration import Layout, migrate
+from fulmen.engine.protocol import (
+    DELIVERIES,
+    ErrorReport,
+    Header,
+    Summary,
+    pack_deliveries,
+    unpack_deliveries,
+)
+from fulmen.engine.report import Totals
+from fulmen.engine.setup import Setup
+from fulmen.errors import FulmenError, JobFailed, TopologyFailed, Unreachable
+from fulmen.plan import Plan, make_plan
+from fulmen.topology.spec import Topology
+
+COLLECT_EVERY = 16
+"""Commits between two runs of the garbage collector of the checkpoint."""
+COMMIT_TRIES = 30
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """Which workers are there after a failure."""
+
+    alive: Sequence[int]
+
+
+class Jobs(Protocol):
+    """What runs the stages of a batch: Spark, or a stand-in without it."""
+
+    def start(self, setup: Setup) -> None:
+        """Begin a run, or go on with another plan."""
+
+    def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
+        """One attempt of a batch: the rows of the last stage.
+
+        Raises:
+            JobFailed: It came to nothing.
+        """
+        ...
+
+    def recover(self) -> Recovery:
+        """After an attempt that failed or was void: wait until another can be made."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+class Observer(Protocol):
+    """Is told what happens, to show it."""
+
+    def batch(self, totals: Totals, done: Done) -> None:
+        """A batch counted."""
+
+    def error(self, error: ErrorReport) -> None:
+        """A component reported an error."""
+
+    def attempt_failed(self, number: int, reason: str) -> None:
+        """An attempt of batch `number` came to nothing, and is repeated."""
+
+    def note(self, text: str) -> None:
+        """Something else that a person should know."""
+
+
+class Silent:
+    """An observer that does nothing."""
+
+    def batch(self, totals: Totals, done: Done) -> None: ...
+    def error(self, error: ErrorReport) -> None: ...
+    def attempt_failed(self, number: int, reason: str) -> None: ...
+    def note(self, text: str) -> None: ...
+
+
+@dataclass
+class Stop:
+    """When to stop; read before each batch, so any thread (or a signal handler) may set it.
+
+    Attributes:
+        drain: Spouts stop now; go on until nothing is pending.
+        now: Stop after the batch at hand.
+        after_seconds: Drain then.
+        when_drained: Drain when every spout is exhausted, or nothing has happened for some batches.
+    """
+
+    drain: bool = False
+    now: bool = False
+    after_seconds: float | None = None
+    when_drained: bool = False
+
+
+IDLE_BATCHES_TO_END = 20
+
+
+@dataclass
+class Driver:
+    """One topology, from its claim of the checkpoint to its end. Call `start`, then `run` or `step`, then `close`."""
+
+    topology: Topology
+    streams: Mapping[str, Mapping[str, Stream]]
+    jobs: Jobs
+    checkpoint: str
+    code_folder: Path | None = None
+    pinned: Sequence[str] = ()
+    observer: Observer = field(default_factory=Silent)
+    store: Store | None = None
+    steady: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    coordinator: Coordinator = field(init=False)
+    totals: Totals = field(init=False)
+    log: CommitLog = field(init=False)
+
+    def start(self) -> None:
+        """Claim the checkpoint, plan, and begin.
+
+        Raises:
+            CheckpointError: The checkpoint can't be used.
+        """
+        store = self.store or Store.open(self.checkpoint)
+        self._store = store
+        who = f"{socket.gethostname()}, process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}"
+        self.log = CommitLog.open(store, self.topology.metadata.name, who)
+        self.log.claim()
+        self.plan = make_plan(self.topology, pinned=self.pinned)
+        self.setup = self._setup(self._migrate())
+        manifest = self.log.manifest
+        self.coordinator = Coordinator(
+            self.setup,
+            number=manifest.number,
+            base=manifest.tag,
+            clock=manifest.clock,
+            new_tag=new_tag,
+            now=self.steady(),
+            deliveries=self._undelivered(manifest),
+            active=self.topology.spec.state == "Active",
+        )
+        self.totals = Totals(self.setup)
+        self.jobs.start(self.setup)
+
+    def _migrate(self) -> Layout:
+        """Bring what the checkpoint holds into the shape of this topology, in a commit of its own."""
+        manifest = self.log.manifest
+        known = manifest.sections.get("layout")
+        layout, change = migrate(
+            Layout.from_json(json.loads(known)) if known else None,
+            self.plan,
+            self.topology,
+            manifest,
+            self._store,
+        )
+        if change is not None:
+            undelivered = {**manifest.transient, **change.transient}
+            draft = self.log.draft(
+                tag=new_tag(),
+                clock=manifest.clock,
+                updates=change.updates,
+                sections={"layout": json.dumps(layout.to_json()).encode()},
+                transient=undelivered,
+                removed_tasks=change.removed_tasks,
+            )
+            self.log.commit(draft)
+        return layout
+
+    def _setup(self, layout: Layout) -> Setup:
+        return Setup(
+            run=secrets.token_hex(8),
+            # the code is where `code_folder` says; a stage's function must stay small
+            topology=self.topology.model_copy(
+                update={"spec": self.topology.spec.model_copy(update={"code": None})}
+            ),
+            plan=self.plan,
+            streams=self.streams,
+            slots=layout.slots,
+            checkpoint=self.checkpoint,
+            code_folder=self.code_folder,
+        )
+
+    def _undelivered(self, manifest: Manifest) -> Mapping[int, Any]:
+        data = manifest.transient.get(DELIVERIES)
+        return unpack_deliveries(data) if data else {}
+
+    # Batches
+
+    def run(self, stop: Stop) -> None:
+        """Run batches until `stop` says so.
+
+        Raises:
+            Fenced: Another driver has taken over.
+            TopologyFailed: The topology can't go on.
+        """
+        started = self.steady()
+        try:
+            while not stop.now:
+                if stop.after_seconds is not None and self.steady() - started >= stop.after_seconds:
+                    stop.drain = True
+                if stop.when_drained and self._has_nothing_more():
+                    stop.drain = True
+                if stop.drain:
+                    if self.coordinator.settled and not self.coordinator.active:
+                        break
+                    self.coordinator.active = False
+                if self.step() and not stop.drain:
+                    self._rest(self.coordinator.idle_seconds(), stop)
+                elif stop.drain and self.coordinator.idle_batches > 1:
+                    self._rest(min(0.05, self.coordinator.idle_seconds()), stop)
+        finally:
+            self.totals.seconds += self.steady() - started
+
+    def _has_nothing_more(self) -> bool:
+        coordinator = self.coordinator
+        if self.totals.batches == 0 or not coordinator.settled:
+            return False
+        return coordinator.exhausted or coordinator.idle_batches >= IDLE_BATCHES_TO_END
+
+    def _rest(self, seconds: float, stop: Stop) -> None:
+        if seconds > 0 and not stop.now:
+            self.sleep(seconds)
+
+    def step(self) -> bool:
+        """One attempt of one batch. Returns whether it counted.
+
+        Raises:
+            Fenced: Another driver has taken over.
+            TopologyFailed: The topology can't go on.
+        """
+        started = self.steady()
+        header = self.coordinator.begin(started)
+        spec = self.topology.spec
+        try:
+            rows = self.jobs.run(header, spec.batch_timeout_seconds)
+        except JobFailed as e:
+            self._failed(header, str(e))
+            return False
+        summaries, void = read_rows(rows)
+        if void is not None:
+            reason, report = void
+            if report is not None and report.fatal:
+                raise TopologyFailed(f"{self._who(report)}: {report.message}", report.traceback)
+            self._failed(header, reason)
+            return False
+        self._finish(summaries, started)
+        return True
+
+    def _finish(self, summaries: list[Summary], started: float) -> None:
+        done = self.coordinator.finish(summaries, self.steady() - started)
+        fatal = fatal_error(summaries)
+        if fatal is not None:
+            raise TopologyFailed(f"{self._who(fatal)}: {fatal.message}", fatal.traceback)
+        if done.commits:
+            self._commit(done)
+        self.coordinator.committed(done)
+        for error in self.totals.add(done, self.coordinator.pending, time.time()):
+            self.observer.error(error)
+        self.observer.batch(self.totals, done)
+        if done.commits and done.header.number % COLLECT_EVERY == 0:
+            self._collect()
+
+    def _commit(self, done: Done) -> None:
+        updates = {
+            key: slots for summary in done.summaries for key, slots in summary.updates.items()
+        }
+        transient = {DELIVERIES: pack_deliveries(done.deliveries)} if done.deliveries else {}
+        draft = self.log.draft(
+            tag=done.header.tag, clock=done.header.clock, updates=updates, transient=transient
+        )
+        for attempt in range(COMMIT_TRIES):
+            try:
+                self.log.commit(draft)
+                return
+            except Unreachable as e:  # it may have been made: the same one is made again
+                if attempt == COMMIT_TRIES - 1:
+                    raise
+                self.observer.note(f"{e}; trying again")
+                self.sleep(min(5.0, 0.1 * 2**attempt))
+
+    def _collect(self) -> None:
+        """Delete what nothing refers to, off the path of the next batch."""
+        if getattr(self, "_collector", None) is None or not self._collector.is_alive():
+            self._collector = threading.Thread(
+                target=self._collect_quietly, name="fulmen-collect", daemon=True
+            )
+            self._collector.start()
+
+    def _collect_quietly(self) -> None:
+        try:
+            self.log.collect()
+        except FulmenError as e:  # nothing is lost by it; the next one tries again
+            self.observer.note(f"clearing the checkpoint: {e}")
+
+    def _failed(self, header: Header, reason: str) -> None:
+        self.totals.attempts_failed += 1
+        self.totals.last_failure = reason
+        self.observer.attempt_failed(header.number, reason)
+        recovery = self.jobs.recover()
+        self.coordinator.failed(self.steady())
+        if self.coordinator.hopeless:
+            raise TopologyFailed(
+                f"batch {header.number} failed {self.coordinator.crashes.failures} times in a row, at last without any "
+                f"tuple of a spout in it: {reason}. The last attempts are in the log"
+            )
+        self._replan(recovery.alive)
+
+    def _replan(self, alive: Sequence[int]) -> None:
+        """Executors of workers that are gone go to those that are left; when they are back, so are the executors."""
+        plan: Plan = make_plan(
+            self.topology, pinned=self.pinned, workers=list(alive), previous=self.plan
+        )
+        if plan == self.plan:
+            return
+        gone = sorted(set(range(plan.workers)) - set(alive))
+        self.observer.note(
+            f"workers {gone} are gone: planned anew"
+            if gone
+            else "all workers are back: planned anew"
+        )
+        self.plan = plan
+        self.setup = self._setup(Layout.of_slots(self.setup.slots))
+        self.coordinator.setup = self.setup
+        self.totals.setup = self.setup
+        self.jobs.start(self.setup)
+
+    def _who(self, report: ErrorReport) -> str:
+        kind = "spout" if report.component in self.setup.spouts else "bolt"
+        return f"{kind} {report.component!r}, task {report.task}"
+
+    def close(self) -> None:
+        """Let go of everything. What is committed stays."""
+        collector = getattr(self, "_collector", None)
+        if collector is not None:
+            collector.join(timeout=10)
+        self.jobs.close()
+
+
+def read_rows(rows: Sequence[bytes]) -> tuple[list[Summary], tuple[str, ErrorReport | None] | None]:
+    """The rows of the last stage: summaries, and why the batch is void, if it is."""
+    summaries: list[Summary] = []
+    void: tuple[str, ErrorReport | None] | None = None
+    for row in rows:
+        if row[:1] == wire.VOID:
+            reason, report = wire.unpack(row)
+            if void is None or (report is not None and report.fatal):
+                void = reason, report
+        elif row[:1] == wire.SUMMARY:
+            summaries.append(wire.unpack(row))
+        else:
+            raise AssertionError(f"a row of kind {row[:1]!r} reached the driver")
+    return summaries, void

@@ -1,0 +1,67 @@
+"""A batch in this very process: the same stages, routing and ackers, without Spark. For tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fulmen.engine.driver import Recovery
+from fulmen.engine.protocol import Header
+from fulmen.engine.setup import Setup
+from fulmen.engine.worker import Worker
+from fulmen.errors import JobFailed
+
+
+class Crash(Exception):  # noqa: N818 (an event, not an error)
+    """Raised by a fault to stand for a process that was killed."""
+
+
+class InProcessJobs:
+    """Stands for Spark: each worker is an object with cells of its own.
+
+    Attributes:
+        fault: Called as fault(stage, partition, moment) with the moments "before", "row" and "after". What it raises
+            stands for the death of that worker's process: its cells are lost, and the attempt fails.
+    """
+
+    def __init__(self, fault: Callable[[int, int, str], None] | None = None) -> None:
+        self.fault = fault or (lambda stage, partition, moment: None)
+        self._workers: list[Worker] = []
+
+    def start(self, setup: Setup) -> None:
+        """Begin a run, or go on with another plan."""
+        for worker in self._workers:
+            worker.close()
+        self._setup = setup
+        self._workers = [Worker() for _ in range(setup.plan.workers)]
+
+    def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
+        """One attempt of a batch, one part after another."""
+        n = self._setup.plan.workers
+        header = Header.decode(header.encode())
+        inputs: list[list[bytes]] = [[] for _ in range(n)]
+        for stage in range(len(self._setup.plan.stages)):
+            outputs: list[list[bytes]] = [[] for _ in range(n)]
+            for partition in range(n):
+                try:
+                    self.fault(stage, partition, "before")
+                    rows = self._workers[partition].run_stage(
+                        self._setup, stage, partition, header, None, inputs[partition]
+                    )
+                    for destination, row in rows:
+                        self.fault(stage, partition, "row")
+                        outputs[destination].append(row)
+                    self.fault(stage, partition, "after")
+                except Crash as e:
+                    self._workers[partition] = Worker()
+                    raise JobFailed(f"worker {partition} was lost in stage {stage}: {e}") from e
+            inputs = outputs
+        return [row for rows in inputs for row in rows]
+
+    def recover(self) -> Recovery:
+        """Nothing has to be waited for."""
+        return Recovery(alive=tuple(range(self._setup.plan.workers)))
+
+    def close(self) -> None:
+        """Let go of all instances."""
+        for worker in self._workers:
+            worker.close()

@@ -1,0 +1,200 @@
+"""One instance of an author's class: made, restored, opened, written down and closed again."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fulmen.api.components import ArrowSpout, Bolt, Component, Spout
+from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
+from fulmen.engine.outbox import Routes, context_of
+from fulmen.engine.protocol import ErrorReport
+from fulmen.engine.setup import Setup
+from fulmen.engine.state import Fields, KeyedState
+from fulmen.errors import FulmenError
+from fulmen.topology.code import create
+
+T = TypeVar("T")
+Slots = Mapping[str, Sequence[bytes]]
+"""What the checkpoint has of a task: slot -> records in their order."""
+Update = tuple[bytes, int]
+"""A record, and the commit from which on the slot's records are still needed."""
+
+
+class ComponentFailed(FulmenError):
+    """An author's code raised where the topology can't go on."""
+
+    def __init__(self, report: ErrorReport) -> None:
+        super().__init__(report)
+        self.report = report
+
+    def __str__(self) -> str:
+        return f"{self.report.component}, task {self.report.task}: {self.report.message}"
+
+
+def author_traceback(error: BaseException) -> str:
+    """The part of the traceback that is about the author's code: without the engine's frames."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if "/fulmen/engine/" not in f.filename.replace("\\", "/")]
+    lines = traceback.format_list(own) if own else []
+    return "".join(
+        ["Traceback (most recent call last):\n", *lines, *traceback.format_exception_only(error)]
+    )
+
+
+class TaskBase:
+    """What every spout and bolt task has: an instance, its durable state, and routes for what it emits."""
+
+    def __init__(
+        self, setup: Setup, task: int, slots: Slots, number: int, rng: np.random.Generator
+    ) -> None:
+        self.setup = setup
+        self.task = task
+        self.component = setup.plan.component_of(task)
+        self.errors: list[ErrorReport] = []
+        self.counts: dict[str, int] = {}
+        self.who = f"{'spout' if self.component in setup.spouts else 'bolt'} {self.component!r}, task {task}"
+        self.routes = self._routes(rng)
+        self._engine_record: bytes | None = None
+        engine = pickle.loads(slots["engine"][-1]) if slots.get("engine") else {}
+        for stream, state in engine.get("routes", {}).items():
+            if stream in self.routes:
+                self.routes[stream].restore(state)
+        self.restore_engine(engine, slots)
+        spec = setup.component(self.component)
+        self.instance: Component = self.guarded(
+            "making the instance", lambda: create(spec, setup.code_folder)
+        )
+        self.state = KeyedState.restore(slots.get("state", ()), number)
+        self.instance.__dict__["state"] = self.state
+        self.conf = {**setup.topology.spec.config, **spec.config}
+        self.context = context_of(setup, task)
+        collector = self.make_collector()
+        self.fields = Fields(self.instance, [collector, self.context, self.state, self.conf])
+        record = slots["fields"][-1] if slots.get("fields") else None
+        restored = (
+            self.guarded("restoring its fields", lambda: self.fields.apply(record))
+            if record
+            else None
+        )
+        self.guarded(
+            "open" if isinstance(self.instance, Spout) else "prepare", lambda: self.start(collector)
+        )
+        self.fields.settle(restored)
+
+    def _routes(self, rng: np.random.Generator) -> dict[str, Routes]:
+        streams = dict(self.setup.streams[self.component])
+        if self.component in self.setup.spouts:
+            streams[DEAD_LETTERS] = Stream(DEAD_LETTER_FIELDS)
+        return {
+            name: Routes(self.setup, self.task, name, stream, rng)
+            for name, stream in streams.items()
+        }
+
+    @property
+    def ordered(self) -> bool:
+        """Whether some bolt receives several streams of this component, whose tuples it must get in order."""
+        seen = [s.target for s in self.setup.subscriptions if s.source == self.component]
+        return len(seen) != len(set(seen))
+
+    def make_collector(self) -> Any:
+        """The collector that the instance is given."""
+        raise AssertionError("each kind of task has its own")
+
+    def start(self, collector: Any) -> None:
+        """Call `open` or `prepare`."""
+        if isinstance(self.instance, Spout | Bolt):
+            method = (
+                self.instance.open if isinstance(self.instance, Spout) else self.instance.prepare
+            )
+            method(self.conf, self.context, collector)
+        else:
+            self.instance.prepare(self.conf, self.context)  # type: ignore[attr-defined]
+
+    def restore_engine(self, engine: Mapping[str, Any], slots: Slots) -> None:
+        """Take over what the engine itself keeps for this task."""
+
+    def engine_state(self) -> dict[str, Any]:
+        """What the engine itself keeps for this task; small."""
+        states = {
+            name: routes.state() for name, routes in self.routes.items() if routes.subscriptions
+        }
+        states = {
+            name: state for name, state in states.items() if any(s is not None for s in state)
+        }
+        return {"routes": states} if states else {}
+
+    def updates(self, number: int) -> dict[str, Update]:
+        """What commit `number` has to write for this task, by slot; empty if nothing changed."""
+        found: dict[str, Update] = {}
+        engine = pickle.dumps(self.engine_state(), 5)
+        if engine != self._engine_record and (
+            self._engine_record is not None or engine != _NOTHING
+        ):
+            found["engine"] = engine, number
+        self._engine_record = engine
+        fields = self.guarded("pickling its fields", self.fields.record)
+        if fields is not None:
+            found["fields"] = fields, number
+        state = self.guarded("pickling self.state", lambda: self.state.record(number))
+        if state is not None:
+            found["state"] = state
+        for warning in self.fields.warnings:
+            self.report(warning)
+        self.fields.warnings.clear()
+        return found
+
+    def guarded(self, what: str, call: Callable[[], T]) -> T:
+        """Call the author's code where the topology can't go on if it raises.
+
+        Raises:
+            ComponentFailed: It did.
+        """
+        try:
+            return call()
+        except Exception as e:  # author's code
+            raise ComponentFailed(self.report(e, fatal=True, what=what)) from e
+
+    def report(
+        self, error: BaseException | str, fatal: bool = False, what: str = ""
+    ) -> ErrorReport:
+        """Note an error of this task."""
+        if isinstance(error, BaseException):
+            message = f"{what + ': ' if what else ''}{type(error).__name__}: {error}"
+            if isinstance(error, FulmenError):
+                message = f"{what + ': ' if what else ''}{error}"
+            report = ErrorReport(self.component, self.task, message, author_traceback(error), fatal)
+        else:
+            report = ErrorReport(self.component, self.task, str(error), "", fatal)
+        self.errors.append(report)
+        return report
+
+    def close(self) -> None:
+        """Let go of the instance. What its own method raises can't matter any more."""
+        method = getattr(self.instance, "close" if isinstance(self.instance, Spout) else "cleanup")
+        try:
+            method()
+        except Exception as e:  # author's code
+            self.report(e, what="closing")
+
+
+_NOTHING = pickle.dumps({}, 5)
+
+
+def takes_reason(spout: Spout) -> bool:
+    """Whether `fail` takes the reason too; Storm's own signature takes the message id alone."""
+    try:
+        inspect.signature(spout.fail).bind(object(), "reason")
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def is_arrow(spout: Spout) -> bool:
+    """Whether the spout emits record batches."""
+    return isinstance(spout, ArrowSpout)

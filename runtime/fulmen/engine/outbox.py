@@ -1,0 +1,372 @@
+"""Where emitted tuples go: tasks are chosen, edge ids drawn and lineages made for a whole chunk at once.
+
+Tuples for a task of this very stage stay Python objects in a list; all others become parcels for another stage, packed
+into rows when there are enough of them. A stage is cut so that the former are exactly those that can't leave the worker.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
+from fulmen.api.tuples import Tuple
+from fulmen.engine import wire
+from fulmen.engine.ackers import Messages
+from fulmen.engine.chunk import Chunk, Ids, Lineage, Positions, RowsView, Tasks
+from fulmen.engine.grouping import Choice, Chooser, choose_one, make_chooser
+from fulmen.engine.setup import Setup, Subscription
+from fulmen.topology.code import create_grouping
+
+Chosen = Mapping[int, Sequence[tuple[int, Sequence[int]]]]
+"""Emit number -> (subscription, tasks), of the emits whose tasks were chosen at once."""
+
+
+class Routes:
+    """How one task's emits on one stream reach their tasks."""
+
+    def __init__(
+        self, setup: Setup, task: int, stream: str, declared: Stream, rng: np.random.Generator
+    ) -> None:
+        component = setup.plan.component_of(task)
+        self.component = component
+        self.stream = stream
+        self.fields = declared.fields
+        self.direct = declared.direct
+        self.subscriptions = setup.subscribers(component, stream)
+        self.choosers: list[Chooser | None] = [
+            self._chooser(setup, task, s, rng) for s in self.subscriptions
+        ]
+        self._direct = [
+            setup.plan.tasks(s.target) if s.grouping.type == "direct" else range(0)
+            for s in self.subscriptions
+        ]
+
+    def _chooser(
+        self, setup: Setup, task: int, subscription: Subscription, rng: np.random.Generator
+    ) -> Chooser | None:
+        grouping = subscription.grouping
+        if grouping.type == "direct":
+            return None
+        targets = list(setup.plan.tasks(subscription.target))
+        worker = setup.plan.worker_of(task)
+        custom = None
+        if grouping.type == "custom":
+            custom = create_grouping(grouping, setup.code_folder)
+            custom.prepare(
+                context_of(setup, task), (subscription.source, subscription.stream), targets
+            )
+        return make_chooser(
+            grouping.type,
+            targets=targets,
+            local=[t for t in targets if setup.plan.worker_of(t) == worker],
+            fields=[subscription.fields.index(name) for name in grouping.fields],
+            rng=rng,
+            source_task=task,
+            custom=custom,
+        )
+
+    def state(self) -> list[Any]:
+        """What the groupings must remember."""
+        return [None if c is None else c.state() for c in self.choosers]
+
+    def restore(self, state: Sequence[Any]) -> None:
+        """Set what `state` gave. A topology whose inputs have changed starts its groupings anew."""
+        if len(state) == len(self.choosers):
+            for chooser, one in zip(self.choosers, state, strict=True):
+                if chooser is not None and one is not None:
+                    chooser.restore(one)
+
+    def choose_now(self, row: Sequence[Any]) -> list[tuple[int, list[int]]]:
+        """For an emit that must know its tasks: (number of the subscription on this stream, task ids)."""
+        return [
+            (k, [int(t) for t in choose_one(chooser, row)])
+            for k, chooser in enumerate(self.choosers)
+            if chooser is not None
+        ]
+
+    def direct_to(self, task: int) -> list[tuple[int, list[int]]]:
+        """The subscriptions on this stream, with direct grouping, that `task` receives; none: it goes nowhere."""
+        return [(k, [task]) for k, tasks in enumerate(self._direct) if task in tasks]
+
+
+def context_of(setup: Setup, task: int) -> TopologyContext:
+    """What the author's code of a task is told about its topology."""
+    component = setup.plan.component_of(task)
+    return TopologyContext(
+        topology=setup.topology.metadata.name,
+        component=component,
+        task_id=task,
+        task_index=task - setup.plan.tasks(component).start,
+        worker=setup.plan.worker_of(task),
+        config=dict(setup.topology.spec.config),
+        component_tasks=setup.plan.component_tasks,
+        streams=setup.streams,
+        sources=tuple((s.source, s.stream) for s in setup.subscriptions if s.target == component),
+    )
+
+
+@dataclass(slots=True)
+class _Piece:
+    targets: Tasks
+    source: int
+    lineage: Lineage | None
+    view: RowsView
+    index: npt.NDArray[Any] | None
+
+
+class Outbox:
+    """What leaves the tasks of one cell during one batch."""
+
+    def __init__(self, setup: Setup, stage: int, rng: np.random.Generator) -> None:
+        self.inbox: dict[int, list[Chunk]] = defaultdict(list)
+        self.waiting = 0
+        self.rows: list[tuple[int, bytes]] = []
+        self.messages = Messages()
+        self.counts: Counter[tuple[str, str, str]] = Counter()
+        self._setup = setup
+        self._stage = stage
+        self._rng = rng
+        self._pieces: dict[tuple[int, int], list[_Piece]] = defaultdict(list)
+        self._held: Counter[tuple[int, int]] = Counter()
+
+    def random_ids(self, n: int) -> Ids:
+        """Fresh edge ids. None is 0, which would stand for no edge at all (once in 2**64)."""
+        ids: Ids = self._rng.bit_generator.random_raw(n)
+        return ids
+
+    def send(
+        self,
+        task: int,
+        routes: Routes,
+        view: RowsView,
+        parents: Lineage | None,
+        chosen: Chosen | None = None,
+    ) -> Ids:
+        """Send emitted tuples, each anchored to one input at most.
+
+        Args:
+            task: The task that emitted them.
+            routes: Of the stream that they were emitted on.
+            view: Their values.
+            parents: For each emit, the lineage of what it is anchored to; a spout's own roots count as such.
+            chosen: Emits whose tasks were chosen already, or named by a direct emit.
+
+        Returns:
+            For each emit, the XOR of the edge ids of its copies.
+        """
+        n = len(view)
+        xors: Ids = np.zeros(n, np.uint64)
+        for subscription, choice in self._choices(routes, view, chosen):
+            index, targets = choice.index, choice.tasks
+            if not len(targets):
+                continue
+            lineage = None
+            if parents is not None:
+                edges = self.random_ids(len(targets))
+                if index is None:
+                    xors ^= edges
+                else:
+                    np.bitwise_xor.at(xors, index, edges)
+                lineage = parents if index is None else parents.take(index)
+                if lineage.offsets is None:
+                    lineage = Lineage(lineage.roots, edges)
+                else:
+                    counts = np.diff(lineage.offsets)
+                    lineage = Lineage(lineage.roots, np.repeat(edges, counts), lineage.offsets)
+            self._deliver(task, subscription, routes, view, index, targets, lineage)
+        return xors
+
+    def send_joined(
+        self,
+        task: int,
+        routes: Routes,
+        view: RowsView,
+        anchors: Sequence[Sequence[Tuple]],
+        tell: Callable[[Tuple, int], None],
+        chosen: Chosen | None = None,
+    ) -> None:
+        """Send emitted tuples that may have several anchors each: one fresh id for each copy and anchor, as in Storm.
+
+        Args:
+            anchors: For each emit, the inputs whose trees it joins; the same one may be named twice.
+            tell: Is told each anchor and the id of a tuple that was anchored to it.
+        """
+        for subscription, choice in self._choices(routes, view, chosen):
+            targets = choice.tasks
+            emits = range(len(view)) if choice.index is None else choice.index.tolist()
+            roots: list[int] = []
+            edges: list[int] = []
+            offsets = [0]
+            for emit in emits:
+                ids: dict[int, int] = {}
+                for anchor in anchors[emit]:
+                    of, _, _ = anchor._origin.lineage(anchor._position)
+                    if of:
+                        edge = int(self.random_ids(1)[0])
+                        tell(anchor, edge)
+                        for root in of:
+                            ids[root] = ids.get(root, 0) ^ edge
+                roots += ids
+                edges += ids.values()
+                offsets.append(len(roots))
+            lineage = Lineage(
+                np.array(roots, np.uint64), np.array(edges, np.uint64), np.array(offsets, np.int64)
+            )
+            self._deliver(task, subscription, routes, view, choice.index, targets, lineage)
+
+    def _choices(
+        self, routes: Routes, view: RowsView, chosen: Chosen | None
+    ) -> list[tuple[Subscription, Choice]]:
+        """Which emits go to which tasks, subscription by subscription."""
+        found = []
+        transferred = 0
+        for k, (subscription, chooser) in enumerate(
+            zip(routes.subscriptions, routes.choosers, strict=True)
+        ):
+            if chosen:
+                choice = self._with_chosen(k, chooser, view, chosen)
+            elif chooser is None:
+                continue  # a direct subscription receives what is emitted to it by name, and nothing else
+            else:
+                choice = chooser.choose(view)
+            transferred += len(choice.tasks)
+            found.append((subscription, choice))
+        self.counts[routes.component, "emitted", routes.stream] += len(view)
+        self.counts[routes.component, "transferred", routes.stream] += transferred
+        return found
+
+    def _with_chosen(
+        self, k: int, chooser: Chooser | None, view: RowsView, chosen: Chosen
+    ) -> Choice:
+        pairs: list[tuple[int, int]] = []
+        rest = [i for i in range(len(view)) if i not in chosen]
+        if rest and chooser is not None:
+            some = chooser.choose(RowsView([view.rows[i] for i in rest]))
+            index = range(len(rest)) if some.index is None else some.index.tolist()
+            pairs += [(rest[i], task) for i, task in zip(index, some.tasks.tolist(), strict=True)]
+        for emit, tasks_of in chosen.items():
+            pairs += [(emit, task) for number, tasks in tasks_of if number == k for task in tasks]
+        pairs.sort(key=lambda pair: pair[0])
+        return Choice(
+            np.array([p[0] for p in pairs], np.int64), np.array([p[1] for p in pairs], np.int32)
+        )
+
+    def _deliver(
+        self,
+        task: int,
+        subscription: Subscription,
+        routes: Routes,
+        view: RowsView,
+        index: Positions | None,
+        targets: Tasks,
+        lineage: Lineage | None,
+    ) -> None:
+        if not len(targets):
+            return
+        if self._setup.plan.stage_of(subscription.target) == self._stage:
+            for target, at in groups(targets):
+                here = lineage if at is None or lineage is None else lineage.take(at)
+                picked = _pick(view, compose(index, at))
+                self.receive(
+                    target,
+                    Chunk(subscription.source, routes.stream, routes.fields, task, here, *picked),
+                )
+            return
+        for worker, at in groups(self._setup.task_worker[targets]):
+            piece = _Piece(
+                targets if at is None else targets[at],
+                task,
+                lineage if at is None or lineage is None else lineage.take(at),
+                view,
+                compose(index, at),
+            )
+            key = subscription.number, worker
+            self._pieces[key].append(piece)
+            self._held[key] += len(piece.targets)
+            if self._held[key] >= wire.ROW_TUPLES:
+                self._pack(key)
+
+    def receive(self, target: int, chunk: Chunk) -> None:
+        """Put a chunk into the inbox of a task of this cell."""
+        self.inbox[target].append(chunk)
+        self.waiting += len(chunk)
+
+    def _pack(self, key: tuple[int, int]) -> None:
+        number, worker = key
+        pieces = self._pieces.pop(key)
+        del self._held[key]
+        picked = [_pick(piece.view, piece.index) for piece in pieces]
+        targets = np.concatenate([p.targets for p in pieces])
+        sources = np.concatenate([np.full(len(p.targets), p.source, np.int32) for p in pieces])
+        lineage = Lineage.concat([(p.lineage, len(p.targets)) for p in pieces])
+        if all(rows is not None for rows, _ in picked):
+            rows = [row for some, _ in picked for row in some or ()]
+            parcels = [wire.Parcel(number, targets, sources, lineage, rows=rows)]
+        else:  # Arrow: one batch each, since their schemas may differ
+            whole, parcels, start = wire.Parcel(number, targets, sources, lineage), [], 0
+            for (_, batch), piece in zip(picked, pieces, strict=True):
+                end = start + len(piece.targets)
+                cut = wire.part(whole, start, end)
+                parcels.append(
+                    wire.Parcel(number, cut.targets, cut.sources, cut.lineage, batch=batch)
+                )
+                start = end
+        for parcel in parcels:
+            self.rows += [(worker, row) for row in wire.pack_tuples(parcel)]
+
+    def pack_all(self) -> None:
+        """Make rows of all parcels that wait for more tuples."""
+        for key in list(self._pieces):
+            self._pack(key)
+
+    def pack_messages(self) -> None:
+        """Make rows of the messages to ackers of other stages or workers."""
+        if not self.messages:
+            return
+        ackers = self._setup.ackers
+        for task, part in zip(ackers, self.messages.split(len(ackers)), strict=True):
+            if part:
+                row = wire.pack(wire.ACKS, (task, part.inits, part.acks, part.fails, part.resets))
+                self.rows.append((self._setup.plan.worker_of(task), row))
+        self.messages = Messages()
+
+    def take_rows(self) -> list[tuple[int, bytes]]:
+        """The rows that are ready to leave."""
+        rows, self.rows = self.rows, []
+        return rows
+
+
+def groups(keys: npt.NDArray[np.int32]) -> list[tuple[int, Positions | None]]:
+    """Each distinct key with the positions that have it, in their order; None for all positions."""
+    first = int(keys[0])
+    if len(keys) == 1 or (keys == first).all():
+        return [(first, None)]
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    starts = [0, *cuts.tolist(), len(keys)]
+    return [(int(ordered[a]), order[a:b]) for a, b in zip(starts, starts[1:], strict=False)]
+
+
+def compose(index: Positions | None, at: Positions | None) -> Positions | None:
+    """`index[at]`, where None stands for all."""
+    if at is None:
+        return index
+    return at if index is None else index[at]
+
+
+def _pick(
+    view: RowsView, index: npt.NDArray[Any] | None
+) -> tuple[Sequence[Sequence[Any]] | None, Any]:
+    """The rows at `index`, as (Python rows or None, Arrow batch or None)."""
+    if view.arrow is not None:
+        return None, view.arrow if index is None else view.arrow.take(index)
+    rows = view.rows
+    return (rows if index is None else [rows[i] for i in index.tolist()]), None

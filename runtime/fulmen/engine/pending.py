@@ -1,0 +1,144 @@
+"""The messages of one spout task whose trees have not ended, by sequence number; durable as a log of changes.
+
+Within a batch, acks and fails are delivered before anything is emitted: what ends was added in an earlier batch.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ranges = npt.NDArray[np.int64]
+
+_ENDED = object()
+_LOG_RECORDS = 128
+
+
+class RewritePolicy:
+    """When a log of changes is written anew as a whole: as soon as it is larger than what it describes.
+
+    So what is written stays in proportion to what changed, and the log in proportion to what is alive.
+    """
+
+    def __init__(self) -> None:
+        self._logged = 0
+        self._records = 0
+
+    def rewrite(self, alive: int, changed: int) -> bool:
+        """Whether the next record is the whole state (of `alive` entries) and not `changed` entries."""
+        self._records += 1
+        self._logged += changed
+        if alive <= 2 * changed + 64 or self._logged > 2 * alive or self._records > _LOG_RECORDS:
+            self._records = self._logged = 0
+            return True
+        return False
+
+
+class PendingMessages:
+    """Message ids by sequence number, in segments: one for each chunk of emits, so that an ack costs next to nothing."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._segments: dict[int, list[Any]] = {}
+        self._left: dict[int, int] = {}
+        self._added: list[int] = []
+        self._ended: list[Ranges] = []
+        self._policy = RewritePolicy()
+
+    def add(self, first: int, msg_ids: Sequence[Any]) -> None:
+        """Messages were emitted with consecutive sequence numbers from `first`."""
+        if not len(msg_ids):
+            return
+        self._segments[first] = list(msg_ids)
+        self._left[first] = len(msg_ids)
+        self._added.append(first)
+        self.count += len(msg_ids)
+
+    def end(self, ranges: Ranges) -> Iterator[list[Any]]:
+        """The trees of these sequence numbers have ended: gives their message ids, and forgets them."""
+        if not len(ranges):
+            return
+        self._ended.append(ranges)
+        yield from self._take(ranges)
+
+    def _take(self, ranges: Ranges) -> Iterator[list[Any]]:
+        starts = np.array(sorted(self._segments), np.int64)
+        for first, end in ranges.tolist():
+            at = max(0, int(np.searchsorted(starts, first, "right")) - 1)
+            while at < len(starts) and starts[at] < end:
+                start = int(starts[at])
+                segment = self._segments.get(start)
+                at += 1
+                if segment is None:
+                    continue
+                a, b = max(0, first - start), min(len(segment), end - start)
+                if a >= b:
+                    continue
+                taken = segment[a:b]
+                if self._left[start] != len(segment):
+                    taken = [m for m in taken if m is not _ENDED]
+                self._forget(start, a, b, len(taken))
+                if taken:
+                    yield taken
+
+    def _forget(self, start: int, a: int, b: int, n: int) -> None:
+        self.count -= n
+        self._left[start] -= n
+        if self._left[start] == 0:
+            del self._segments[start], self._left[start]
+        else:
+            self._segments[start][a:b] = [_ENDED] * (b - a)
+
+    def _alive(self) -> list[tuple[int, list[Any]]]:
+        """Runs of messages that have not ended."""
+        runs: list[tuple[int, list[Any]]] = []
+        for start in sorted(self._segments):
+            segment = self._segments[start]
+            if self._left[start] == len(segment):
+                runs.append((start, segment))
+                continue
+            run: list[Any] = []
+            for i, msg_id in enumerate(segment):
+                if msg_id is not _ENDED:
+                    run.append(msg_id)
+                elif run:
+                    runs.append((start + i - len(run), run))
+                    run = []
+            if run:
+                runs.append((start + len(segment) - len(run), run))
+        return runs
+
+    def record(self, number: int) -> tuple[bytes, int] | None:
+        """What commit `number` has to write, and from which commit on records are needed; None if nothing changed."""
+        if not self._added and not self._ended:
+            return None
+        added = sum(self._left[first] for first in self._added)
+        if self._policy.rewrite(self.count, added + len(self._ended)):
+            runs = self._alive()
+            self._segments = dict(runs)
+            self._left = {start: len(run) for start, run in runs}
+            data, keep_from = pickle.dumps((runs, None), 5), number
+        else:
+            runs = [(first, self._segments[first]) for first in self._added]
+            ended = np.concatenate([*self._ended, np.empty((0, 2), np.int64)])
+            data, keep_from = pickle.dumps((runs, ended), 5), 0
+        self._added, self._ended = [], []
+        return data, keep_from
+
+    @staticmethod
+    def restore(records: Iterable[bytes]) -> PendingMessages:
+        """What these records, in their order, say was pending."""
+        pending = PendingMessages()
+        for data in records:
+            runs, ended = pickle.loads(data)
+            for first, ids in runs:
+                pending.add(first, ids)
+            if ended is not None:
+                for _ in pending._take(ended):
+                    pass
+        pending._added, pending._ended = [], []
+        return pending

@@ -1,0 +1,194 @@
+"""What the driver tells every stage of a batch, and what each stage tells the driver."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fulmen.checkpoint import Update
+from fulmen.engine.pending import Ranges
+
+INLINE_DELIVERIES = 4096
+"""More bytes than this are read from the commit instead of travelling in every task's header."""
+DELIVERIES = "deliveries"
+"""The section of a commit with what spouts are still to be told: valid until the next commit."""
+
+
+@dataclass(frozen=True)
+class Deliveries:
+    """How trees ended, for one spout task.
+
+    Attributes:
+        acked: Ranges [first, end) of sequence numbers.
+        failed: Sequence number and reason.
+    """
+
+    acked: Ranges
+    failed: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Header:
+    """One attempt of one batch. Travels to every stage in a local property of the Spark job.
+
+    Attributes:
+        number: The commit that the batch is to become.
+        tag: Random, of this attempt: what its tasks' state is marked with.
+        base: The tag that tasks' state must carry; any other must be restored from the checkpoint.
+        clock: Batch clock, in seconds.
+        previous_clock: That of the batch before; a tick is due where the clock passed a multiple of its period.
+        permits: How many tuples each spout task may emit; `default_permit` for those not named.
+        default_permit: For spout tasks that `permits` does not name.
+        active: Whether spouts emit at all.
+        deliveries: Spout slot -> how trees ended. None: they are in commit `number` - 1.
+        poisoned: Spout tasks whose first emit is to be failed instead of sent: it crashed workers before.
+        emit_seconds: How long spouts may emit.
+    """
+
+    number: int
+    tag: str
+    base: str
+    clock: float
+    previous_clock: float
+    default_permit: int
+    active: bool = True
+    permits: Mapping[int, int] = field(default_factory=dict)
+    deliveries: Mapping[int, Deliveries] | None = field(default_factory=dict)
+    poisoned: tuple[int, ...] = ()
+    emit_seconds: float = 0.1
+
+    def permit(self, task: int) -> int:
+        """How many tuples spout task `task` may emit."""
+        return self.permits.get(task, self.default_permit)
+
+    def encode(self) -> str:
+        """As text, for a local property."""
+        packed: str | None = ""
+        if self.deliveries is None:
+            packed = None
+        elif self.deliveries:
+            packed = base64.b64encode(pack_deliveries(self.deliveries)).decode()
+        return json.dumps(
+            [
+                self.number,
+                self.tag,
+                self.base,
+                self.clock,
+                self.previous_clock,
+                self.default_permit,
+                self.active,
+                {str(k): v for k, v in self.permits.items()},
+                packed,
+                self.poisoned,
+                self.emit_seconds,
+            ]
+        )
+
+    @staticmethod
+    def decode(text: str) -> Header:
+        """What `encode` made."""
+        (
+            number,
+            tag,
+            base,
+            clock,
+            previous,
+            permit,
+            active,
+            permits,
+            packed,
+            poisoned,
+            emit_seconds,
+        ) = json.loads(text)
+        deliveries = (
+            None
+            if packed is None
+            else (unpack_deliveries(base64.b64decode(packed)) if packed else {})
+        )
+        return Header(
+            number,
+            tag,
+            base,
+            clock,
+            previous,
+            permit,
+            active,
+            {int(k): v for k, v in permits.items()},
+            deliveries,
+            tuple(poisoned),
+            emit_seconds,
+        )
+
+
+def pack_deliveries(deliveries: Mapping[int, Deliveries]) -> bytes:
+    """As bytes, for a header or a commit."""
+    return pickle.dumps({slot: (d.acked, d.failed) for slot, d in deliveries.items()}, 5)
+
+
+def unpack_deliveries(data: bytes) -> dict[int, Deliveries]:
+    """What `pack_deliveries` made."""
+    return {slot: Deliveries(*parts) for slot, parts in pickle.loads(data).items()}
+
+
+@dataclass(frozen=True)
+class ErrorReport:
+    """Something that went wrong in an author's code, or a warning about it.
+
+    Attributes:
+        component: Where.
+        task: Where.
+        message: One line.
+        traceback: The stack of the author's code, if there is one.
+        fatal: `onError: crash`, or an error that the topology can't go on after.
+    """
+
+    component: str
+    task: int
+    message: str
+    traceback: str = ""
+    fatal: bool = False
+
+
+@dataclass
+class Summary:
+    """What one stage did on one worker in one batch.
+
+    Attributes:
+        updates: Task key -> slot -> what the commit is to hold.
+        counts: (component, what, of which) -> number; see `fulmen.engine.counts`.
+        acked: Spout slot -> ranges of sequence numbers whose trees were acked.
+        failed: (slot, sequence number, reason) of trees that ended otherwise.
+        timed_out: How many of `failed` timed out.
+        pending: Trees pending, by acker task.
+        born: (wall clock second of the emit, number) of acked trees: for the complete latency.
+        errors: Errors of components.
+        restored: Keys of tasks that were restored from the checkpoint.
+        exhausted: Spout task -> whether it says that there will never be another tuple.
+        spout_pending: Spout task -> messages that are not acked or failed yet, those to be delivered included.
+        emitted: Tuples that spouts emitted.
+        process: (worker, process id).
+        seconds: How long the stage ran, and in user code.
+    """
+
+    stage: int
+    partition: int
+    updates: dict[str, dict[str, Update]] = field(default_factory=dict)
+    counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    acked: dict[int, Ranges] = field(default_factory=dict)
+    failed: list[tuple[int, int, str]] = field(default_factory=list)
+    timed_out: int = 0
+    pending: dict[int, int] = field(default_factory=dict)
+    born: list[tuple[float, int]] = field(default_factory=list)
+    errors: list[ErrorReport] = field(default_factory=list)
+    restored: list[str] = field(default_factory=list)
+    exhausted: dict[int, bool] = field(default_factory=dict)
+    spout_pending: dict[int, int] = field(default_factory=dict)
+    emitted: int = 0
+    process: tuple[int, int] = (0, 0)
+    seconds: float = 0.0
+    extra: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,211 @@
+"""What a task keeps for good: keyed state, the fields of its instance, and how both become bytes.
+
+Each task has some slots in the checkpoint; a slot is a list of records, replayed in their order. A new record may say
+from which commit on the older ones are still needed.
+
+Keyed state is a log of changes that is compacted a part at a time: along with the keys that a batch changed goes a slice
+of the others, in the order of a list of keys that was taken when the cycle began. When that list has been written once,
+every change from before the cycle is superfluous. So a batch never writes more than in proportion to what it changed
+(and 1/256 of the keys), and the log never holds more than two cycles. Rejected: buckets by hash, since Python's hashes
+differ between processes, and rewriting everything at once, since that batch would be slow.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+from fulmen.api.components import Component
+
+WARN_FIELD_BYTES = 5 * 1024 * 1024
+_MISSING = object()
+
+
+class KeyedState(dict[Any, Any]):
+    """`self.state` of a component: a dict that knows which keys were assigned or deleted since the last commit."""
+
+    __slots__ = ("_changed", "_cycle", "_position", "_since", "_touch")
+
+    def __init__(self, items: Mapping[Any, Any] | None = None, at: int = 0) -> None:
+        """`items` is what was restored from commit `at`."""
+        super().__init__(items or {})
+        self._changed: set[Any] = set()
+        self._touch = self._changed.add
+        self._begin_cycle(at)
+
+    def _begin_cycle(self, at: int) -> None:
+        self._cycle = list(self)
+        self._position = 0
+        self._since = at + 1
+
+    def __setitem__(self, key: Any, value: Any, _set: Any = dict.__setitem__) -> None:
+        _set(self, key, value)
+        self._touch(key)
+
+    def __delitem__(self, key: Any) -> None:
+        super().__delitem__(key)
+        self._touch(key)
+
+    def pop(self, key: Any, default: Any = _MISSING) -> Any:
+        if key not in self:
+            if default is _MISSING:
+                raise KeyError(key)
+            return default
+        value = self[key]
+        del self[key]
+        return value
+
+    def popitem(self) -> tuple[Any, Any]:
+        key, value = super().popitem()
+        self._touch(key)
+        return key, value
+
+    def clear(self) -> None:
+        self._changed.update(self)
+        super().clear()
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        for key, value in dict(*args, **kwargs).items():
+            self[key] = value
+
+    def __ior__(self, other: Any) -> KeyedState:  # type: ignore[override,misc]
+        self.update(other)
+        return self
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+    def record(self, number: int) -> tuple[bytes, int] | None:
+        """What commit `number` has to write, and the commit from which on records are needed; None if nothing changed."""
+        if not self._changed:
+            return None
+        values = {key: self[key] for key in self._changed if key in self}
+        deleted = [key for key in self._changed if key not in self]
+        end = self._position + max(16, len(self._changed) // 2, len(self) // 256)
+        for key in self._cycle[self._position : end]:
+            if key in self:
+                values.setdefault(key, self[key])
+        self._position = end
+        self._changed.clear()
+        data = pickle.dumps((values, deleted), 5)
+        if end < len(self._cycle):
+            return data, 0
+        keep_from = min(self._since, number)
+        self._begin_cycle(number)
+        return data, keep_from
+
+    @staticmethod
+    def restore(records: Iterable[bytes], at: int) -> KeyedState:
+        """The state that these records, in their order, say was there at commit `at`."""
+        items: dict[Any, Any] = {}
+        for data in records:
+            values, deleted = pickle.loads(data)
+            items.update(values)
+            for key in deleted:
+                items.pop(key, None)
+        return KeyedState(items, at)
+
+
+class Fields:
+    """The durable fields of one instance."""
+
+    def __init__(self, instance: Component, injected: Iterable[Any] = ()) -> None:
+        """`injected` are objects that the engine gave the instance (its collector, its context): never durable."""
+        self._instance = instance
+        self._injected = [id(x) for x in injected]
+        self._keep_alive = list(injected)
+        self._transient = {"state", *type(instance).transient}
+        self._unpicklable: set[str] = set()
+        self._initial: dict[str, int] = {}
+        self._made: set[str] = set()
+        self._last: tuple[int, int] | None = None
+        self.warnings: list[str] = []
+        self._warned_size = False
+
+    def _durable(self) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in self._instance.__dict__.items()
+            if name not in self._transient
+            and name not in self._unpicklable
+            and id(value) not in self._injected
+        }
+
+    def apply(self, record: bytes) -> dict[str, Any]:
+        """Put restored fields into the instance, before `open` or `prepare` is called.
+
+        Returns:
+            What `settle` needs afterwards.
+        """
+        fields, self._initial = pickle.loads(record)
+        self._instance.__dict__.update(fields)
+        return {name: (value, _digest(value)) for name, value in fields.items()}
+
+    def settle(self, restored: Mapping[str, Any] | None) -> None:
+        """Called after `open` or `prepare`: what these set to their first value again keeps its restored value."""
+        self._made = set(self._instance.__dict__)
+        for name, value in self._durable().items():
+            digest = _digest(value)
+            if restored and name in restored:
+                old, old_digest = restored[name]
+                if (
+                    digest != old_digest
+                    and digest is not None
+                    and digest == self._initial.get(name)
+                ):
+                    self._instance.__dict__[name] = old
+                    continue
+            if digest is not None and (
+                not restored or name not in restored or digest != restored[name][1]
+            ):
+                self._initial[name] = digest
+
+    def record(self) -> bytes | None:
+        """The fields' bytes, or None if they are the same as last time."""
+        fields = self._durable()
+        if not fields and self._last is None:
+            return None
+        try:
+            data = pickle.dumps((fields, self._initial), 5)
+        except Exception:  # an author's __getstate__ may raise anything
+            self._exclude(fields)
+            data = pickle.dumps((self._durable(), self._initial), 5)
+        mark = (len(data), zlib.crc32(data))
+        if mark == self._last:
+            return None
+        self._last = mark
+        if len(data) > WARN_FIELD_BYTES and not self._warned_size:
+            self._warned_size = True
+            self.warnings.append(
+                f"its fields take {len(data) / 1e6:.1f} MB, and all of that is written whenever one of them changes. "
+                "Keep what grows in self.state: of that, only what changed is written"
+            )
+        return data
+
+    def _exclude(self, fields: Mapping[str, Any]) -> None:
+        for name, value in fields.items():
+            try:
+                pickle.dumps(value, 5)
+            except Exception as e:  # an author's __getstate__ may raise anything
+                self._unpicklable.add(name)
+                if name not in self._made:
+                    self.warnings.append(
+                        f"field {name!r} can't be pickled ({e}) and is not set before the first tuple, so it would be "
+                        "lost with its process. Set it in prepare() or open(), keep what it is made from in a field "
+                        "that can be pickled, or name it in `transient`"
+                    )
+
+
+def _digest(value: Any) -> int | None:
+    try:
+        return zlib.crc32(pickle.dumps(value, 5))
+    except Exception:  # an author's __getstate__ may raise anything
+        return None

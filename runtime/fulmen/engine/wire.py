@@ -1,0 +1,227 @@
+"""Rows between stages. To Spark they are opaque bytes: one byte says what a row is, the rest is ours.
+
+Tuples travel in Arrow, at most `ROW_BYTES` a row (unless one tuple alone is larger). A column is Arrow only if all its
+values are exactly one of str, int (of 64 bits), float, bool or bytes, or None beside them; anything else is pickled,
+because Arrow would change it: `[1, 2.5]` into floats, tuples into lists, str among bytes into bytes.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fulmen.engine.chunk import Lineage, Positions, Tasks
+
+ROW_BYTES = 1 << 20
+ROW_TUPLES = 1 << 15
+
+TUPLES, ACKS, SUMMARY, VOID = b"T", b"A", b"S", b"V"
+
+_TYPES: dict[type, tuple[str, pa.DataType]] = {
+    str: ("s", pa.large_string()),
+    int: ("i", pa.int64()),
+    float: ("f", pa.float64()),
+    bool: ("b", pa.bool_()),
+    bytes: ("y", pa.large_binary()),
+}
+_BY_CODE = dict(_TYPES.values())
+_NONE = type(None)
+_LENGTH = struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """Tuples of one subscription on their way to one worker.
+
+    Attributes:
+        subscription: Its number in the setup.
+        targets: The receiving task of each tuple.
+        sources: The task that emitted it.
+        lineage: None: none of them is tracked.
+        rows: The values, if they are Python objects.
+        batch: The values, if they are Arrow.
+    """
+
+    subscription: int
+    targets: Tasks
+    sources: Tasks
+    lineage: Lineage | None
+    rows: Sequence[Sequence[Any]] | None = None
+    batch: pa.RecordBatch | None = None
+
+
+def pack_column(values: Sequence[Any]) -> tuple[str, Any]:
+    """A column's type code and what is sent: an Arrow array, or a pickle (code `p`)."""
+    types = set(map(type, values))
+    types.discard(_NONE)
+    if len(types) == 1:
+        known = _TYPES.get(types.pop())
+        if known is not None:
+            try:
+                return known[0], pa.array(values, known[1], from_pandas=False)
+            except (OverflowError, UnicodeEncodeError, pa.ArrowInvalid):
+                pass  # an int beyond 64 bits, a str with a lone surrogate
+    return "p", pickle.dumps(list(values), 5)
+
+
+def _container(rows: Sequence[Sequence[Any]]) -> Any:
+    """Rows arrive as the kind of sequence they were emitted as: "l", "t", or which of them are lists."""
+    kinds = set(map(type, rows))
+    if len(kinds) == 1:
+        return "l" if kinds.pop() is list else "t"
+    return [type(row) is list for row in rows]
+
+
+def _unpack_rows(columns: list[Sequence[Any]], container: Any, n: int) -> list[Any]:
+    if not columns:
+        rows: list[Any] = [()] * n
+    elif container == "l" and len(columns) == 1:
+        return [[value] for value in columns[0]]
+    else:
+        rows = list(zip(*columns, strict=True))
+    if container == "l":
+        return list(map(list, rows))
+    if container == "t":
+        return rows
+    return [list(row) if is_list else row for row, is_list in zip(rows, container, strict=True)]
+
+
+def pack_tuples(parcel: Parcel) -> Iterator[bytes]:
+    """The rows that carry a parcel; more than one if it is large."""
+    n = len(parcel.targets)
+    if n > ROW_TUPLES:
+        for a in range(0, n, ROW_TUPLES):
+            yield from pack_tuples(part(parcel, a, min(n, a + ROW_TUPLES)))
+        return
+    row = _pack(parcel)
+    if len(row) <= ROW_BYTES or n == 1:
+        yield row
+        return
+    yield from pack_tuples(part(parcel, 0, n // 2))
+    yield from pack_tuples(part(parcel, n // 2, n))
+
+
+def part(parcel: Parcel, a: int, b: int) -> Parcel:
+    """The tuples `a` to `b` of a parcel."""
+    return Parcel(
+        parcel.subscription,
+        parcel.targets[a:b],
+        parcel.sources[a:b],
+        parcel.lineage.take(np.arange(a, b)) if parcel.lineage is not None else None,
+        parcel.rows[a:b] if parcel.rows is not None else None,
+        parcel.batch.slice(a, b - a) if parcel.batch is not None else None,
+    )
+
+
+def select(parcel: Parcel, index: Positions) -> Parcel:
+    """The tuples at `index`."""
+    rows = parcel.rows
+    return Parcel(
+        parcel.subscription,
+        parcel.targets[index],
+        parcel.sources[index],
+        parcel.lineage.take(index) if parcel.lineage is not None else None,
+        [rows[i] for i in index.tolist()] if rows is not None else None,
+        parcel.batch.take(index) if parcel.batch is not None else None,
+    )
+
+
+def _pack(parcel: Parcel) -> bytes:
+    container, codes, pickled = None, "", []
+    if parcel.rows is None:
+        body = pa.BufferOutputStream()
+        with pa.ipc.new_stream(body, parcel.batch.schema) as writer:
+            writer.write_batch(parcel.batch)
+        arrow = body.getvalue().to_pybytes()
+    else:
+        container = _container(parcel.rows)
+        arrays = []
+        for column in zip(*parcel.rows, strict=True):
+            code, data = pack_column(column)
+            codes += code
+            (pickled if code == "p" else arrays).append(data)
+        arrow = b""
+        if arrays:
+            batch = pa.RecordBatch.from_arrays(arrays, schema=_schema(codes.replace("p", "")))
+            arrow = batch.serialize().to_pybytes()
+    lineage = parcel.lineage
+    sources = parcel.sources
+    same = len(sources) > 0 and bool((sources == sources[0]).all())
+    header = pickle.dumps(
+        (
+            parcel.subscription,
+            len(parcel.targets),
+            parcel.targets.tobytes(),
+            int(sources[0]) if same else sources.tobytes(),
+            None if lineage is None else lineage.roots.tobytes(),
+            None if lineage is None else lineage.edges.tobytes(),
+            None if lineage is None or lineage.offsets is None else lineage.offsets.tobytes(),
+            container,
+            codes,
+            pickled,
+        ),
+        5,
+    )
+    return b"".join((TUPLES, _LENGTH.pack(len(header)), header, arrow))
+
+
+_schemas: dict[str, pa.Schema] = {}
+
+
+def _schema(codes: str) -> pa.Schema:
+    schema = _schemas.get(codes)
+    if schema is None:
+        schema = _schemas[codes] = pa.schema(
+            [(str(i), _BY_CODE[code]) for i, code in enumerate(codes)]
+        )
+    return schema
+
+
+def unpack_tuples(row: bytes) -> Parcel:
+    """What `pack_tuples` packed."""
+    (length,) = _LENGTH.unpack_from(row, 1)
+    start = 1 + _LENGTH.size
+    (number, n, targets, sources, roots, edges, offsets, container, codes, pickled) = pickle.loads(
+        memoryview(row)[start : start + length]
+    )
+    lineage = None
+    if roots is not None:
+        lineage = Lineage(
+            np.frombuffer(roots, np.uint64),
+            np.frombuffer(edges, np.uint64),
+            None if offsets is None else np.frombuffer(offsets, np.int64),
+        )
+    task_ids = np.frombuffer(targets, np.int32)
+    source_ids = (
+        np.full(n, sources, np.int32)
+        if isinstance(sources, int)
+        else np.frombuffer(sources, np.int32)
+    )
+    arrow = pa.py_buffer(row).slice(start + length)
+    if container is None:
+        with pa.ipc.open_stream(arrow) as reader:
+            batch = reader.read_next_batch()
+        return Parcel(number, task_ids, source_ids, lineage, batch=batch)
+    plain = codes.replace("p", "")
+    arrays = iter(pa.ipc.read_record_batch(arrow, _schema(plain)).columns if plain else ())
+    others = iter(pickled)
+    columns = [
+        pickle.loads(next(others)) if code == "p" else next(arrays).to_pylist() for code in codes
+    ]
+    return Parcel(number, task_ids, source_ids, lineage, rows=_unpack_rows(columns, container, n))
+
+
+def pack(kind: bytes, value: Any) -> bytes:
+    """A row of another kind: acks, a summary for the driver, or the reason why the batch is void."""
+    return kind + pickle.dumps(value, 5)
+
+
+def unpack(row: bytes) -> Any:
+    """The value in a row that `pack` made."""
+    return pickle.loads(memoryview(row)[1:])

@@ -1,0 +1,107 @@
+"""One stage on one worker, called for every batch: what the stages of a Spark job do, without Spark.
+
+A stage never raises: that would cost Spark the process, and with it the state of all its tasks. What goes wrong makes
+the batch void: a marker travels to the driver in place of results, and the batch is run again from the last commit.
+"""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from fulmen.checkpoint import Store
+from fulmen.engine import wire
+from fulmen.engine.cell import Cell, VoidBatch
+from fulmen.engine.instances import ComponentFailed
+from fulmen.engine.protocol import ErrorReport, Header, Summary
+from fulmen.engine.setup import Setup
+
+
+class Worker:
+    """The cells of one process. A cell belongs to a run: those of another are closed."""
+
+    def __init__(self) -> None:
+        self._setups: dict[str, Setup] = {}
+        self._cells: dict[tuple[int, int], Cell] = {}
+        self._stores: dict[str, Store] = {}
+
+    def setup(self, run: str, pickled: bytes) -> Setup:
+        """The setup of a run; unpickled once, since that takes longer than a small batch."""
+        found = self._setups.get(run)
+        if found is None:
+            self.close()
+            found = self._setups[run] = pickle.loads(pickled)
+        return found
+
+    def close(self) -> None:
+        """Let go of all instances."""
+        for cell in self._cells.values():
+            cell.close()
+        self._cells.clear()
+        self._setups.clear()
+
+    def run_stage(
+        self,
+        setup: Setup,
+        stage: int,
+        partition: int,
+        header: Header,
+        void: str | None,
+        rows: Iterable[bytes],
+    ) -> Iterator[tuple[int, bytes]]:
+        """Run a batch's part: yields (partition of the next stage, row). Raises nothing."""
+        summary = Summary(stage, partition)
+        try:
+            if void is not None:
+                raise VoidBatch(void_row(void))
+            yield from self._cell(setup, stage, partition).run(header, rows, summary)
+            yield partition, wire.pack(wire.SUMMARY, summary)
+            return
+        except VoidBatch as e:
+            row, everywhere = e.row, void is not None
+        except ComponentFailed as e:
+            row, everywhere = void_row(str(e), e.report), True
+        except Exception as e:  # whatever it is, the batch is void, and its reason is told
+            traceback.print_exc()
+            row, everywhere = void_row(f"{type(e).__name__}: {e}"), True
+        # who learned of it from a row passes it on in its own partition alone: all others have got that row too
+        for destination in range(setup.plan.workers) if everywhere else (partition,):
+            yield destination, row
+
+    def _cell(self, setup: Setup, stage: int, partition: int) -> Cell:
+        cell = self._cells.get((stage, partition))
+        if cell is None:
+            store = self._stores.get(setup.checkpoint)
+            if store is None:
+                store = self._stores[setup.checkpoint] = Store.open(setup.checkpoint)
+            cell = self._cells[stage, partition] = Cell(setup, stage, partition, store)
+        return cell
+
+
+def void_row(reason: str, report: ErrorReport | None = None) -> bytes:
+    """The marker of a batch that came to nothing."""
+    return wire.pack(wire.VOID, (reason, report))
+
+
+_worker = Worker()
+
+
+def _run(
+    run: str,
+    pickled: bytes,
+    stage: int,
+    partition: int,
+    header: str,
+    void: str | None,
+    rows: Iterator[bytes],
+) -> Iterator[tuple[int, bytes]]:
+    setup = _worker.setup(run, pickled)
+    yield from _worker.run_stage(setup, stage, partition, Header.decode(header), void, rows)
+
+
+def stage_function(setup: Setup) -> Any:
+    """The function to give to Spark: constant for a run, so that Spark can keep what it makes of it."""
+    return partial(_run, setup.run, pickle.dumps(setup, 5))
