@@ -93,9 +93,12 @@ def _joined(values: list[str]) -> Hashes:
     if len(text) > MAX_UNITS // 2:  # a character may be two units
         return _one_by_one(values)
     units = code_units(text)
-    ends = np.append(np.flatnonzero(units == 0), len(units))
-    if len(ends) != len(values):  # a string has a \0 of its own
+    separators = (units == 0).nonzero()[0]
+    if len(separators) != len(values) - 1:  # a string has a \0 of its own
         return _one_by_one(values)
+    ends = np.empty(len(values), np.intp)
+    ends[:-1] = separators
+    ends[-1] = len(units)
     return polynomials(units, ends).view(np.int32)
 
 
@@ -210,7 +213,9 @@ def _in_pieces(array: Any, hash_piece: Callable[[Bytes, Ends], Hashes]) -> Hashe
     for start in range(array.offset, array.offset + len(array), _ROWS):
         ends = offsets[start : min(start + _ROWS, array.offset + len(array)) + 1]
         if ends[-1] - ends[0] <= MAX_UNITS:
-            pieces.append(hash_piece(data[ends[0] : ends[-1]], ends[1:] - ends[0]))
+            pieces.append(
+                hash_piece(data[ends[0] : ends[-1]], np.subtract(ends[1:], ends[0], dtype=np.intp))
+            )
         else:
             pieces.append(_one_by_one(array[start - array.offset :][: len(ends) - 1].to_pylist()))
     return np.concatenate(pieces)
@@ -228,7 +233,7 @@ def _utf8_hash(data: Bytes, ends: Ends) -> Hashes:
 def _byte_array_hash(data: Bytes, ends: Ends) -> Hashes:
     signed = data.view(np.int8).astype(np.int32).view(np.uint32)
     lengths = np.diff(ends, prepend=0)
-    return (polynomials(signed, ends) + power(lengths)).view(np.int32)
+    return (polynomials(signed, ends) + power(lengths, len(data))).view(np.int32)
 
 
 # What computes the hashes of an array without nulls, and what stands for its nulls meanwhile.

@@ -41,9 +41,9 @@ _BLOCK_POWERS = _table(pow(31, _BLOCK, 1 << 32), (MAX_UNITS >> _BITS) + 1)
 _BLOCK_WEIGHTS = _table(pow(_INVERSE, _BLOCK, 1 << 32), (MAX_UNITS >> _BITS) + 1)
 
 
-def power(exponents: npt.NDArray[np.signedinteger[Any]]) -> Words:
-    """31 to the power of each, modulo 2^32. They are 0 to MAX_UNITS."""
-    if not len(exponents) or exponents.max() <= _BLOCK:
+def power(exponents: npt.NDArray[np.signedinteger[Any]], largest: int) -> Words:
+    """31 to the power of each, modulo 2^32. None is above `largest`, which is at most MAX_UNITS."""
+    if largest <= _BLOCK:
         small: Words = _POWERS[exponents]
         return small
     large: Words = _POWERS[exponents & (_BLOCK - 1)] * _BLOCK_POWERS[exponents >> _BITS]
@@ -77,5 +77,5 @@ def polynomials(units: Units, ends: npt.NDArray[np.signedinteger[Any]]) -> Words
     upto: Words = sums[ends]
     totals = upto.copy()
     totals[1:] -= upto[:-1]
-    totals *= power(ends)
+    totals *= power(ends, len(units))
     return totals
