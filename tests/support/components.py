@@ -1,6 +1,7 @@
 """Spouts and bolts that declare streams and do nothing."""
 
 from abc import abstractmethod
+from types import MappingProxyType
 
 from fulmen import ArrowBolt, BasicBolt, Bolt, CustomStreamGrouping, Spout, Stream
 
@@ -17,7 +18,9 @@ class PinnedSentences(Sentences):
 
 
 class Split(BasicBolt):
-    outputs = {"default": ["word"], "errors": ["line", "reason"], "to-task": Stream(("x",), True)}
+    outputs = MappingProxyType(
+        {"default": ["word"], "errors": ["line", "reason"], "to-task": Stream(("x",), True)}
+    )
 
     def execute(self, tup, collector):
         pass
@@ -46,11 +49,6 @@ class NeedsArguments(Count):
         pass
 
 
-class RaisesWhenMade(Count):
-    def __init__(self):
-        raise ValueError("no such limit")
-
-
 class Unfinished(Bolt):
     pass
 
@@ -70,7 +68,7 @@ class TwiceTheField(Count):
 
 
 class FieldsAreText(Count):
-    outputs = {"default": "word"}
+    outputs = MappingProxyType({"default": "word"})
 
 
 class DeclarationRaises(Count):

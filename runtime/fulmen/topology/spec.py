@@ -205,7 +205,7 @@ class TopologySpec(Model):
     """How each worker's pod is made: it hosts the executors of spouts, bolts and ackers."""
 
     spark: Spark = Spark()
-    """Settings of Spark itself."""
+    """Settings of Spark, besides those that Fulmen makes."""
 
     restart_nonce: Annotated[int, Field(strict=True)] | None = None
     """Any number. Changing it restarts the topology's pods; state is kept."""

@@ -1,9 +1,9 @@
 """Each message of validation, whole."""
 
 import pytest
-from support.documents import ABSENT, word_count
 
 from fulmen.topology.validation import validate
+from support.documents import ABSENT, word_count
 
 COMPONENTS = "support.components"
 COUNT = {"name": "x", "class": f"{COMPONENTS}.Count"}
@@ -67,8 +67,7 @@ FIELDS = {
     ),
     "unknown-field": (
         {"spec.maxSpoutPnding": 5},
-        "spec.maxSpoutPnding: there is no field 'maxSpoutPnding'. "
-        "Did you mean 'maxSpoutPending'?",
+        "spec.maxSpoutPnding: there is no field 'maxSpoutPnding'. Did you mean 'maxSpoutPending'?",
     ),
     "python-spelling": (
         {"spec.max_spout_pending": 5},
@@ -352,8 +351,7 @@ STRUCTURE = {
     ),
     "cycle": (
         {"spec.bolts.0.inputs.1": {"from": "count", "grouping": SHUFFLE}},
-        "spec.bolts: the inputs form a cycle: count -> split -> count. "
-        "Remove one of these inputs.",
+        "spec.bolts: the inputs form a cycle: count -> split -> count. Remove one of these inputs.",
     ),
     "bolt-from-itself": (
         {"spec.bolts.1.inputs.1": {"from": "count", "grouping": SHUFFLE}},

@@ -1,0 +1,201 @@
+"""YAML in, YAML out."""
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fulmen.errors import ValidationFailed
+from fulmen.topology.documents import load, parse_yaml, to_yaml
+from fulmen.topology.shape import parse
+from support.documents import word_count
+
+WORD_COUNT = """\
+apiVersion: fulmen.dev/v1alpha1
+kind: Topology
+metadata:
+  name: word-count
+spec:
+  workers: 2
+  maxSpoutPending: 50000
+  config:
+    date: '2024-01-01'
+    'on': true
+  code:
+    files:
+      wordcount.py: |
+        class WordCount:
+            pass
+  spouts:
+  - name: sentences
+    class: wordcount.SentenceSpout
+    parallelism: 2
+    tickSeconds: 0.5
+  bolts:
+  - name: split
+    class: wordcount.SplitSentence
+    numTasks: 4
+    inputs:
+    - from: sentences
+      grouping:
+        type: shuffle
+  checkpoint:
+    uri: s3://bucket/word-count
+"""
+
+
+def test_yaml_to_model_to_yaml(tmp_path):
+    path = tmp_path / "word-count.yaml"
+    path.write_text(WORD_COUNT)
+    assert to_yaml(load(path)) == WORD_COUNT
+
+
+def test_defaults_are_not_written():
+    document = word_count({"spec.workers": 1, "spec.ackers": None, "spec.state": "Active"})
+    document["spec"]["bolts"] = []
+    assert to_yaml(parse(document)) == (
+        "apiVersion: fulmen.dev/v1alpha1\nkind: Topology\nmetadata:\n  name: word-count\n"
+        "spec:\n  spouts:\n  - name: sentences\n    class: support.components.Sentences\n"
+    )
+
+
+def test_dates_stay_text():
+    assert parse_yaml("a: 2024-01-01") == {"a": "2024-01-01"}
+
+
+def test_documents_that_are_empty_do_not_count():
+    assert parse_yaml("---\n# only a comment\n---\na: 1\n---\n") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param(
+            "spec:\n  workers: [1, 2\n  ackers: 1\n",
+            "line 3, column 9: not YAML: while parsing a flow sequence, expected ',' or ']', but "
+            "got ':'.",
+            id="bracket",
+        ),
+        pytest.param(
+            "a: 1\n\tb: 2\n",
+            "line 2, column 1: not YAML: a tab where only spaces are allowed. Use spaces.",
+            id="tab",
+        ),
+        pytest.param(
+            "a: 1\nb: 2\na: 3\n", "line 3, column 1: not YAML: 'a' is there twice.", id="twice"
+        ),
+        pytest.param(
+            "a: !!python/object:os.system {}\n",
+            "line 1, column 4: not YAML: could not determine a constructor for the tag "
+            "'tag:yaml.org,2002:python/object:os.system'.",
+            id="python-object",
+        ),
+        pytest.param(
+            "a: 1\nb: \x07\n",
+            "line 2: the character '\\x07' is not allowed in YAML.",
+            id="control-character",
+        ),
+        pytest.param(
+            "a: !!int x\n",
+            "not YAML: invalid literal for int() with base 10: 'x'.",
+            id="wrong-tag",
+        ),
+        pytest.param("", "the file holds no documents, but must hold one topology.", id="empty"),
+        pytest.param(
+            "a: 1\n---\nb: 2\n",
+            "the file holds 2 documents, but must hold one topology.",
+            id="several",
+        ),
+    ],
+)
+def test_what_is_not_one_yaml_document(tmp_path, text, message):
+    path = tmp_path / "broken.yaml"
+    path.write_text(text)
+    with pytest.raises(ValidationFailed) as caught:
+        load(path)
+    assert [str(problem) for problem in caught.value.problems] == [message]
+
+
+def test_file_that_is_not_there():
+    with pytest.raises(ValidationFailed) as caught:
+        load("nowhere.yaml")
+    assert str(caught.value) == (
+        "1 problem:\n  1. 'nowhere.yaml' can't be read: No such file or directory."
+    )
+
+
+def test_file_that_is_not_text(tmp_path):
+    path = tmp_path / "binary.yaml"
+    path.write_bytes(b"a: \xff")
+    with pytest.raises(ValidationFailed) as caught:
+        load(path)
+    assert str(caught.value) == (
+        f"1 problem:\n  1. {str(path)!r} is not text in UTF-8: byte 3 is wrong."
+    )
+
+
+def test_what_contains_itself_is_refused():
+    document = word_count({"spec.config": parse_yaml("a: &a [*a]")})
+    with pytest.raises(ValidationFailed, match="values nested deeper than 40 levels"):
+        parse(document)
+
+
+# ---- any topology comes back as it was ----------------------------------------------------------
+
+names = st.text(string.ascii_letters + string.digits + "_", min_size=1, max_size=8)
+texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(-1e9, 1e9) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+configs = st.dictionaries(texts, json_values, max_size=3)
+groupings = st.sampled_from(["shuffle", "all", "global", "none", "direct", "local-or-shuffle"]).map(
+    lambda kind: {"type": kind}
+) | st.builds(
+    lambda kind, fields: {"type": kind, "fields": fields},
+    st.sampled_from(["fields", "partial-key"]),
+    st.lists(names, min_size=1, max_size=3),
+)
+
+
+def components(**more):
+    return st.lists(
+        st.fixed_dictionaries(
+            {"name": names, "class": names.map(lambda name: f"m.C{name}")},
+            optional={
+                "parallelism": st.integers(1, 9),
+                "numTasks": st.integers(1, 9),
+                "config": configs,
+                "tickSeconds": st.floats(0.01, 100),
+                **more,
+            },
+        ),
+        min_size=1,
+        max_size=3,
+    )
+
+
+inputs = st.fixed_dictionaries({"from": names, "grouping": groupings}, optional={"stream": names})
+specs = st.fixed_dictionaries(
+    {"spouts": components()},
+    optional={
+        "bolts": components(inputs=st.lists(inputs, max_size=3), blocking=st.booleans()),
+        "workers": st.integers(1, 9),
+        "ackers": st.integers(0, 9),
+        "maxReplays": st.integers(0, 9),
+        "config": configs,
+        "code": st.just({"files": {"a.py": "x = 1\n\n\ny = '  '  \n"}}),
+        "restartNonce": st.integers(),
+    },
+)
+
+
+@given(specs)
+def test_round_trip(spec):
+    topology = parse({**word_count(), "spec": spec})
+    text = to_yaml(topology)
+    again = parse(parse_yaml(text))
+    assert again == topology
+    assert to_yaml(again) == text
