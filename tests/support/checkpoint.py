@@ -1,9 +1,6 @@
-"""Stores that fail when told to, a model of what a checkpoint should hold, and random changes to it."""
+"""Stores that fail when told to, and a model of what a checkpoint should hold."""
 
-import os
-import socket
 import threading
-from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from obstore.store import MemoryStore
@@ -141,7 +138,7 @@ def stored(store, number):
 
 
 def race(uri, keys, me):
-    """Run in a process of its own: put each key; returns those won. Bytes are this process's own."""
+    """Run in a process of its own: put bytes of its own under each key; returns the keys won."""
     store = Store.open(uri)
     won = []
     for key in keys:
@@ -222,13 +219,3 @@ class _FakeS3Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
-
-
-def free_port():
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def random_bytes(count):
-    return os.urandom(count)

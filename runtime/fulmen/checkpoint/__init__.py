@@ -5,7 +5,7 @@ guarantees. The driver uses `CommitLog`, workers use `save`, `read_manifest` and
 """
 
 from fulmen.checkpoint.log import CommitLog, new_tag
-from fulmen.checkpoint.payloads import load, load_many, read_manifest, save
+from fulmen.checkpoint.payloads import load, load_many, read_commit, read_manifest, save
 from fulmen.checkpoint.record import (
     INLINE_BYTES,
     Commit,
@@ -29,6 +29,7 @@ __all__ = [
     "load",
     "load_many",
     "new_tag",
+    "read_commit",
     "read_manifest",
     "save",
     "state_file_name",

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from fulmen.checkpoint.garbage import SURE_SECONDS, Garbage
-from fulmen.checkpoint.payloads import read_manifest
+from fulmen.checkpoint.payloads import read_commit, read_manifest
 from fulmen.checkpoint.record import (
     COMMITS,
     MANIFEST_EVERY,
@@ -30,7 +30,6 @@ from fulmen.checkpoint.record import (
     Manifest,
     Updates,
     commit_key,
-    decode,
     encode,
     number_in,
 )
@@ -276,9 +275,9 @@ class CommitLog:
     def _fence(self, number: int) -> Fenced:
         """The error that says who made commit `number`, or the newest one if that is gone."""
         try:
-            holder = self._read(number)
+            holder = read_commit(self._store, number)
         except NotFound:
-            holder = self._read(self._newest_number())
+            holder = read_commit(self._store, self._newest_number())
         self._fenced = Fenced(
             self._store.uri, number, self._driver, self._epoch, holder.driver, holder.epoch
         )
@@ -286,14 +285,14 @@ class CommitLog:
 
     def _tag_of(self, number: int) -> str | None:
         try:
-            return self._read(number).tag
+            return read_commit(self._store, number).tag
         except NotFound:  # made by another driver, and collected since
             return None
 
     def _catch_up(self) -> None:
         """Learn of the commit that took the next number."""
         try:
-            self._manifest.apply(self._read(self._manifest.number + 1))
+            self._manifest.apply(read_commit(self._store, self._manifest.number + 1))
         except NotFound:
             self._reload()
         self._check_topology()
@@ -326,7 +325,3 @@ class CommitLog:
     def _newest_number(self) -> int:
         numbers = (number_in(key) for key in self._store.list(COMMITS))
         return max((number for number in numbers if number is not None), default=0)
-
-    def _read(self, number: int) -> Commit:
-        key = commit_key(number)
-        return decode(f"{self._store.uri}, {key!r}", self._store.get(key))

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from fulmen.checkpoint.record import (
     INLINE_BYTES,
     STATE,
+    Commit,
     Manifest,
     Update,
     commit_key,
@@ -66,6 +67,12 @@ def save(
     return Update(None, file, keep_from)
 
 
+def read_commit(store: Store, number: int) -> Commit:
+    """One commit, for its transient sections, say. Errors as for `read_manifest`."""
+    key = commit_key(number)
+    return decode(f"{store.uri}, {key!r}", store.get(key))
+
+
 def read_manifest(store: Store, number: int) -> Manifest:
     """The state after a commit, from its object and those back to the newest manifest.
 
@@ -79,7 +86,7 @@ def read_manifest(store: Store, number: int) -> Manifest:
     """
     if number == 0:
         return Manifest()
-    last = decode(f"{store.uri}, {commit_key(number)!r}", store.get(commit_key(number)))
+    last = read_commit(store, number)
     keys = [commit_key(n) for n in range(last.base, number)]
     commits = [
         decode(f"{store.uri}, {key!r}", data)
