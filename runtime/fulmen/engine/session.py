@@ -1,0 +1,266 @@
+"""Starts and ends Spark: one JVM for this process, and workers on this machine or somewhere else.
+
+What it guarantees: nothing of Java or Spark is written to the terminal, only to the log file; no
+secret is on a command line; whatever way this process ends, its JVMs and Python processes end
+within seconds (the JVM reads our pipe to its end, workers watch their connection, Python processes
+their parent).
+"""
+
+import logging
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+
+from fulmen.engine import spark_conf
+from fulmen.engine.failures import java_message
+from fulmen.engine.java import find_java
+from fulmen.engine.placement import LocalCluster, Workers
+from fulmen.engine.process import LOG_FILE
+from fulmen.engine.workdir import WorkDir
+from fulmen.errors import FulmenError
+
+STOP_SECONDS = 10  # what a JVM gets to end by itself; it takes 0.5 s
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What Spark is started with.
+
+    Attributes:
+        workers: How many.
+        conf: The user's Spark settings. With `spark.master` the workers are not on this machine.
+        code_path: Folders, as in PYTHONPATH, from which the workers import components.
+        work_dir: Where to make the private folder that Spark writes in. Default: a RAM disk.
+        log_file: Where everything goes that Spark, the workers and the components print.
+        python: The interpreter of the workers; it has the version of this one.
+        env: Environment variables of the workers.
+        start_timeout_seconds: How long to wait for the workers.
+    """
+
+    workers: int
+    log_file: Path
+    conf: Mapping[str, str]
+    code_path: str | None = None
+    work_dir: Path | None = None
+    python: str = sys.executable
+    env: Mapping[str, str] | None = None
+    start_timeout_seconds: float = 60.0
+
+
+class Session:
+    """Spark, running.
+
+    Attributes:
+        sc: The context.
+        cluster: The workers on this machine, if there are several.
+        workers: Who is alive.
+        settings: What it was started with.
+        work_dir: The folder that Spark writes in.
+    """
+
+    sc: SparkContext
+    cluster: LocalCluster | None
+    workers: Workers
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._folder = WorkDir(settings.work_dir)
+        self.work_dir = self._folder.path
+        self._gateway: Any = None
+        self.cluster = None
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self) -> None:
+        settings = self.settings
+        _silence_py4j()
+        home = str(find_java().path)
+        logs = settings.log_file.resolve().parent
+        logs.mkdir(parents=True, exist_ok=True)
+        conf = spark_conf.complete(settings.conf, settings.workers, self.work_dir, logs)
+        for name, value in self._worker_environment(home).items():
+            conf.setdefault(f"spark.executorEnv.{name}", value)
+        is_local = "spark.master" not in conf
+        if is_local and settings.workers > 1:
+            LocalCluster.check_hosts(settings.workers)
+            conf["spark.authenticate.secret"] = secrets.token_hex(32)
+        with open(settings.log_file, "ab") as log:
+            gateway = self._gateway = self._launch(conf, home, log, is_local)
+        try:
+            if is_local and settings.workers > 1:
+                self.cluster = LocalCluster(gateway, settings.workers, conf, self.work_dir)
+            conf.setdefault("spark.master", self.cluster.url if self.cluster else "local[1]")
+            self.sc = _context(gateway, conf)
+        except Py4JError as e:
+            self.log(str(e))
+            raise FulmenError(
+                f"Spark did not start: {java_message(str(e))} More is in '{settings.log_file}'."
+            ) from None
+        self.workers = Workers(self.sc, settings.workers, self.cluster)
+        self.workers.wait_for_all(settings.start_timeout_seconds, settings.log_file)
+
+    def _worker_environment(self, java_home: str) -> dict[str, str]:
+        """Of the workers' JVMs and Python processes, unless the user's settings say otherwise."""
+        settings = self.settings
+        own = {
+            "JAVA_HOME": java_home,
+            "PYTHONSAFEPATH": "1",  # the current folder may hold a random.py
+            # One core each: more threads of a library would take it from another worker.
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "MKL_NUM_THREADS": "1",
+            **(settings.env or {}),
+        }
+        if "spark.master" not in settings.conf:
+            own[LOG_FILE] = str(settings.log_file.resolve())
+        if settings.code_path:
+            paths = [settings.code_path, own.get("PYTHONPATH")]
+            own["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        return own
+
+    def _launch(
+        self, conf: Mapping[str, str], java_home: str, log: IO[bytes], is_local: bool
+    ) -> Any:
+        """The gateway to a new JVM."""
+        changes: dict[str, str | None] = dict.fromkeys(
+            ["PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_TESTING"]
+        )
+        changes |= {"JAVA_HOME": java_home, "PYSPARK_PYTHON": self.settings.python}
+        package = Path(pyspark.__file__).parent
+        if (package / "jars").is_dir():
+            changes["SPARK_HOME"] = str(package)  # another one may have another version
+        if is_local:
+            # somebody's spark-defaults.conf is not for us
+            changes |= {"SPARK_CONF_DIR": str(self.work_dir), "SPARK_LOCAL_IP": "127.0.0.1"}
+        launch_conf = SparkConf(loadDefaults=False).setAll(list(spark_conf.at_launch(conf).items()))
+        with _environment(changes):
+            try:
+                return launch_gateway(
+                    launch_conf,
+                    # A session of its own: signals of the terminal are for this process only.
+                    {"stdout": log, "stderr": log, "start_new_session": True},
+                )
+            except PySparkRuntimeError:
+                raise FulmenError(
+                    f"Spark did not start: Java ended at once. The reason is in '{log.name}'."
+                ) from None
+
+    def log(self, text: str) -> None:
+        """Add to the log file."""
+        with open(self.settings.log_file, "a", encoding="utf-8") as log:
+            log.write(text.rstrip() + "\n")
+
+    def collect_logs(self) -> None:
+        """Add to the log file what workers of this machine have printed."""
+        if self.cluster is not None:
+            for text in self.cluster.new_output():
+                self.log(text)
+
+    def how_it_ended(self) -> str:
+        """What is known of the end of Spark's JVM."""
+        code = self._gateway.proc.poll() if self._gateway is not None else None
+        if code is None:
+            return "it stopped accepting jobs"
+        return f"its JVM was killed by signal {-code}" if code < 0 else f"its JVM ended ({code})"
+
+    def abandon_connection(self) -> None:
+        """Close this thread's connection to the JVM, as an answer that nobody read may come."""
+        client = self._gateway._gateway_client
+        if (connection := client.get_thread_connection()) is not None:
+            connection.close()
+
+    def close(self) -> None:
+        """End Spark and everything it has started. May be called again."""
+        if self._gateway is not None:
+            with suppress(Exception), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                if hasattr(self, "sc"):
+                    self.sc.stop()
+            _end(self._gateway)
+            self._gateway = None
+            self.collect_logs()
+        self._folder.close()
+
+
+def start(settings: Settings) -> Session:
+    """Start Spark and wait for its workers.
+
+    Raises:
+        FulmenError: Java, Spark or a worker does not start, or the settings contradict the engine.
+    """
+    return Session(settings)
+
+
+def _context(gateway: Any, conf: Mapping[str, str]) -> SparkContext:
+    settings = SparkConf(_jvm=gateway.jvm)
+    settings.setAll(list(conf.items()))
+    interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        return SparkContext(conf=settings, gateway=gateway)
+    finally:
+        with suppress(ValueError):  # not the main thread: then Spark has not changed it either
+            # Spark's handler talks to the JVM, even in the middle of another call to it.
+            signal.signal(signal.SIGINT, interrupt)
+
+
+def _is_not_from_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
+
+
+def _silence_py4j() -> None:
+    """It logs what it is about to raise as well, with the root logger, hence on the terminal."""
+    logging.getLogger().addFilter(_is_not_from_py4j)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+
+
+def _end(gateway: Any) -> None:
+    """End the JVM: it does so by itself when its input ends, and takes its workers with it."""
+    if SparkContext._gateway is gateway:  # otherwise the next session would use it
+        SparkContext._gateway = SparkContext._jvm = None
+    with suppress(Py4JError, OSError):
+        gateway.shutdown()
+    jvm: subprocess.Popen[bytes] = gateway.proc
+    if jvm.stdin:
+        with suppress(OSError):
+            jvm.stdin.close()
+    try:
+        jvm.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        jvm.kill()
+        jvm.wait()
+
+
+@contextmanager
+def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
+    """Environment variables as Spark's launcher is to see them. None: not set."""
+    before = {name: os.environ.get(name) for name in changes}
+    _set_environment(changes)
+    try:
+        yield
+    finally:
+        _set_environment(before)
+
+
+def _set_environment(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

@@ -1,0 +1,148 @@
+"""The settings that Spark is started with, and why. Pure.
+
+Two kinds. What the engine's correctness rests on can't be changed: a setting of the user's that
+says otherwise is an error. All else are defaults, chosen for short batches.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from fulmen.errors import FulmenError
+
+LOG4J = Path(__file__).with_name("log4j2.properties")
+
+ONE_ATTEMPT: Mapping[str, str] = {
+    # The batch is the unit of retry: Spark repeats nothing by itself.
+    "spark.task.maxFailures": "1",
+    "spark.stage.maxConsecutiveAttempts": "1",
+    "spark.stage.maxAttempts": "1",
+    "spark.speculation": "false",
+    "spark.excludeOnFailure.enabled": "false",
+    # One worker is one executor with one core and one Python process.
+    "spark.executor.cores": "1",
+    "spark.task.cpus": "1",
+    "spark.python.worker.reuse": "true",
+    "spark.python.use.daemon": "true",
+    "spark.python.factory.idleWorkerMaxPoolSize": "1",
+    "spark.dynamicAllocation.enabled": "false",
+    "spark.shuffle.reduceLocality.enabled": "false",  # anchors place reducers, not the data
+    "spark.scheduler.mode": "FIFO",
+    "spark.scheduler.minRegisteredResourcesRatio": "1",
+}
+
+DEFAULTS: Mapping[str, str] = {
+    "spark.app.name": "fulmen",
+    "spark.driver.memory": "1g",
+    "spark.executor.memory": "600m",
+    # Placing: longer waits hang a job whose worker goes away, and an hour of them hangs it an hour.
+    "spark.locality.wait": "2s",
+    # Sockets: over TCP each Python task waits 40 ms for a delayed acknowledgement.
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.task.killTimeout": "2s",
+    # Losses: fail at once instead of asking a dead worker again, and notice one that hangs.
+    "spark.shuffle.io.maxRetries": "0",
+    "spark.executor.heartbeatInterval": "5s",
+    "spark.network.timeout": "30s",
+    "spark.network.timeoutInterval": "5s",
+    "spark.deploy.maxExecutorRetries": "-1",
+    "spark.executor.maxNumFailures": "1000000000",
+    # Small batches: no compression, and broadcasts that allocate 64 KB instead of 4 MB a stage.
+    "spark.broadcast.blockSize": "64k",
+    "spark.broadcast.compress": "false",
+    "spark.broadcast.checksum": "false",
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.shuffle.checksum.enabled": "false",
+    # Nobody looks at Spark's own pages, and nothing may grow without bound.
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "40",
+    "spark.ui.retainedTasks": "200",
+    "spark.executor.logs.rolling.strategy": "size",
+    "spark.executor.logs.rolling.maxSize": "1048576",
+    "spark.executor.logs.rolling.maxRetainedFiles": "2",
+    # Other users of the machine may connect to Spark's ports: they need the secret.
+    "spark.authenticate": "true",
+}
+
+# SerialGC pauses 3 ms with the little that lives long; a young generation of half the heap lets it
+# run rarely. Without perf data nothing is left in /tmp by a JVM that was killed.
+JAVA_OPTIONS = "-XX:+UseSerialGC -XX:NewRatio=1 -XX:-UsePerfData -XX:+ExitOnOutOfMemoryError"
+
+AT_LAUNCH = ("spark.master", "spark.driver.", "spark.jars", "spark.submit.")
+"""Settings that have to be on the JVM's command line. All others are not, as they may be secret."""
+
+
+def complete(given: Mapping[str, str], workers: int, folder: Path, logs: Path) -> dict[str, str]:
+    """All settings: the user's, ours, and what follows from them.
+
+    Args:
+        given: The user's. `spark.{driver,executor}.extraJavaOptions` are added to ours. With a
+            `spark.master` the workers are somewhere else, otherwise on this machine.
+        workers: How many.
+        folder: Where Spark may write on this machine.
+        logs: Where a JVM that crashes leaves its report.
+
+    Raises:
+        FulmenError: The user's settings contradict what the engine rests on.
+    """
+    needed = {**ONE_ATTEMPT, "spark.cores.max": str(workers)}
+    for name, value in needed.items():
+        if given.get(name, value) != value:
+            raise FulmenError(
+                f"spark.conf: '{name}' is '{given[name]}', but Fulmen's batches need '{value}'. "
+                "Leave it out."
+            )
+    conf = {**DEFAULTS, **given, **needed}
+    conf.setdefault("spark.executor.instances", str(workers))
+    temporary: list[str] = []
+    if "spark.master" not in given:
+        conf = {**_on_this_machine(folder), **conf}
+        if not os.statvfs(folder).f_flag & os.ST_NOEXEC:  # Java loads libraries from there
+            temporary = [f"-Djava.io.tmpdir={folder}"]
+    for role in ("driver", "executor"):
+        name = f"spark.{role}.extraJavaOptions"
+        ours = java_options(conf[f"spark.{role}.memory"], logs)
+        conf[name] = " ".join([*ours, *temporary, *filter(None, [given.get(name)])])
+    return conf
+
+
+def _on_this_machine(folder: Path) -> dict[str, str]:
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(folder),
+        "spark.python.unix.domain.socket.dir": str(folder),
+    }
+
+
+def java_options(heap: str, logs: Path) -> list[str]:
+    """The options of a JVM with that heap."""
+    return [
+        JAVA_OPTIONS,
+        f"-Xms{java_size(heap)}",
+        f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",
+        f"'-XX:ErrorFile={logs}/java_crash_%p.log'",
+    ]
+
+
+def java_size(size: str) -> str:
+    """A size of Spark's ("600m", "1gb", "600") as Java spells it. No unit: MiB."""
+    found = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)b?\s*", size.lower())
+    if not found:
+        raise FulmenError(
+            f"spark.conf: '{size}' is not an amount of memory. Write one like '600m'."
+        )
+    return found[1] + (found[2] or "m")
+
+
+def at_launch(conf: Mapping[str, str]) -> dict[str, str]:
+    """Those settings that the JVM needs when it starts."""
+    return {name: value for name, value in conf.items() if _matches(name, AT_LAUNCH)}
+
+
+def _matches(name: str, prefixes: Iterable[str]) -> bool:
+    return any(name == p or name.startswith(p) for p in prefixes)

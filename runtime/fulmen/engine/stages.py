@@ -1,0 +1,336 @@
+"""The stages of a batch as Spark runs them: chains of RDDs that are built once and run again.
+
+What Spark calls for each of them in a worker's Python process is in engine/stage_runner.py.
+
+What makes a batch cheap: nothing is built for it (its header travels as a local property), rows are
+plain bytes, and driver and JVM exchange a handful of messages.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.cloudpickle import dumps
+from pyspark.util import _load_from_socket
+
+from fulmen.engine.failures import explain, is_over
+from fulmen.engine.placement import POLL_SECONDS, Anchors
+from fulmen.engine.session import Session
+from fulmen.engine.stage_runner import HEADER, Raw, StageFunction, run_stage, separated
+from fulmen.errors import FulmenError, JobFailed, JobTimedOut, SparkLost
+
+PATIENCE_SECONDS = 15.0
+
+
+class Chain:
+    """The RDDs of all stages, one out of the other. Runs again if cleaned in between."""
+
+    def __init__(self, session: Session, anchors: Anchors, functions: Sequence[Any]) -> None:
+        jvm: Any = session.sc._jvm
+        pairs = jvm.org.apache.spark.api.java.JavaPairRDD
+        rdd = anchors.first()
+        self.shuffles: list[int] = []
+        for function in functions[:-1]:
+            keyed = jvm.PairwiseRDD(jvm.PythonRDD(rdd, function, False, False))
+            # Not asJavaPairRDD(): it tells Spark the classes, and Spark then chooses Kryo, which
+            # costs half of the executors' time in small jobs.
+            shuffled = pairs.fromJavaRDD(keyed.toJavaRDD()).partitionBy(anchors.partitioner)
+            self.shuffles.append(shuffled.rdd().dependencies().head().shuffleId())
+            rdd = anchors.pin(jvm.PythonRDD.valueOfPair(shuffled).rdd())
+        self.rdd = jvm.PythonRDD(rdd, functions[-1], False, False).asJavaRDD()
+
+
+class Ring:
+    """Chains of the same stages, used in turn.
+
+    Spark keeps what a chain wrote until its shuffles are cleaned. That is some batches after its
+    use, when nothing reads it any more, not even a task that was left running by a failure.
+    """
+
+    SIZE = 8
+    LAG = 4
+
+    def __init__(
+        self, session: Session, function: StageFunction, stages: int, hosts: Sequence[str | None]
+    ) -> None:
+        count = len(hosts)
+        anchors = Anchors(session.sc, hosts)
+        functions = [
+            _java_function(session, partial(run_stage, function, s, count, s == stages - 1))
+            for s in range(stages)
+        ]
+        size = self.SIZE if stages > 1 else 1
+        self._chains = [Chain(session, anchors, functions) for _ in range(size)]
+        self._used: deque[Chain] = deque()
+        self._next = 0
+        self._cleaner = session.sc._jsc.sc().cleaner().get()
+
+    def take(self) -> Chain:
+        """The next chain to run."""
+        chain = self._chains[self._next]
+        self._next = (self._next + 1) % len(self._chains)
+        if chain.shuffles:
+            self._used.append(chain)
+        return chain
+
+    def clean(self, keep: int = LAG) -> None:
+        """Clean the chains that were used longest ago, all but `keep`."""
+        while len(self._used) > keep:
+            for shuffle in self._used.popleft().shuffles:
+                self._cleaner.doCleanupShuffle(shuffle, False)
+
+
+def _java_function(session: Session, function: Callable[..., Any]) -> Any:
+    """A Python function as Spark's JVM sends it to the workers."""
+    sc = session.sc
+    command = bytearray(dumps((function, None, Raw(), Raw())))
+    jvm: Any = sc._jvm
+    return jvm.SimplePythonFunction(
+        command,
+        sc.environment,
+        sc._python_includes,
+        session.settings.python,
+        sc.pythonVer,
+        [],
+        None,  # no accumulator: Spark would call this process at the end of each task
+    )
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What a failure has left.
+
+    Attributes:
+        alive: Numbers of the workers that are there.
+        rebuilt: Whether the chains are new ones, because a worker came back somewhere else.
+    """
+
+    alive: tuple[int, ...]
+    rebuilt: bool
+
+
+class SparkJobs:
+    """Runs batches, one at a time. One thread runs them; any other may cancel.
+
+    Args:
+        session: Spark.
+        stage_function: What a stage does. It is sent with every task: keep its pickle small.
+        stages: How many.
+        partitions: How many; partition p runs on worker p.
+    """
+
+    def __init__(
+        self, session: Session, stage_function: StageFunction, stages: int, partitions: int
+    ) -> None:
+        self._session = session
+        self._function = stage_function
+        self._jsc = session.sc._jsc
+        self._results = _Results(session)
+        self._epoch = 0
+        self._watch_seconds = 0.0
+        self._stages = stages
+        self._lock = threading.Lock()  # of the next two, which `cancel` uses as well
+        self._future: Any = None
+        self._is_cancelled = False
+        self._stages, self._workers = stages, tuple(range(partitions))
+        self._build()
+        self._settle(time.monotonic() + PATIENCE_SECONDS)
+
+    def run(self, header: str, timeout_seconds: float | None = None) -> list[bytes]:
+        """Run one batch and return the rows of its last stage.
+
+        After an exception call `recover` before the next run.
+
+        Args:
+            header: What each call of the stage's function gets. Any text.
+            timeout_seconds: When to give up.
+
+        Raises:
+            JobFailed: It ended without a result.
+            JobTimedOut: It was cancelled, as it took too long.
+            SparkLost: Spark itself is gone.
+        """
+        try:
+            rows = self._run(self._ring, header, timeout_seconds)
+        except JobTimedOut as e:
+            self._watch_seconds = e.seconds  # if the next attempt hangs too, the log will say where
+            raise
+        self._watch_seconds = 0.0
+        return [row for joined_rows in rows for row in separated(joined_rows)]
+
+    def cancel(self) -> None:
+        """End the job that runs, if any: its `run` raises JobFailed."""
+        with self._lock:
+            self._is_cancelled = True
+            future = self._future
+        if future is not None:
+            with suppress(Py4JError):
+                future.cancel(True)
+
+    def recover(self, patience_seconds: float = PATIENCE_SECONDS) -> Recovery:
+        """After a run that failed or was void: wait until the next one can succeed.
+
+        A lost worker of this machine is back after 5 seconds. What is left of the failed job ends:
+        a process that does not is killed by Spark after 2 to 4 seconds.
+
+        Args:
+            patience_seconds: How long to wait for a lost worker.
+
+        Returns:
+            What there is now. If a worker is missing, `rebuild` without it.
+
+        Raises:
+            SparkLost: Spark itself is gone.
+        """
+        deadline = time.monotonic() + patience_seconds
+        self._epoch += 1
+        try:
+            needed = set(self._workers)
+            while not needed.issubset(alive := self._session.workers.alive()):
+                if time.monotonic() > deadline:
+                    return Recovery(alive, False)
+                time.sleep(POLL_SECONDS)
+            is_elsewhere = self._placed != self._hosts()
+            if is_elsewhere:
+                self._ring.clean(keep=0)
+                self._build()
+        except Py4JError:
+            raise self._lost() from None
+        finally:
+            self._session.collect_logs()
+        self._settle(deadline)
+        return Recovery(alive, is_elsewhere)
+
+    def rebuild(
+        self, stages: int, workers: Sequence[int], patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
+        """Go on with other stages or workers. What the chains so far have written is deleted.
+
+        Args:
+            stages: How many.
+            workers: Partition p runs on worker workers[p].
+            patience_seconds: How long to wait until each of them answers.
+
+        Raises:
+            SparkLost: Spark itself is gone.
+        """
+        self._stages, self._workers = stages, tuple(workers)
+        self._epoch += 1
+        self._ring.clean(keep=0)
+        try:
+            self._build()
+        except Py4JError:
+            raise self._lost() from None
+        self._settle(time.monotonic() + patience_seconds)
+
+    def close(self) -> None:
+        """Delete what the chains have written. Does not end the session."""
+        with suppress(Py4JError):
+            self._ring.clean(keep=0)
+
+    def _hosts(self) -> list[str | None]:
+        return [self._session.workers.hosts[worker] for worker in self._workers]
+
+    def _build(self) -> None:
+        self._placed = self._hosts()
+        self._ring = Ring(self._session, self._function, self._stages, self._placed)
+        self._roll_call = Ring(self._session, answer, 1, self._placed)
+
+    def _settle(self, deadline: float) -> None:
+        """Wait until each partition has met a process of its own, in an undisturbed job."""
+        while (left := deadline - time.monotonic()) > 0:
+            with suppress(JobFailed):
+                if not any(self._run(self._roll_call, "", left)):
+                    return
+            self._epoch += 1
+
+    def _run(self, ring: Ring, header: str, timeout_seconds: float | None) -> list[bytes]:
+        with self._lock:
+            self._is_cancelled = False
+        try:
+            text = f"{self._epoch} {self._watch_seconds} {header}"
+            self._jsc.setLocalProperty(HEADER, text)
+            future = ring.take().rdd.collectAsync()
+            with self._lock:
+                self._future = future
+                is_cancelled = self._is_cancelled
+            if is_cancelled:
+                future.cancel(True)
+            ring.clean()  # while the job runs
+            return self._results.fetch(future, len(self._placed), timeout_seconds)
+        except Py4JError as e:
+            raise self._failure(e, timeout_seconds) from None
+        except BaseException:  # a signal handler's: the JVM's answer is still to come
+            self._session.abandon_connection()
+            self.cancel()
+            raise
+        finally:
+            with self._lock:
+                self._future = None
+
+    def _failure(self, error: Py4JError, timeout_seconds: float | None) -> FulmenError:
+        """What an exception of the JVM's means. A job that took too long is cancelled here."""
+        if not isinstance(error, Py4JJavaError):
+            return self._lost()
+        text = str(error)
+        if timeout_seconds is not None and "java.util.concurrent.TimeoutException" in text:
+            self.cancel()
+            return JobTimedOut(timeout_seconds)
+        self._session.log(text)
+        if is_over(text):
+            return self._lost()
+        hosts = self._session.workers.hosts
+        return JobFailed(explain(text, {h: n for n, h in enumerate(hosts) if h is not None}))
+
+    def _lost(self) -> SparkLost:
+        return SparkLost(self._session.how_it_ended(), str(self._session.settings.log_file))
+
+
+def answer(
+    stage: int, partition: int, header: str, void: str | None, rows: Iterator[bytes]
+) -> Iterator[tuple[int, bytes]]:
+    """A stage that only says whether something is wrong with its place."""
+    if void:
+        yield 0, void.encode()
+
+
+class _Results:
+    """Fetches the rows of jobs, one of each partition.
+
+    Small ones as py4j sends them. It writes a long answer in pieces over TCP, and each row above
+    some 6 KB waits 40 ms for a delayed acknowledgement: then they are read from a Unix socket of
+    Spark's, which costs 1 to 2 ms. Which way is chosen by the jobs before.
+    """
+
+    LARGE_BYTES = 3000
+    STAY_LARGE_JOBS = 20
+
+    def __init__(self, session: Session) -> None:
+        jvm: Any = session.sc._jvm
+        self._milliseconds = jvm.java.util.concurrent.TimeUnit.MILLISECONDS
+        self._as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
+        self._serve = jvm.PythonRDD.serveIterator
+        self._large_jobs_left = self.STAY_LARGE_JOBS
+
+    def fetch(self, future: Any, partitions: int, timeout_seconds: float | None) -> list[bytes]:
+        """Wait for a job and return its rows."""
+        if timeout_seconds is None:
+            found = future.get()
+        else:
+            found = future.get(max(1, int(timeout_seconds * 1000)), self._milliseconds)
+        if self._large_jobs_left > 0:
+            self._large_jobs_left -= 1
+            served = self._serve(self._as_scala(found.iterator()), "rows")
+            with _load_from_socket(served, Raw()) as stream:
+                rows = list(stream)
+        else:
+            rows = [bytes(found.get(index)) for index in range(partitions)]
+        if any(len(row) > self.LARGE_BYTES for row in rows):
+            self._large_jobs_left = self.STAY_LARGE_JOBS
+        return rows
