@@ -29,7 +29,7 @@ from fulmen.engine.collectors import EXPLICIT, BasicCollector, BoltCollector, Bu
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase
 from fulmen.engine.outbox import Outbox
 from fulmen.engine.spouts import conform, listed, refuse
-from fulmen.errors import StreamError
+from fulmen.errors import GroupingError, StreamError
 
 
 class BoltTask(TaskBase):
@@ -88,9 +88,27 @@ class BoltTask(TaskBase):
         for buffer in self.collector.runs:
             if buffer.values:
                 self.check(buffer, chunk)
-                self.send_buffer(buffer, chunk, xors, outbox)
+                self._send_or_fail(buffer, chunk, xors, outbox)
                 if self.ordered:
                     outbox.pack_all()
+
+    def _send_or_fail(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
+        """Send the emits on one stream. One that no task can be chosen for fails its input instead."""
+        while buffer.values:
+            try:
+                self.send_buffer(buffer, chunk, xors, outbox)
+                return
+            except GroupingError as e:
+                if e.emission is None:
+                    raise ComponentFailed(self.report(e, fatal=True, what="emit")) from e
+                self.report(e, what="emit")
+                self.fail_origin(buffer.origins[e.emission], chunk, str(e))
+                buffer.remove(e.emission)
+
+    def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:
+        """An emit came to nothing: fail what it is anchored to."""
+        if origin not in [i for i, _ in self.failed]:
+            self.failed.append((origin, reason))
 
     def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         """Send the emits on one stream."""
@@ -247,6 +265,10 @@ class AnchoringBoltTask(BoltTask):
             self.task, buffer.routes, RowsView(buffer.values), anchors, tell, buffer.chosen
         )
 
+    def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:
+        for anchor in flatten(origin):
+            self.collector.fail_now(anchor, anchor._origin is chunk, reason)
+
     def acked(self, chunk: Chunk) -> npt.NDArray[np.int64] | None:
         self.failed += self.collector.failed
         if len(self.collector.acked) == len(chunk):
@@ -371,16 +393,36 @@ class ArrowBoltTask(BoltTask):
         self.failed = sorted(collector.failures.items())
 
     def send_emits(self, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
-        for stream, batch, at in self.collector.emits:
-            if not batch.num_rows:
-                continue
-            view = RowsView(arrow=batch)
-            if chunk.lineage_columns is None:
-                outbox.send(self.task, self.routes[stream], view, None)
-            else:
-                self.send_anchored(stream, view, at, chunk, xors, outbox)
+        for stream, emitted, rows in self.collector.emits:
+            batch, at = emitted, rows
+            while batch.num_rows:
+                try:
+                    self._send_batch(stream, batch, at, chunk, xors, outbox)
+                    break
+                except GroupingError as e:
+                    if e.emission is None:
+                        raise ComponentFailed(self.report(e, fatal=True, what="emit")) from e
+                    self.report(e, what="emit")
+                    self.fail_origin(int(at[e.emission]), chunk, str(e))
+                    keep = np.arange(batch.num_rows) != e.emission
+                    batch, at = batch.filter(pa.array(keep)), at[keep]
             if self.ordered:
                 outbox.pack_all()
+
+    def _send_batch(
+        self,
+        stream: str,
+        batch: pa.RecordBatch,
+        at: npt.NDArray[np.int64],
+        chunk: Chunk,
+        xors: Ids,
+        outbox: Outbox,
+    ) -> None:
+        view = RowsView(arrow=batch)
+        if chunk.lineage_columns is None:
+            outbox.send(self.task, self.routes[stream], view, None)
+        else:
+            self.send_anchored(stream, view, at, chunk, xors, outbox)
 
 
 def merge(chunks: Sequence[Chunk]) -> list[Chunk]:

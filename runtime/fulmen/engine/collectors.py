@@ -44,6 +44,11 @@ class Buffer:
         self.origins: list[Any] = []
         self.chosen: dict[int, list[tuple[int, list[int]]]] = {}
 
+    def remove(self, i: int) -> None:
+        """Take emit number `i` out."""
+        del self.values[i], self.origins[i]
+        self.chosen = {k - (k > i): v for k, v in self.chosen.items() if k != i}
+
 
 class _Closed(Mapping[str, Buffer]):
     """Stands for the buffers of a collector while its task is not being called."""
@@ -246,6 +251,14 @@ class BoltCollector(Emitter, OutputCollector):
             self.failed.append((i, reason or EXPLICIT))
         else:
             self.late.append((tup, reason or EXPLICIT))
+
+    def fail_now(self, tup: Tuple, is_in_chunk: bool, reason: str) -> None:
+        """Fail a tuple whether or not the bolt has acked it in this chunk: an emit for it could not be sent."""
+        i = tup._position
+        if tup._i < 0 and is_in_chunk and i in self.acked:
+            self.acked.remove(i)
+            tup._i = i
+        self.fail(tup, reason)
 
     def reset_timeout(self, tup: Tuple) -> None:
         self.reset.append(tup)

@@ -13,13 +13,13 @@ import pyarrow as pa
 from fulmen.api.components import ArrowSpout, ArrowSpoutCollector, Spout
 from fulmen.api.declarer import DEAD_LETTERS, DEFAULT_STREAM
 from fulmen.engine.ackers import root_ids
-from fulmen.engine.chunk import Ids, Lineage, RowsView
+from fulmen.engine.chunk import EMPTY_IDS, Ids, Lineage, RowsView
 from fulmen.engine.collectors import Buffer, SpoutCollector
-from fulmen.engine.instances import Slots, TaskBase, Update, takes_reason
+from fulmen.engine.instances import ComponentFailed, Slots, TaskBase, Update, takes_reason
 from fulmen.engine.outbox import Outbox
 from fulmen.engine.pending import PendingMessages
 from fulmen.engine.protocol import Deliveries
-from fulmen.errors import StreamError
+from fulmen.errors import GroupingError, StreamError
 
 SLICE = 4096
 """Tuples that are emitted before those after them in the stage run: bounds memory, and keeps caches warm."""
@@ -81,6 +81,7 @@ class SpoutTask(TaskBase):
     """
 
     instance: Spout
+    now: Callable[[], float] = time.time  # noqa: TID251 (the emit's time, for the complete latency)
 
     def make_collector(self) -> Any:
         self.collector = SpoutCollector(self.who, self.routes, self.ordered, self.report)
@@ -312,39 +313,69 @@ class SpoutTask(TaskBase):
         if not n:
             return
         tracked = self.setup.acking and msg_ids is not None
-        roots: Ids | None = None
+        ids: list[Any] = []
+        roots: Ids = EMPTY_IDS
         parents: Lineage | None = None
         mask: Any = slice(None)
         if tracked and msg_ids is not None:
             ids = list(msg_ids) if None not in msg_ids else [m for m in msg_ids if m is not None]
-            first = self.sequence
-            self.sequence += len(ids)
-            roots = root_ids(self.slot, first, len(ids))
-            self.pending.add(first, ids)
+            roots = root_ids(self.slot, self.sequence, len(ids))
             if len(ids) == n:
                 parents = Lineage(roots, roots)
             elif ids:
                 mask = np.array([m is not None for m in msg_ids])
                 parents = Lineage(roots, roots, np.concatenate(([0], np.cumsum(mask))))
         if poisoned:
-            self._drop_poison(view, roots, outbox)
-            return
-        xors = outbox.send(self.task, self.routes[stream], view, parents, chosen)
-        if roots is not None and len(roots):
-            outbox.messages.inits.append((roots, xors[mask], np.full(len(roots), time.time())))
+            self._drop(view, roots, CRASHED, outbox)
+        else:
+            try:
+                xors = outbox.send(self.task, self.routes[stream], view, parents, chosen)
+            except GroupingError as e:
+                self._send_around(e, stream, view, msg_ids, outbox, chosen)
+                return
+            if len(roots):
+                outbox.messages.inits.append((roots, xors[mask], np.full(len(roots), self.now())))
+        self.sequence += len(ids)
+        self.pending.add(self.sequence - len(ids), ids)
 
-    def _drop_poison(self, view: RowsView, roots: Ids | None, outbox: Outbox) -> None:
+    def _send_around(
+        self,
+        error: GroupingError,
+        stream: str,
+        view: RowsView,
+        msg_ids: Sequence[Any] | None,
+        outbox: Outbox,
+        chosen: Any,
+    ) -> None:
+        """Fail the one emit that no task can be chosen for, and send all others."""
+        i = error.emission
+        if i is None:
+            raise ComponentFailed(self.report(error, fatal=True, what="emit"))
+        rows, n = view.rows, len(view)
+        for a, b in ((0, i), (i + 1, n)):
+            some = {k - a: v for k, v in chosen.items() if a <= k < b}
+            part = msg_ids[a:b] if msg_ids is not None else None
+            self._send(stream, RowsView(rows[a:b]), part, outbox, False, some)
+        self.report(error, what="emit")
+        if self.setup.acking and msg_ids is not None and msg_ids[i] is not None:
+            roots = root_ids(self.slot, self.sequence, 1)
+            self._fail_at_once(roots, str(error), outbox)
+            self.pending.add(self.sequence, [msg_ids[i]])
+            self.sequence += 1
+
+    def _drop(self, view: RowsView, roots: Ids, reason: str, outbox: Outbox) -> None:
         """These tuples crashed their workers again and again: their trees are failed, and nothing is sent."""
         self.report(
             f"dropped a tuple that crashed its worker or never ended: {str(view.row(0))[:200]}"
         )
-        if roots is not None and len(roots):
-            outbox.messages.inits.append(
-                (roots, np.ones(len(roots), np.uint64), np.full(len(roots), time.time()))
-            )
-            outbox.messages.fails += [(root, CRASHED) for root in roots.tolist()]
-        else:
-            outbox.counts[self.component, "poisoned_untracked", ""] += len(view)
+        if len(roots):
+            self._fail_at_once(roots, reason, outbox)
+        outbox.counts[self.component, "dropped", ""] += len(view)
+
+    def _fail_at_once(self, roots: Ids, reason: str, outbox: Outbox) -> None:
+        ones = np.ones(len(roots), np.uint64)
+        outbox.messages.inits.append((roots, ones, np.full(len(roots), self.now())))
+        outbox.messages.fails += [(root, reason) for root in roots.tolist()]
 
 
 def listed(msg_ids: Any) -> list[Any] | None:
