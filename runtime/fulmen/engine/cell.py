@@ -145,7 +145,8 @@ class Cell:
         outbox = Outbox(self.setup, self.stage, self._rng)
         messages: dict[int, Messages] = defaultdict(Messages)
         for row in rows:
-            yield from self._take_in(row, outbox, messages)
+            if row:  # the empty one is what makes the first stage's partition
+                yield from self._take_in(row, outbox, messages)
             if outbox.waiting >= WAITING_TUPLES:
                 self._sweep(outbox)
                 yield from outbox.take_rows()

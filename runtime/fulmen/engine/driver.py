@@ -145,7 +145,7 @@ class Driver:
         self.log = CommitLog.open(store, self.topology.metadata.name, who)
         self.log.claim()
         self.plan = make_plan(self.topology, pinned=self.pinned)
-        self.setup = self._setup(self._migrate())
+        self.setup = self._setup(self._migrate(), range(self.plan.workers))
         manifest = self.log.manifest
         self.coordinator = Coordinator(
             self.setup,
@@ -184,7 +184,7 @@ class Driver:
             self.log.commit(draft)
         return layout
 
-    def _setup(self, layout: Layout) -> Setup:
+    def _setup(self, layout: Layout, workers: Sequence[int]) -> Setup:
         return Setup(
             run=secrets.token_hex(8),
             # the code is where `code_folder` says; a stage's function must stay small
@@ -196,6 +196,7 @@ class Driver:
             slots=layout.slots,
             checkpoint=self.checkpoint,
             code_folder=self.code_folder,
+            workers=tuple(workers),
         )
 
     def _undelivered(self, manifest: Manifest) -> Mapping[int, Any]:
@@ -337,7 +338,7 @@ class Driver:
             else "all workers are back: planned anew"
         )
         self.plan = plan
-        self.setup = self._setup(Layout.of_slots(self.setup.slots))
+        self.setup = self._setup(Layout.of_slots(self.setup.slots), alive)
         self.coordinator.setup = self.setup
         self.totals.setup = self.setup
         self.jobs.start(self.setup)

@@ -48,6 +48,7 @@ class Setup:
         slots: The number of each spout task in root ids, by task key; given once and never again to another.
         checkpoint: URI of the store.
         code_folder: Where the classes are; None: installed packages.
+        workers: Numbers of the workers that there are: all, but those that are lost.
     """
 
     run: str
@@ -57,6 +58,7 @@ class Setup:
     slots: Mapping[str, int]
     checkpoint: str
     code_folder: Path | None
+    workers: tuple[int, ...] = ()
 
     @cached_property
     def subscriptions(self) -> tuple[Subscription, ...]:

@@ -208,11 +208,16 @@ class SparkJobs:
         return Recovery(alive, is_elsewhere)
 
     def rebuild(
-        self, stages: int, workers: Sequence[int], patience_seconds: float = PATIENCE_SECONDS
+        self,
+        stage_function: StageFunction,
+        stages: int,
+        workers: Sequence[int],
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         """Go on with other stages or workers. What the chains so far have written is deleted.
 
         Args:
+            stage_function: What a stage does.
             stages: How many.
             workers: Partition p runs on worker workers[p].
             patience_seconds: How long to wait until each of them answers.
@@ -220,6 +225,7 @@ class SparkJobs:
         Raises:
             SparkLost: Spark itself is gone.
         """
+        self._function = stage_function
         self._stages, self._workers = stages, tuple(workers)
         self._epoch += 1
         self._ring.clean(keep=0)

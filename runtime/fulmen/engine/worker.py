@@ -68,7 +68,7 @@ class Worker:
             traceback.print_exc()
             row, everywhere = void_row(f"{type(e).__name__}: {e}"), True
         # who learned of it from a row passes it on in its own partition alone: all others have got that row too
-        for destination in range(setup.plan.workers) if everywhere else (partition,):
+        for destination in setup.workers if everywhere else (partition,):
             yield destination, row
 
     def _cell(self, setup: Setup, stage: int, partition: int) -> Cell:
@@ -99,7 +99,12 @@ def _run(
     rows: Iterator[bytes],
 ) -> Iterator[tuple[int, bytes]]:
     setup = _worker.setup(run, pickled)
-    yield from _worker.run_stage(setup, stage, partition, Header.decode(header), void, rows)
+    # partitions are numbered without gaps, and workers may have been lost
+    worker = setup.workers[partition]
+    for destination, row in _worker.run_stage(
+        setup, stage, worker, Header.decode(header), void, rows
+    ):
+        yield setup.workers.index(destination), row
 
 
 def stage_function(setup: Setup) -> Any:

@@ -1,0 +1,61 @@
+"""Batches as Spark jobs, on workers of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fulmen.engine import session
+from fulmen.engine.driver import Recovery
+from fulmen.engine.protocol import Header
+from fulmen.engine.session import Session, Settings
+from fulmen.engine.setup import Setup
+from fulmen.engine.stages import SparkJobs
+from fulmen.engine.worker import stage_function
+
+
+class LocalSparkJobs:
+    """Spark on this machine: one worker in the driver's JVM, or several with a JVM of their own.
+
+    Args:
+        workers: How many.
+        conf: The user's Spark settings.
+        code_folder: Where workers import the components from.
+        log_file: Where Spark and the workers write.
+    """
+
+    def __init__(
+        self, workers: int, conf: Mapping[str, str], code_folder: Path | None, log_file: Path
+    ) -> None:
+        path = str(code_folder) if code_folder else None
+        self._settings = Settings(workers=workers, log_file=log_file, conf=conf, code_path=path)
+        self._session: Session | None = None
+        self._jobs: SparkJobs | None = None
+
+    def start(self, setup: Setup) -> None:
+        """Begin a run, or go on with another plan. Starts Spark the first time, which takes some seconds."""
+        function, stages = stage_function(setup), len(setup.plan.stages)
+        if self._jobs is not None:
+            self._jobs.rebuild(function, stages, setup.workers)
+            return
+        if self._session is None:
+            self._session = session.start(self._settings)
+        self._jobs = SparkJobs(self._session, function, stages, len(setup.workers))
+
+    def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
+        """One attempt of a batch. Errors as for `SparkJobs.run`."""
+        assert self._jobs is not None
+        return self._jobs.run(header.encode(), timeout_seconds)
+
+    def recover(self) -> Recovery:
+        """Wait until another attempt can be made. Errors as for `SparkJobs.recover`."""
+        assert self._jobs is not None
+        return Recovery(self._jobs.recover().alive)
+
+    def close(self) -> None:
+        """End Spark."""
+        if self._jobs is not None:
+            self._jobs.close()
+        if self._session is not None:
+            self._session.close()
+        self._jobs = self._session = None
