@@ -1,0 +1,27 @@
+"""A topology's file, and the command."""
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from fulmen.cli.main import main
+from support.documents import word_count
+
+
+@pytest.fixture
+def fulmen(tmp_path, monkeypatch):
+    """Runs `fulmen` with arguments in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    return lambda *arguments: CliRunner().invoke(main, arguments, prog_name="fulmen")
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes the word count, with some values changed, to topology.yaml."""
+
+    def write(changes=None):
+        (tmp_path / "topology.yaml").write_text(yaml.safe_dump(word_count(changes)))
+        return "topology.yaml"
+
+    return write

@@ -1,0 +1,99 @@
+"""`fulmen validate`."""
+
+import json
+
+BROKEN = {"spec.workers": 0, "spec.bolts.1.inputs.0.grouping.fields": ["wrod"]}
+MESSAGE = """\
+Error: 2 problems:
+  1. spec.workers: workers is 0, but must be at least 1.
+  2. spec.bolts[1].inputs[0].grouping.fields[0]: bolt 'count', input from 'split': fields grouping \
+on 'wrod', but stream 'default' declares ['word']. Did you mean 'word'?
+"""
+NOT_THERE = "Error: 1 problem:\n  1. 'nowhere.yaml' can't be read: No such file or directory.\n"
+
+
+def test_a_valid_topology(fulmen, write):
+    result = fulmen("validate", write())
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == (
+        "topology.yaml: topology 'word-count' is valid: 1 spout, 2 bolts, 9 tasks, 2 workers\n"
+    )
+
+
+def test_mistakes(fulmen, write):
+    result = fulmen("validate", write(BROKEN))
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", MESSAGE)
+
+
+def test_a_file_that_is_not_there(fulmen):
+    result = fulmen("validate", "nowhere.yaml")
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", NOT_THERE)
+
+
+def test_values_that_are_set(fulmen, write):
+    field = "spec.bolts[count].inputs[0].grouping.fields[0]=word"
+    fixes = ["--set", "spec.workers=1", "--set", field]
+    assert fulmen("validate", write(BROKEN), *fixes).exit_code == 0
+    result = fulmen("validate", write(), "--set", "spec.wrokers=1")
+    assert result.stderr == (
+        "Error: 1 problem:\n"
+        "  1. spec.wrokers: there is no field 'wrokers'. Did you mean 'workers'?\n"
+    )
+
+
+def test_warnings(fulmen, write):
+    result = fulmen("validate", write({"spec.bolts.0.numTasks": 1}))
+    assert result.exit_code == 0
+    assert result.stderr == (
+        "warning: spec.bolts[0].parallelism: bolt 'split': parallelism is 2, but there is only "
+        "1 task: it runs with 1 executor.\n"
+    )
+
+
+def test_json(fulmen, write):
+    result = fulmen("validate", "--json", write(BROKEN))
+    assert result.exit_code == 2
+    assert json.loads(result.stdout) == {
+        "valid": False,
+        "problems": [
+            {
+                "path": "spec.workers",
+                "message": "workers is 0, but must be at least 1",
+                "cure": "",
+                "severity": "error",
+            },
+            {
+                "path": "spec.bolts[1].inputs[0].grouping.fields[0]",
+                "message": "bolt 'count', input from 'split': fields grouping on 'wrod', but "
+                "stream 'default' declares ['word']",
+                "cure": "Did you mean 'word'?",
+                "severity": "error",
+            },
+        ],
+    }
+
+
+def test_json_of_a_valid_topology_with_a_warning(fulmen, write):
+    result = fulmen("validate", "--json", write({"spec.bolts.0.numTasks": 1}))
+    content = json.loads(result.stdout)
+    assert (result.exit_code, content["valid"]) == (0, True)
+    assert [problem["severity"] for problem in content["problems"]] == ["warning"]
+
+
+def test_json_of_a_file_that_is_not_there(fulmen):
+    result = fulmen("validate", "--json", "nowhere.yaml")
+    content = json.loads(result.stdout)
+    assert (result.exit_code, content["valid"], len(content["problems"])) == (2, False, 1)
+
+
+def test_code_beside_the_file(fulmen, write, tmp_path):
+    """A folder is relative to the file, and what its modules print is no part of the output."""
+    (tmp_path / "counting.py").write_text("from support.components import Count\nprint('hello')\n")
+    write({"spec.code": {"folder": "."}, "spec.bolts.1.class": "counting.Count"})
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "topology.yaml").rename(tmp_path / "elsewhere" / "topology.yaml")
+    assert fulmen("validate", "elsewhere/topology.yaml").exit_code == 2
+    folder = ["--code-folder", "."]
+    result = fulmen("validate", "--json", "elsewhere/topology.yaml", *folder)
+    assert json.loads(result.stdout) == {"valid": True, "problems": []}
+    assert result.stderr == "hello\n"
