@@ -85,6 +85,7 @@ class Model:
 
     def __init__(self):
         self.states = [{}]  # by commit number: task -> slot -> [(commit, payload)]
+        self.acknowledged = 0  # the newest commit that a driver knows was made
 
     def apply(self, changes=(), removed=()):
         """Add the state after one more commit.

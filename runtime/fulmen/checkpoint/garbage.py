@@ -116,7 +116,9 @@ class Garbage:
                 if number is not None and number <= newest and key not in self._manifest.files
             ]
             self._swept_at = newest
-            return [key for key in found if key not in fences and key not in self._queue]
+            found = [key for key in found if key not in self._queue]
+            self._queue |= dict.fromkeys(fences.intersection(found), newest)  # later, then
+            return [key for key in found if key not in fences]
 
     @contextmanager
     def _fences(self) -> Iterator[frozenset[str]]:

@@ -124,9 +124,12 @@ class CommitLog:
 
         Raises:
             Unreachable: Unknown whether it was claimed. Claim again.
+            Fenced: Another driver has taken over from this one, just now or before.
             CheckpointError: Another driver commits so fast that its numbers are always taken; or
                 this one has claimed before.
         """
+        if self._fenced is not None:
+            raise self._fenced
         if self._garbage is not None:
             raise CheckpointError(
                 f"checkpoint {self._store.uri}: driver {self._driver!r} has claimed it already."
@@ -141,8 +144,10 @@ class CommitLog:
                 self._catch_up()
                 continue
             self._manifest.apply(claim)
-            if self._newest_number() > claim.number:  # it filled a gap that was collected
-                self._reload()
+            if self._newest_number() > claim.number:
+                if self._is_followed(claim):  # by a driver that started after this one
+                    raise self._fence(claim.number + 1)
+                self._reload()  # it only filled a gap that was collected
                 continue
             self._epoch = claim.epoch
             self._sure_at = started
@@ -282,6 +287,14 @@ class CommitLog:
             self._store.uri, number, self._driver, self._epoch, holder.driver, holder.epoch
         )
         return self._fenced
+
+    def _is_followed(self, claim: Commit) -> bool:
+        """Whether another claim builds on this one."""
+        try:
+            follower = read_commit(self._store, claim.number + 1)
+        except NotFound:
+            return False
+        return follower.claim and follower.epoch == claim.epoch + 1
 
     def _tag_of(self, number: int) -> str | None:
         try:
