@@ -1,0 +1,139 @@
+"""One worker: Spark's `local[1]`, the whole of it in the driver's JVM."""
+
+import os
+import re
+import signal
+import threading
+
+import pytest
+
+from fulmen.engine.stages import SparkJobs
+from fulmen.errors import JobFailed, JobTimedOut
+from support.spark_runs import Runs, Void, is_alive, wait_until
+from support.toy_stages import misroute
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    runs = Runs(workers=1, stages=1, folder=tmp_path_factory.mktemp("one"))
+    yield runs
+    runs.close()
+
+
+@pytest.fixture(autouse=True)
+def healthy(runs):
+    """What a test leaves behind must not be the next one's failure."""
+    runs.until_it_counts()
+
+
+def process_of(runs):
+    return runs.once()[0, 0][0]
+
+
+def test_the_partition_stays_in_one_process(runs):
+    assert len({process_of(runs) for _ in range(200)}) == 1
+
+
+def test_rows_of_any_size_reach_the_driver(runs):
+    for size in (10, 10_000, 5_000_000, 10):
+        (row,) = runs.jobs.run(f'{{"size": {size}}}')
+        assert row.count(b"x" * 10) == size // 10
+
+
+def test_what_components_print_is_in_the_log_file(runs, capfd):
+    runs.once(say="gloria")
+    log = runs.log_file.read_text()
+    assert "gloria to stdout\n" in log
+    assert "gloria to stderr\n" in log
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("what", ["raise", "sys.exit"])
+def test_an_exception_makes_the_batch_void_and_keeps_the_process(runs, what):
+    process = process_of(runs)
+    with pytest.raises(Void):
+        runs.once(fault=[0, 0, what])
+    assert process_of(runs) == process
+
+
+ENDED = "the Python process of worker 0 ended: something killed it, or a component ended it"
+FAILURES = {
+    "raise even if void": "the Python process of worker 0 failed: ValueError: a component failed",
+    "os._exit": ENDED,
+    "kill": ENDED,
+}
+
+
+@pytest.mark.parametrize("what", FAILURES)
+def test_a_process_that_ends_fails_the_batch_and_the_next_attempt_succeeds(runs, what):
+    with pytest.raises(JobFailed, match=f"^{re.escape(FAILURES[what])}$"):
+        runs.once(fault=[0, 0, what])
+    assert runs.jobs.recover().alive == (0,)
+    runs.once()
+
+
+@pytest.mark.parametrize("what", ["sleep", "deaf", "stop"])
+def test_a_process_that_hangs_is_cancelled_and_dies(runs, what):
+    process = process_of(runs)
+    with pytest.raises(JobTimedOut, match=r"more than 2 seconds"):
+        runs.once(timeout_seconds=2, fault=[0, 0, what])
+    runs.jobs.recover()
+    assert process_of(runs) != process
+    wait_until(lambda: not is_alive(process), "the end of the process")
+
+
+def test_the_log_says_where_a_batch_hangs_that_hangs_twice(runs):
+    for _ in range(2):
+        with pytest.raises(JobTimedOut):
+            runs.once(timeout_seconds=2, fault=[0, 0, "sleep"])
+        runs.jobs.recover()
+    assert "in for_ever" in runs.log_file.read_text()
+
+
+def test_another_thread_may_cancel(runs, tmp_path):
+    attempt = runs.in_thread(wait=[0, 0, str(tmp_path / "file")])
+    wait_until((tmp_path / "file.reached").exists)
+    runs.jobs.cancel()
+    assert str(attempt.end().error) == "the job was cancelled"
+
+
+def test_cancelling_nothing_does_nothing(runs):
+    runs.jobs.cancel()
+    runs.once()
+
+
+def test_an_interrupt_ends_the_run_and_the_next_one_gets_its_own_answer(runs, tmp_path):
+    def interrupt():
+        wait_until((tmp_path / "file.reached").exists)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        runs.once(wait=[0, 0, str(tmp_path / "file")])
+    thread.join()
+    runs.jobs.recover()
+    runs.once()
+
+
+def test_a_row_for_a_partition_that_is_not_there_makes_the_batch_void(runs):
+    jobs = SparkJobs(runs.session, misroute, 2, 1)
+    (row,) = jobs.run("")
+    assert row == b"IndexError: a row for partition 7 of 1"
+    jobs.close()
+
+
+def test_files_do_not_accumulate(runs):
+    runs.use(3, range(1))
+
+    def files():
+        return sum(len(names) for _, _, names in os.walk(runs.session.work_dir))
+
+    counts = []
+    for _ in range(3):
+        for _ in range(100):
+            runs.once(size=10_000)
+        counts.append(files())
+    wait_until(lambda: files() <= counts[0] + 10, "the end of the growth")

@@ -1,0 +1,122 @@
+"""Runs batches of toy stages on real Spark, as a driver does: until they count."""
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+from fulmen.engine.session import Settings, start
+from fulmen.engine.stages import SparkJobs
+from fulmen.errors import JobFailed
+from support.toy_stages import Toy
+
+TESTS = Path(__file__).parent.parent
+DEADLINE_SECONDS = 40
+
+
+def settings(workers, folder, **changes):
+    given = {"conf": {}, "code_path": str(TESTS), "log_file": folder / "spark.log"}
+    return Settings(workers=workers, **given | changes)
+
+
+def wait_until(test, what="the condition"):
+    """Wait for something that other processes do."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not (result := test()):
+        assert time.monotonic() < deadline, f"{what} did not come true"
+        time.sleep(0.01)
+    return result
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+class Void(Exception):
+    """A batch that ended, but must not count."""
+
+
+class Runs:
+    """A session with toy stages in it."""
+
+    def __init__(self, workers, stages, folder):
+        self.session = start(settings(workers, folder))
+        self.log_file = self.session.settings.log_file
+        self.workers = workers
+        self.jobs = None
+        self.use(stages, range(workers))
+
+    def use(self, stages, workers):
+        """Other stages, or other workers, from now on."""
+        if self.jobs:
+            self.jobs.close()
+        self.stages = stages
+        self.jobs = SparkJobs(self.session, Toy(stages, len(workers)), stages, len(workers))
+
+    def once(self, timeout_seconds=DEADLINE_SECONDS, **order):
+        """One attempt: {(stage, partition): (process id, process id of its JVM)}."""
+        rows = [json.loads(row) for row in self.jobs.run(json.dumps(order), timeout_seconds)]
+        for row in rows:
+            if row["void"]:
+                raise Void(row["void"])
+        return {(s, p): (pid, jvm) for row in rows for s, p, pid, jvm in row["seen"]}
+
+    def until_it_counts(self, **order):
+        """Attempts, the first with `order` and the rest with none. Returns (places, failures)."""
+        failures = []
+        while True:
+            try:
+                return self.once(**order), failures
+            except (JobFailed, Void) as e:
+                failures.append(e)
+            assert len(failures) < 6, failures
+            order = {}
+            self.jobs.recover()
+
+    def in_thread(self, **order):
+        """An attempt that goes on beside the test."""
+        return Attempt(self, order)
+
+    def close(self):
+        self.jobs.close()
+        self.session.close()
+
+
+class Attempt(threading.Thread):
+    def __init__(self, runs, order):
+        super().__init__(daemon=True)
+        self.runs, self.order = runs, order
+        self.places = self.error = None
+        self.start()
+
+    def run(self):
+        try:
+            self.places = self.runs.once(**self.order)
+        except (JobFailed, Void) as e:
+            self.error = e
+
+    def end(self):
+        self.join(DEADLINE_SECONDS)
+        assert not self.is_alive(), "the attempt did not end"
+        return self
+
+
+def is_partitioned(places, workers):
+    """Whether each partition ran in one process, and no process had two."""
+    by_partition = {}
+    for (_, partition), place in places.items():
+        by_partition.setdefault(partition, set()).add(place)
+    one_each = all(len(found) == 1 for found in by_partition.values())
+    return one_each and len(set().union(*by_partition.values())) == workers == len(by_partition)
+
+
+def environment():
+    """For a program that a test starts."""
+    paths = [str(TESTS), *filter(None, sys.path)]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
