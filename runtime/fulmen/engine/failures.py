@@ -32,7 +32,10 @@ def explain(text: str, number_of: Mapping[str, int]) -> str:
         number_of: The worker at each host.
     """
     at = _FETCHED_FROM.search(text) or _TASK_AT.search(text)
-    worker = f"worker {number_of[at[1]]}" if at and at[1] in number_of else "a worker"
+    if len(number_of) == 1:
+        worker = f"worker {next(iter(number_of.values()))}"
+    else:
+        worker = f"worker {number_of[at[1]]}" if at and at[1] in number_of else "a worker"
     if lost := _LOST.search(text):
         return f"{worker} was lost ({_loss(lost[1])})"
     if _FETCHED_FROM.search(text):

@@ -292,7 +292,7 @@ class SparkJobs:
         if is_over(text):
             return self._lost()
         hosts = self._session.workers.hosts
-        return JobFailed(explain(text, {h: n for n, h in enumerate(hosts) if h is not None}))
+        return JobFailed(explain(text, {host or "localhost": n for n, host in enumerate(hosts)}))
 
     def _lost(self) -> SparkLost:
         return SparkLost(self._session.how_it_ended(), str(self._session.settings.log_file))
