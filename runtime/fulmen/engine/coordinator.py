@@ -259,19 +259,15 @@ class Coordinator:
         self.crashes = Crashes()
         self._typical_emits = max(float(emitted), 0.9 * self._typical_emits)
         target = self.setup.topology.spec.batch_target_millis / 1000
+        work = work_seconds(done.summaries)
         most = max((s.emitted for s in done.summaries), default=0)
-        if done.seconds > target:
+        if work > target:
             self._slow_start = False
-            if (
-                most >= self.permit // 4
-            ):  # else something other than the number of tuples makes it slow
-                self.permit = max(1, int(self.permit * max(0.5, 0.9 * target / done.seconds)))
+            if most >= self.permit // 4:  # else it is not the number of tuples that makes it slow
+                self.permit = max(1, int(self.permit * max(0.5, 0.9 * target / work)))
         elif most >= self.permit:
-            step = (
-                self.permit
-                if self._slow_start and done.seconds < target / 2
-                else max(16, self.permit // 16)
-            )
+            is_small = self._slow_start and work < target / 2
+            step = self.permit if is_small else max(16, self.permit // 16)
             self.permit = min(LARGEST_PERMIT, self.permit + step)
 
     def idle_seconds(self) -> float:
@@ -293,6 +289,17 @@ class Coordinator:
             and self.spout_pending == 0
             and self.attempt is None
         )
+
+
+def work_seconds(summaries: Sequence[Summary]) -> float:
+    """The part of a batch's time that grows with its tuples: of each stage, the slowest worker's.
+
+    What Spark needs for a job with few tuples is not in it: fewer tuples would not make that less.
+    """
+    slowest: dict[int, float] = {}
+    for summary in summaries:
+        slowest[summary.stage] = max(slowest.get(summary.stage, 0.0), summary.seconds)
+    return sum(slowest.values())
 
 
 def merged(ranges: Ranges) -> Ranges:
