@@ -114,6 +114,7 @@ FieldName = Annotated[str, Field(min_length=1, max_length=253)]
 Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 Seconds = Annotated[int, Field(strict=True, ge=1, le=7 * 24 * 3600)]
 Text = Annotated[str, Field(max_length=4096)]
+Json = Annotated[Any, AfterValidator(lambda value: _json(value, "", 0))]
 JsonMap = Annotated[dict[str, Any], AfterValidator(lambda value: _json(value, "", 0))]
 Quantity = Annotated[
     str,

@@ -4,6 +4,7 @@ import base64
 import binascii
 import importlib
 import inspect
+import os
 import pickle
 import shutil
 import sys
@@ -221,7 +222,7 @@ def _put_on_path(folder: Path | None) -> None:
 
 def _is_in(module: ModuleType | None, folder: Path) -> bool:
     file = getattr(module, "__file__", None)
-    return file is not None and Path(file).is_relative_to(folder)
+    return file is not None and file.startswith(f"{folder}{os.sep}")
 
 
 def _import(name: str, folder: Path | None) -> tuple[ModuleType, list[str]]:

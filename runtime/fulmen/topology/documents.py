@@ -11,6 +11,8 @@ from fulmen.topology.problems import Problem
 from fulmen.topology.shape import parse
 from fulmen.topology.spec import API_VERSION, KIND, Topology
 
+OTHER_LINE_BREAKS = "\x85\u2028\u2029"
+
 
 class _Loader(yaml.SafeLoader):
     """YAML as the API server takes it: a key may come once, and dates are text."""
@@ -45,6 +47,8 @@ class _Dumper(yaml.SafeDumper):
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     style = "|" if "\n" in value else None
+    if any(character in value for character in OTHER_LINE_BREAKS):
+        style = '"'  # in other styles YAML takes them for line breaks, and folds them
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 

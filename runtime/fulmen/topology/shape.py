@@ -81,7 +81,7 @@ def repair(model: type[M], raw: Mapping[Any, Any]) -> tuple[M | None, frozenset[
 
     Wrong fields have their default. None if a field that has no default is wrong or missing.
     """
-    rest = dict(raw)
+    rest = {key: value for key, value in raw.items() if isinstance(key, str)}
     wrong: set[str] = set()
     while True:
         try:
@@ -101,15 +101,17 @@ def translate(error: ValidationError, document: Mapping[Any, Any]) -> Iterator[P
         context = details.get("ctx", {})
         if kind == "too_short" and value:
             continue  # an entry was wrong, which has a message of its own
-        if loc[-1] == "[key]":
-            loc = loc[:-2]
-            statement = f"{_field(loc)} has the key {shown(value)}, which is not text", "Write it in quotes."
+        label = who(document, loc)
+        if kind == "invalid_key" or loc[-1] == "[key]":
+            loc = loc[:-1] if kind == "invalid_key" else loc[:-2]
+            message = f"{_field(loc)} has the key {shown(value)}, which is not text"
+            statement = message, "Write it in quotes."
         elif kind == "extra_forbidden":
             statement = _unknown(loc)
         else:
             statement = STATEMENTS.get(kind, _not_allowed)(_field(loc), value, context)
         path = path_of(loc) + context.get("path", "")
-        yield Problem(path, f"{who(document, loc)}{statement[0]}", statement[1])
+        yield Problem(path, f"{label}{statement[0]}", statement[1])
 
 
 def path_of(loc: Sequence[int | str]) -> str:

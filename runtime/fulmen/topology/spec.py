@@ -15,6 +15,7 @@ from fulmen.topology.base import (
     Count,
     DnsName,
     FieldName,
+    Json,
     JsonMap,
     Model,
     Name,
@@ -138,6 +139,8 @@ class Metadata(Model):
     """Kubernetes' own metadata: labels, annotations and the rest pass through."""
 
     model_config = ConfigDict(extra="allow")
+
+    __pydantic_extra__: dict[str, Json] = Field(init=False)
 
     name: DnsName
     """The topology's name, at most 40 characters: it begins the names of all that belongs to it."""

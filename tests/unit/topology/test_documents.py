@@ -3,7 +3,7 @@
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fulmen.errors import ValidationFailed
@@ -192,7 +192,11 @@ specs = st.fixed_dictionaries(
 )
 
 
+LINE_BREAKS = {"\x85": "a\x85b", "\u2028": " \u2029\n", "\r": "\r\n", "\n": "\n a\n\n"}
+
+
 @given(specs)
+@example({"spouts": [{"name": "s", "class": "m.S", "config": LINE_BREAKS}]})
 def test_round_trip(spec):
     topology = parse({**word_count(), "spec": spec})
     text = to_yaml(topology)

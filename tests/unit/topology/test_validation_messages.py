@@ -3,7 +3,7 @@
 import pytest
 
 from fulmen.topology.validation import validate
-from support.documents import ABSENT, word_count
+from support.documents import ABSENT, WORD_COUNT, word_count
 
 COMPONENTS = "support.components"
 COUNT = {"name": "x", "class": f"{COMPONENTS}.Count"}
@@ -244,6 +244,11 @@ FIELDS = {
     "number-as-key": (
         {"spec.config": {1: "a"}},
         "spec.config: config has the key 1, which is not text. Write it in quotes.",
+    ),
+    "bool-as-key": (
+        {"spec.bolts.0": {**WORD_COUNT["spec"]["bolts"][0], True: "x"}},
+        "spec.bolts[0]: bolt 'split': bolts[0] has the key true, which is not text. "
+        "Write it in quotes.",
     ),
     "number-as-key-below": (
         {"spec.config": {"a": [{"b": {2: "x"}}]}},
