@@ -166,6 +166,8 @@ class Cell:
         yield from outbox.take_rows()
         self._write_down(header, summary)
         summary.counts = outbox.counts
+        if outbox.emits:
+            summary.extra["emits"] = outbox.emits
         summary.seconds = time.perf_counter() - started
         self.tag = header.tag
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fulmen.checkpoint import Store
 from fulmen.engine.driver import Recovery
 from fulmen.engine.protocol import Header
 from fulmen.engine.setup import Setup
@@ -21,18 +22,27 @@ class InProcessJobs:
     Attributes:
         fault: Called as fault(stage, partition, moment) with the moments "before", "row" and "after". What it raises
             stands for the death of that worker's process: its cells are lost, and the attempt fails.
+        store: What the workers read and write instead of the store that the setup's URI names.
     """
 
-    def __init__(self, fault: Callable[[int, int, str], None] | None = None) -> None:
+    def __init__(
+        self,
+        fault: Callable[[int, int, str], None] | None = None,
+        store: Store | None = None,
+    ) -> None:
         self.fault = fault or (lambda stage, partition, moment: None)
+        self.store = store
         self._workers: list[Worker] = []
+
+    def _worker(self) -> Worker:
+        return Worker({self._setup.checkpoint: self.store} if self.store else None)
 
     def start(self, setup: Setup) -> None:
         """Begin a run, or go on with another plan."""
         for worker in self._workers:
             worker.close()
         self._setup = setup
-        self._workers = [Worker() for _ in range(setup.plan.workers)]
+        self._workers = [self._worker() for _ in range(setup.plan.workers)]
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
         """One attempt of a batch, one part after another."""
@@ -52,7 +62,7 @@ class InProcessJobs:
                         outputs[destination].append(row)
                     self.fault(stage, partition, "after")
                 except Crash as e:
-                    self._workers[partition] = Worker()
+                    self._workers[partition] = self._worker()
                     raise JobFailed(f"worker {partition} was lost in stage {stage}: {e}") from e
             inputs = outputs
         return [row for rows in inputs for row in rows]

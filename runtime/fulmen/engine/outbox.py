@@ -130,6 +130,7 @@ class Outbox:
         self.rows: list[tuple[int, bytes]] = []
         self.messages = Messages()
         self.counts: Counter[tuple[str, str, str]] = Counter()
+        self.emits: list[tuple[int, str, Sequence[Sequence[Any]]]] = []
         self._setup = setup
         self._stage = stage
         self._rng = rng
@@ -163,7 +164,7 @@ class Outbox:
         """
         n = len(view)
         xors: Ids = np.zeros(n, np.uint64)
-        for subscription, choice in self._choices(routes, view, chosen):
+        for subscription, choice in self._choices(task, routes, view, chosen):
             index, targets = choice.index, choice.tasks
             if not len(targets):
                 continue
@@ -198,7 +199,7 @@ class Outbox:
             anchors: For each emit, the inputs whose trees it joins; the same one may be named twice.
             tell: Is told each anchor and the id of a tuple that was anchored to it.
         """
-        for subscription, choice in self._choices(routes, view, chosen):
+        for subscription, choice in self._choices(task, routes, view, chosen):
             targets = choice.tasks
             emits = range(len(view)) if choice.index is None else choice.index.tolist()
             roots: list[int] = []
@@ -222,7 +223,7 @@ class Outbox:
             self._deliver(task, subscription, routes, view, choice.index, targets, lineage)
 
     def _choices(
-        self, routes: Routes, view: RowsView, chosen: Chosen | None
+        self, task: int, routes: Routes, view: RowsView, chosen: Chosen | None
     ) -> list[tuple[Subscription, Choice]]:
         """Which emits go to which tasks, subscription by subscription."""
         found = []
@@ -240,6 +241,8 @@ class Outbox:
             found.append((subscription, choice))
         self.counts[routes.component, "emitted", routes.stream] += len(view)
         self.counts[routes.component, "transferred", routes.stream] += transferred
+        if self._setup.shows_emits:
+            self.emits.append((task, routes.stream, list(view.rows)))
         return found
 
     def _with_chosen(

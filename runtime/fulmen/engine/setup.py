@@ -49,6 +49,7 @@ class Setup:
         checkpoint: URI of the store.
         code_folder: Where the classes are; None: installed packages.
         workers: Numbers of the workers that there are: all, but those that are lost.
+        shows_emits: Whether summaries tell every tuple that was emitted. For tests.
     """
 
     run: str
@@ -59,6 +60,7 @@ class Setup:
     checkpoint: str
     code_folder: Path | None
     workers: tuple[int, ...] = ()
+    shows_emits: bool = False
 
     @cached_property
     def subscriptions(self) -> tuple[Subscription, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -23,10 +23,11 @@ from fulmen.engine.setup import Setup
 class Worker:
     """The cells of one process. A cell belongs to a run: those of another are closed."""
 
-    def __init__(self) -> None:
+    def __init__(self, stores: Mapping[str, Store] | None = None) -> None:
+        """`stores`: those that are open already, by URI."""
         self._setups: dict[str, Setup] = {}
         self._cells: dict[tuple[int, int], Cell] = {}
-        self._stores: dict[str, Store] = {}
+        self._stores: dict[str, Store] = dict(stores or {})
 
     def setup(self, run: str, pickled: bytes) -> Setup:
         """The setup of a run; unpickled once, since that takes longer than a small batch."""
