@@ -6,6 +6,7 @@ any other one is behind or ahead (its attempt was not committed), and is restore
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections import defaultdict
@@ -144,7 +145,8 @@ class Cell:
         summary.process = self.partition, os.getpid()
         outbox = Outbox(self.setup, self.stage, self._rng)
         messages: dict[int, Messages] = defaultdict(Messages)
-        for row in rows:
+        injected = header.injected.of(self.partition, self.store.get) if self.stage == 0 else ()
+        for row in itertools.chain(rows, injected):
             if row:  # the empty one is what makes the first stage's partition
                 yield from self._take_in(row, outbox, messages)
             if outbox.waiting >= WAITING_TUPLES:

@@ -31,8 +31,6 @@ FIRST_PERMIT = 256
 LARGEST_PERMIT = 10_000_000
 LONGEST_IDLE_SECONDS = 0.25
 FAILURES_BEFORE_HALVING = 2
-HOPELESS_FAILURES = 8
-"""Failed attempts of a batch without any tuple after which the topology is stopped."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,7 @@ class Crashes:
         turn: Which spout task may emit while the limit is below their number.
         at_limit: Failed attempts with the limit as it is.
         successes: Successful batches with the limit as it is.
+        rounds: How many spout tasks were suspected in vain.
     """
 
     failures: int = 0
@@ -73,6 +72,7 @@ class Crashes:
     turn: int = 0
     at_limit: int = 0
     successes: int = 0
+    rounds: int = 0
 
 
 @dataclass
@@ -137,13 +137,27 @@ class Coordinator:
             permits=permits or {},
             deliveries=None if large else self.deliveries,
             poisoned=poisoned,
+            is_retry=self._is_retry,
         )
         return self.attempt
 
-    def finish(self, summaries: Sequence[Summary], seconds: float) -> Done:
-        """A batch ran to its end. It counts only when `committed` has been called."""
+    def finish(
+        self,
+        summaries: Sequence[Summary],
+        seconds: float,
+        owed: Mapping[int, Deliveries] | None = None,
+    ) -> Done:
+        """A batch ran to its end. It counts only when `committed` has been called.
+
+        Args:
+            summaries: Of all its stages and workers.
+            seconds: How long it took.
+            owed: What the batch was to deliver and could not.
+        """
         assert self.attempt is not None
         deliveries = self._ended(summaries)
+        for slot, old in (owed or {}).items():
+            deliveries[slot] = old.plus(deliveries[slot]) if slot in deliveries else old
         delivered = bool(self.deliveries)
         executed = any(
             n
@@ -213,13 +227,17 @@ class Coordinator:
         elif crashes.limit > 1:
             crashes.limit //= 2
             crashes.at_limit = 0
-        else:
+        elif crashes.at_limit < FAILURES_BEFORE_HALVING:
             crashes.at_limit += 1
+        else:  # without that one's tuple it failed as well: it is another one's, or nobody's
+            crashes.at_limit = 0
+            crashes.turn += 1
+            crashes.rounds += 1
 
     @property
     def hopeless(self) -> bool:
         """Whether the batch keeps failing although it has no tuple that could be left out."""
-        return self.crashes.at_limit > HOPELESS_FAILURES
+        return self.crashes.rounds > len(self._spout_tasks())
 
     # Batch sizes
 
@@ -247,7 +265,7 @@ class Coordinator:
         crashes = self.crashes
         emitted = sum(s.emitted for s in done.summaries)
         if crashes.limit is not None:
-            crashes.failures = crashes.at_limit = 0
+            crashes.failures = crashes.at_limit = crashes.rounds = 0
             crashes.successes += 1
             crashes.turn += crashes.limit
             if crashes.successes > 1 or done.header.poisoned:

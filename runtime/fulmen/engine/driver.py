@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,9 +20,12 @@ from fulmen.api.declarer import Stream
 from fulmen.checkpoint import CommitLog, Manifest, Store, new_tag
 from fulmen.engine import wire
 from fulmen.engine.coordinator import Coordinator, Done, fatal_error
+from fulmen.engine.instances import ComponentFailed
 from fulmen.engine.migration import Layout, migrate
+from fulmen.engine.pinned import PinnedSpouts
 from fulmen.engine.protocol import (
     DELIVERIES,
+    Deliveries,
     ErrorReport,
     Header,
     Summary,
@@ -132,6 +135,8 @@ class Driver:
     coordinator: Coordinator = field(init=False)
     totals: Totals = field(init=False)
     log: CommitLog = field(init=False)
+    _pinned_spouts: PinnedSpouts | None = field(init=False, default=None)
+    _collector: threading.Thread | None = field(init=False, default=None)
 
     def start(self) -> None:
         """Claim the checkpoint, plan, and begin.
@@ -250,6 +255,10 @@ class Driver:
         started = self.steady()
         header = self.coordinator.begin(started)
         spec = self.topology.spec
+        taken: list[Summary] = []
+        owed: Mapping[int, Deliveries] = {}
+        if self.plan.pinned:
+            header, taken, owed = self._pinned(header)
         try:
             rows = self.jobs.run(header, spec.batch_timeout_seconds)
         except JobFailed as e:
@@ -262,11 +271,27 @@ class Driver:
                 raise TopologyFailed(f"{self._who(report)}: {report.message}", report.traceback)
             self._failed(header, reason)
             return False
-        self._finish(summaries, started)
+        self._finish([*summaries, *taken], owed, started)
         return True
 
-    def _finish(self, summaries: list[Summary], started: float) -> None:
-        done = self.coordinator.finish(summaries, self.steady() - started)
+    def _pinned(self, header: Header) -> tuple[Header, list[Summary], Mapping[int, Deliveries]]:
+        """Let pinned spouts have their turns, here in the driver."""
+        try:
+            if self._pinned_spouts is None:
+                self._pinned_spouts = PinnedSpouts(
+                    self.setup, self._store, self.log.manifest.number
+                )
+            if header.deliveries is None:
+                header = replace(header, deliveries=self.coordinator.deliveries)
+            with_rows, summaries, owed = self._pinned_spouts.take(header)
+        except ComponentFailed as e:
+            raise TopologyFailed(str(e), e.report.traceback) from e
+        return with_rows, summaries, owed
+
+    def _finish(
+        self, summaries: list[Summary], owed: Mapping[int, Deliveries], started: float
+    ) -> None:
+        done = self.coordinator.finish(summaries, self.steady() - started, owed)
         fatal = fatal_error(summaries)
         if fatal is not None:
             raise TopologyFailed(f"{self._who(fatal)}: {fatal.message}", fatal.traceback)
@@ -299,7 +324,7 @@ class Driver:
 
     def _collect(self) -> None:
         """Delete what nothing refers to, off the path of the next batch."""
-        if getattr(self, "_collector", None) is None or not self._collector.is_alive():
+        if self._collector is None or not self._collector.is_alive():
             self._collector = threading.Thread(
                 target=self._collect_quietly, name="fulmen-collect", daemon=True
             )
@@ -349,9 +374,10 @@ class Driver:
 
     def close(self) -> None:
         """Let go of everything. What is committed stays."""
-        collector = getattr(self, "_collector", None)
-        if collector is not None:
-            collector.join(timeout=10)
+        if self._collector is not None:
+            self._collector.join(timeout=10)
+        if self._pinned_spouts is not None:
+            self._pinned_spouts.close()
         self.jobs.close()
 
 

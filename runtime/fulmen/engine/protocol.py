@@ -6,9 +6,11 @@ import base64
 import json
 import pickle
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from fulmen.checkpoint import Update
 from fulmen.engine.pending import Ranges
@@ -31,6 +33,29 @@ class Deliveries:
     acked: Ranges
     failed: tuple[tuple[int, str], ...] = ()
 
+    def plus(self, later: Deliveries) -> Deliveries:
+        """Both together."""
+        return Deliveries(np.concatenate([self.acked, later.acked]), self.failed + later.failed)
+
+
+@dataclass(frozen=True)
+class Injected:
+    """Rows that the driver adds to the first stage: what pinned spouts emitted.
+
+    Attributes:
+        rows: Worker -> rows.
+        file: The object in the checkpoint that holds the rows instead, because they are many.
+    """
+
+    rows: Mapping[int, Sequence[bytes]] = field(default_factory=dict)
+    file: str | None = None
+
+    def of(self, worker: int, read: Callable[[str], bytes]) -> Sequence[bytes]:
+        """The rows for one worker."""
+        rows = pickle.loads(read(self.file)) if self.file is not None else self.rows
+        found: Sequence[bytes] = rows.get(worker, ())
+        return found
+
 
 @dataclass(frozen=True)
 class Header:
@@ -48,6 +73,8 @@ class Header:
         deliveries: Spout slot -> how trees ended. None: they are in commit `number` - 1.
         poisoned: Spout tasks whose first emit is to be failed instead of sent: it crashed workers before.
         emit_seconds: How long spouts may emit.
+        is_retry: Whether an attempt of the same batch failed before.
+        injected: What pinned spouts emitted.
     """
 
     number: int
@@ -61,6 +88,12 @@ class Header:
     deliveries: Mapping[int, Deliveries] | None = field(default_factory=dict)
     poisoned: tuple[int, ...] = ()
     emit_seconds: float = 0.1
+    is_retry: bool = False
+    injected: Injected = field(default_factory=Injected)
+
+    def with_injected(self, injected: Injected) -> Header:
+        """The same header with rows of pinned spouts."""
+        return replace(self, injected=injected)
 
     def permit(self, task: int) -> int:
         """How many tuples spout task `task` may emit."""
@@ -86,6 +119,12 @@ class Header:
                 packed,
                 self.poisoned,
                 self.emit_seconds,
+                self.is_retry,
+                {
+                    str(worker): [base64.b64encode(row).decode() for row in rows]
+                    for worker, rows in self.injected.rows.items()
+                },
+                self.injected.file,
             ]
         )
 
@@ -97,31 +136,37 @@ class Header:
             tag,
             base,
             clock,
-            previous,
-            permit,
+            previous_clock,
+            default_permit,
             active,
             permits,
             packed,
             poisoned,
             emit_seconds,
+            is_retry,
+            injected,
+            injected_file,
         ) = json.loads(text)
-        deliveries = (
-            None
-            if packed is None
-            else (unpack_deliveries(base64.b64decode(packed)) if packed else {})
-        )
+        deliveries: Mapping[int, Deliveries] | None = {}
+        if packed is None:
+            deliveries = None
+        elif packed:
+            deliveries = unpack_deliveries(base64.b64decode(packed))
+        rows = {int(w): [base64.b64decode(row) for row in rows] for w, rows in injected.items()}
         return Header(
-            number,
-            tag,
-            base,
-            clock,
-            previous,
-            permit,
-            active,
-            {int(k): v for k, v in permits.items()},
-            deliveries,
-            tuple(poisoned),
-            emit_seconds,
+            number=number,
+            tag=tag,
+            base=base,
+            clock=clock,
+            previous_clock=previous_clock,
+            default_permit=default_permit,
+            active=active,
+            permits={int(k): v for k, v in permits.items()},
+            deliveries=deliveries,
+            poisoned=tuple(poisoned),
+            emit_seconds=emit_seconds,
+            is_retry=is_retry,
+            injected=Injected(rows, injected_file),
         )
 
 

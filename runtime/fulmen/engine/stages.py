@@ -134,7 +134,6 @@ class SparkJobs:
         self._results = _Results(session)
         self._epoch = 0
         self._watch_seconds = 0.0
-        self._stages = stages
         self._lock = threading.Lock()  # of the next two, which `cancel` uses as well
         self._future: Any = None
         self._is_cancelled = False
@@ -207,6 +206,13 @@ class SparkJobs:
         self._settle(deadline)
         return Recovery(alive, is_elsewhere)
 
+    def alive(self) -> tuple[int, ...]:
+        """The numbers of the workers that are there now. Costs a millisecond for each."""
+        try:
+            return self._session.workers.alive()
+        except Py4JError:
+            raise self._lost() from None
+
     def rebuild(
         self,
         stage_function: StageFunction,
@@ -255,6 +261,7 @@ class SparkJobs:
                 if not any(self._run(self._roll_call, "", left)):
                     return
             self._epoch += 1
+            time.sleep(POLL_SECONDS)
 
     def _run(self, ring: Ring, header: str, timeout_seconds: float | None) -> list[bytes]:
         with self._lock:
