@@ -6,6 +6,7 @@ others are emptied, and what is unassigned then is dealt to the empty ones, one 
 turn.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from fulmen.plan.model import Executor
@@ -46,8 +47,7 @@ def _needs_scheduling(alive: Assignment, executors: Sequence[Executor], wanted: 
 def _good_slots(alive: Assignment, distribution: dict[int, int]) -> set[int]:
     """The workers that have a number of executors which the even division still has a place for."""
     good, left = set(), dict(distribution)
-    for worker in sorted(set(alive.values())):
-        size = list(alive.values()).count(worker)
+    for worker, size in sorted(Counter(alive.values()).items()):
         if left.get(size, 0) > 0:
             good.add(worker)
             left[size] -= 1

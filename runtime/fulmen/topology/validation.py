@@ -61,9 +61,11 @@ def validate(
     checkpoint_tasks: Mapping[str, int] | None = None,
     *,
     base: Path | None = None,
+    import_classes: bool = True,
 ) -> list[Problem]:
     """All mistakes in a topology; empty if there are none. Takes what `check` takes."""
-    return list(check(source, code_folder, checkpoint_tasks, base=base).problems)
+    checked = check(source, code_folder, checkpoint_tasks, base=base, import_classes=import_classes)
+    return list(checked.problems)
 
 
 def check(
@@ -72,6 +74,7 @@ def check(
     checkpoint_tasks: Mapping[str, int] | None = None,
     *,
     base: Path | None = None,
+    import_classes: bool = True,
 ) -> Checked:
     """Find all mistakes in a topology. Imports its classes, and makes an instance of each.
 
@@ -81,6 +84,8 @@ def check(
             `spec.code` says.
         checkpoint_tasks: The number of tasks of each component that has a checkpoint.
         base: What `spec.code.folder` is relative to. Default: the current folder.
+        import_classes: False in a process that must not run the author's code, such as the
+            operator: streams and classes are not checked then.
     """
     document = to_document(source) if isinstance(source, Topology) else source
     problems = shape_problems(document)
@@ -95,7 +100,7 @@ def check(
     problems += checks.groupings(parts)
     classes = Classes(None)
     unclear = "code" in wrong or len(checks.code_sources(spec.code)) > 1
-    if unclear and code_folder is None:
+    if not import_classes or (unclear and code_folder is None):
         problems += without_classes(parts)
     else:
         problems += _check_classes(classes, parts, spec, code_folder, base or Path())

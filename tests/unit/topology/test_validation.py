@@ -205,6 +205,19 @@ def test_code_in_a_config_map_is_not_checked():
     ]
 
 
+def test_the_authors_code_need_not_run():
+    changes = {
+        "spec.code": {"files": {"broken.py": "1 / 0"}},
+        "spec.bolts.1.class": "broken.Count",
+        "spec.bolts.1.inputs.0.from": "spilt",
+        "spec.bolts.1.inputs.0.grouping.fields": [],
+    }
+    assert [p.path for p in validate(word_count(changes), import_classes=False)] == [
+        "spec.bolts[1].inputs[0].from",
+        "spec.bolts[1].inputs[0].grouping.fields",
+    ]
+
+
 def test_nothing_is_left_behind(folder):
     path = list(sys.path)
     changes = {"spec.code": {"folder": "code"}, "spec.bolts.1.class": "counting.Count"}
