@@ -15,7 +15,7 @@ from fulmen.plan.model import DRIVER
 from fulmen.topology.spec import Input, Topology
 
 
-@click.command()
+@click.command(short_help="Show where everything runs.")
 @topology_arguments
 @click.option(
     "-o",

@@ -13,7 +13,7 @@ from fulmen.topology.problems import Problem
 from fulmen.topology.spec import Topology
 
 
-@click.command()
+@click.command(short_help="Find all mistakes in a topology.")
 @topology_arguments
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_context
