@@ -41,6 +41,8 @@ from fulmen.topology.spec import Topology
 COLLECT_EVERY = 16
 """Commits between two runs of the garbage collector of the checkpoint."""
 COMMIT_TRIES = 30
+LOOK_SECONDS = 2.0
+"""Between two looks for workers that were lost."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,10 @@ class Jobs(Protocol):
 
     def recover(self) -> Recovery:
         """After an attempt that failed or was void: wait until another can be made."""
+        ...
+
+    def alive(self) -> Sequence[int]:
+        """Numbers of the workers that are there now."""
         ...
 
     def close(self) -> None:
@@ -137,6 +143,7 @@ class Driver:
     log: CommitLog = field(init=False)
     _pinned_spouts: PinnedSpouts | None = field(init=False, default=None)
     _collector: threading.Thread | None = field(init=False, default=None)
+    _looked: float = field(init=False, default=0.0)
 
     def start(self) -> None:
         """Claim the checkpoint, plan, and begin.
@@ -228,6 +235,7 @@ class Driver:
                     if self.coordinator.settled and not self.coordinator.active:
                         break
                     self.coordinator.active = False
+                self._look_for_workers()
                 if self.step() and not stop.drain:
                     self._rest(self.coordinator.idle_seconds(), stop)
                 elif stop.drain and self.coordinator.idle_batches > 1:
@@ -348,6 +356,17 @@ class Driver:
                 f"tuple of a spout in it: {reason}. The last attempts are in the log"
             )
         self._replan(recovery.alive)
+
+    def _look_for_workers(self) -> None:
+        """While workers are missing, see now and then whether they are back."""
+        if len(self.setup.workers) == self.plan.workers:
+            return
+        now = self.steady()
+        if now - self._looked >= LOOK_SECONDS:
+            self._looked = now
+            alive = self.jobs.alive()
+            if set(alive) != set(self.setup.workers):
+                self._replan(alive)
 
     def _replan(self, alive: Sequence[int]) -> None:
         """Executors of workers that are gone go to those that are left; when they are back, so are the executors."""

@@ -71,6 +71,10 @@ class InProcessJobs:
         """Nothing has to be waited for."""
         return Recovery(alive=tuple(range(self._setup.plan.workers)))
 
+    def alive(self) -> tuple[int, ...]:
+        """All of them."""
+        return tuple(range(self._setup.plan.workers))
+
     def close(self) -> None:
         """Let go of all instances."""
         for worker in self._workers:

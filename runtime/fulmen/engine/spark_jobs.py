@@ -52,6 +52,11 @@ class LocalSparkJobs:
         assert self._jobs is not None
         return Recovery(self._jobs.recover().alive)
 
+    def alive(self) -> tuple[int, ...]:
+        """Numbers of the workers that are there now."""
+        assert self._session is not None
+        return self._session.workers.alive()
+
     def close(self) -> None:
         """End Spark."""
         if self._jobs is not None:

@@ -151,7 +151,7 @@ class SpoutTask(TaskBase):
             for msg_id in msg_ids:
                 ack(msg_id)
         except Exception as e:  # author's code
-            self.guarded("ack", lambda: _again(e))
+            raise ComponentFailed(self.report(e, fatal=True, what="ack")) from e
 
     def _fail(self, msg_id: Any, reason: str) -> None:
         key = _key(msg_id)
@@ -228,9 +228,9 @@ class SpoutTask(TaskBase):
                         break
             except Exception as e:  # author's code
                 fatal = self.setup.topology.spec.on_error == "crash"
+                report = self.report(e, fatal=fatal, what="next_tuple")
                 if fatal:
-                    self.guarded("next_tuple", lambda e=e: _again(e))  # type: ignore[misc]
-                self.report(e, what="next_tuple")
+                    raise ComponentFailed(report) from e
                 return count(), False
             clock = time.monotonic()
             if clock >= deadline:
@@ -394,10 +394,6 @@ def refuse(who: str, values: Any) -> None:
     raise StreamError(
         f"{who}: emit({values!r}): the values must be a list or a tuple, such as [{values!r}]"
     )
-
-
-def _again(error: Exception) -> None:
-    raise error
 
 
 def _key(msg_id: Any) -> Any:
