@@ -1,7 +1,8 @@
 """What a component emits, acks and fails with. The engine implements these; here is what they promise.
 
-A collector appends to lists and no more: ids are drawn, tasks chosen and acks summed up for a whole chunk of tuples
-afterwards. It may be used in the callbacks of its own task only, on the thread that calls them.
+A collector appends to lists and no more: ids are drawn, tasks chosen and acks summed up for a whole
+chunk of tuples afterwards. It may be used in the callbacks of its own task only, on the thread that
+calls them.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ class SpoutOutputCollector(ABC):
         Args:
             values: One per declared field, in that order. Not copied: don't change them afterwards.
             stream: One that this component declares, and not a direct one.
-            msg_id: What `ack` or `fail` is called with when the tuple's tree has ended. None: it is not tracked.
-                Hashable and picklable; it is written to the checkpoint while the tree is pending.
+            msg_id: What `ack` or `fail` is called with when the tuple's tree has ended. None: it is
+                not tracked. Hashable and picklable; it is written to the checkpoint while the tree
+                is pending.
             need_task_ids: Choose the tasks now (slower) instead of with the rest of the chunk.
 
         Returns:
@@ -80,7 +82,8 @@ class OutputCollector(ABC):
         Args:
             values: One per declared field, in that order. Not copied: don't change them afterwards.
             stream: One that this component declares, and not a direct one.
-            anchors: Inputs (one, or several) whose trees the new tuple joins. None: it is not tracked.
+            anchors: Inputs (one, or several) whose trees the new tuple joins. None: it is not
+                tracked.
             need_task_ids: Choose the tasks now (slower) instead of with the rest of the chunk.
 
         Returns:

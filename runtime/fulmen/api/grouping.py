@@ -12,8 +12,8 @@ from fulmen.api.context import TopologyContext
 class CustomStreamGrouping(ABC):
     """Chooses the tasks that receive each tuple. Named in the spec: `grouping: {type: custom, class: module.Class}`.
 
-    There is one instance for each emitting task and subscription. It is made anew whenever the emitting task is
-    restored, so a choice must not depend on what was chosen before.
+    There is one instance for each emitting task and subscription. It is made anew whenever the
+    emitting task is restored, so a choice must not depend on what was chosen before.
     """
 
     config: dict[str, Any]

@@ -1,16 +1,19 @@
 """Storm's acker algorithm, over columns.
 
-For each root an acker keeps one value: the XOR of every edge id that was sent to it and every id that was acked. An edge
-id enters twice, when its tuple is anchored and when it is acked, so the value is 0 exactly when all are acked (by chance
-otherwise once in 2**64). XOR has no order: messages about a root may be combined anywhere, and are, before they leave a
-worker.
+For each root an acker keeps one value: the XOR of every edge id that was sent to it and every id
+that was acked. An edge id enters twice, when its tuple is anchored and when it is acked, so the
+value is 0 exactly when all are acked (by chance otherwise once in 2**64). XOR has no order:
+messages about a root may be combined anywhere, and are, before they leave a worker.
 
-What is guaranteed: all messages of a batch are applied together, so a tree never ends early because an ack came before
-an init. A message about a root that is not pending and has no init in this batch is about a tree that has ended, and is
-dropped: nothing waits for the sake of late messages. Time is the batch clock, in seconds, which stands still while a
+What is guaranteed: all messages of a batch are applied together, so a tree never ends early because
+an ack came before an init. A message about a root that is not pending and has no init in this batch
+is about a tree that has ended, and is
+dropped: nothing waits for the sake of late messages. Time is the batch clock, in seconds, which
+    stands still while a
 topology is down or recovering.
 
-Not done: Storm's rotating buckets, whose timeout lies anywhere between T and 2T. A pending tree has its time here.
+Not done: Storm's rotating buckets, whose timeout lies anywhere between T and 2T. A pending tree has
+its time here.
 """
 
 from __future__ import annotations
@@ -218,8 +221,8 @@ class Outcome:
 def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float) -> Outcome:
     """Apply all messages of a batch.
 
-    A tree whose value is 0 is acked, whatever its age and even if it was failed too, as in Storm. Of the others, a failed
-    one fails, and one that is older than the timeout times out.
+    A tree whose value is 0 is acked, whatever its age and even if it was failed too, as in Storm.
+    Of the others, a failed one fails, and one that is older than the timeout times out.
     """
     messages.compact()
     before = trees

@@ -20,7 +20,8 @@ class AckerTask:
 
     Attributes:
         trees: What is pending.
-        executed: Messages applied in this batch, as Storm counts them: each ack of each root is one.
+        executed: Messages applied in this batch, as Storm counts them: each ack of each root is
+            one.
     """
 
     def __init__(self, task: int, slots: Slots) -> None:

@@ -1,7 +1,8 @@
 """All tasks of one stage on one worker, from batch to batch: what is cached in a worker's process.
 
-A cell's tasks carry the tag of the attempt that they were last part of. A batch says which tag it builds on; a cell with
-any other one is behind or ahead (its attempt was not committed), and is restored from the checkpoint.
+A cell's tasks carry the tag of the attempt that they were last part of. A batch says which tag it
+builds on; a cell with any other one is behind or ahead (its attempt was not committed), and is
+restored from the checkpoint.
 """
 
 from __future__ import annotations

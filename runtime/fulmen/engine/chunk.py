@@ -24,7 +24,8 @@ class Lineage:
     Attributes:
         roots: Root ids.
         edges: Edge ids, as many.
-        offsets: Tuple i has the roots offsets[i] to offsets[i + 1]. None: each tuple has exactly one.
+        offsets: Tuple i has the roots offsets[i] to offsets[i + 1]. None: each tuple has exactly
+            one.
     """
 
     roots: Ids
@@ -79,7 +80,8 @@ class Lineage:
 class Chunk:
     """Tuples of one stream of one component, in the order in which one task receives them.
 
-    The values are rows of Python objects or an Arrow record batch; the other form is made when it is asked for.
+    The values are rows of Python objects or an Arrow record batch; the other form is made when it
+    is asked for.
     """
 
     __slots__ = (

@@ -1,10 +1,12 @@
 """Decides what the next batch is, and what a finished or failed one means. No I/O: the driver carries it out.
 
-A batch is retried whole: as long as it fails, the next attempt has the same number, the same clock and the same
-deliveries, and another tag. The invariants, which `check` asserts after every event in tests:
+A batch is retried whole: as long as it fails, the next attempt has the same number, the same clock
+and the same deliveries, and another tag. The invariants, which `check` asserts after every event in
+tests:
 
 - `number` is the last commit; whatever is attempted is to become `number` + 1.
-- `base` is the tag of a state that equals that of commit `number`: of the commit itself, or of a later batch that had
+- `base` is the tag of a state that equals that of commit `number`: of the commit itself, or of a
+later batch that had
   nothing to commit.
 - Deliveries of an attempt are those of the last commit until a batch has taken them.
 """

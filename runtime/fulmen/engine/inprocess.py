@@ -20,8 +20,9 @@ class InProcessJobs:
     """Stands for Spark: each worker is an object with cells of its own.
 
     Attributes:
-        fault: Called as fault(stage, partition, moment) with the moments "before", "row" and "after". What it raises
-            stands for the death of that worker's process: its cells are lost, and the attempt fails.
+        fault: Called as fault(stage, partition, moment) with the moments "before", "row" and
+            "after". What it raises stands for the death of that worker's process: its cells are
+            lost, and the attempt fails.
         store: What the workers read and write instead of the store that the setup's URI names.
     """
 

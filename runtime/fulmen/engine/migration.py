@@ -1,7 +1,8 @@
 """From what the checkpoint holds to the shape of the topology that goes on with it.
 
-Slots of spout tasks are given out once and for ever, because root ids contain them. A task that is no longer there takes
-its state with it. When the number of ackers has changed, pending trees are divided among them anew.
+Slots of spout tasks are given out once and for ever, because root ids contain them. A task that is
+no longer there takes its state with it. When the number of ackers has changed, pending trees are
+divided among them anew.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The messages of one spout task whose trees have not ended, by sequence number; durable as a log of changes.
 
-Within a batch, acks and fails are delivered before anything is emitted: what ends was added in an earlier batch.
+Within a batch, acks and fails are delivered before anything is emitted: what ends was added in an
+earlier batch.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _LOG_RECORDS = 128
 class RewritePolicy:
     """When a log of changes is written anew as a whole: as soon as it is larger than what it describes.
 
-    So what is written stays in proportion to what changed, and the log in proportion to what is alive.
+    So what is written stays in proportion to what changed, and the log in proportion to what is
+    alive.
     """
 
     def __init__(self) -> None:

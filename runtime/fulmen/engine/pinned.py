@@ -1,10 +1,12 @@
 """Pinned spouts: hosted by the driver, one thread for each task.
 
-For sources that can't seek, or whose acks belong to a connection: their instances outlive failed attempts, unlike those
-on workers, so what they emitted is kept until it is committed, and is sent again with every attempt of its batch.
+For sources that can't seek, or whose acks belong to a connection: their instances outlive failed
+attempts, unlike those on workers, so what they emitted is kept until it is committed, and is sent
+again with every attempt of its batch.
 
-A task's turn (hear how trees ended, then emit) may take longer than a batch, because its `next_tuple` may wait for a
-message. A batch takes the turns that have ended, and leaves the others for a later one.
+A task's turn (hear how trees ended, then emit) may take longer than a batch, because its
+`next_tuple` may wait for a message. A batch takes the turns that have ended, and leaves the others
+for a later one.
 """
 
 from __future__ import annotations
@@ -87,7 +89,8 @@ class PinnedSpouts:
             header: Of the attempt. A retry sends what the attempt before sent.
 
         Returns:
-            The header with their rows, their summaries, and deliveries that they could not take yet.
+            The header with their rows, their summaries, and deliveries that they could not take
+            yet.
         """
         if not header.is_retry:
             self._kept = {}

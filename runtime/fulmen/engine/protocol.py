@@ -66,12 +66,14 @@ class Header:
         tag: Random, of this attempt: what its tasks' state is marked with.
         base: The tag that tasks' state must carry; any other must be restored from the checkpoint.
         clock: Batch clock, in seconds.
-        previous_clock: That of the batch before; a tick is due where the clock passed a multiple of its period.
+        previous_clock: That of the batch before; a tick is due where the clock passed a multiple of
+            its period.
         permits: How many tuples each spout task may emit; `default_permit` for those not named.
         default_permit: For spout tasks that `permits` does not name.
         active: Whether spouts emit at all.
         deliveries: Spout slot -> how trees ended. None: they are in commit `number` - 1.
-        poisoned: Spout tasks whose first emit is to be failed instead of sent: it crashed workers before.
+        poisoned: Spout tasks whose first emit is to be failed instead of sent: it crashed workers
+            before.
         emit_seconds: How long spouts may emit.
         is_retry: Whether an attempt of the same batch failed before.
         injected: What pinned spouts emitted.
@@ -214,7 +216,8 @@ class Summary:
         errors: Errors of components.
         restored: Keys of tasks that were restored from the checkpoint.
         exhausted: Spout task -> whether it says that there will never be another tuple.
-        spout_pending: Spout task -> messages that are not acked or failed yet, those to be delivered included.
+        spout_pending: Spout task -> messages that are not acked or failed yet, those to be
+            delivered included.
         emitted: Tuples that spouts emitted.
         process: (worker, process id).
         seconds: How long the stage ran, and in user code.

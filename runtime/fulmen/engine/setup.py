@@ -41,11 +41,13 @@ class Setup:
     """A topology and where its tasks are.
 
     Attributes:
-        run: Random, new whenever a driver starts or plans anew: cells of another run are thrown away.
+        run: Random, new whenever a driver starts or plans anew: cells of another run are thrown
+            away.
         topology: The resource.
         plan: Tasks, executors, workers and stages.
         streams: The output streams of each component.
-        slots: The number of each spout task in root ids, by task key; given once and never again to another.
+        slots: The number of each spout task in root ids, by task key; given once and never again to
+            another.
         checkpoint: URI of the store.
         code_folder: Where the classes are; None: installed packages.
         workers: Numbers of the workers that there are: all, but those that are lost.

@@ -1,8 +1,9 @@
 """Rows between stages. To Spark they are opaque bytes: one byte says what a row is, the rest is ours.
 
-Tuples travel in Arrow, at most `ROW_BYTES` a row (unless one tuple alone is larger). A column is Arrow only if all its
-values are exactly one of str, int (of 64 bits), float, bool or bytes, or None beside them; anything else is pickled,
-because Arrow would change it: `[1, 2.5]` into floats, tuples into lists, str among bytes into bytes.
+Tuples travel in Arrow, at most `ROW_BYTES` a row (unless one tuple alone is larger). A column is
+Arrow only if all its values are exactly one of str, int (of 64 bits), float, bool or bytes, or None
+beside them; anything else is pickled, because Arrow would change it: `[1, 2.5]` into floats, tuples
+into lists, str among bytes into bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """One stage on one worker, called for every batch: what the stages of a Spark job do, without Spark.
 
-A stage never raises: that would cost Spark the process, and with it the state of all its tasks. What goes wrong makes
-the batch void: a marker travels to the driver in place of results, and the batch is run again from the last commit.
+A stage never raises: that would cost Spark the process, and with it the state of all its tasks.
+What goes wrong makes the batch void: a marker travels to the driver in place of results, and the
+batch is run again from the last commit.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ class Worker:
         except Exception as e:  # whatever it is, the batch is void, and its reason is told
             traceback.print_exc()
             row, everywhere = void_row(f"{type(e).__name__}: {e}"), True
-        # who learned of it from a row passes it on in its own partition alone: all others have got that row too
+        # who learned of it from a row passes it on in its own partition alone: all others have got
+        # that row too
         for destination in setup.workers if everywhere else (partition,):
             yield destination, row
 
