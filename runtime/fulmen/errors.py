@@ -186,10 +186,10 @@ class Fenced(CheckpointError):
     def __str__(self) -> str:
         return (
             f"driver {self.driver!r} (epoch {self.epoch}) can't make commit {self.number} in"
-            f" checkpoint {self.store}: driver {self.holder!r} (epoch {self.holder_epoch}) has
-            taken" " over. Its batch is lost to nobody: the other driver runs it again. This driver
-            must" " stop, without acking or emitting anything more. If both were started on purpose,
-            give" " each topology a checkpoint of its own (spec.checkpoint)."
+            f" checkpoint {self.store}: driver {self.holder!r} (epoch {self.holder_epoch}) has taken"
+            " over. Its batch is lost to nobody: the other driver runs it again. This driver must"
+            " stop, without acking or emitting anything more. If both were started on purpose, give"
+            " each topology a checkpoint of its own (spec.checkpoint)."
         )
 
 

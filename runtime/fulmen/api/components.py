@@ -1,11 +1,10 @@
 """Spouts and bolts: the classes that authors derive from.
 
-One instance is made for each task, in the worker process that hosts it. All fields of an instance
-that can be pickled are durable: they are written to the checkpoint with every batch that changes
-them, and are back after any process or pod was lost. What can't be pickled (connections, models,
-locks) is made in `open` or `prepare`, which is called whenever the instance is made anew. A field
-that `open` or `prepare` sets to what it set it to the first time (`self.counts = {}`) keeps its
-restored value; one that it sets to something else (from a changed config) takes that.
+One instance is made for each task, in the worker process that hosts it. All fields of an instance that can be pickled
+are durable: they are written to the checkpoint with every batch that changes them, and are back after any process or
+pod was lost. What can't be pickled (connections, models, locks) is made in `open` or `prepare`, which is called whenever
+the instance is made anew. A field that `open` or `prepare` sets to what it set it to the first time (`self.counts = {}`)
+keeps its restored value; one that it sets to something else (from a changed config) takes that.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ Outputs = Sequence[str] | Mapping[str, Sequence[str] | Stream] | Stream
 class FailedException(Exception):  # noqa: N818 (Storm's name)
     """Raised in `BasicBolt.execute` (or `ArrowBolt.execute`) to fail the input. Its text is the reason the spout gets.
 
-    Nothing that was emitted for the input is undone: its tree has failed, and the spout decides
-    about a replay.
+    Nothing that was emitted for the input is undone: its tree has failed, and the spout decides about a replay.
     """
 
 
@@ -46,8 +44,7 @@ class Component(ABC):
     """What spouts and bolts have in common.
 
     Attributes:
-        outputs: The fields of the stream `default`, such as `["word"]`; or a mapping of stream
-            names to fields.
+        outputs: The fields of the stream `default`, such as `["word"]`; or a mapping of stream names to fields.
         transient: Names of fields that are not to be written to the checkpoint, such as caches.
     """
 
@@ -58,11 +55,10 @@ class Component(ABC):
     def state(self) -> MutableMapping[Any, Any]:
         """Keyed durable state: a dict whose changes alone are written to the checkpoint, not the whole.
 
-        A value takes part when it is assigned: after `self.state[key].append(x)` say
-        `self.state[key] = ...` too. Keys and values must be picklable.
+        A value takes part when it is assigned: after `self.state[key].append(x)` say `self.state[key] = ...` too.
+        Keys and values must be picklable.
         """
-        return {}  # outside of a topology, as in an author's unit test; the engine puts its own in
-        place of it
+        return {}  # outside of a topology, as in an author's unit test; the engine puts its own in place of it
 
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
         """Declare the output streams; `outputs` is the shorter way. Called before the topology runs."""
@@ -72,12 +68,11 @@ class Component(ABC):
 class Spout(Component):
     """A source of tuples. All its methods are called on one thread, so none may block for long.
 
-    Order: open, activate, then next_tuple, ack and fail in any order; deactivate when the topology
-    is made inactive, activate again after that; close when the task moves or the topology ends (not
-    when its process is killed).
+    Order: open, activate, then next_tuple, ack and fail in any order; deactivate when the topology is made inactive,
+    activate again after that; close when the task moves or the topology ends (not when its process is killed).
 
-    An exception in any of these methods other than `next_tuple` stops the topology; one in
-    `next_tuple` is reported, and ends the task's turn in this batch.
+    An exception in any of these methods other than `next_tuple` stops the topology; one in `next_tuple` is reported, and
+    ends the task's turn in this batch.
     """
 
     pinned: ClassVar[bool] = False
@@ -127,8 +122,7 @@ class Bolt(Component):
     def execute(self, tup: Tuple) -> None:
         """Deal with one tuple. It, or any tuple kept from before, is acked or failed here or in a later call.
 
-        An exception fails the tuple's trees and is reported; with `onError: crash` it stops the
-        topology.
+        An exception fails the tuple's trees and is reported; with `onError: crash` it stops the topology.
         """
 
     def cleanup(self) -> None:
@@ -145,8 +139,8 @@ class BasicBolt(Component):
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         """Deal with one tuple.
 
-        Raise FailedException to fail the input. Any other exception fails it as well and is
-        reported; with `onError: crash` it stops the topology.
+        Raise FailedException to fail the input. Any other exception fails it as well and is reported; with
+        `onError: crash` it stops the topology.
         """
 
     def cleanup(self) -> None:
@@ -156,9 +150,9 @@ class BasicBolt(Component):
 class ArrowSpout(Spout):
     """A spout whose `next_tuple` emits whole Arrow record batches, with one message id for each row.
 
-    `collector.emit(batch, msg_ids=...)`: the batch's columns are the stream's fields, in any order.
-    `msg_ids` is a column of as many ids (an Arrow array, a NumPy array, a range or a list), or None
-    for rows that are not tracked. `ack_batch` and `fail` are told how they ended.
+    `collector.emit(batch, msg_ids=...)`: the batch's columns are the stream's fields, in any order. `msg_ids` is a
+    column of as many ids (an Arrow array, a NumPy array, a range or a list), or None for rows that are not tracked.
+    `ack_batch` and `fail` are told how they ended.
     """
 
     def ack_batch(self, msg_ids: Sequence[MessageId]) -> None:
@@ -178,8 +172,8 @@ class ArrowBolt(Component):
     def execute(self, batch: pa.RecordBatch, collector: ArrowOutputCollector) -> None:
         """Deal with the rows that one task received, of one stream of one component.
 
-        `collector.source` is that (component, stream). All rows are acked when this returns, except
-        those given to `collector.fail(rows, reason)`. An exception fails all of them.
+        `collector.source` is that (component, stream). All rows are acked when this returns, except those given to
+        `collector.fail(rows, reason)`. An exception fails all of them.
         """
 
     def tick(self, collector: ArrowOutputCollector) -> None:
@@ -223,13 +217,11 @@ class ArrowOutputCollector(ABC):
         Args:
             batch: Its columns are the stream's fields, by name.
             stream: One that this component declares, and not a direct one.
-            rows: For each emitted row, the number of the input row that it is anchored to (an Arrow
-                or NumPy array of integers). None: emitted row i is anchored to input row i, and
-                there must be as many.
+            rows: For each emitted row, the number of the input row that it is anchored to (an Arrow or NumPy array of
+                integers). None: emitted row i is anchored to input row i, and there must be as many.
 
         Raises:
-            StreamError: `stream` is not declared, the columns are not its fields, or `rows` does
-            not fit.
+            StreamError: `stream` is not declared, the columns are not its fields, or `rows` does not fit.
         """
 
     @abstractmethod

@@ -26,8 +26,7 @@ class OutputFieldsDeclarer:
     """Given to `declare_output_fields`. Collects the streams of one component.
 
     Raises:
-        DeclarationError: A stream or a field is declared twice, or a name is not a non-empty
-        string.
+        DeclarationError: A stream or a field is declared twice, or a name is not a non-empty string.
     """
 
     def __init__(self, component: str = "component") -> None:
@@ -55,14 +54,13 @@ class OutputFieldsDeclarer:
     def _fields(self, stream: str, fields: Sequence[str]) -> tuple[str, ...]:
         if isinstance(fields, str) or not isinstance(fields, Sequence):
             raise DeclarationError(
-                f"{self._component}, stream {stream!r}: the fields are {fields!r}, but must be a
-                list of names, " f'such as ["{fields if isinstance(fields, str) else "word"}"]'
+                f"{self._component}, stream {stream!r}: the fields are {fields!r}, but must be a list of names, "
+                f'such as ["{fields if isinstance(fields, str) else "word"}"]'
             )
         for name in fields:
             if not isinstance(name, str) or not name:
                 raise DeclarationError(
-                    f"{self._component}, stream {stream!r}: field {name!r} is not a non-empty
-                    string"
+                    f"{self._component}, stream {stream!r}: field {name!r} is not a non-empty string"
                 )
             if list(fields).count(name) > 1:
                 raise DeclarationError(
@@ -74,9 +72,8 @@ class OutputFieldsDeclarer:
 def output_streams(component: Any) -> dict[str, Stream]:
     """The streams that a spout or bolt declares, by name.
 
-    `outputs` is a list of fields (of the stream `default`), or a mapping of stream names to lists
-    of fields or to `Stream` objects. A class that overrides `declare_output_fields` is asked
-    through that instead.
+    `outputs` is a list of fields (of the stream `default`), or a mapping of stream names to lists of fields or to
+    `Stream` objects. A class that overrides `declare_output_fields` is asked through that instead.
 
     Args:
         component: A class derived from Spout or Bolt, or an instance of one.
@@ -88,8 +85,7 @@ def output_streams(component: Any) -> dict[str, Stream]:
     declarer = OutputFieldsDeclarer(cls.__name__)
     instance = component
     if isinstance(component, type):
-        # declare_output_fields is an instance's method in Storm, but reads nothing that open or
-        # prepare sets
+        # declare_output_fields is an instance's method in Storm, but reads nothing that open or prepare sets
         instance = object.__new__(component)
     try:
         instance.declare_output_fields(declarer)

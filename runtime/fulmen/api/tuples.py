@@ -1,9 +1,8 @@
 """The tuple as an author sees it: values, and where they came from.
 
-A tuple is made for every message that a bolt receives, so it is three slots and nothing more. All
-else that is known about it is kept once for the chunk that it came in, as columns. A tuple that its
-bolt keeps beyond the chunk is given a `Held` of its own, which is small and can be pickled with the
-bolt's fields.
+A tuple is made for every message that a bolt receives, so it is three slots and nothing more. All else that is known
+about it is kept once for the chunk that it came in, as columns. A tuple that its bolt keeps beyond the chunk is given a
+`Held` of its own, which is small and can be pickled with the bolt's fields.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ class Held:
     Attributes:
         roots: Ids of the tuple trees that the tuple belongs to.
         edges: The tuple's own id in each of those trees.
-        xor: XOR of the ids of all tuples that were anchored to it and not yet told to the ackers
-            (Storm's ackVal).
+        xor: XOR of the ids of all tuples that were anchored to it and not yet told to the ackers (Storm's ackVal).
     """
 
     __slots__ = ("component", "edges", "fields", "roots", "stream", "task", "xor")
@@ -72,12 +70,10 @@ class Held:
 class Tuple:
     """One message that a bolt receives.
 
-    `tuple.values[0]` is the fastest access; `tuple["word"]` and `tuple[0]` are there as well. The
-    values are the very objects that were emitted when both ends run in one worker: don't change
-    them.
+    `tuple.values[0]` is the fastest access; `tuple["word"]` and `tuple[0]` are there as well. The values are the very
+    objects that were emitted when both ends run in one worker: don't change them.
 
-    A tuple may be kept in a field of its bolt and acked later, also batches later: it is pickled
-    with the bolt.
+    A tuple may be kept in a field of its bolt and acked later, also batches later: it is pickled with the bolt.
     """
 
     __slots__ = ("_i", "_origin", "values")
@@ -125,8 +121,8 @@ class Tuple:
             try:
                 key = self.fields.index(key)
             except ValueError:
-                message = f"no field {key!r} in stream {self.stream!r} of {self.component!r}, which
-                has {list(self.fields)}" raise KeyError(message) from None
+                message = f"no field {key!r} in stream {self.stream!r} of {self.component!r}, which has {list(self.fields)}"
+                raise KeyError(message) from None
         return self.values[key]
 
     def __iter__(self) -> Iterator[Any]:

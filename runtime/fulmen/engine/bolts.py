@@ -1,7 +1,7 @@
 """A bolt task in one batch: it runs over the chunks that it received, then what it emitted and acked is sent.
 
-Running (the author's code) and sending (the engine's) are apart, so that the executors of a
-`blocking` bolt can run as threads while all sending is done by one.
+Running (the author's code) and sending (the engine's) are apart, so that the executors of a `blocking` bolt can run as
+threads while all sending is done by one.
 """
 
 from __future__ import annotations
@@ -341,9 +341,8 @@ class ArrowCollector(ArrowOutputCollector):
         if rows is None:
             if self.rows and batch.num_rows != self.rows:
                 raise StreamError(
-                    f"{task.who}: emit of {batch.num_rows} rows for {self.rows} input rows without
-                    `rows`. Give `rows`: " "for each emitted row, the number of the input row that
-                    it is anchored to"
+                    f"{task.who}: emit of {batch.num_rows} rows for {self.rows} input rows without `rows`. Give `rows`: "
+                    "for each emitted row, the number of the input row that it is anchored to"
                 )
             at = np.arange(batch.num_rows)
         else:
@@ -356,8 +355,7 @@ class ArrowCollector(ArrowOutputCollector):
             len(at) and self.rows and (at.min() < 0 or at.max() >= self.rows)
         ):
             raise StreamError(
-                f"{task.who}: `rows` must give one number from 0 to {self.rows - 1} for each of
-                {batch.num_rows} rows"
+                f"{task.who}: `rows` must give one number from 0 to {self.rows - 1} for each of {batch.num_rows} rows"
             )
         self.emits.append((stream, batch, at.astype(np.int64)))
 

@@ -1,7 +1,7 @@
 """The collectors that tasks emit, ack and fail with: lists to append to, and nothing else.
 
-A collector is closed outside of its task's callbacks: using it then is an error that says so. Being
-closed costs nothing while it is open: it is another mapping in place of the one of buffers.
+A collector is closed outside of its task's callbacks: using it then is an error that says so. Being closed costs nothing
+while it is open: it is another mapping in place of the one of buffers.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ class Buffer:
 
     Attributes:
         values: What was emitted.
-        origins: For each emit: the message id (spouts), the anchors (bolts) or the input's position
-            (basic bolts).
+        origins: For each emit: the message id (spouts), the anchors (bolts) or the input's position (basic bolts).
         chosen: Emits whose tasks are known already: emit number -> (subscription number, tasks).
     """
 
@@ -59,9 +58,8 @@ class _Closed(Mapping[str, Buffer]):
 
     def __getitem__(self, stream: str) -> NoReturn:
         raise CollectorError(
-            f"{self._who}: emit, ack or fail outside of a callback. Use the collector only inside of
-            next_tuple, ack, " "fail, activate, deactivate or execute, and on the thread that calls
-            them"
+            f"{self._who}: emit, ack or fail outside of a callback. Use the collector only inside of next_tuple, ack, "
+            "fail, activate, deactivate or execute, and on the thread that calls them"
         )
 
     def __iter__(self) -> Any:
@@ -74,9 +72,8 @@ class _Closed(Mapping[str, Buffer]):
 class Emitter:
     """The part that all collectors share: buffers by stream.
 
-    With `ordered` a new buffer is begun whenever the stream changes, because a bolt that subscribes
-    to several of the component's streams must receive the tuples of all of them in the order in
-    which they were emitted.
+    With `ordered` a new buffer is begun whenever the stream changes, because a bolt that subscribes to several of the
+    component's streams must receive the tuples of all of them in the order in which they were emitted.
     """
 
     def __init__(
@@ -118,15 +115,14 @@ class Emitter:
             )
         if isinstance(values, str | bytes) or len(values) != len(routes.fields):
             raise StreamError(
-                f"{self._who}: emit of {_shown(values)} on stream {stream!r}, which has the fields
-                {list(routes.fields)}. " f"Emit a list with one value for each field, such as [{', '.join(routes.fields)}]"
+                f"{self._who}: emit of {_shown(values)} on stream {stream!r}, which has the fields {list(routes.fields)}. "
+                f"Emit a list with one value for each field, such as [{', '.join(routes.fields)}]"
             )
         if routes.direct != direct:
             raise StreamError(
                 f"{self._who}: stream {stream!r} is direct: use emit_direct(task, ...)"
                 if routes.direct
-                else f"{self._who}: stream {stream!r} is not direct: use emit(...), or declare it
-                with direct=True"
+                else f"{self._who}: stream {stream!r} is not direct: use emit(...), or declare it with direct=True"
             )
         if self._ordered and (not self.runs or self.runs[-1].routes is not routes):
             self.runs.append(Buffer(routes))
@@ -210,8 +206,7 @@ class BoltCollector(Emitter, OutputCollector):
     Attributes:
         acked: Positions in the chunk at hand of the tuples that were acked.
         failed: Positions and reasons.
-        late: (tuple, reason or None) of tuples kept from earlier chunks: acked if there is no
-            reason.
+        late: (tuple, reason or None) of tuples kept from earlier chunks: acked if there is no reason.
         reset: Tuples whose timeout starts anew.
     """
 

@@ -1,7 +1,6 @@
 """Runs a topology: one batch after another, each committed before the next begins.
 
-Here are the store and the jobs (Spark's, or in process). What to do next is decided by the
-coordinator, and done here.
+Here are the store and the jobs (Spark's, or in process). What to do next is decided by the coordinator, and done here.
 """
 
 from __future__ import annotations
@@ -154,8 +153,8 @@ class Driver:
         """
         store = self.store or Store.open(self.checkpoint)
         self._store = store
-        who = f"{socket.gethostname()}, process {os.getpid()}, since {time.strftime('%Y-%m-%d
-        %H:%M:%S')}" self.log = CommitLog.open(store, self.topology.metadata.name, who)
+        who = f"{socket.gethostname()}, process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}"
+        self.log = CommitLog.open(store, self.topology.metadata.name, who)
         self.log.claim()
         self.plan = make_plan(self.topology, pinned=self.pinned)
         self.setup = self._setup(self._migrate(), range(self.plan.workers))
@@ -353,9 +352,8 @@ class Driver:
         self.coordinator.failed(self.steady())
         if self.coordinator.hopeless:
             raise TopologyFailed(
-                f"batch {header.number} failed {self.coordinator.crashes.failures} times in a row,
-                at last without any " f"tuple of a spout in it: {reason}. The last attempts are in
-                the log"
+                f"batch {header.number} failed {self.coordinator.crashes.failures} times in a row, at last without any "
+                f"tuple of a spout in it: {reason}. The last attempts are in the log"
             )
         self._replan(recovery.alive)
 

@@ -58,8 +58,8 @@ class TaskBase:
         self.component = setup.plan.component_of(task)
         self.errors: list[ErrorReport] = []
         self.counts: dict[str, int] = {}
-        self.who = f"{'spout' if self.component in setup.spouts else 'bolt'} {self.component!r},
-        task {task}" self.routes = self._routes(rng)
+        self.who = f"{'spout' if self.component in setup.spouts else 'bolt'} {self.component!r}, task {task}"
+        self.routes = self._routes(rng)
         self._engine_record: bytes | None = None
         engine = pickle.loads(slots["engine"][-1]) if slots.get("engine") else {}
         for stream, state in engine.get("routes", {}).items():

@@ -1,8 +1,7 @@
 """Where emitted tuples go: tasks are chosen, edge ids drawn and lineages made for a whole chunk at once.
 
-Tuples for a task of this very stage stay Python objects in a list; all others become parcels for
-another stage, packed into rows when there are enough of them. A stage is cut so that the former are
-exactly those that can't leave the worker.
+Tuples for a task of this very stage stay Python objects in a list; all others become parcels for another stage, packed
+into rows when there are enough of them. A stage is cut so that the former are exactly those that can't leave the worker.
 """
 
 from __future__ import annotations
@@ -157,8 +156,7 @@ class Outbox:
             task: The task that emitted them.
             routes: Of the stream that they were emitted on.
             view: Their values.
-            parents: For each emit, the lineage of what it is anchored to; a spout's own roots count
-                as such.
+            parents: For each emit, the lineage of what it is anchored to; a spout's own roots count as such.
             chosen: Emits whose tasks were chosen already, or named by a direct emit.
 
         Returns:
@@ -198,8 +196,7 @@ class Outbox:
         """Send emitted tuples that may have several anchors each: one fresh id for each copy and anchor, as in Storm.
 
         Args:
-            anchors: For each emit, the inputs whose trees it joins; the same one may be named
-                twice.
+            anchors: For each emit, the inputs whose trees it joins; the same one may be named twice.
             tell: Is told each anchor and the id of a tuple that was anchored to it.
         """
         for subscription, choice in self._choices(task, routes, view, chosen):
@@ -237,8 +234,7 @@ class Outbox:
             if chosen:
                 choice = self._with_chosen(k, chooser, view, chosen)
             elif chooser is None:
-                continue  # a direct subscription receives what is emitted to it by name, and
-                nothing else
+                continue  # a direct subscription receives what is emitted to it by name, and nothing else
             else:
                 choice = chooser.choose(view)
             transferred += len(choice.tasks)

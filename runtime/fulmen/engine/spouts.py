@@ -66,8 +66,8 @@ def conform(task: TaskBase, batch: pa.RecordBatch, stream: str) -> pa.RecordBatc
         return batch
     if sorted(batch.schema.names) != sorted(routes.fields):
         raise StreamError(
-            f"{task.who}: a batch with the columns {batch.schema.names} on stream {stream!r}, which
-            has the fields " f"{list(routes.fields)}"
+            f"{task.who}: a batch with the columns {batch.schema.names} on stream {stream!r}, which has the fields "
+            f"{list(routes.fields)}"
         )
     return batch.select(list(routes.fields))
 
@@ -184,8 +184,7 @@ class SpoutTask(TaskBase):
             poisoned: The first emit is failed instead of sent.
 
         Yields:
-            How many tuples were emitted, slice by slice, so that what is behind the spout can run
-            between.
+            How many tuples were emitted, slice by slice, so that what is behind the spout can run between.
         """
         limit = self.setup.topology.spec.max_spout_pending
         total, more = 0, True

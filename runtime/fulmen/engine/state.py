@@ -1,14 +1,13 @@
 """What a task keeps for good: keyed state, the fields of its instance, and how both become bytes.
 
-Each task has some slots in the checkpoint; a slot is a list of records, replayed in their order. A
-new record may say from which commit on the older ones are still needed.
+Each task has some slots in the checkpoint; a slot is a list of records, replayed in their order. A new record may say
+from which commit on the older ones are still needed.
 
-Keyed state is a log of changes that is compacted a part at a time: along with the keys that a batch
-changed goes a slice of the others, in the order of a list of keys that was taken when the cycle
-began. When that list has been written once, every change from before the cycle is superfluous. So a
-batch never writes more than in proportion to what it changed (and 1/256 of the keys), and the log
-never holds more than two cycles. Rejected: buckets by hash, since Python's hashes differ between
-processes, and rewriting everything at once, since that batch would be slow.
+Keyed state is a log of changes that is compacted a part at a time: along with the keys that a batch changed goes a slice
+of the others, in the order of a list of keys that was taken when the cycle began. When that list has been written once,
+every change from before the cycle is superfluous. So a batch never writes more than in proportion to what it changed
+(and 1/256 of the keys), and the log never holds more than two cycles. Rejected: buckets by hash, since Python's hashes
+differ between processes, and rewriting everything at once, since that batch would be slow.
 """
 
 from __future__ import annotations
@@ -186,9 +185,8 @@ class Fields:
         if len(data) > WARN_FIELD_BYTES and not self._warned_size:
             self._warned_size = True
             self.warnings.append(
-                f"its fields take {len(data) / 1e6:.1f} MB, and all of that is written whenever one
-                of them changes. " "Keep what grows in self.state: of that, only what changed is
-                written"
+                f"its fields take {len(data) / 1e6:.1f} MB, and all of that is written whenever one of them changes. "
+                "Keep what grows in self.state: of that, only what changed is written"
             )
         return data
 
@@ -200,10 +198,9 @@ class Fields:
                 self._unpicklable.add(name)
                 if name not in self._made:
                     self.warnings.append(
-                        f"field {name!r} can't be pickled ({e}) and is not set before the first
-                        tuple, so it would be " "lost with its process. Set it in prepare() or
-                        open(), keep what it is made from in a field " "that can be pickled, or name
-                        it in `transient`"
+                        f"field {name!r} can't be pickled ({e}) and is not set before the first tuple, so it would be "
+                        "lost with its process. Set it in prepare() or open(), keep what it is made from in a field "
+                        "that can be pickled, or name it in `transient`"
                     )
 
 
