@@ -1,0 +1,267 @@
+"""One bolt alone: tuples in, emits and acks out. No topology, no batches."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, cast
+
+import pyarrow as pa
+
+from fulmen.api import (
+    ArrowBolt,
+    BasicBolt,
+    Bolt,
+    FailedException,
+    Stream,
+    TopologyContext,
+    Tuple,
+    output_streams,
+)
+from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held
+from fulmen.engine.bolts import ArrowCollector
+from fulmen.engine.collectors import BasicCollector, BoltCollector, flatten
+from fulmen.engine.outbox import Routes
+from fulmen.engine.spouts import refuse
+from fulmen.engine.state import Fields, KeyedState
+
+SOURCE_TASK, TASK = 1, 2
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """One emit.
+
+    Attributes:
+        values: What was emitted.
+        stream: On which stream.
+        anchors: The inputs that it is anchored to.
+        task: The task that a direct emit named.
+    """
+
+    values: Sequence[Any]
+    stream: str = "default"
+    anchors: tuple[Tuple, ...] = ()
+    task: int | None = None
+
+
+class _NobodyListens(Routes):
+    """The routes of a stream without subscribers."""
+
+    def __init__(self, component: str, stream: str, declared: Stream) -> None:
+        self.component = component
+        self.stream = stream
+        self.fields = declared.fields
+        self.direct = declared.direct
+        self.subscriptions = []
+        self.choosers = []
+
+    def direct_to(self, task: int) -> list[tuple[int, list[int]]]:
+        return [(0, [task])]
+
+
+class BoltHarness:
+    """Calls one bolt and keeps what it does.
+
+    An exception that the bolt raises is raised here, but for FailedException, which fails the
+    tuple as it does in a topology.
+
+    Attributes:
+        bolt: The instance that is being called; another one after `restart`.
+        emitted: What it emitted so far.
+        acked: The tuples that it acked, or that were acked for it.
+        failed: The tuples that it failed, with reasons.
+        errors: What it reported, and warnings about its fields.
+        resets: The tuples whose timeout it reset.
+    """
+
+    def __init__(
+        self,
+        bolt: Any,
+        *,
+        fields: Sequence[str] = ("value",),
+        component: str = "source",
+        stream: str = "default",
+        conf: Mapping[str, Any] | None = None,
+        name: str = "bolt",
+    ) -> None:
+        """Make an instance and prepare it.
+
+        Args:
+            bolt: A Bolt, BasicBolt or ArrowBolt: the class, or an object to be copied.
+            fields: Of the tuples that it is to receive.
+            component: Where they come from.
+            stream: And on which stream.
+            conf: What `prepare` receives.
+            name: The bolt's own name.
+        """
+        self._prototype = bolt
+        self._fields = tuple(fields)
+        self._source = (component, stream)
+        self._conf = dict(conf or {})
+        self.name = name
+        self.who = f"bolt {name!r}, task {TASK}"
+        self.emitted: list[Emitted] = []
+        self.acked: list[Tuple] = []
+        self.failed: list[tuple[Tuple, str]] = []
+        self.errors: list[str] = []
+        self.resets: list[Tuple] = []
+        self._state_records: list[bytes] = []
+        self._start(None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.bolt.cleanup()
+
+    @property
+    def state(self) -> dict[Any, Any]:
+        """The bolt's `self.state`."""
+        return dict(self._state)
+
+    def execute(self, values: Sequence[Any] | Tuple) -> Tuple:
+        """Have the bolt deal with one tuple.
+
+        Args:
+            values: One per field; or a tuple that was made before, such as one that has failed.
+
+        Returns:
+            The tuple, to look for in `acked` and in anchors.
+        """
+        tup = values if isinstance(values, Tuple) else self._tuple(values)
+        if isinstance(self.bolt, ArrowBolt):
+            columns = [pa.array([value]) for value in tup.values]
+            self._execute_arrow(pa.RecordBatch.from_arrays(columns, list(tup.fields)), [tup])
+        else:
+            self._execute_row(tup)
+        return tup
+
+    def execute_batch(self, batch: pa.RecordBatch) -> list[Tuple]:
+        """Have an ArrowBolt deal with several rows at once. Returns a tuple for each."""
+        rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        tuples = [self._tuple(list(row)) for row in rows]
+        self._execute_arrow(batch, tuples)
+        return tuples
+
+    def tick(self, seconds: float = 1.0) -> None:
+        """Send a tick."""
+        if isinstance(self.bolt, ArrowBolt):
+            self._execute_arrow(None, [])
+            return
+        origin = Held(TICK_COMPONENT, TICK_STREAM, ("rate_secs",), -1)
+        self._execute_row(Tuple([seconds], origin, HELD))
+
+    def restart(self) -> None:
+        """Lose the process: what goes on is a new instance with the old one's durable state."""
+        record = self._durable.record()
+        self.errors += self._durable.warnings
+        change = self._state.record(len(self._state_records) + 1)
+        if change is not None:
+            self._state_records.append(change[0])
+        self._start(record)
+
+    def report(self, error: BaseException | str) -> None:
+        """Take note of an error that the bolt reported."""
+        self.errors.append(str(error))
+
+    def _start(self, record: bytes | None) -> None:
+        made = self._prototype
+        self.bolt = made() if isinstance(made, type) else copy.deepcopy(made)
+        streams = output_streams(self.bolt)
+        self.routes = {n: _NobodyListens(self.name, n, s) for n, s in streams.items()}
+        self._state = KeyedState.restore(self._state_records, len(self._state_records))
+        self.bolt.__dict__["state"] = self._state
+        context = self._context(streams)
+        self._collector = self._new_collector()
+        injected = [self._collector, context, self._state, self._conf]
+        self._durable = Fields(self.bolt, injected)
+        restored = self._durable.apply(record) if record is not None else None
+        if isinstance(self.bolt, Bolt):
+            self.bolt.prepare(self._conf, context, self._collector)
+        else:
+            self.bolt.prepare(self._conf, context)
+        self._durable.settle(restored)
+
+    def _context(self, streams: Mapping[str, Stream]) -> TopologyContext:
+        component, stream = self._source
+        return TopologyContext(
+            topology="test",
+            component=self.name,
+            task_id=TASK,
+            task_index=0,
+            worker=0,
+            component_tasks={component: range(SOURCE_TASK, TASK), self.name: range(TASK, TASK + 1)},
+            streams={component: {stream: Stream(self._fields)}, self.name: streams},
+            sources=(self._source,),
+        )
+
+    def _new_collector(self) -> Any:
+        if isinstance(self.bolt, ArrowBolt):
+            return ArrowCollector(cast(Any, self))
+        kind = BasicCollector if isinstance(self.bolt, BasicBolt) else BoltCollector
+        return kind(self.who, self.routes, True, self.report)
+
+    def _tuple(self, values: Sequence[Any]) -> Tuple:
+        if isinstance(values, str | bytes) or len(values) != len(self._fields):
+            raise ValueError(f"{values!r} is not a list of values for the fields {self._fields}")
+        return Tuple(values, Held(*self._source, self._fields, SOURCE_TASK), HELD)
+
+    def _execute_row(self, tup: Tuple) -> None:
+        collector = self._collector
+        collector.open()
+        try:
+            if isinstance(self.bolt, BasicBolt):
+                self.bolt.execute(tup, collector)
+                self.acked.append(tup)
+            else:
+                self.bolt.execute(tup)
+        except FailedException as e:
+            self.failed.append((tup, str(e) or type(e).__name__))
+        finally:
+            collector.close()
+            self._take_emits(tup)
+        if isinstance(collector, BoltCollector):
+            self.acked += [t for t, reason in collector.late if reason is None]
+            self.failed += [(t, reason) for t, reason in collector.late if reason is not None]
+            self.resets += collector.reset
+
+    def _take_emits(self, tup: Tuple) -> None:
+        for buffer in self._collector.runs:
+            for i, values in enumerate(buffer.values):
+                if not isinstance(values, list | tuple):
+                    refuse(self.who, values)
+                anchors = (tup,) if isinstance(self.bolt, BasicBolt) else buffer.origins[i]
+                chosen = buffer.chosen.get(i) if buffer.routes.direct else None
+                task = chosen[0][1][0] if chosen else None
+                self.emitted.append(
+                    Emitted(values, buffer.routes.stream, tuple(flatten(anchors)), task)
+                )
+
+    def _execute_arrow(self, batch: pa.RecordBatch | None, tuples: list[Tuple]) -> None:
+        collector = self._collector
+        collector.source = self._source if batch is not None else (TICK_COMPONENT, TICK_STREAM)
+        collector.rows = len(tuples)
+        collector.open()
+        try:
+            if batch is None:
+                self.bolt.tick(collector)
+            else:
+                self.bolt.execute(batch, collector)
+        except FailedException as e:
+            collector.failures = dict.fromkeys(range(len(tuples)), str(e) or type(e).__name__)
+        finally:
+            collector.close()
+        for stream, emitted, at in collector.emits:
+            rows = zip(*(column.to_pylist() for column in emitted.columns), strict=True)
+            for row, i in zip(rows, at.tolist(), strict=True):
+                self.emitted.append(Emitted(row, stream, (tuples[i],) if tuples else ()))
+        self.failed += [(tuples[i], reason) for i, reason in sorted(collector.failures.items())]
+        self.acked += [t for i, t in enumerate(tuples) if i not in collector.failures]

@@ -1,0 +1,306 @@
+"""Runs a topology in this process, and tells what became of it."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from obstore.store import MemoryStore
+
+from fulmen.checkpoint import Store, load, read_manifest
+from fulmen.checkpoint.remote import RemoteBackend
+from fulmen.engine.coordinator import Done
+from fulmen.engine.driver import Driver, Silent, Stop
+from fulmen.engine.inprocess import InProcessJobs
+from fulmen.engine.protocol import ErrorReport, Header
+from fulmen.engine.report import Totals
+from fulmen.engine.setup import Setup
+from fulmen.engine.state import KeyedState
+from fulmen.errors import FulmenError, JobFailed
+from fulmen.testing.components import Killed, Runs
+from fulmen.topology.builder import TopologyBuilder
+from fulmen.topology.code import CodeFolder
+from fulmen.topology.spec import Topology
+from fulmen.topology.validation import check
+
+Fault = Callable[[int, int, str], None]
+_numbers = itertools.count(1)
+
+
+class NotDrained(FulmenError):
+    """A topology goes on and on."""
+
+    def __init__(self, batches: int, pending: int) -> None:
+        super().__init__(batches, pending)
+        self.batches = batches
+        self.pending = pending
+
+    def __str__(self) -> str:
+        return (
+            f"the topology has not come to its end after {self.batches} batches; {self.pending}"
+            " trees are pending. A spout ends by is_exhausted(), or by emitting nothing in 20"
+            " batches. For one that never ends give `batches`, or `until` a condition."
+        )
+
+
+class ManualClock:
+    """Seconds that pass only when told to."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
+
+@dataclass
+class Result:
+    """What became of a topology: what was committed, and nothing else.
+
+    Attributes:
+        report: The report that `fulmen run` prints.
+        errors: What components reported, and the exceptions they raised.
+        notes: What a person who runs the topology would be told, such as batches run again.
+        checkpoint: Give it to another `run`, to go on from here.
+        batches: How many batches counted.
+    """
+
+    checkpoint: Store
+    report: dict[str, Any] = field(default_factory=dict)
+    errors: list[ErrorReport] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    batches: int = 0
+    _emits: list[tuple[str, str, Sequence[Any]]] = field(default_factory=list, repr=False)
+    _shows_emits: bool = False
+    _number: int = 0
+
+    @property
+    def trees(self) -> dict[str, int]:
+        """How many tuple trees were acked, failed, timed out, are pending, and so on."""
+        trees: dict[str, int] = self.report["trees"]
+        return trees
+
+    def emitted(self, component: str, stream: str | None = None) -> list[Sequence[Any]]:
+        """The values of what a component emitted: the tuples of each task in their order.
+
+        Args:
+            component: A spout or bolt.
+            stream: One of its streams; None: all of them.
+
+        Raises:
+            ValueError: `run` was not called with `emits=True`.
+        """
+        if not self._shows_emits:
+            raise ValueError("what components emit is not known: call run(..., emits=True)")
+        return [
+            values for name, on, values in self._emits if name == component and stream in (None, on)
+        ]
+
+    def state(self, component: str, task: int | None = None) -> dict[Any, Any]:
+        """`self.state` of a component, as committed.
+
+        Args:
+            component: A spout or bolt.
+            task: The number of one task, from 0; None: all tasks' together.
+        """
+        found: dict[Any, Any] = {}
+        for key in self._keys(component, task):
+            records = self._load(key).get("state", [])
+            found |= KeyedState.restore(records, self._number)
+        return found
+
+    def fields(self, component: str, task: int = 0) -> dict[str, Any]:
+        """The durable fields of one task's instance, as committed."""
+        for key in self._keys(component, task):
+            for record in self._load(key).get("fields", []):
+                fields: dict[str, Any] = pickle.loads(record)[0]
+                return fields
+        return {}
+
+    def collected(self, component: str) -> list[Any]:
+        """The values that a `CollectBolt` received, task by task, in their order."""
+        return [
+            state[i]
+            for key in self._keys(component, None)
+            for state in [KeyedState.restore(self._load(key).get("state", []), self._number)]
+            for i in range(len(state))
+        ]
+
+    def acked(self, component: str) -> list[Hashable]:
+        """The message ids that a `ListSpout`'s `ack` was called with, task by task."""
+        return self._heard(component, "acked")
+
+    def failed(self, component: str) -> list[tuple[Hashable, str]]:
+        """The message ids and reasons that a `ListSpout`'s `fail` was called with."""
+        return self._heard(component, "failed")
+
+    def _heard(self, component: str, what: str) -> list[Any]:
+        heard: list[Any] = []
+        for key in self._keys(component, None):
+            state = KeyedState.restore(self._load(key).get("state", []), self._number)
+            heard += [state[kind, n] for kind, n in sorted(state) if kind == what]
+        return heard
+
+    def _keys(self, component: str, task: int | None) -> list[str]:
+        tasks = self.report["components"][component]["tasks"]
+        return [f"{component}/{i}" for i in range(tasks) if task in (None, i)]
+
+    def _load(self, key: str) -> dict[str, list[bytes]]:
+        return load(self.checkpoint, read_manifest(self.checkpoint, self._number), key)
+
+
+class _Jobs(InProcessJobs):
+    """Moves the clock with each attempt, and has all workers die at an `ABORT`."""
+
+    def __init__(
+        self, fault: Fault | None, store: Store, clock: ManualClock, seconds: float, emits: bool
+    ) -> None:
+        super().__init__(fault, store)
+        self._clock = clock
+        self._seconds = seconds
+        self._emits = emits
+
+    def start(self, setup: Setup) -> None:
+        super().start(replace(setup, shows_emits=self._emits))
+
+    def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
+        self._clock.advance(self._seconds)
+        try:
+            return super().run(header, timeout_seconds)
+        except Killed as e:
+            self._workers = [self._worker() for _ in self._workers]
+            raise JobFailed(str(e)) from e
+
+
+class _Witness(Silent):
+    """Writes down what happens, and says when to stop."""
+
+    def __init__(self, result: Result, enough: Callable[[Result], bool], at_most: int) -> None:
+        self.stop = Stop()
+        self.driver: Driver | None = None
+        self._result = result
+        self._enough = enough
+        self._at_most = at_most
+
+    def batch(self, totals: Totals, done: Done) -> None:
+        assert self.driver is not None
+        result, plan = self._result, self.driver.setup.plan
+        for summary in done.summaries:
+            result.errors += summary.errors
+            for task, stream, rows in summary.extra.get("emits", ()):
+                result._emits += [(plan.component_of(task), stream, values) for values in rows]
+        self.look(totals)
+        if self._enough(result):
+            self.stop.now = True
+        elif totals.batches >= self._at_most:
+            raise NotDrained(totals.batches, totals.trees.pending)
+
+    def look(self, totals: Totals) -> None:
+        """Take over the figures."""
+        assert self.driver is not None
+        self._result.batches = totals.batches
+        self._result.report = totals.report()
+        self._result._number = self.driver.log.manifest.number
+
+    def attempt_failed(self, number: int, reason: str) -> None:
+        self._result.notes.append(f"batch {number} is run again: {reason}")
+
+    def note(self, text: str) -> None:
+        self._result.notes.append(text)
+
+
+def run(
+    topology: Topology | TopologyBuilder,
+    *,
+    until: Literal["drained"] | Callable[[Result], bool] = "drained",
+    batches: int | None = None,
+    workers: int | None = None,
+    ackers: int | None = None,
+    checkpoint: Store | str | None = None,
+    emits: bool = False,
+    clock: ManualClock | None = None,
+    batch_seconds: float = 0.01,
+    fault: Fault | None = None,
+    at_most: int = 10_000,
+) -> Result:
+    """Run a topology in this process.
+
+    Args:
+        topology: What to run.
+        until: "drained": every spout is exhausted, or nothing happens any more, and no tree is
+            pending. Or a condition, looked at after each batch.
+        batches: Stop after so many, whatever is pending; `until` does not matter then.
+        workers: Instead of the topology's own number.
+        ackers: Instead of the topology's own number.
+        checkpoint: A URI, or the `checkpoint` of an earlier result, to go on from there. Default:
+            one of its own, in memory.
+        emits: Whether `Result.emitted` is to tell what components emitted.
+        clock: Default: one that begins at 0.
+        batch_seconds: How long each batch takes by this clock, for timeouts and ticks.
+        fault: Called as fault(stage, worker, moment) before a worker's part of a batch ("before"),
+            after each of its rows ("row"), and at its end ("after"). If it raises
+            `fulmen.engine.inprocess.Crash`, that worker's process is lost there.
+        at_most: Give up after so many batches.
+
+    Raises:
+        ValidationFailed: The topology has mistakes.
+        TopologyFailed: It can't go on.
+        NotDrained: It goes on and on.
+    """
+    clock = clock or ManualClock()
+    result = Result(_store(checkpoint), _shows_emits=emits)
+    witness = _Witness(result, _condition(until, batches), at_most)
+    witness.stop.when_drained = until == "drained" and batches is None
+    witness.stop.now = batches == 0
+    Runs.begin()
+    model = topology.build() if isinstance(topology, TopologyBuilder) else topology
+    wanted = {"workers": workers, "ackers": ackers}
+    spec = model.spec.model_copy(update={k: v for k, v in wanted.items() if v is not None})
+    with CodeFolder.of(spec.code, Path()) as folder:
+        checked = check(model.model_copy(update={"spec": spec}), folder.path)
+        driver = Driver(
+            checked.topology(),
+            checked.streams,
+            _Jobs(fault, result.checkpoint, clock, batch_seconds, emits),
+            result.checkpoint.uri,
+            code_folder=folder.path,
+            pinned=checked.pinned,
+            observer=witness,
+            store=result.checkpoint,
+            steady=clock,
+            sleep=clock.advance,
+        )
+        witness.driver = driver
+        driver.start()
+        witness.look(driver.totals)
+        try:
+            driver.run(witness.stop)
+        finally:
+            driver.close()
+    return result
+
+
+def _condition(
+    until: Literal["drained"] | Callable[[Result], bool], batches: int | None
+) -> Callable[[Result], bool]:
+    """Whether that is enough, of a result so far."""
+    if batches is not None:
+        return lambda result: result.batches >= batches
+    return until if callable(until) else lambda result: False
+
+
+def _store(checkpoint: Store | str | None) -> Store:
+    if isinstance(checkpoint, Store):
+        return checkpoint
+    if checkpoint is not None:
+        return Store.open(checkpoint)
+    uri = f"memory://fulmen-testing-{next(_numbers)}"  # of its own: forgotten with the result
+    return Store(uri, RemoteBackend(uri, MemoryStore()))
