@@ -55,6 +55,7 @@ class BoltTask(TaskBase):
             Seconds in the author's code.
         """
         started = time.perf_counter()
+        self.was_called = True
         self.failed = []
         self.collector.open()
         self.execute(chunk)

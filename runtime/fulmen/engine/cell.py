@@ -141,6 +141,9 @@ class Cell:
             ComponentFailed: An author's code raised where the topology can't go on.
             VoidBatch: Another part of this batch came to nothing.
         """
+        if header.ends:
+            self.close()
+            return
         started = time.perf_counter()
         summary.restored = self.prepare(header)
         summary.process = self.partition, os.getpid()

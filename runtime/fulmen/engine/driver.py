@@ -242,6 +242,17 @@ class Driver:
                     self._rest(min(0.05, self.coordinator.idle_seconds()), stop)
         finally:
             self.totals.seconds += self.steady() - started
+        if not stop.now:
+            self._end_tasks()
+
+    def _end_tasks(self) -> None:
+        """Have all instances closed. Everything is committed: it does not matter if this fails."""
+        header = replace(self.coordinator.begin(self.steady()), ends=True)
+        try:
+            self.jobs.run(header, self.topology.spec.batch_timeout_seconds)
+        except JobFailed as e:
+            self.observer.note(f"not all components could be closed: {e}")
+        self.coordinator.attempt = None
 
     def _has_nothing_more(self) -> bool:
         coordinator = self.coordinator

@@ -57,6 +57,7 @@ class TaskBase:
         self.task = task
         self.component = setup.plan.component_of(task)
         self.errors: list[ErrorReport] = []
+        self.was_called = True
         self.counts: dict[str, int] = {}
         self.who = f"{'spout' if self.component in setup.spouts else 'bolt'} {self.component!r}, task {task}"
         self.routes = self._routes(rng)
@@ -132,6 +133,9 @@ class TaskBase:
     def updates(self, number: int) -> dict[str, Update]:
         """What commit `number` has to write for this task, by slot; empty if nothing changed."""
         found: dict[str, Update] = {}
+        if not self.was_called:  # pickling large fields to find that they are the same takes time
+            return found
+        self.was_called = False
         engine = pickle.dumps(self.engine_state(), 5)
         if engine != self._engine_record and (
             self._engine_record is not None or engine != _NOTHING

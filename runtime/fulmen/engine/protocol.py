@@ -77,6 +77,7 @@ class Header:
         emit_seconds: How long spouts may emit.
         is_retry: Whether an attempt of the same batch failed before.
         injected: What pinned spouts emitted.
+        ends: Nothing is run: instances are closed, because the topology ends.
     """
 
     number: int
@@ -92,6 +93,7 @@ class Header:
     emit_seconds: float = 0.1
     is_retry: bool = False
     injected: Injected = field(default_factory=Injected)
+    ends: bool = False
 
     def with_injected(self, injected: Injected) -> Header:
         """The same header with rows of pinned spouts."""
@@ -127,6 +129,7 @@ class Header:
                     for worker, rows in self.injected.rows.items()
                 },
                 self.injected.file,
+                self.ends,
             ]
         )
 
@@ -148,6 +151,7 @@ class Header:
             is_retry,
             injected,
             injected_file,
+            ends,
         ) = json.loads(text)
         deliveries: Mapping[int, Deliveries] | None = {}
         if packed is None:
@@ -169,6 +173,7 @@ class Header:
             emit_seconds=emit_seconds,
             is_retry=is_retry,
             injected=Injected(rows, injected_file),
+            ends=ends,
         )
 
 

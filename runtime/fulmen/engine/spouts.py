@@ -91,7 +91,9 @@ class SpoutTask(TaskBase):
     def restore_engine(self, engine: Mapping[str, Any], slots: Slots) -> None:
         self.slot = self.setup.slots[self.setup.plan.key_of(self.task)]
         self.sequence: int = engine.get("sequence", 0)
-        self.failures: dict[Any, tuple[int, str]] = dict(engine.get("failures", ()))
+        failures = slots.get("failures")
+        self.failures: dict[Any, tuple[int, str]] = pickle.loads(failures[-1]) if failures else {}
+        self._failures_changed = False
         self.pending = PendingMessages.restore(slots.get("pending", ()))
         self.is_active = False
         self.exhausted = False
@@ -109,23 +111,23 @@ class SpoutTask(TaskBase):
         self.instance.open(self.conf, self.context, collector)
 
     def engine_state(self) -> dict[str, Any]:
-        found = super().engine_state()
-        found["sequence"] = self.sequence
-        if self.failures:
-            found["failures"] = list(self.failures.items())
-        return found
+        return {**super().engine_state(), "sequence": self.sequence}
 
     def updates(self, number: int) -> dict[str, Update]:
         found = super().updates(number)
         pending = self.guarded("pickling its message ids", lambda: self.pending.record(number))
         if pending is not None:
             found["pending"] = pending
+        if self._failures_changed:
+            self._failures_changed = False
+            found["failures"] = pickle.dumps(self.failures, 5), number
         return found
 
     # How trees ended
 
     def deliver(self, deliveries: Deliveries, outbox: Outbox) -> None:
         """Call ack and fail for messages whose trees have ended. What these emit is sent."""
+        self.was_called = True
         self.collector.open()
         for msg_ids in self.pending.end(deliveries.acked):
             self._ack(msg_ids)
@@ -139,7 +141,8 @@ class SpoutTask(TaskBase):
     def _ack(self, msg_ids: list[Any]) -> None:
         if self.failures:
             for msg_id in msg_ids:
-                self.failures.pop(_key(msg_id), None)
+                if self.failures.pop(_key(msg_id), None) is not None:
+                    self._failures_changed = True
         if not self._hears_acks:
             return
         if isinstance(self.instance, ArrowSpout):
@@ -154,6 +157,7 @@ class SpoutTask(TaskBase):
             raise ComponentFailed(self.report(e, fatal=True, what="ack")) from e
 
     def _fail(self, msg_id: Any, reason: str) -> None:
+        self._failures_changed = True
         key = _key(msg_id)
         self.failures[key] = self.failures.pop(key, (0, ""))[0] + 1, reason
         if (
@@ -168,6 +172,7 @@ class SpoutTask(TaskBase):
     def set_active(self, active: bool, outbox: Outbox) -> None:
         """Call activate or deactivate if this changes anything."""
         if active != self.is_active:
+            self.was_called = True
             self.collector.open()
             self.guarded("activate", self.instance.activate if active else self.instance.deactivate)
             self.is_active = active
@@ -186,6 +191,7 @@ class SpoutTask(TaskBase):
         Yields:
             How many tuples were emitted, slice by slice, so that what is behind the spout can run between.
         """
+        self.was_called = True
         limit = self.setup.topology.spec.max_spout_pending
         total, more = 0, True
         while more and total < permit:
