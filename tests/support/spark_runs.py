@@ -48,16 +48,16 @@ class Runs:
     def __init__(self, workers, stages, folder):
         self.session = start(settings(workers, folder))
         self.log_file = self.session.settings.log_file
-        self.workers = workers
         self.jobs = None
         self.use(stages, range(workers))
 
     def use(self, stages, workers):
         """Other stages, or other workers, from now on."""
-        if self.jobs:
-            self.jobs.close()
-        self.stages = stages
-        self.jobs = SparkJobs(self.session, Toy(stages, len(workers)), stages, len(workers))
+        toy = Toy(stages, len(workers))
+        if self.jobs is None:
+            self.jobs = SparkJobs(self.session, toy, stages, len(workers))
+        else:
+            self.jobs.rebuild(toy, stages, workers)
 
     def once(self, timeout_seconds=DEADLINE_SECONDS, **order):
         """One attempt: {(stage, partition): (process id, process id of its JVM)}."""
