@@ -46,6 +46,10 @@ _BIG_TIMEOUTS = {"connect_timeout": "5s", "timeout": "600s"}  # uploading counts
 _NO_RETRIES: dict[str, Any] = {"max_retries": 0, "retry_timeout": timedelta(seconds=1)}
 
 _STATUS = re.compile(r"status code: (\d{3})")
+_ANSWER = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
+_GIST_CHARACTERS = 500
+# Where a client looks last. It may fail for a moment, but hardly before the first success.
+_METADATA = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
 _CURES = {
     "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and, for a server other than"
@@ -85,6 +89,7 @@ class RemoteBackend:
         self._big_client = big_client or client
         self._sleep = sleep
         self._clock = clock
+        self._worked = False
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object if there is none of that key, else raise `AlreadyExists`."""
@@ -148,11 +153,13 @@ class RemoteBackend:
         pause = FIRST_PAUSE_SECONDS
         while True:
             try:
-                return attempt()
+                result = attempt()
+                self._worked = True
+                return result
             except (BaseError, FileNotFoundError) as error:
                 self._raise_if_permanent(error, key, writing)
                 if self._clock() + pause > deadline:
-                    cause = _first_line(error)
+                    cause = _gist(error)
                     raise Unreachable(self._uri, key, cause, unknown=writing) from error
             self._sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
@@ -160,16 +167,16 @@ class RemoteBackend:
     def _raise_if_permanent(self, error: Exception, key: str, writing: bool) -> None:
         text = str(error)
         scheme = self._uri.partition(":")[0]
-        if _NO_BUCKET.search(text):
+        if _METADATA.search(text) and not self._worked:
+            problem = "there are no credentials"
+        elif _NO_BUCKET.search(text):
             problem = "the bucket does not exist. Create it"
         elif isinstance(error, FileNotFoundError):
             if not writing:
                 raise NotFound(self._uri, key) from None
             problem = "the store knows no such place. Check the bucket and the endpoint"
-        elif isinstance(error, PermissionDeniedError | UnauthenticatedError):
+        elif isinstance(error, PermissionDeniedError | UnauthenticatedError) or _is_denied(text):
             problem = "access denied. Check the rights of these credentials"
-        elif "169.254.169.254" in text or "metadata.google.internal" in text:
-            problem = "there are no credentials"
         elif "builder error" in text:
             problem = "the endpoint's URL can't be used. Check it, and whether it may be http"
         elif isinstance(error, GenericError) and not _is_refusal(text):
@@ -178,7 +185,7 @@ class RemoteBackend:
             problem = "the store refuses it"
         raise CheckpointError(
             f"checkpoint {self._uri}, {key!r}: {problem}. The environment variables that count are"
-            f" {_CURES[scheme]}. The store said: {_first_line(error)}"
+            f" {_CURES[scheme]}. The store said: {_gist(error)}"
         ) from error
 
 
@@ -188,8 +195,17 @@ def _is_refusal(text: str) -> bool:
     return status is not None and status[1].startswith("4") and status[1] not in ("408", "429")
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n\nDebug source")[0].strip().replace("\n", " ")
+def _is_denied(text: str) -> bool:
+    status = _STATUS.search(text)
+    return status is not None and status[1] in ("401", "403")
+
+
+def _gist(error: Exception) -> str:
+    """What the client said, and what the server said to it, without the pages of detail."""
+    said, _, document = str(error).partition("\n\nDebug source")[0].partition("<?xml")
+    if answer := _ANSWER.search(document):
+        said = f"{said.rstrip(': ')}: {answer[1]}, {answer[2]}"
+    return " ".join(said.split())[:_GIST_CHARACTERS]
 
 
 def cloud_backend(uri: str, scheme: str, bucket: str, prefix: str) -> RemoteBackend:
@@ -212,7 +228,7 @@ def cloud_backend(uri: str, scheme: str, bucket: str, prefix: str) -> RemoteBack
     except BaseError as error:
         raise CheckpointError(
             f"checkpoint {uri}: the settings in the environment are not complete"
-            f" ({_first_line(error)}). The variables that count are {_CURES[scheme]}."
+            f" ({_gist(error)}). The variables that count are {_CURES[scheme]}."
         ) from error
 
 

@@ -153,3 +153,16 @@ def test_settings_come_from_the_environment(server, monkeypatch):
     monkeypatch.delenv("AWS_ALLOW_HTTP", raising=False)
     with pytest.raises(CheckpointError, match="the endpoint's URL can't be used"):
         Store.open("s3://bucket/prefix").put("c", OURS)
+
+
+def test_no_credentials_is_said_at_once_unless_there_were_some(server, time):
+    """The client's text names the address where it looks for credentials last."""
+    store = store_at(server.url + "/169.254.169.254", time)
+    server.faults = [(True, 200), *[(False, LOST)] * 1000]
+    store.put("a", OURS)
+    with pytest.raises(Unreachable):
+        store.put("b", OURS)
+    other, before = store_at(server.url + "/169.254.169.254", time), time.now
+    with pytest.raises(CheckpointError, match="'b': there are no credentials"):
+        other.put("b", OURS)
+    assert time.now == before

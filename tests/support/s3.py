@@ -1,0 +1,159 @@
+"""A real S3 server for tests: versitygw on a free port, over a folder that is removed afterwards.
+
+It is one binary, installed with
+
+    CGO_ENABLED=0 go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+into `$(go env GOPATH)/bin`, which is looked into as well as PATH. `scripts/test-servers` does that.
+In tests/engine it is the fixture `s3_server`; where the binary is absent, tests that use it are
+skipped and say so (in CI that is a failure).
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+ACCESS_KEY, SECRET_KEY = "fulmen-test", "fulmen-test-secret"
+BUCKET = "fulmen"
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """A running server with one bucket.
+
+    Attributes:
+        url: Of the endpoint.
+        folder: Where it keeps buckets: `folder / BUCKET / key` is an object.
+    """
+
+    url: str
+    folder: Path
+
+    def environment(self) -> dict[str, str]:
+        """The variables by which a process finds it."""
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_REGION": "us-east-1",
+            "AWS_ALLOW_HTTP": "true",
+        }
+
+    def uri(self, prefix: str) -> str:
+        """The URI of a checkpoint in the bucket."""
+        return f"s3://{BUCKET}/{prefix}"
+
+
+def find_versitygw() -> str | None:
+    """The path of the binary, or None."""
+    if found := shutil.which("versitygw"):
+        return found
+    gopath = os.environ.get("GOPATH") or Path.home() / "go"
+    return shutil.which("versitygw", path=str(Path(gopath) / "bin"))
+
+
+@contextmanager
+def running_s3(folder: Path) -> Iterator[S3Server]:
+    """A server over an empty folder."""
+    binary = find_versitygw()
+    if binary is None:
+        pytest.skip("versitygw is not installed: `scripts/test-servers` installs it")
+    (folder / BUCKET).mkdir()
+    port = free_port()
+    log = folder.with_suffix(".log")
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [binary, "--port", f"127.0.0.1:{port}", "posix", str(folder)],
+            env={"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY, "HOME": str(folder)},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            server = S3Server(f"http://127.0.0.1:{port}", folder)
+            wait_until_it_answers(server.url, process, log)
+            yield server
+        finally:
+            process.kill()
+            process.wait()
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_until_it_answers(url: str, process: subprocess.Popen, log: Path) -> None:
+    """Return when the server answers, whatever that is."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        with suppress(OSError):
+            try:
+                urlopen(url, timeout=1).close()
+            except HTTPError as refused:  # an answer: it wants a signature
+                refused.close()
+            return
+        time.sleep(0.02)
+    pytest.fail(f"versitygw does not answer at {url}. It said:\n{log.read_text()}")
+
+
+@contextmanager
+def lossy_proxy(url: str) -> Iterator["LossyProxy"]:
+    """A proxy in front of a server that can lose requests or answers."""
+    proxy = LossyProxy(int(url.rpartition(":")[2]))
+    try:
+        yield proxy
+    finally:
+        proxy.close()
+
+
+class LossyProxy:
+    """Passes each connection on. `faults` are used up by the coming puts, one each.
+
+    A fault "request" closes the connection before the server hears of the put, "answer" after the
+    server has answered.
+    """
+
+    def __init__(self, target_port: int) -> None:
+        self.target_port = target_port
+        self.faults: list[str] = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self.listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # closed
+            while True:
+                client, _ = self.listener.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        server = socket.create_connection(("127.0.0.1", self.target_port))
+        with client, server, suppress(OSError):
+            while request := client.recv(1 << 20):
+                fault = self.faults.pop(0) if self.faults and request[:4] == b"PUT " else None
+                if fault == "request":
+                    return
+                server.sendall(request)
+                answer = server.recv(1 << 20)
+                if fault == "answer" or not answer:
+                    return
+                client.sendall(answer)
