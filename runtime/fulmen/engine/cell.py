@@ -7,6 +7,7 @@ restored from the checkpoint.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import time
@@ -33,6 +34,8 @@ from fulmen.topology.spec import ACKER
 
 NO_TAG = ""
 """The base of the very first batch: nothing was ever committed."""
+UNCOLLECTED_OBJECTS = 2_000_000
+"""So many new objects within a batch are looked through for cycles; workers collect at its end."""
 WAITING_TUPLES = 1 << 14
 """Tuples that are let pile up in a stage's inboxes before its tasks run."""
 
@@ -253,6 +256,8 @@ class Cell:
                     for task in tasks:
                         task.send(task.tick(spec.tick_seconds), outbox)
         outbox.waiting = 0
+        if gc.get_count()[0] > UNCOLLECTED_OBJECTS:
+            gc.collect(0)
 
     def _run_task(self, task: BoltTask, outbox: Outbox) -> None:
         chunks = outbox.inbox.pop(task.task, None)

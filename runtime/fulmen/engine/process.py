@@ -65,8 +65,13 @@ class Garbage:
         self._next_full = clock()  # the first task's imports leave much behind
 
     def begin(self) -> None:
-        """At the start of a task: its garbage collections see all objects again."""
+        """At the start of a task: from here on nothing is collected until its end.
+
+        Tuples are made by the hundred thousand, and hardly any of them is part of a cycle: looking
+        for cycles among them took a third of the time.
+        """
         gc.unfreeze()
+        gc.disable()
 
     def end(self) -> None:
         """At the end of a task, before the daemon collects."""
