@@ -54,6 +54,7 @@ class ManualClock:
         self.now = now
 
     def __call__(self) -> float:
+        """Read it."""
         return self.now
 
     def advance(self, seconds: float) -> None:
