@@ -51,6 +51,12 @@ def uptime() -> float:
     return time.monotonic() if boot is None else time.clock_gettime(boot)
 
 
+def newest_number(store: Store) -> int:
+    """The number of the newest commit; 0 if there is none."""
+    numbers = (number_in(key) for key in store.list(COMMITS))
+    return max((number for number in numbers if number is not None), default=0)
+
+
 class CommitLog:
     """The commits of one topology, seen by one driver. Made with `open`.
 
@@ -144,7 +150,7 @@ class CommitLog:
                 self._catch_up()
                 continue
             self._manifest.apply(claim)
-            if self._newest_number() > claim.number:
+            if newest_number(self._store) > claim.number:
                 if self._is_followed(claim):  # by a driver that started after this one
                     raise self._fence(claim.number + 1)
                 self._reload()  # it only filled a gap that was collected
@@ -274,7 +280,7 @@ class CommitLog:
             )
 
     def _check_is_newest(self, number: int) -> None:
-        if self._newest_number() > number:
+        if newest_number(self._store) > number:
             raise self._fence(number + 1)
 
     def _fence(self, number: int) -> Fenced:
@@ -282,7 +288,7 @@ class CommitLog:
         try:
             holder = read_commit(self._store, number)
         except NotFound:
-            holder = read_commit(self._store, self._newest_number())
+            holder = read_commit(self._store, newest_number(self._store))
         self._fenced = Fenced(
             self._store.uri, number, self._driver, self._epoch, holder.driver, holder.epoch
         )
@@ -315,7 +321,7 @@ class CommitLog:
         missing = ""
         for _ in range(_OPEN_TRIES):
             try:
-                self._manifest = read_manifest(self._store, self._newest_number())
+                self._manifest = read_manifest(self._store, newest_number(self._store))
             except NotFound as error:
                 missing = error.key
                 continue
@@ -334,7 +340,3 @@ class CommitLog:
                 f" of {self._topology!r}. Give each topology a checkpoint of its own"
                 " (spec.checkpoint)."
             )
-
-    def _newest_number(self) -> int:
-        numbers = (number_in(key) for key in self._store.list(COMMITS))
-        return max((number for number in numbers if number is not None), default=0)

@@ -208,8 +208,14 @@ def test_of_threads_that_claim_at_once_one_goes_on(open_log, store):
 
 def test_a_claim_that_is_followed_at_once_is_fenced(open_log, monkeypatch):
     one, two = open_log("one", claim=False), open_log("two", claim=False)
-    list_newest = one._newest_number
-    monkeypatch.setattr(one, "_newest_number", lambda: [two.claim(), list_newest()][1])
+    put = Store.put
+
+    def overtaken(self, key, data):
+        put(self, key, data)
+        monkeypatch.undo()
+        two.claim()
+
+    monkeypatch.setattr(Store, "put", overtaken)
     with pytest.raises(Fenced) as caught:
         one.claim()
     assert (caught.value.number, caught.value.holder) == (2, "two")
