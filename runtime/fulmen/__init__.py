@@ -1,4 +1,4 @@
-"""Storm-style topologies on Apache Spark: spouts, bolts, stream groupings and acked tuple trees, in Python."""
+"""Storm-style topologies on Apache Spark: spouts, bolts, groupings and acked tuple trees."""
 
 from fulmen.api import (
     ArrowBolt,

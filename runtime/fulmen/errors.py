@@ -1,4 +1,6 @@
-"""Every error that Fulmen raises on purpose. A class of its own exists only where somebody reacts differently.
+"""Every error that Fulmen raises on purpose.
+
+A class of its own exists only where somebody reacts differently.
 
 FulmenError
     DeclarationError      a component declares its output streams wrongly
@@ -22,7 +24,7 @@ from collections.abc import Sequence
 
 
 class FulmenError(Exception):
-    """Base of all errors that are Fulmen's own. Its text is complete: who, where, what, and the cure."""
+    """Base of all errors of Fulmen's own. Its text is complete: who, where, what, and the cure."""
 
 
 class DeclarationError(FulmenError):
@@ -30,7 +32,7 @@ class DeclarationError(FulmenError):
 
 
 class StreamError(FulmenError):
-    """An emit names an undeclared stream, uses a direct one wrongly, or has another number of values."""
+    """An emit on an undeclared stream, in the wrong way for it, or with too many or few values."""
 
 
 class CollectorError(FulmenError):
@@ -186,10 +188,10 @@ class Fenced(CheckpointError):
     def __str__(self) -> str:
         return (
             f"driver {self.driver!r} (epoch {self.epoch}) can't make commit {self.number} in"
-            f" checkpoint {self.store}: driver {self.holder!r} (epoch {self.holder_epoch}) has taken"
-            " over. Its batch is lost to nobody: the other driver runs it again. This driver must"
-            " stop, without acking or emitting anything more. If both were started on purpose, give"
-            " each topology a checkpoint of its own (spec.checkpoint)."
+            f" checkpoint {self.store}: driver {self.holder!r} (epoch {self.holder_epoch}) has"
+            " taken over. Its batch is lost to nobody: the other driver runs it again. This driver"
+            " must stop, without acking or emitting anything more. If both were started on purpose,"
+            " give each topology a checkpoint of its own (spec.checkpoint)."
         )
 
 

@@ -1,4 +1,4 @@
-"""What a component emits, acks and fails with. The engine implements these; here is what they promise.
+"""What a component emits, acks and fails with. The engine implements it; here is what it promises.
 
 A collector appends to lists and no more: ids are drawn, tasks chosen and acks summed up for a whole
 chunk of tuples afterwards. It may be used in the callbacks of its own task only, on the thread that
@@ -56,9 +56,15 @@ class SpoutOutputCollector(ABC):
         stream: str = DEFAULT_STREAM,
         msg_id: MessageId | None = None,
     ) -> None:
-        """Send one tuple to one task of a bolt that subscribes to the direct stream `stream` with direct grouping.
+        """Send one tuple to one task of a bolt that subscribes with direct grouping.
 
         A task that does not subscribe receives nothing, as in Storm.
+
+        Args:
+            task: Id of the receiving task.
+            values: As for `emit`.
+            stream: One that this component declares as direct.
+            msg_id: As for `emit`.
         """
 
     @abstractmethod
@@ -67,7 +73,10 @@ class SpoutOutputCollector(ABC):
 
 
 class OutputCollector(ABC):
-    """Given to `Bolt.prepare`. Usable in execute. Every tuple received must be acked or failed, now or later."""
+    """Given to `Bolt.prepare`. Usable in execute.
+
+    Every tuple that the bolt receives must be acked or failed, now or later.
+    """
 
     @abstractmethod
     def emit(
@@ -98,15 +107,24 @@ class OutputCollector(ABC):
     def emit_direct(
         self, task: int, values: Values, stream: str = DEFAULT_STREAM, anchors: Anchors = ()
     ) -> None:
-        """Send one tuple to one task of a bolt that subscribes to the direct stream `stream` with direct grouping."""
+        """Send one tuple to one task of a bolt that subscribes with direct grouping.
+
+        A task that does not subscribe receives nothing, as in Storm.
+
+        Args:
+            task: Id of the receiving task.
+            values: As for `emit`.
+            stream: One that this component declares as direct.
+            anchors: As for `emit`.
+        """
 
     @abstractmethod
     def ack(self, tup: Tuple) -> None:
-        """The tuple has been dealt with. Acking or failing a tuple a second time changes nothing."""
+        """Say that the tuple has been dealt with. A second ack or fail of it changes nothing."""
 
     @abstractmethod
     def fail(self, tup: Tuple, reason: str | None = None) -> None:
-        """Fail the trees that the tuple belongs to now, without waiting for the timeout. `reason` reaches the spout."""
+        """Fail the tuple's trees now, without waiting for the timeout. The spout gets `reason`."""
 
     @abstractmethod
     def reset_timeout(self, tup: Tuple) -> None:
@@ -118,17 +136,17 @@ class OutputCollector(ABC):
 
 
 class BasicOutputCollector(ABC):
-    """Given to `BasicBolt.execute`: what is emitted is anchored to the input, which is acked afterwards."""
+    """Given to `BasicBolt.execute`. Emits are anchored to the input, which is acked afterwards."""
 
     @abstractmethod
     def emit(
         self, values: Values, stream: str = DEFAULT_STREAM, need_task_ids: bool = False
     ) -> list[int] | None:
-        """Send one tuple, anchored to the input, to every bolt that subscribes to `stream`. See OutputCollector."""
+        """Send one tuple, anchored to the input. All else is as in `OutputCollector.emit`."""
 
     @abstractmethod
     def emit_direct(self, task: int, values: Values, stream: str = DEFAULT_STREAM) -> None:
-        """Send one tuple, anchored to the input, to one task of a bolt that subscribes with direct grouping."""
+        """Send one tuple, anchored to the input. All else is as in `OutputCollector`."""
 
     @abstractmethod
     def report_error(self, error: BaseException | str) -> None:

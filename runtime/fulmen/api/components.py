@@ -1,10 +1,11 @@
 """Spouts and bolts: the classes that authors derive from.
 
-One instance is made for each task, in the worker process that hosts it. All fields of an instance that can be pickled
-are durable: they are written to the checkpoint with every batch that changes them, and are back after any process or
-pod was lost. What can't be pickled (connections, models, locks) is made in `open` or `prepare`, which is called whenever
-the instance is made anew. A field that `open` or `prepare` sets to what it set it to the first time (`self.counts = {}`)
-keeps its restored value; one that it sets to something else (from a changed config) takes that.
+One instance is made for each task, in the worker process that hosts it. All fields of an instance
+that can be pickled are durable: they are written to the checkpoint with every batch that changes
+them, and are back after any process or pod was lost. What can't be pickled (connections, models,
+locks) is made in `open` or `prepare`, which is called whenever the instance is made anew. A field
+that `open` or `prepare` sets to what it set it to the first time (`self.counts = {}`) keeps its
+restored value; one that it sets to something else (from a changed config) takes that.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from fulmen.api.tuples import Tuple
 Outputs = Sequence[str] | Mapping[str, Sequence[str] | Stream] | Stream
 
 
-class FailedException(Exception):  # noqa: N818 (Storm's name)
-    """Raised in `BasicBolt.execute` (or `ArrowBolt.execute`) to fail the input. Its text is the reason the spout gets.
+class FailedException(Exception):
+    """Raised in `execute` of a BasicBolt or an ArrowBolt to fail the input. Storm's name.
 
-    Nothing that was emitted for the input is undone: its tree has failed, and the spout decides about a replay.
+    Its text is the reason that the spout gets. Nothing that was emitted for the input is undone:
+    its tree has failed, and the spout decides about a replay.
     """
 
 
@@ -44,7 +46,8 @@ class Component(ABC):
     """What spouts and bolts have in common.
 
     Attributes:
-        outputs: The fields of the stream `default`, such as `["word"]`; or a mapping of stream names to fields.
+        outputs: The fields of the stream `default`, such as `["word"]`; or a mapping of stream
+            names to fields.
         transient: Names of fields that are not to be written to the checkpoint, such as caches.
     """
 
@@ -53,76 +56,85 @@ class Component(ABC):
 
     @cached_property
     def state(self) -> MutableMapping[Any, Any]:
-        """Keyed durable state: a dict whose changes alone are written to the checkpoint, not the whole.
+        """Keyed durable state: a dict of which only the changes are written to the checkpoint.
 
-        A value takes part when it is assigned: after `self.state[key].append(x)` say `self.state[key] = ...` too.
-        Keys and values must be picklable.
+        A value takes part when it is assigned: after `self.state[key].append(x)` say
+        `self.state[key] = ...` too. Keys and values must be picklable.
         """
-        return {}  # outside of a topology, as in an author's unit test; the engine puts its own in place of it
+        return {}  # for an author's unit test; in a topology the engine puts its own in its place
 
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
-        """Declare the output streams; `outputs` is the shorter way. Called before the topology runs."""
+        """Declare the output streams. Called before the topology runs. `outputs` is shorter."""
         declare(self.outputs, declarer)
 
 
 class Spout(Component):
     """A source of tuples. All its methods are called on one thread, so none may block for long.
 
-    Order: open, activate, then next_tuple, ack and fail in any order; deactivate when the topology is made inactive,
-    activate again after that; close when the task moves or the topology ends (not when its process is killed).
+    Order: open, activate, then next_tuple, ack and fail in any order; deactivate when the topology
+    is made inactive, activate again after that; close when the task moves or the topology ends (not
+    when its process is killed).
 
-    An exception in any of these methods other than `next_tuple` stops the topology; one in `next_tuple` is reported, and
-    ends the task's turn in this batch.
+    An exception in any of these methods other than `next_tuple` stops the topology; one in
+    `next_tuple` is reported, and ends the task's turn in this batch.
     """
 
     pinned: ClassVar[bool] = False
-    """True for a source that can't seek, or whose acks are tied to its connection: it is hosted by the driver."""
+    """True: hosted by the driver. For a source that can't seek, or acks on its own connection."""
 
     def open(
         self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
     ) -> None:
-        """Called once for each instance, before anything else. After a restore, durable fields are there already."""
+        """Called once for each instance, before anything else but a restore of its fields."""
 
     @abstractmethod
     def next_tuple(self) -> None:
-        """Emit the next tuple, or none at all if there is none now: the task's turn in this batch is over then."""
+        """Emit the next tuple. Emitting none says that there is none now: the turn is over."""
 
     def ack(self, msg_id: MessageId) -> None:
-        """The tree of the tuple emitted with `msg_id` was acked entirely. May come twice after a lost process."""
+        """The whole tree of `msg_id` was acked. May be called twice if a process was lost."""
 
     def fail(self, msg_id: MessageId, reason: str) -> None:
-        """The tree of `msg_id` failed or timed out: emit it again, or don't. May come twice after a lost process.
+        """The tree of `msg_id` failed or timed out: emit it again, or don't.
 
-        A method that takes the id alone (`def fail(self, msg_id)`), as in Storm, works as well.
+        May be called twice if a process was lost. A method that takes the id alone, as in Storm
+        (`def fail(self, msg_id)`), works as well.
         """
 
     def activate(self) -> None:
         """Called after open, and when an inactive topology is made active."""
 
     def deactivate(self) -> None:
-        """Called when the topology is made inactive or drained: next_tuple is not called from then on."""
+        """Called when the topology is made inactive or drained: next_tuple is called no more."""
 
     def close(self) -> None:
         """Called before the instance is let go of, if there is time."""
 
     def is_exhausted(self) -> bool:
-        """Whether this source will never have another tuple. `fulmen run --until-drained` ends when all say so."""
+        """Whether this source will never have another tuple.
+
+        When all spouts say so, `fulmen run --until-drained` ends.
+        """
         return False
 
 
 class Bolt(Component):
-    """Receives tuples, and says itself which input a new tuple is anchored to, and when an input is acked or failed."""
+    """Receives tuples, and does the anchoring, acking and failing itself."""
 
     def prepare(
         self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector
     ) -> None:
-        """Called once for each instance, before anything else. Keep `collector` in a field: it is not durable."""
+        """Called once for each instance, before anything else.
+
+        Keep `collector` in a field; that one field is not durable.
+        """
 
     @abstractmethod
     def execute(self, tup: Tuple) -> None:
-        """Deal with one tuple. It, or any tuple kept from before, is acked or failed here or in a later call.
+        """Deal with one tuple. Ack or fail it, or any that was kept, here or in a later call.
 
-        An exception fails the tuple's trees and is reported; with `onError: crash` it stops the topology.
+        An exception fails the tuple's trees and is reported; with `onError: crash` it stops the
+        topology.
         """
 
     def cleanup(self) -> None:
@@ -139,8 +151,8 @@ class BasicBolt(Component):
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         """Deal with one tuple.
 
-        Raise FailedException to fail the input. Any other exception fails it as well and is reported; with
-        `onError: crash` it stops the topology.
+        Raise FailedException to fail the input. Any other exception fails it as well and is
+        reported; with `onError: crash` it stops the topology.
         """
 
     def cleanup(self) -> None:
@@ -148,22 +160,22 @@ class BasicBolt(Component):
 
 
 class ArrowSpout(Spout):
-    """A spout whose `next_tuple` emits whole Arrow record batches, with one message id for each row.
+    """A spout whose `next_tuple` emits Arrow record batches, with one message id for each row.
 
-    `collector.emit(batch, msg_ids=...)`: the batch's columns are the stream's fields, in any order. `msg_ids` is a
-    column of as many ids (an Arrow array, a NumPy array, a range or a list), or None for rows that are not tracked.
-    `ack_batch` and `fail` are told how they ended.
+    `collector.emit(batch, msg_ids=...)`: the batch's columns are the stream's fields, in any order.
+    `msg_ids` is a column of as many ids (an Arrow array, a NumPy array, a range or a list), or None
+    for rows that are not tracked. `ack_batch` and `fail` are told how they ended.
     """
 
     def ack_batch(self, msg_ids: Sequence[MessageId]) -> None:
-        """The trees of these messages were acked. Calls `ack` for each, unless that is not overridden."""
+        """The trees of these messages were acked. If `ack` is overridden, calls it for each."""
         if type(self).ack is not Spout.ack:
             for msg_id in msg_ids:
                 self.ack(msg_id)
 
 
 class ArrowBolt(Component):
-    """A bolt that receives Arrow record batches; its emits are anchored, and its inputs acked, as in a BasicBolt."""
+    """A bolt that receives Arrow record batches. Anchors and acks for you, as a BasicBolt does."""
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         """Called once for each instance, before anything else."""
@@ -172,8 +184,8 @@ class ArrowBolt(Component):
     def execute(self, batch: pa.RecordBatch, collector: ArrowOutputCollector) -> None:
         """Deal with the rows that one task received, of one stream of one component.
 
-        `collector.source` is that (component, stream). All rows are acked when this returns, except those given to
-        `collector.fail(rows, reason)`. An exception fails all of them.
+        `collector.source` is that (component, stream). All rows are acked when this returns, except
+        those given to `collector.fail(rows, reason)`. An exception fails all of them.
         """
 
     def tick(self, collector: ArrowOutputCollector) -> None:
@@ -217,11 +229,13 @@ class ArrowOutputCollector(ABC):
         Args:
             batch: Its columns are the stream's fields, by name.
             stream: One that this component declares, and not a direct one.
-            rows: For each emitted row, the number of the input row that it is anchored to (an Arrow or NumPy array of
-                integers). None: emitted row i is anchored to input row i, and there must be as many.
+            rows: For each emitted row, the number of the input row that it is anchored to (an Arrow
+                or NumPy array of integers). None: emitted row i is anchored to input row i, and
+                there must be as many.
 
         Raises:
-            StreamError: `stream` is not declared, the columns are not its fields, or `rows` does not fit.
+            StreamError: `stream` is not declared, the columns are not its fields, or `rows` does
+                not fit.
         """
 
     @abstractmethod

@@ -1,4 +1,7 @@
-"""How a component says which streams it emits: the class attribute `outputs`, or Storm's `declare_output_fields`."""
+"""How a component says which streams it emits.
+
+Either by the class attribute `outputs`, or by Storm's `declare_output_fields`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,12 @@ DEAD_LETTER_FIELDS = ("stream", "values", "msg_id", "failures", "reason")
 
 @dataclass(frozen=True)
 class Stream:
-    """One output stream of a component: the names of its fields, and whether its emitter names the receiving task."""
+    """One output stream of a component.
+
+    Attributes:
+        fields: Their names.
+        direct: Whether who emits names the receiving task.
+    """
 
     fields: tuple[str, ...]
     direct: bool = False
@@ -26,7 +34,7 @@ class OutputFieldsDeclarer:
     """Given to `declare_output_fields`. Collects the streams of one component.
 
     Raises:
-        DeclarationError: A stream or a field is declared twice, or a name is not a non-empty string.
+        DeclarationError: A stream or a field is declared twice, or a name is no non-empty string.
     """
 
     def __init__(self, component: str = "component") -> None:
@@ -38,7 +46,7 @@ class OutputFieldsDeclarer:
         self.declare_stream(DEFAULT_STREAM, fields, direct)
 
     def declare_stream(self, stream: str, fields: Sequence[str], direct: bool = False) -> None:
-        """Declare the stream `stream`, with the names of its fields in the order of the values that are emitted."""
+        """Declare the stream `stream`, with its fields in the order in which values are emitted."""
         if not isinstance(stream, str) or not stream:
             raise DeclarationError(
                 f"{self._component}: the stream name {stream!r} is not a non-empty string"
@@ -54,13 +62,14 @@ class OutputFieldsDeclarer:
     def _fields(self, stream: str, fields: Sequence[str]) -> tuple[str, ...]:
         if isinstance(fields, str) or not isinstance(fields, Sequence):
             raise DeclarationError(
-                f"{self._component}, stream {stream!r}: the fields are {fields!r}, but must be a list of names, "
-                f'such as ["{fields if isinstance(fields, str) else "word"}"]'
+                f"{self._component}, stream {stream!r}: the fields are {fields!r}, but must be a"
+                f' list of names, such as ["{fields if isinstance(fields, str) else "word"}"]'
             )
         for name in fields:
             if not isinstance(name, str) or not name:
                 raise DeclarationError(
-                    f"{self._component}, stream {stream!r}: field {name!r} is not a non-empty string"
+                    f"{self._component}, stream {stream!r}: field {name!r} is not a non-empty"
+                    " string"
                 )
             if list(fields).count(name) > 1:
                 raise DeclarationError(
@@ -72,8 +81,9 @@ class OutputFieldsDeclarer:
 def output_streams(component: Any) -> dict[str, Stream]:
     """The streams that a spout or bolt declares, by name.
 
-    `outputs` is a list of fields (of the stream `default`), or a mapping of stream names to lists of fields or to
-    `Stream` objects. A class that overrides `declare_output_fields` is asked through that instead.
+    `outputs` is a list of fields (of the stream `default`), or a mapping of stream names to lists
+    of fields or to `Stream` objects. A class that overrides `declare_output_fields` is asked
+    through that instead.
 
     Args:
         component: A class derived from Spout or Bolt, or an instance of one.
@@ -85,7 +95,7 @@ def output_streams(component: Any) -> dict[str, Stream]:
     declarer = OutputFieldsDeclarer(cls.__name__)
     instance = component
     if isinstance(component, type):
-        # declare_output_fields is an instance's method in Storm, but reads nothing that open or prepare sets
+        # In Storm it is an instance's method, but it reads nothing that open or prepare sets.
         instance = object.__new__(component)
     try:
         instance.declare_output_fields(declarer)

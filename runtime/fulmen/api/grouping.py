@@ -10,7 +10,9 @@ from fulmen.api.context import TopologyContext
 
 
 class CustomStreamGrouping(ABC):
-    """Chooses the tasks that receive each tuple. Named in the spec: `grouping: {type: custom, class: module.Class}`.
+    """Chooses the tasks that receive each tuple.
+
+    Named in the spec: `grouping: {type: custom, class: module.Class}`.
 
     There is one instance for each emitting task and subscription. It is made anew whenever the
     emitting task is restored, so a choice must not depend on what was chosen before.
@@ -32,4 +34,9 @@ class CustomStreamGrouping(ABC):
 
     @abstractmethod
     def choose_tasks(self, task_id: int, values: Sequence[Any]) -> Sequence[int]:
-        """The tasks that receive the tuple `values`, emitted by task `task_id`: none, one or many of the targets."""
+        """Which of the target tasks receive a tuple: none, one or many.
+
+        Args:
+            task_id: Id of the emitting task.
+            values: Of the tuple.
+        """

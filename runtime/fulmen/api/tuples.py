@@ -1,8 +1,9 @@
 """The tuple as an author sees it: values, and where they came from.
 
-A tuple is made for every message that a bolt receives, so it is three slots and nothing more. All else that is known
-about it is kept once for the chunk that it came in, as columns. A tuple that its bolt keeps beyond the chunk is given a
-`Held` of its own, which is small and can be pickled with the bolt's fields.
+A tuple is made for every message that a bolt receives, so it is three slots and nothing more. All
+else that is known about it is kept once for the chunk that it came in, as columns. A tuple that its
+bolt keeps beyond the chunk is given a `Held` of its own, which is small and can be pickled with the
+bolt's fields.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ class Origin(Protocol):
     stream: str
     fields: tuple[str, ...]
 
-    def source_task(self, i: int) -> int: ...
+    def source_task(self, i: int) -> int:
+        """The id of the task that emitted tuple `i`."""
+        ...
 
     def lineage(self, i: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-        """Root ids, the edge id towards each of them, and the XOR of what was anchored to the tuple so far."""
+        """The trees that tuple `i` belongs to: `roots`, `edges` and `xor` as in `Held`."""
         ...
 
 
@@ -37,7 +40,8 @@ class Held:
     Attributes:
         roots: Ids of the tuple trees that the tuple belongs to.
         edges: The tuple's own id in each of those trees.
-        xor: XOR of the ids of all tuples that were anchored to it and not yet told to the ackers (Storm's ackVal).
+        xor: XOR of the ids of all tuples that were anchored to it and not yet told to the ackers
+            (Storm's ackVal).
     """
 
     __slots__ = ("component", "edges", "fields", "roots", "stream", "task", "xor")
@@ -61,19 +65,23 @@ class Held:
         self.xor = xor
 
     def source_task(self, i: int) -> int:
+        """The id of the task that emitted the tuple, whatever `i`."""
         return self.task
 
     def lineage(self, i: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        """Roots, edges and xor of the tuple, whatever `i`."""
         return self.roots, self.edges, self.xor
 
 
 class Tuple:
     """One message that a bolt receives.
 
-    `tuple.values[0]` is the fastest access; `tuple["word"]` and `tuple[0]` are there as well. The values are the very
-    objects that were emitted when both ends run in one worker: don't change them.
+    `tuple.values[0]` is the fastest access; `tuple["word"]` and `tuple[0]` are there as well. The
+    values are the very objects that were emitted when both ends run in one worker: don't change
+    them.
 
-    A tuple may be kept in a field of its bolt and acked later, also batches later: it is pickled with the bolt.
+    A tuple may be kept in a field of its bolt and acked later, also batches later: it is pickled
+    with the bolt.
     """
 
     __slots__ = ("_i", "_origin", "values")
@@ -121,8 +129,10 @@ class Tuple:
             try:
                 key = self.fields.index(key)
             except ValueError:
-                message = f"no field {key!r} in stream {self.stream!r} of {self.component!r}, which has {list(self.fields)}"
-                raise KeyError(message) from None
+                raise KeyError(
+                    f"no field {key!r} in stream {self.stream!r} of {self.component!r}, which has"
+                    f" {list(self.fields)}"
+                ) from None
         return self.values[key]
 
     def __iter__(self) -> Iterator[Any]:
