@@ -5,7 +5,14 @@ guarantees. The driver uses `CommitLog`, workers use `save`, `read_manifest` and
 """
 
 from fulmen.checkpoint.log import CommitLog, new_tag
-from fulmen.checkpoint.payloads import load, load_many, read_commit, read_manifest, save
+from fulmen.checkpoint.payloads import (
+    load,
+    load_many,
+    read_commit,
+    read_manifest,
+    read_newest,
+    save,
+)
 from fulmen.checkpoint.record import (
     INLINE_BYTES,
     Commit,
@@ -31,6 +38,7 @@ __all__ = [
     "new_tag",
     "read_commit",
     "read_manifest",
+    "read_newest",
     "save",
     "state_file_name",
 ]

@@ -3,8 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping
 
-from fulmen.checkpoint.log import newest_number
-from fulmen.checkpoint.payloads import read_manifest
+from fulmen.checkpoint.payloads import read_manifest, read_newest
 from fulmen.checkpoint.record import COMMITS, STATE, Manifest
 from fulmen.checkpoint.store import Store
 from fulmen.errors import FulmenError
@@ -51,8 +50,8 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         store = Store.open(arguments[0])
-        number = int(arguments[1]) if arguments[1:] else newest_number(store)
-        manifest = read_manifest(store, number)
+        number = arguments[1:]
+        manifest = read_manifest(store, int(number[0])) if number else read_newest(store)
         for line in description(store, manifest):
             sys.stdout.write(f"{line}\n")
     except FulmenError as error:

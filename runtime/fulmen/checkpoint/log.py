@@ -22,21 +22,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from fulmen.checkpoint.garbage import SURE_SECONDS, Garbage
-from fulmen.checkpoint.payloads import read_commit, read_manifest
+from fulmen.checkpoint.payloads import newest_number, read_commit, read_newest
 from fulmen.checkpoint.record import (
-    COMMITS,
     MANIFEST_EVERY,
     Commit,
     Manifest,
     Updates,
     commit_key,
     encode,
-    number_in,
 )
 from fulmen.checkpoint.store import Store
 from fulmen.errors import AlreadyExists, CheckpointError, Fenced, NotFound
 
-_OPEN_TRIES = 5
 _CLAIM_TRIES = 1000  # against a driver that commits as fast as we try, each may fail
 
 
@@ -49,12 +46,6 @@ def uptime() -> float:
     """Seconds since some moment, those included in which the machine slept."""
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot is None else time.clock_gettime(boot)
-
-
-def newest_number(store: Store) -> int:
-    """The number of the newest commit; 0 if there is none."""
-    numbers = (number_in(key) for key in store.list(COMMITS))
-    return max((number for number in numbers if number is not None), default=0)
 
 
 class CommitLog:
@@ -317,21 +308,8 @@ class CommitLog:
         self._check_topology()
 
     def _reload(self) -> None:
-        """Read the newest state. A driver at work may delete what is being read: then once more."""
-        missing = ""
-        for _ in range(_OPEN_TRIES):
-            try:
-                self._manifest = read_manifest(self._store, newest_number(self._store))
-            except NotFound as error:
-                missing = error.key
-                continue
-            self._check_topology()
-            return
-        raise CheckpointError(
-            f"checkpoint {self._store.uri}: {missing!r} is missing, but later commits rely on it."
-            " Restore it from a copy of the store, or start the topology with an empty checkpoint,"
-            " which loses its state."
-        )
+        self._manifest = read_newest(self._store)
+        self._check_topology()
 
     def _check_topology(self) -> None:
         if self._manifest.number and self._manifest.topology != self._topology:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fulmen.checkpoint.record import (
+    COMMITS,
     INLINE_BYTES,
     STATE,
     Commit,
@@ -22,14 +23,16 @@ from fulmen.checkpoint.record import (
     decode,
     decode_state,
     encode_state,
+    number_in,
     state_file_name,
 )
 from fulmen.checkpoint.store import Store
-from fulmen.errors import CheckpointError
+from fulmen.errors import CheckpointError, NotFound
 
 Slots = dict[str, list[bytes]]
 """Slot -> its payloads, in the order of their commits."""
 
+_TRIES = 5
 _AT_ONCE = 64  # objects in memory at the same time, besides what is wanted of them
 
 
@@ -103,6 +106,31 @@ def read_manifest(store: Store, number: int) -> Manifest:
     for commit in commits:
         manifest.apply(commit)
     return manifest
+
+
+def newest_number(store: Store) -> int:
+    """The number of the newest commit; 0 if there is none."""
+    numbers = (number_in(key) for key in store.list(COMMITS))
+    return max((number for number in numbers if number is not None), default=0)
+
+
+def read_newest(store: Store) -> Manifest:
+    """The newest state, also while a driver commits and deletes.
+
+    Raises:
+        CheckpointError: An object is missing, damaged, or of a newer format.
+    """
+    missing = ""
+    for _ in range(_TRIES):
+        try:
+            return read_manifest(store, newest_number(store))
+        except NotFound as error:  # a driver at work has gone on: once more
+            missing = error.key
+    raise CheckpointError(
+        f"checkpoint {store.uri}: {missing!r} is missing, but later commits rely on it. Restore it"
+        " from a copy of the store, or start the topology with an empty checkpoint, which loses its"
+        " state."
+    )
 
 
 def load(store: Store, manifest: Manifest, task_key: str) -> Slots:
