@@ -9,8 +9,10 @@ from typing import Any
 
 import click
 
-from fulmen.cli import BAD_INPUT, FAILURE
+from fulmen.cli import BAD_INPUT, FAILURE, BadInput
 from fulmen.cli.plan import plan
+from fulmen.cli.run import run
+from fulmen.cli.state import state
 from fulmen.cli.validate import validate
 from fulmen.errors import CodeError, DeclarationError, FulmenError, ValidationFailed
 
@@ -32,7 +34,7 @@ class _Group(click.Group):
         """Run the subcommand."""
         try:
             return super().invoke(ctx)
-        except (ValidationFailed, CodeError, DeclarationError) as error:
+        except (BadInput, ValidationFailed, CodeError, DeclarationError) as error:
             raise _BadInput(str(error)) from error
         except FulmenError as error:
             raise _Failure(str(error)) from error
@@ -60,4 +62,6 @@ def main() -> None:
 
 
 main.add_command(plan)
+main.add_command(run)
+main.add_command(state)
 main.add_command(validate)

@@ -1,13 +1,14 @@
 """The options and the reading of a topology's file that several subcommands share."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from fulmen.cli.python_file import is_python, read_python
 from fulmen.topology.documents import read_document
 from fulmen.topology.validation import Checked, check
 from fulmen.topology.values import set_values
@@ -32,15 +33,44 @@ def topology_arguments(command: F) -> F:
     return click.argument("file", type=click.Path(path_type=Path))(command)
 
 
-def check_file(file: Path, assignments: Sequence[str], code_folder: Path | None) -> Checked:
-    """Read a topology's file, change values, and find all mistakes.
+def read_file(file: Path, assignments: Sequence[str], code_folder: Path | None) -> Any:
+    """The document of a topology's file, in YAML or in Python, with values changed.
 
-    Raises: ValidationFailed: The file can't be read, is not YAML, or a path of an assignment leads
-        nowhere.
+    Raises:
+        ValidationFailed: The file can't be read, is not YAML, or a path of an assignment leads
+            nowhere.
+        CodeError: A file in Python can't be imported, or defines no topology.
     """
-    document = set_values(read_document(file), assignments)
-    with redirect_stdout(sys.stderr):  # what the author's modules print is no part of our output
-        return check(document, code_folder, base=file.parent)
+    if is_python(file):
+        with redirect_stdout(sys.stderr):  # what the author's modules print is no part of ours
+            document: Any = read_python(file, code_folder)
+    else:
+        document = read_document(file)
+    return set_values(document, assignments)
+
+
+def check_file(file: Path, assignments: Sequence[str], code_folder: Path | None) -> Checked:
+    """Read a topology's file, change values, find all mistakes. Raises what `read_file` does."""
+    document = read_file(file, assignments, code_folder)
+    return check_document(document, file, code_folder)
+
+
+def check_document(
+    document: Any,
+    file: Path,
+    code_folder: Path | None,
+    checkpoint_tasks: Mapping[str, int] | None = None,
+) -> Checked:
+    """Find all mistakes in the document that came from `file`.
+
+    Args:
+        document: From `read_file`.
+        file: What relative paths in it start from is the folder of this.
+        code_folder: Where the author's modules are, instead of where the document says.
+        checkpoint_tasks: The number of tasks of each component that has a checkpoint.
+    """
+    with redirect_stdout(sys.stderr):
+        return check(document, code_folder, checkpoint_tasks, base=file.parent)
 
 
 def tell_warnings(checked: Checked) -> None:

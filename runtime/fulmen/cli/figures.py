@@ -1,0 +1,162 @@
+"""Figures as people read them: a line, a table, a summary. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from fulmen.cli.meter import ComponentFigures, Figures, component_figures, sums_by_component
+from fulmen.engine.report import Totals
+from fulmen.topology.spec import ACKER, Topology
+
+
+def count(number: float) -> str:
+    """A number with its thousands apart; the decimals of small rates count, too."""
+    return f"{number:,.1f}" if 0 < number < 10 and number != int(number) else f"{number:,.0f}"
+
+
+def milliseconds(value: float | None) -> str:
+    """A latency with its unit; a dash if there is none."""
+    if value is None:
+        return "-"
+    if value >= 10_000:
+        return f"{value / 1000:.1f} s"
+    return f"{value:,.0f} ms" if value >= 10 else f"{value:.1f} ms"
+
+
+def elapsed(seconds: float) -> str:
+    """A time since the start."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02} min {rest:02} s"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def plain_line(figures: Figures) -> str:
+    """All that matters in one line, for a log."""
+    return ", ".join(
+        (
+            f"{elapsed(figures.seconds)}: {_batches(figures)}",
+            f"{count(figures.tuples_per_second)} tuples/s",
+            f"{count(figures.acked_per_second)} acked/s",
+            f"acked {count(figures.acked)}",
+            f"failed {count(figures.failed)}",
+            f"timed out {count(figures.timed_out)}",
+            f"pending {count(figures.pending)}",
+            f"latency p50 {milliseconds(figures.p50)} p99 {milliseconds(figures.p99)}",
+        )
+    )
+
+
+def _batches(figures: Figures) -> str:
+    """Their number, and how long the last ones took."""
+    noun = "batch" if figures.batches == 1 else "batches"
+    if figures.batch_millis is None:
+        return f"{count(figures.batches)} {noun}"
+    return f"{count(figures.batches)} {noun} of {milliseconds(figures.batch_millis)}"
+
+
+def live_header(name: str, phase: str, figures: Figures) -> Iterator[Text]:
+    """The lines above the table."""
+    yield _line(((name, "bold"), f"  {phase}  {elapsed(figures.seconds)}"))
+    yield _line(
+        _item("batches", f"{count(figures.batches)} of {milliseconds(figures.batch_millis)}"),
+        _item("tuples/s", count(figures.tuples_per_second)),
+        _item("acked/s", count(figures.acked_per_second)),
+        _item("latency p50", milliseconds(figures.p50)),
+        _item("p99", milliseconds(figures.p99)),
+    )
+    yield _line(
+        _item("trees acked", count(figures.acked)),
+        _item("failed", count(figures.failed), "red" if figures.failed else "bold"),
+        _item("timed out", count(figures.timed_out), "red" if figures.timed_out else "bold"),
+        _item("pending", count(figures.pending)),
+    )
+
+
+Parts = tuple[str | tuple[str, str], ...]
+
+
+def _item(label: str, value: str, style: str = "bold") -> Parts:
+    return (f"{label} ", "dim"), (value, style), "   "
+
+
+def _line(*items: Parts) -> Text:
+    parts = (part for item in items for part in item)
+    return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
+
+
+def component_table(
+    components: Sequence[ComponentFigures], rows: int | None = None, rates: bool = True
+) -> Table:
+    """The table of components.
+
+    Args:
+        components: One for each line.
+        rows: How many lines there is room for. Default: for all.
+        rates: Whether to show executed/s.
+    """
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("component", no_wrap=True, overflow="ellipsis")
+    names = ["tasks", "emitted", "executed", "acked", "failed"]
+    names += [*(["executed/s"] if rates else []), "errors"]
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    shown = list(components)
+    if rows is not None and len(shown) > rows:
+        shown = shown[: max(0, rows - 1)]
+    for component in shown:
+        table.add_row(*_cells(component, rates))
+    if left_out := len(components) - len(shown):
+        table.add_row(Text(f"and {left_out} more", "dim"))
+    return table
+
+
+def _cells(component: ComponentFigures, rates: bool) -> Iterator[Text]:
+    yield Text(component.name, "dim" if component.name == ACKER else "")
+    for number in (component.tasks, component.emitted, component.executed, component.acked):
+        yield Text(count(number))
+    yield Text(count(component.failed), "red" if component.failed else "")
+    if rates:
+        yield Text(count(component.executed_per_second))
+    yield Text(count(component.errors), "red" if component.errors else "")
+
+
+def summary_lines(totals: Totals, topology: Topology, end: str) -> Iterator[str]:
+    """What a run amounted to, above its table of components.
+
+    Args:
+        totals: Of the run.
+        topology: What ran.
+        end: How it ended, such as "drained".
+    """
+    trees, seconds = totals.trees, max(totals.seconds, 1e-9)
+    yield f"{topology.name}: {end} after {totals.seconds:,.1f} s, {count(totals.batches)} batches"
+    ended = [("acked", trees.acked), ("failed", trees.failed), ("timed out", trees.timed_out)]
+    ended.append(("pending", trees.pending))
+    rare = [("replayed", trees.replayed), ("dead-lettered", trees.dead_lettered)]
+    ended += [(what, n) for what, n in rare if n]
+    yield "trees        " + ", ".join(f"{count(n)} {what}" for what, n in ended)
+    p50, p99 = totals.latencies.quantile(0.5), totals.latencies.quantile(0.99)
+    yield f"latency      p50 {milliseconds(p50)}, p99 {milliseconds(p99)}"
+    sums = sums_by_component(totals)
+    executed = sum(sums[bolt.name, "executed"] for bolt in topology.spec.bolts)
+    yield (
+        f"throughput   {count(executed / seconds)} tuples/s,"
+        f" {count(trees.acked / seconds)} trees acked/s"
+    )
+    if totals.attempts_failed:
+        yield (
+            f"attempts     {count(totals.attempts_failed)} failed and were run again, the last one"
+            f" because {totals.last_failure}"
+        )
+
+
+def summary_table(totals: Totals, topology: Topology) -> Table:
+    """The table of components at the end of a run."""
+    tasks = {c.name: c.tasks for c in topology.spec.components}
+    if topology.spec.acker_tasks:
+        tasks[ACKER] = topology.spec.acker_tasks
+    components = component_figures(totals, tasks, sums_by_component(totals))
+    return component_table(components, rates=False)

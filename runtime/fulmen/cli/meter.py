@@ -1,0 +1,224 @@
+"""What a running topology does at the moment, from what the driver counts. Nothing is shown here.
+
+The driver's thread adds batches, another one asks for figures: both in little time, whatever the
+topology's size. Rates and latencies are of the last seconds, sums since the start.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from fulmen.engine.coordinator import Done
+from fulmen.engine.report import Totals
+from fulmen.topology.spec import ACKER, Topology
+
+WINDOW_SECONDS = 10.0
+SAMPLE_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class ComponentFigures:
+    """One line of the table: numbers are of all tasks together."""
+
+    name: str
+    tasks: int = 0
+    emitted: int = 0
+    executed: int = 0
+    acked: int = 0
+    failed: int = 0
+    errors: int = 0
+    executed_per_second: float = 0.0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A topology at one moment.
+
+    Attributes:
+        seconds: Since the first batch could have begun.
+        batches: That counted.
+        batch_millis: The mean of the last ones; None if there were none.
+        tuples_per_second: That bolts executed, system bolts left out.
+        acked_per_second: Trees.
+        acked: Trees, as the next three.
+        p50: Of the complete latency in milliseconds; None if no tree was acked lately.
+        p99: The same.
+        components: Spouts, bolts and `__acker`, in the topology's order.
+    """
+
+    seconds: float = 0.0
+    batches: int = 0
+    batch_millis: float | None = None
+    tuples_per_second: float = 0.0
+    acked_per_second: float = 0.0
+    acked: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    pending: int = 0
+    p50: float | None = None
+    p99: float | None = None
+    components: tuple[ComponentFigures, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Sums at one moment."""
+
+    at: float
+    batches: int = 0
+    busy_seconds: float = 0.0
+    acked: int = 0
+    executed: Mapping[str, int] = field(default_factory=dict)
+
+
+class Meter:
+    """Takes figures of batches, and gives those of the moment."""
+
+    def __init__(self, topology: Topology, clock: Callable[[], float]) -> None:
+        """Start at nothing.
+
+        Args:
+            topology: Whose components are listed.
+            clock: Steady, in seconds.
+        """
+        spec = topology.spec
+        self._tasks = {component.name: component.tasks for component in spec.components}
+        if spec.acker_tasks:
+            self._tasks[ACKER] = spec.acker_tasks
+        self._bolts = [bolt.name for bolt in spec.bolts]
+        self._clock = clock
+        self._lock = Lock()
+        self._busy_seconds = 0.0
+        self._latencies: deque[tuple[float, npt.NDArray[np.float64]]] = deque()
+        self._latest: tuple[ComponentFigures, ...] = ()
+        self._trees = (0, 0, 0, 0)
+        self._batches = 0
+        self.start()
+
+    def start(self) -> None:
+        """The first batch could begin now: time counts from here."""
+        with self._lock:
+            self._started = self._clock()
+            self._samples = deque([_Sample(self._started)])
+            self._latest = tuple(ComponentFigures(n, tasks=t) for n, t in self._tasks.items())
+
+    def batch(self, totals: Totals, done: Done, wall_clock: float) -> None:
+        """A batch counted.
+
+        Args:
+            totals: Of all batches, this one included.
+            done: This one.
+            wall_clock: When it was committed, in seconds as time.time() gives them.
+        """
+        now = self._clock()
+        born = [pair for summary in done.summaries for pair in summary.born]
+        with self._lock:
+            self._busy_seconds += done.seconds
+            self._batches = totals.batches
+            trees = totals.trees
+            self._trees = trees.acked, trees.failed, trees.timed_out, trees.pending
+            if born:
+                table = np.array(born, np.float64)
+                table[:, 0] = (wall_clock - table[:, 0]) * 1000
+                self._latencies.append((now, table))
+                _forget(self._latencies, now)
+            if now - self._samples[-1].at >= SAMPLE_SECONDS:
+                self._sample(totals, now)
+
+    def finish(self, totals: Totals) -> None:
+        """No batch will come: the figures are the last ones."""
+        with self._lock:
+            self._sample(totals, self._clock())
+
+    def _sample(self, totals: Totals, now: float) -> None:
+        sums = sums_by_component(totals)
+        executed = {name: sums[name, "executed"] for name in self._tasks}
+        self._samples.append(
+            _Sample(now, totals.batches, self._busy_seconds, totals.trees.acked, executed)
+        )
+        while len(self._samples) > 2 and now - self._samples[1].at > WINDOW_SECONDS:
+            self._samples.popleft()
+        self._latest = component_figures(totals, self._tasks, sums)
+
+    def figures(self) -> Figures:
+        """Those of the moment."""
+        with self._lock:
+            now = self._clock()
+            _forget(self._latencies, now)
+            first, last = self._samples[0], self._samples[-1]
+            seconds = max(now - first.at, 1e-9)
+            rates = {
+                name: (n - first.executed.get(name, 0)) / seconds
+                for name, n in last.executed.items()
+            }
+            batches = last.batches - first.batches
+            millis = 1000 * (last.busy_seconds - first.busy_seconds) / batches if batches else None
+            acked, failed, timed_out, pending = self._trees
+            return Figures(
+                seconds=now - self._started,
+                batches=self._batches,
+                batch_millis=millis,
+                tuples_per_second=sum(rates.get(name, 0) for name in self._bolts),
+                acked_per_second=(last.acked - first.acked) / seconds,
+                acked=acked,
+                failed=failed,
+                timed_out=timed_out,
+                pending=pending,
+                p50=_quantile(self._latencies, 0.5),
+                p99=_quantile(self._latencies, 0.99),
+                components=tuple(
+                    _with_rate(component, rates.get(component.name, 0.0))
+                    for component in self._latest
+                ),
+            )
+
+
+def sums_by_component(totals: Totals) -> Counter[tuple[str, str]]:
+    """(component, what) -> number, over all streams; counted in one pass."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for (component, what, _), n in totals.counts.items():
+        sums[component, what] += n
+    return sums
+
+
+def component_figures(
+    totals: Totals, tasks: Mapping[str, int], sums: Mapping[tuple[str, str], int]
+) -> tuple[ComponentFigures, ...]:
+    """The lines of the table, without rates."""
+    return tuple(
+        ComponentFigures(
+            name,
+            tasks=count,
+            emitted=sums[name, "emitted"],
+            executed=sums[name, "executed"],
+            acked=sums[name, "acked"],
+            failed=sums[name, "failed"],
+            errors=totals.error_counts[name],
+        )
+        for name, count in tasks.items()
+    )
+
+
+def _with_rate(component: ComponentFigures, rate: float) -> ComponentFigures:
+    return replace(component, executed_per_second=rate)
+
+
+def _forget(latencies: deque[tuple[float, npt.NDArray[np.float64]]], now: float) -> None:
+    while latencies and now - latencies[0][0] > WINDOW_SECONDS:
+        latencies.popleft()
+
+
+def _quantile(
+    latencies: Sequence[tuple[float, npt.NDArray[np.float64]]], share: float
+) -> float | None:
+    """The milliseconds that this share of all trees stayed within."""
+    if not latencies:
+        return None
+    table = np.concatenate([part for _, part in latencies])
+    table = table[np.argsort(table[:, 0])]
+    seen = np.cumsum(table[:, 1])
+    return float(table[np.searchsorted(seen, share * seen[-1]), 0])

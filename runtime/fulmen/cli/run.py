@@ -1,0 +1,117 @@
+"""`fulmen run`: a topology on this machine, without a cluster."""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fulmen.cli import BadInput
+from fulmen.cli.local_run import LocalRun
+from fulmen.cli.preparation import Prepared, prepare
+from fulmen.cli.run_log import RunLog, runs_folder
+from fulmen.cli.topology_file import topology_arguments
+from fulmen.engine.driver import Jobs, Stop
+from fulmen.engine.inprocess import InProcessJobs
+from fulmen.engine.spark_jobs import LocalSparkJobs
+from fulmen.errors import FulmenError
+
+
+@click.command(short_help="Run a topology on this machine.")
+@topology_arguments
+@click.option("--workers", type=click.IntRange(1), help="Short for --set spec.workers=N.")
+@click.option(
+    "--for",
+    "seconds",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="Drain after that time. Default: run until a signal.",
+)
+@click.option(
+    "--until-drained",
+    is_flag=True,
+    help="Drain when all spouts are exhausted, or nothing has happened for some seconds.",
+)
+@click.option(
+    "--checkpoint",
+    metavar="URI",
+    help="Where state is kept, to be carried on by the next run: a folder, file://, s3://, gs:// "
+    "or az://. Default: spec.checkpoint.uri, else a temporary folder.",
+)
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write what was counted to FILE, as JSON.",
+)
+@click.option(
+    "--in-process",
+    is_flag=True,
+    help="Run all workers in this process, without Spark: to try a topology out.",
+)
+def run(
+    file: Path,
+    assignments: tuple[str, ...],
+    code_folder: Path | None,
+    workers: int | None,
+    seconds: float | None,
+    until_drained: bool,
+    checkpoint: str | None,
+    report: Path | None,
+    in_process: bool,
+) -> None:
+    """Run the topology of FILE on this machine: YAML, or Python with an object named `topology`.
+
+    Ctrl-C (or SIGTERM) drains it: spouts stop, pending trees end, all is committed. Another one
+    stops it at once; what is committed stays.
+
+    Ends with 0 when it was drained, 1 when it failed, 2 if something in FILE or an option is wrong.
+    """
+    if workers is not None:
+        assignments = (*assignments, f"spec.workers={workers}")
+    if report is not None and not report.absolute().parent.is_dir():
+        raise BadInput(f"--report: the folder '{report.absolute().parent}' does not exist.")
+    with (
+        prepare(file, assignments, code_folder, checkpoint, in_process) as prepared,
+        _open_log(prepared.topology.name) as log,
+    ):
+        jobs = make_jobs(prepared, in_process, log.file)
+        stop = Stop(after_seconds=seconds, when_drained=until_drained)
+        local_run = LocalRun(prepared, jobs, stop, log)
+        try:
+            local_run.run()
+        finally:
+            if report is not None:
+                _write_report(report, local_run.totals.report())
+
+
+def make_jobs(prepared: Prepared, in_process: bool, log_file: Path) -> Jobs:
+    """What runs the batches."""
+    if in_process:
+        return InProcessJobs()
+    spec = prepared.topology.spec
+    return LocalSparkJobs(spec.workers, spec.spark.conf, prepared.code_folder, log_file)
+
+
+def _open_log(name: str) -> RunLog:
+    now = datetime.now().astimezone()
+    try:
+        return RunLog(runs_folder(os.environ, Path.home()), name, now)
+    except (OSError, RuntimeError):  # there is no home, or it is read-only
+        temporary = Path(tempfile.gettempdir()) / f"fulmen-runs-{os.getuid()}"
+        return RunLog(temporary, name, now)
+
+
+def _write_report(file: Path, content: Mapping[str, Any]) -> None:
+    """Write the file as a whole: whoever reads it finds the old one or the new one."""
+    new = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        new.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        new.replace(file)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise FulmenError(f"--report: '{file}' can't be written: {error.strerror}.") from error

@@ -1,0 +1,136 @@
+"""`fulmen state`: what a component keeps in keyed state, read from a checkpoint."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fulmen.checkpoint import Store
+from fulmen.cli import BadInput
+from fulmen.cli.run_checkpoint import as_uri, wanted_uri
+from fulmen.cli.topology_file import read_file
+from fulmen.engine.committed import CommittedState, read_components, read_state
+from fulmen.errors import CodeError, FulmenError
+from fulmen.topology.code import CodeFolder
+from fulmen.topology.problems import did_you_mean
+from fulmen.topology.spec import ACKER
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One key of the state of one task."""
+
+    key: Any
+    value: Any
+    task: int
+
+
+@click.command(short_help="Show a component's keyed state.")
+@click.argument("checkpoint")
+@click.argument("component")
+@click.option("--key", help="This key only, written as text.")
+@click.option("--top", type=click.IntRange(1), metavar="N", help="The N largest values only.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="json: a list of {key, value, task}; task is counted from 0.",
+)
+@click.option(
+    "--code-folder",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Where the Python files are, if keys or values are objects of their classes.",
+)
+def state(
+    checkpoint: str,
+    component: str,
+    key: str | None,
+    top: int | None,
+    output: str,
+    code_folder: Path | None,
+) -> None:
+    """Show `self.state` of all tasks of COMPONENT as the newest commit in CHECKPOINT left it.
+
+    CHECKPOINT is a folder, a URI (file://, s3://, gs://, az://), or a topology's file that names
+    its checkpoint. The topology may be running. A checkpoint can run code when it is read: read
+    your own only.
+    """
+    uri, folder = _source(checkpoint, code_folder)
+    with folder:
+        entries = list(_entries(_read(Store.open(uri), component)))
+        if key is not None:
+            entries = [entry for entry in entries if str(entry.key) == key]
+            if not entries:
+                raise FulmenError(f"component {component!r} has no key {key!r} in its state.")
+        if top is not None:
+            entries = _largest(entries, top)
+        if output == "json":
+            content = [vars(entry) for entry in entries]
+            click.echo(json.dumps(content, indent=2, ensure_ascii=False, default=repr))
+        else:
+            for line in _table(entries):
+                click.echo(line)
+
+
+def _source(checkpoint: str, code_folder: Path | None) -> tuple[str, CodeFolder]:
+    """The checkpoint's URI, and the folder with the author's classes."""
+    file = Path(checkpoint)
+    if not file.is_file():
+        return as_uri(checkpoint), CodeFolder(code_folder)
+    document = read_file(file, (), code_folder)
+    uri = wanted_uri(None, document)
+    if uri is None:
+        raise BadInput(
+            f"'{file}' names no checkpoint in spec.checkpoint.uri. Give the one that "
+            "`fulmen run --checkpoint` was given."
+        )
+    return uri, CodeFolder(code_folder or file.parent)
+
+
+def _read(store: Store, component: str) -> CommittedState:
+    known = read_components(store)
+    if not known:
+        raise BadInput(f"checkpoint {store.uri}: nothing was ever committed there.")
+    if component not in known:
+        names = sorted(name for name in known if name != ACKER)
+        cure = did_you_mean(component, names) or f"There are: {', '.join(names)}."
+        raise BadInput(f"checkpoint {store.uri}: there is no component {component!r}. {cure}")
+    try:
+        return read_state(store, component)
+    except (ImportError, AttributeError) as error:  # of a key's or a value's class
+        cure = "Name the folder with the author's classes: --code-folder."
+        raise CodeError(f"the state of {component!r} can't be read: {error}", cure) from error
+
+
+def _entries(state: CommittedState) -> Iterator[Entry]:
+    for task, items in state.tasks.items():
+        for key, value in items.items():
+            yield Entry(key, value, task)
+
+
+def _largest(entries: Sequence[Entry], count: int) -> list[Entry]:
+    """Those with the largest values, largest first; equal ones by their keys."""
+    try:
+        return sorted(sorted(entries, key=_shown_key), key=lambda e: e.value, reverse=True)[:count]
+    except TypeError as error:
+        raise BadInput(f"--top: the values can't be put in order ({error}).") from error
+
+
+def _shown_key(entry: Entry) -> str:
+    return _shown(entry.key)
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+def _table(entries: Sequence[Entry]) -> Iterator[str]:
+    """A line for each entry: its key, and the value where all of them begin."""
+    width = min(40, max((len(_shown(entry.key)) for entry in entries), default=0))
+    for entry in entries:
+        yield f"{_shown(entry.key):{width}}  {_shown(entry.value)}"

@@ -1,0 +1,62 @@
+"""What SIGINT (Ctrl-C) and SIGTERM do to a topology: the first drains it, the second ends it.
+
+Handlers do next to nothing, since they may interrupt any line of the main thread: they set a flag
+that the driver reads between batches, or raise.
+"""
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from fulmen.engine.driver import Stop
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StoppedAtOnce(BaseException):
+    """The second signal: unwinds the main thread from wherever it is. It is not an error."""
+
+
+class Signals:
+    """Turns signals into a `Stop`, for as long as it is open."""
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop = stop
+        self._asked = False
+        self._is_over = False
+        self._before: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}
+
+    @property
+    def asked(self) -> bool:
+        """Whether there was a signal."""
+        return self._asked
+
+    def over(self) -> None:
+        """The topology has ended: nothing is left to be drained or ended."""
+        self._is_over = True
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._handle) for number in SIGNALS}
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if not self._asked:
+            self._asked = self._stop.drain = True
+            return
+        for each in SIGNALS:  # a third one ends the process
+            signal.signal(each, signal.SIG_DFL)
+        if not self._is_over:
+            self._stop.now = True
+            raise StoppedAtOnce
