@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,10 @@ from fulmen.engine.instances import ComponentFailed, Slots, TaskBase
 from fulmen.engine.outbox import Outbox
 from fulmen.engine.spouts import conform, listed, refuse
 from fulmen.errors import GroupingError, StreamError
+
+OURS = 2
+"""References to a tuple that only the loop over its chunk has: a local name, and getrefcount's own
+argument. Then the next tuple may be the same object, which is three times as fast as a new one."""
 
 
 class BoltTask(TaskBase):
@@ -204,12 +209,22 @@ class BasicBoltTask(BoltTask):
 
     def execute(self, chunk: Chunk) -> None:
         execute, collector = self.instance.execute, self.collector
-        tuples = [Tuple(values, chunk, i) for i, values in enumerate(chunk.rows)]
-        for collector.position, tup in enumerate(tuples):
+        kept: list[Tuple] = []
+        tup = Tuple((), chunk, 0)
+        for collector.position, values in enumerate(chunk.rows):
+            if getrefcount(tup) > OURS:
+                kept.append(tup)
+                tup = Tuple(values, chunk, collector.position)
+            else:
+                tup.values = values
+                tup._i = collector.position
             try:
                 execute(tup, collector)
             except Exception as e:  # noqa: PERF203 (author's code; free unless it raises)
-                self.note_failure(tup._i, e)
+                self.note_failure(collector.position, e)
+        kept.append(tup)
+        for tup in kept:  # they were acked or failed by the time that this returns
+            tup._origin, tup._i = held(chunk, tup._i, 0), ~HELD
 
 
 class AnchoringBoltTask(BoltTask):
@@ -222,36 +237,37 @@ class AnchoringBoltTask(BoltTask):
 
     def execute(self, chunk: Chunk) -> None:
         execute = self.instance.execute
-        self.tuples = [Tuple(values, chunk, i) for i, values in enumerate(chunk.rows)]
-        for tup in self.tuples:
+        self.collector.chunk = chunk
+        self.kept: list[Tuple] = []
+        tup = Tuple((), chunk, 0)
+        for position, values in enumerate(chunk.rows):
+            if getrefcount(tup) > OURS:
+                self.kept.append(tup)
+                tup = Tuple(values, chunk, position)
+            else:
+                tup.values = values
+                tup._i = position
             try:
                 execute(tup)
             except Exception as e:  # noqa: PERF203 (author's code; free unless it raises)
-                self.note_failure(tup._position, e)
+                self.note_failure(position, e)
                 if tup._i >= 0:
                     tup._i = ~tup._i
                 else:  # it was acked or failed before the exception: that stands
                     self.failed.pop()
+        self.kept.append(tup)
 
     def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
-        try:  # one anchor each, of this chunk
-            positions = [a._i if a._i >= 0 else ~a._i for a in buffer.origins]
-            simple = all(a._origin is chunk for a in buffer.origins)
-        except AttributeError:  # a list of anchors, or none
-            simple = False
-        if simple:
-            at = np.array(positions, np.int64)
-            self.send_anchored(
-                buffer.routes.stream,
-                RowsView(buffer.values),
-                at,
-                chunk,
-                xors,
-                outbox,
-                buffer.chosen,
-            )
+        if set(map(type, buffer.origins)) == {int}:  # each has one anchor, of this chunk
+            at = np.array(buffer.origins, np.int64)
+            view = RowsView(buffer.values)
+            stream = buffer.routes.stream
+            self.send_anchored(stream, view, at, chunk, xors, outbox, buffer.chosen)
             return
-        anchors = [flatten(origin) for origin in buffer.origins]
+        anchors = [
+            (Tuple((), chunk, origin),) if type(origin) is int else flatten(origin)
+            for origin in buffer.origins
+        ]
         if not any(anchors):
             outbox.send(self.task, buffer.routes, RowsView(buffer.values), None, buffer.chosen)
             return
@@ -267,7 +283,7 @@ class AnchoringBoltTask(BoltTask):
         )
 
     def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:
-        for anchor in flatten(origin):
+        for anchor in [Tuple((), chunk, origin)] if type(origin) is int else flatten(origin):
             self.collector.fail_now(anchor, anchor._origin is chunk, reason)
 
     def acked(self, chunk: Chunk) -> npt.NDArray[np.int64] | None:
@@ -282,8 +298,7 @@ class AnchoringBoltTask(BoltTask):
         super().send_acks(chunk, xors, acked, outbox)
         for tup in self.collector.reset:
             outbox.messages.resets += tup._origin.lineage(tup._position)[0]
-        if acked is not None:
-            self._hold(chunk, xors)
+        self._hold(chunk, xors)
         for tup, reason in self.collector.late:
             name = f"{tup.component}:{tup.stream}"
             roots, edges, xor = tup._origin.lineage(tup._position)
@@ -293,24 +308,22 @@ class AnchoringBoltTask(BoltTask):
             elif roots:
                 ids = np.array(edges, np.uint64) ^ np.uint64(xor)
                 outbox.messages.acks.append((np.array(roots, np.uint64), ids, None))
-        self.tuples = []
 
     def _hold(self, chunk: Chunk, xors: Ids) -> None:
-        """Tuples that were neither acked nor failed are taken out of the chunk, so that it can be forgotten."""
-        for tup in self.tuples:
-            i = tup._i
-            if 0 <= i < HELD:
-                roots, edges, _ = chunk.lineage(i)
-                tup._origin = Held(
-                    chunk.component,
-                    chunk.stream,
-                    chunk.fields,
-                    chunk.source_task(i),
-                    roots,
-                    edges,
-                    int(xors[i]),
-                )
-                tup._i = HELD
+        """Tuples that the bolt keeps are taken out of the chunk, so that it can be forgotten."""
+        for tup in self.kept:
+            if tup._origin is chunk:
+                position = tup._position
+                tup._i = HELD if tup._i >= 0 else ~HELD
+                tup._origin = held(chunk, position, int(xors[position]))
+        self.kept = []
+
+
+def held(chunk: Chunk, i: int, xor: int) -> Held:
+    """The origin of tuple `i` without its chunk."""
+    roots, edges, _ = chunk.lineage(i)
+    task = chunk.source_task(i)
+    return Held(chunk.component, chunk.stream, chunk.fields, task, roots, edges, xor)
 
 
 class ArrowCollector(ArrowOutputCollector):

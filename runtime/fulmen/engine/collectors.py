@@ -208,7 +208,11 @@ class BoltCollector(Emitter, OutputCollector):
         failed: Positions and reasons.
         late: (tuple, reason or None) of tuples kept from earlier chunks: acked if there is no reason.
         reset: Tuples whose timeout starts anew.
+        chunk: The chunk at hand. An emit that is anchored to one of its tuples is noted with that
+            one's position, so that the tuple itself need not be kept.
     """
+
+    chunk: object = None
 
     def open(self) -> None:
         super().open()
@@ -224,11 +228,23 @@ class BoltCollector(Emitter, OutputCollector):
         anchors: Anchors = (),
         need_task_ids: bool = False,
     ) -> list[int] | None:
-        return self._append(stream, values, anchors, need_task_ids)
+        if anchors.__class__ is Tuple and anchors._origin is self.chunk:  # type: ignore[union-attr]
+            anchors = anchors._position  # type: ignore[union-attr,assignment]
+        try:
+            buffer = self._buffers[stream]
+        except KeyError:
+            buffer = self._buffer(stream, values)
+        if len(values) != buffer.width or need_task_ids:
+            return self._append(stream, values, anchors, need_task_ids)
+        buffer.values.append(values)
+        buffer.origins.append(anchors)
+        return None
 
     def emit_direct(
         self, task: int, values: Values, stream: str = DEFAULT_STREAM, anchors: Anchors = ()
     ) -> None:
+        if isinstance(anchors, Tuple) and anchors._origin is self.chunk:
+            anchors = anchors._position  # type: ignore[assignment]
         self._append_direct(task, stream, values, anchors)
 
     def ack(self, tup: Tuple) -> None:
@@ -254,11 +270,14 @@ class BoltCollector(Emitter, OutputCollector):
 
     def fail_now(self, tup: Tuple, is_in_chunk: bool, reason: str) -> None:
         """Fail a tuple whether or not the bolt has acked it in this chunk: an emit for it could not be sent."""
+        if not is_in_chunk:
+            self.fail(tup, reason)
+            return
         i = tup._position
-        if tup._i < 0 and is_in_chunk and i in self.acked:
+        if i in self.acked:
             self.acked.remove(i)
-            tup._i = i
-        self.fail(tup, reason)
+        if i not in [failed for failed, _ in self.failed]:
+            self.failed.append((i, reason))
 
     def reset_timeout(self, tup: Tuple) -> None:
         self.reset.append(tup)
