@@ -7,13 +7,11 @@ messages about a root may be combined anywhere, and are, before they leave a wor
 
 What is guaranteed: all messages of a batch are applied together, so a tree never ends early because
 an ack came before an init. A message about a root that is not pending and has no init in this batch
-is about a tree that has ended, and is
-dropped: nothing waits for the sake of late messages. Time is the batch clock, in seconds, which
-    stands still while a
-topology is down or recovering.
+is about a tree that has ended, and is dropped: nothing waits for the sake of late messages. Time is
+the batch clock, in seconds, which stands still while a topology is down or recovering.
 
-Not done: Storm's rotating buckets, whose timeout lies anywhere between T and 2T. A pending tree has
-its time here.
+Not done: Storm's rotating buckets, whose timeout lies anywhere between T and 2T. Here each pending
+tree has a time of its own.
 """
 
 from __future__ import annotations
@@ -65,9 +63,7 @@ def combine(
         present = np.flatnonzero(counts)
         return low + present.astype(np.uint64), sums[present], counts[present]
     slots = roots >> _SHIFT
-    if (
-        slots != slots[0]
-    ).any():  # slot by slot, since those of each are likely to lie close together
+    if (slots != slots[0]).any():  # slot by slot: the numbers of each are likely to lie close
         masks = [slots == slot for slot in np.unique(slots)]
         parts = [
             combine(roots[m], values[m], None if weights is None else weights[m]) for m in masks
@@ -150,7 +146,10 @@ def _acker_of(root: int, ackers: int) -> int:
 
 
 def acker_index(roots: Ids, ackers: int) -> npt.NDArray[np.int64]:
-    """Which of the acker tasks a root belongs to: floorMod(31 + int32(id ^ id >>> 32), ackers), as in Storm."""
+    """Which of the acker tasks each root belongs to.
+
+    floorMod(31 + int32(id ^ id >>> 32), ackers), as in Storm.
+    """
     folded = (
         ((roots ^ (roots >> np.uint64(32))) & np.uint64(0xFFFFFFFF))
         .astype(np.uint32)
@@ -296,7 +295,10 @@ def _reasons(trees: Trees, fails: Sequence[tuple[int, str]]) -> dict[int, str]:
 
 
 def sequence_ranges(roots: Ids) -> dict[int, npt.NDArray[np.int64]]:
-    """Roots, ascending, as ranges [first, end) of sequence numbers of each slot: "all up to here, but these"."""
+    """Roots, ascending, as ranges [first, end) of sequence numbers, by slot.
+
+    Most messages are acked in the order of their emits, so the ranges are few.
+    """
     ranges: dict[int, npt.NDArray[np.int64]] = {}
     if not len(roots):
         return ranges

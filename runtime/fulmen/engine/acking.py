@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from fulmen.engine.ackers import EMPTY_IDS, Ids, Messages, Outcome, Trees, step
+from fulmen.engine.ackers import Messages, Outcome, Trees, step
+from fulmen.engine.chunk import EMPTY_IDS, Ids
 from fulmen.engine.instances import Slots, Update
 from fulmen.engine.pending import RewritePolicy
 
@@ -20,8 +21,8 @@ class AckerTask:
 
     Attributes:
         trees: What is pending.
-        executed: Messages applied in this batch, as Storm counts them: each ack of each root is
-            one.
+        executed: Messages applied in this batch, as Storm counts them: one for each root of each
+            ack.
     """
 
     def __init__(self, task: int, slots: Slots) -> None:
@@ -69,6 +70,7 @@ class AckerTask:
 
 
 def columns(trees: Trees) -> Columns:
+    """The bytes of each column, as `restore` reads them."""
     return (
         trees.roots.tobytes(),
         trees.values.tobytes(),

@@ -12,7 +12,7 @@ from fulmen.engine.worker import Worker
 from fulmen.errors import JobFailed
 
 
-class Crash(Exception):  # noqa: N818 (an event, not an error)
+class Crash(Exception):
     """Raised by a fault to stand for a process that was killed."""
 
 

@@ -1,4 +1,7 @@
-"""What a topology has done so far: exact counts, latencies, errors. Only batches that counted are in it."""
+"""What a topology has done so far: exact counts, latencies, errors.
+
+Only batches that counted are in it.
+"""
 
 from __future__ import annotations
 
@@ -104,9 +107,7 @@ class Totals:
             self.processes.setdefault(worker, set()).add(process)
             for born, n in summary.born:
                 self.latencies.add((wall_clock - born) * 1000, n)
-            for error in summary.errors:
-                if self._note(error, wall_clock):
-                    logged.append(error)
+            logged += [error for error in summary.errors if self._note(error, wall_clock)]
         trees.replayed = self._sum("replayed")
         trees.dead_lettered = self._sum("dead_lettered")
         return logged

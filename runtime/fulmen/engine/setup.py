@@ -87,7 +87,8 @@ class Setup:
 
     @cached_property
     def _components(self) -> dict[str, Spout | Bolt]:
-        return {c.name: c for c in (*self.topology.spec.spouts, *self.topology.spec.bolts)}
+        spec = self.topology.spec
+        return {**{s.name: s for s in spec.spouts}, **{b.name: b for b in spec.bolts}}
 
     @cached_property
     def spouts(self) -> frozenset[str]:

@@ -33,7 +33,7 @@ class LocalSparkJobs:
         self._jobs: SparkJobs | None = None
 
     def start(self, setup: Setup) -> None:
-        """Begin a run, or go on with another plan. Starts Spark the first time, which takes some seconds."""
+        """Begin a run, or go on with another plan. The first time it starts Spark: some seconds."""
         function, stages = stage_function(setup), len(setup.plan.stages)
         if self._jobs is not None:
             self._jobs.rebuild(function, stages, setup.workers)

@@ -1,4 +1,4 @@
-"""Rows between stages. To Spark they are opaque bytes: one byte says what a row is, the rest is ours.
+"""Rows between stages: bytes to Spark. The first one says what a row is, the rest is ours.
 
 Tuples travel in Arrow, at most `ROW_BYTES` a row (unless one tuple alone is larger). A column is
 Arrow only if all its values are exactly one of str, int (of 64 bits), float, bool or bytes, or None
@@ -72,7 +72,10 @@ def pack_column(values: Sequence[Any]) -> tuple[str, Any]:
 
 
 def _container(rows: Sequence[Sequence[Any]]) -> Any:
-    """Rows arrive as the kind of sequence they were emitted as: "l", "t", or which of them are lists."""
+    """Which kind of sequence the rows are: "l" lists, "t" tuples, or for each whether it is a list.
+
+    They arrive as what they were emitted as.
+    """
     kinds = set(map(type, rows))
     if len(kinds) == 1:
         return "l" if kinds.pop() is list else "t"
@@ -134,15 +137,18 @@ def select(parcel: Parcel, index: Positions) -> Parcel:
 
 
 def _pack(parcel: Parcel) -> bytes:
-    container, codes, pickled = None, "", []
+    container: Any = None
+    codes = ""
+    pickled: list[Any] = []
     if parcel.rows is None:
+        assert parcel.batch is not None
         body = pa.BufferOutputStream()
         with pa.ipc.new_stream(body, parcel.batch.schema) as writer:
             writer.write_batch(parcel.batch)
         arrow = body.getvalue().to_pybytes()
     else:
         container = _container(parcel.rows)
-        arrays = []
+        arrays: list[Any] = []
         for column in zip(*parcel.rows, strict=True):
             code, data = pack_column(column)
             codes += code
@@ -219,7 +225,7 @@ def unpack_tuples(row: bytes) -> Parcel:
 
 
 def pack(kind: bytes, value: Any) -> bytes:
-    """A row of another kind: acks, a summary for the driver, or the reason why the batch is void."""
+    """A row of another kind: acks, a summary for the driver, or why the batch is void."""
     return kind + pickle.dumps(value, 5)
 
 

@@ -1,4 +1,4 @@
-"""One stage on one worker, called for every batch: what the stages of a Spark job do, without Spark.
+"""One stage on one worker, called for every batch: what stages of a Spark job do. No Spark here.
 
 A stage never raises: that would cost Spark the process, and with it the state of all its tasks.
 What goes wrong makes the batch void: a marker travels to the driver in place of results, and the
@@ -66,7 +66,7 @@ class Worker:
             row, everywhere = e.row, void is not None
         except ComponentFailed as e:
             row, everywhere = void_row(str(e), e.report), True
-        except Exception as e:  # whatever it is, the batch is void, and its reason is told
+        except Exception as e:  # noqa: BLE001 (whatever it is, the batch is void and says why)
             traceback.print_exc()
             row, everywhere = void_row(f"{type(e).__name__}: {e}"), True
         # who learned of it from a row passes it on in its own partition alone: all others have got
@@ -111,5 +111,5 @@ def _run(
 
 
 def stage_function(setup: Setup) -> Any:
-    """The function to give to Spark: constant for a run, so that Spark can keep what it makes of it."""
+    """The function to give to Spark. Constant for a run: Spark can keep what it makes of it."""
     return partial(_run, setup.run, pickle.dumps(setup, 5))
