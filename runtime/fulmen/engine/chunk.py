@@ -190,3 +190,9 @@ class RowsView:
         if self._rows is None:
             self._rows = batch_rows(self.arrow)
         return self._rows
+
+    def take(self, positions: Sequence[int]) -> RowsView:
+        """The rows at `positions` alone."""
+        if self.arrow is not None:
+            return RowsView(arrow=self.arrow.take(pa.array(positions, pa.int64())))
+        return RowsView([self.rows[i] for i in positions])

@@ -154,12 +154,13 @@ class Coordinator:
         Args:
             summaries: Of all its stages and workers.
             seconds: How long it took.
-            owed: What the batch was to deliver and could not.
+            owed: What pinned spouts could not be told yet.
         """
         assert self.attempt is not None
         deliveries = self._ended(summaries)
-        for slot, old in (owed or {}).items():
-            deliveries[slot] = old.plus(deliveries[slot]) if slot in deliveries else old
+        for of_some in ({} if owed is None else owed, *(s.owed for s in summaries)):
+            for slot, old in of_some.items():
+                deliveries[slot] = old.plus(deliveries[slot]) if slot in deliveries else old
         delivered = bool(self.deliveries)
         executed = any(
             n

@@ -58,6 +58,7 @@ class TaskBase:
         self.component = setup.plan.component_of(task)
         self.errors: list[ErrorReport] = []
         self.was_called = True
+        self.restored_at = number
         self.counts: dict[str, int] = {}
         self.who = f"{'spout' if self.component in setup.spouts else 'bolt'} {self.component!r}, task {task}"
         self.routes = self._routes(rng)

@@ -67,6 +67,21 @@ class PendingMessages:
         self._ended.append(ranges)
         yield from self._take(ranges)
 
+    def end_singly(self, sequences: Sequence[int]) -> Iterator[tuple[int, Any]]:
+        """The same for single sequence numbers, ascending: gives each with its message id."""
+        numbers = np.array(sequences, np.int64)
+        self._ended.append(np.stack([numbers, numbers + 1], axis=1))
+        starts = np.array(sorted(self._segments), np.int64)
+        places = np.searchsorted(starts, numbers, "right") - 1
+        for sequence, place in zip(numbers.tolist(), places.tolist(), strict=True):
+            start = int(starts[place]) if place >= 0 else 0
+            segment = self._segments.get(start, [])
+            i = sequence - start
+            if i < len(segment) and segment[i] is not _ENDED:
+                msg_id = segment[i]
+                self._forget(start, i, i + 1, 1)
+                yield sequence, msg_id
+
     def _take(self, ranges: Ranges) -> Iterator[list[Any]]:
         starts = np.array(sorted(self._segments), np.int64)
         for first, end in ranges.tolist():
@@ -119,7 +134,7 @@ class PendingMessages:
         if not self._added and not self._ended:
             return None
         added = sum(self._left[first] for first in self._added)
-        if self._policy.rewrite(self.count, added + len(self._ended)):
+        if self._policy.rewrite(self.count, added + sum(map(len, self._ended))):
             runs = self._alive()
             self._segments = dict(runs)
             self._left = {start: len(run) for start, run in runs}

@@ -37,6 +37,21 @@ class Deliveries:
         """Both together."""
         return Deliveries(np.concatenate([self.acked, later.acked]), self.failed + later.failed)
 
+    def __len__(self) -> int:
+        return len(self.failed) + int((self.acked[:, 1] - self.acked[:, 0]).sum())
+
+    def split(self, n: int) -> tuple[Deliveries, Deliveries]:
+        """The first `n`, failed ones before acked ones, and the rest."""
+        left = max(0, n - len(self.failed))
+        ends = np.cumsum(self.acked[:, 1] - self.acked[:, 0])
+        now, later = self.acked[ends <= left], self.acked[ends > left]
+        started = left - (int(ends[len(now) - 1]) if len(now) else 0)
+        if started and len(later):
+            first, end = later[0].tolist()
+            now = np.concatenate([now, [[first, first + started]]])
+            later = np.concatenate([[[first + started, end]], later[1:]])
+        return Deliveries(now, self.failed[:n]), Deliveries(later, self.failed[n:])
+
 
 @dataclass(frozen=True)
 class Injected:
@@ -98,6 +113,11 @@ class Header:
     def with_injected(self, injected: Injected) -> Header:
         """The same header with rows of pinned spouts."""
         return replace(self, injected=injected)
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether a tuple of this batch is thought to crash workers: it is made of few, to find it."""
+        return bool(self.permits)
 
     def permit(self, task: int) -> int:
         """How many tuples spout task `task` may emit."""
@@ -223,6 +243,7 @@ class Summary:
         exhausted: Spout task -> whether it says that there will never be another tuple.
         spout_pending: Spout task -> messages that are not acked or failed yet, those to be
             delivered included.
+        owed: Spout slot -> what was to be delivered and was not, because the batch is to be small.
         emitted: Tuples that spouts emitted.
         process: (worker, process id).
         seconds: How long the stage ran, and in user code.
@@ -241,6 +262,7 @@ class Summary:
     restored: list[str] = field(default_factory=list)
     exhausted: dict[int, bool] = field(default_factory=dict)
     spout_pending: dict[int, int] = field(default_factory=dict)
+    owed: dict[int, Deliveries] = field(default_factory=dict)
     emitted: int = 0
     process: tuple[int, int] = (0, 0)
     seconds: float = 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -16,9 +17,10 @@ from fulmen.engine.ackers import root_ids
 from fulmen.engine.chunk import EMPTY_IDS, Ids, Lineage, RowsView
 from fulmen.engine.collectors import Buffer, SpoutCollector
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase, Update, takes_reason
-from fulmen.engine.outbox import Outbox
+from fulmen.engine.outbox import Chosen, Outbox
 from fulmen.engine.pending import PendingMessages
 from fulmen.engine.protocol import Deliveries
+from fulmen.engine.state import KeyedState
 from fulmen.errors import GroupingError, StreamError
 
 SLICE = 4096
@@ -26,6 +28,32 @@ SLICE = 4096
 CRASHED = "crashed worker"
 _FAILURES = 100_000
 _CHECK_SECONDS = 0.005
+
+
+@dataclass(frozen=True)
+class Emits:
+    """What a spout emitted on one stream, in its order.
+
+    Attributes:
+        stream: Which.
+        view: The values.
+        msg_ids: As many, None among them for those that are not tracked; None: none is tracked.
+        chosen: Emits whose tasks were chosen already.
+    """
+
+    stream: str
+    view: RowsView
+    msg_ids: Sequence[Any] | None
+    chosen: Chosen = field(default_factory=dict)
+
+    def take(self, positions: list[int]) -> Emits:
+        """The emits at `positions` alone."""
+        return Emits(
+            self.stream,
+            self.view.take(positions),
+            None if self.msg_ids is None else [self.msg_ids[i] for i in positions],
+            {new: self.chosen[old] for new, old in enumerate(positions) if old in self.chosen},
+        )
 
 
 class ArrowEmits(ArrowSpoutCollector):
@@ -38,13 +66,18 @@ class ArrowEmits(ArrowSpoutCollector):
     def emit(
         self, batch: pa.RecordBatch, stream: str = DEFAULT_STREAM, msg_ids: Any = None
     ) -> None:
+        self._task.collector.check_open(stream)
         batch = conform(self._task, batch, stream)
         if msg_ids is not None and len(msg_ids) != batch.num_rows:
             raise StreamError(
                 f"{self._task.who}: {len(msg_ids)} message ids for {batch.num_rows} rows"
             )
-        self._task.collector.check_open(stream)
         self.emits.append((stream, batch, msg_ids))
+        if msg_ids is not None and not self._task.setup.acking and len(msg_ids):
+            self._task.tell_acked(listed(msg_ids) or [])
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a collector can't be pickled")
 
     def report_error(self, error: BaseException | str) -> None:
         self._task.report(error)
@@ -86,14 +119,12 @@ class SpoutTask(TaskBase):
     def make_collector(self) -> Any:
         self.collector = SpoutCollector(self.who, self.routes, self.ordered, self.report)
         self.arrow = ArrowEmits(self)
-        return self.collector
+        return self.arrow if isinstance(self.instance, ArrowSpout) else self.collector
 
     def restore_engine(self, engine: Mapping[str, Any], slots: Slots) -> None:
         self.slot = self.setup.slots[self.setup.plan.key_of(self.task)]
         self.sequence: int = engine.get("sequence", 0)
-        failures = slots.get("failures")
-        self.failures: dict[Any, tuple[int, str]] = pickle.loads(failures[-1]) if failures else {}
-        self._failures_changed = False
+        self.failures = KeyedState.restore(slots.get("failures", ()), self.restored_at)
         self.pending = PendingMessages.restore(slots.get("pending", ()))
         self.is_active = False
         self.exhausted = False
@@ -102,7 +133,6 @@ class SpoutTask(TaskBase):
         self._takes_reason = takes_reason(self.instance)
         self._hears_acks = type(self.instance).ack is not Spout.ack
         if isinstance(self.instance, ArrowSpout):
-            collector = self.arrow
             self._hears_acks |= type(self.instance).ack_batch is not ArrowSpout.ack_batch
         elif not self.setup.acking:
             self.collector.acks_at_once = lambda msg_id: self.guarded(
@@ -118,31 +148,54 @@ class SpoutTask(TaskBase):
         pending = self.guarded("pickling its message ids", lambda: self.pending.record(number))
         if pending is not None:
             found["pending"] = pending
-        if self._failures_changed:
-            self._failures_changed = False
-            found["failures"] = pickle.dumps(self.failures, 5), number
+        failures = self.failures.record(number)
+        if failures is not None:
+            found["failures"] = failures
         return found
 
     # How trees ended
 
-    def deliver(self, deliveries: Deliveries, outbox: Outbox) -> None:
-        """Call ack and fail for messages whose trees have ended. What these emit is sent."""
+    def deliver(
+        self,
+        deliveries: Deliveries,
+        outbox: Outbox,
+        at_most: int | None = None,
+        poisoned: bool = False,
+    ) -> Deliveries | None:
+        """Call ack and fail for messages whose trees have ended. What these emit is sent.
+
+        Args:
+            deliveries: How trees ended.
+            outbox: What takes the emits.
+            at_most: Tell of so many only, since one of the messages is suspected of crashing
+                workers when it is emitted again.
+            poisoned: What is emitted is failed instead of sent.
+
+        Returns:
+            What is still to be told, if anything.
+        """
+        later = None
+        if at_most is not None and len(deliveries) > at_most:
+            deliveries, later = deliveries.split(at_most)
         self.was_called = True
         self.collector.open()
         for msg_ids in self.pending.end(deliveries.acked):
             self._ack(msg_ids)
         if deliveries.failed:
             reasons = dict(deliveries.failed)
-            for sequence in sorted(reasons):
-                for msg_ids in self.pending.end(np.array([[sequence, sequence + 1]], np.int64)):
-                    self._fail(msg_ids[0], reasons[sequence])
-        self.flush(outbox)
+            for sequence, msg_id in self.pending.end_singly(sorted(reasons)):
+                self._fail(msg_id, reasons[sequence])
+        self.flush(outbox, poisoned)
+        return later
 
     def _ack(self, msg_ids: list[Any]) -> None:
         if self.failures:
             for msg_id in msg_ids:
-                if self.failures.pop(_key(msg_id), None) is not None:
-                    self._failures_changed = True
+                self.failures.pop(_key(msg_id), None)
+        self.tell_acked(msg_ids)
+
+    def tell_acked(self, msg_ids: list[Any]) -> None:
+        """Call the spout's `ack` for each."""
         if not self._hears_acks:
             return
         if isinstance(self.instance, ArrowSpout):
@@ -157,26 +210,23 @@ class SpoutTask(TaskBase):
             raise ComponentFailed(self.report(e, fatal=True, what="ack")) from e
 
     def _fail(self, msg_id: Any, reason: str) -> None:
-        self._failures_changed = True
         key = _key(msg_id)
         self.failures[key] = self.failures.pop(key, (0, ""))[0] + 1, reason
-        if (
-            len(self.failures) > _FAILURES
-        ):  # messages that are never emitted again: forget the oldest
+        if len(self.failures) > _FAILURES:  # of messages that are never emitted again
             del self.failures[next(iter(self.failures))]
         if self._takes_reason:
             self.guarded("fail", lambda: self.instance.fail(msg_id, reason))
         else:
             self.guarded("fail", lambda: self.instance.fail(msg_id))  # type: ignore[call-arg]
 
-    def set_active(self, active: bool, outbox: Outbox) -> None:
+    def set_active(self, active: bool, outbox: Outbox, poisoned: bool = False) -> None:
         """Call activate or deactivate if this changes anything."""
         if active != self.is_active:
             self.was_called = True
             self.collector.open()
             self.guarded("activate", self.instance.activate if active else self.instance.deactivate)
             self.is_active = active
-            self.flush(outbox)
+            self.flush(outbox, poisoned)
 
     # Its turn to emit
 
@@ -186,7 +236,7 @@ class SpoutTask(TaskBase):
         Args:
             permit: How many tuples at most (a next_tuple that emits several may go beyond).
             deadline: time.monotonic() seconds.
-            poisoned: The first emit is failed instead of sent.
+            poisoned: What is emitted is failed instead of sent.
 
         Yields:
             How many tuples were emitted, slice by slice, so that what is behind the spout can run between.
@@ -204,7 +254,6 @@ class SpoutTask(TaskBase):
             emitted, more = self._calls(min(room, SLICE), deadline)
             total += emitted
             self.flush(outbox, poisoned)
-            poisoned = False
             yield emitted
         self.exhausted = bool(self.guarded("is_exhausted", self.instance.is_exhausted))
 
@@ -249,22 +298,17 @@ class SpoutTask(TaskBase):
         """Send what was emitted since the collector was opened."""
         runs = self.collector.runs
         self.collector.close()
+        emits = [Emits(e[0], RowsView(arrow=e[1]), listed(e[2])) for e in self.arrow.emits]
+        self.arrow.emits = []
         for buffer in runs:
             if buffer.values:
                 self._check(buffer)
-                self._divert(buffer, outbox)
                 view = RowsView(buffer.values)
-                self._send(
-                    buffer.routes.stream, view, buffer.origins, outbox, poisoned, buffer.chosen
-                )
-                poisoned = False
-                if self.ordered:
-                    outbox.pack_all()
-        emits, self.arrow.emits = self.arrow.emits, []
-        for stream, batch, msg_ids in emits:
-            if batch.num_rows:
-                self._send(stream, RowsView(arrow=batch), listed(msg_ids), outbox, poisoned, {})
-                poisoned = False
+                emits.append(Emits(buffer.routes.stream, view, buffer.origins, buffer.chosen))
+        for some in emits:
+            self._send(self._divert(some, outbox), outbox, poisoned)
+            if self.ordered:
+                outbox.pack_all()
 
     def _check(self, buffer: Buffer) -> None:
         """Values must be a list or a tuple. A str of the right length gets here: emit("a") instead of emit(["a"])."""
@@ -274,108 +318,86 @@ class SpoutTask(TaskBase):
             if isinstance(values, str | bytes) or not isinstance(values, Sequence):
                 self.guarded("emit", lambda v=values: refuse(self.who, v))  # type: ignore[misc]
 
-    def _divert(self, buffer: Buffer, outbox: Outbox) -> None:
-        """Messages that have failed `maxReplays` times go to the stream of dead letters. Others count as replays."""
-        if not self.failures or buffer.routes.stream == DEAD_LETTERS:
-            return
+    def _divert(self, emits: Emits, outbox: Outbox) -> Emits:
+        """Send messages that failed `maxReplays` times to the dead letters; gives the others."""
+        if not self.failures or emits.stream == DEAD_LETTERS or emits.msg_ids is None:
+            return emits
         limit = self.setup.topology.spec.max_replays
         dead: dict[int, list[Any]] = {}
-        for i, msg_id in enumerate(buffer.origins):
-            failures, reason = (
-                self.failures.get(_key(msg_id), (0, "")) if msg_id is not None else (0, "")
-            )
-            if failures and limit is not None and failures >= limit:
-                dead[i] = [buffer.routes.stream, list(buffer.values[i]), msg_id, failures, reason]
-            elif failures:
+        for i, msg_id in enumerate(emits.msg_ids):
+            found = self.failures.get(_key(msg_id)) if msg_id is not None else None
+            if found is None:
+                continue
+            if limit is None or found[0] < limit:
                 outbox.counts[self.component, "replayed", ""] += 1
+            else:
+                dead[i] = [emits.stream, list(emits.view.row(i)), msg_id, *found]
         if not dead:
-            return
+            return emits
         outbox.counts[self.component, "dead_lettered", ""] += len(dead)
-        self._send(
-            DEAD_LETTERS,
-            RowsView(list(dead.values())),
-            [buffer.origins[i] for i in dead],
-            outbox,
-            False,
-            {},
-        )
-        kept = [i for i in range(len(buffer.values)) if i not in dead]
-        buffer.chosen = {
-            new: buffer.chosen[old] for new, old in enumerate(kept) if old in buffer.chosen
-        }
-        buffer.values = [buffer.values[i] for i in kept]
-        buffer.origins = [buffer.origins[i] for i in kept]
+        ids = [emits.msg_ids[i] for i in dead]
+        self._send(Emits(DEAD_LETTERS, RowsView(list(dead.values())), ids), outbox, False)
+        return emits.take([i for i in range(len(emits.msg_ids)) if i not in dead])
 
-    def _send(
-        self,
-        stream: str,
-        view: RowsView,
-        msg_ids: Sequence[Any] | None,
-        outbox: Outbox,
-        poisoned: bool,
-        chosen: Any,
-    ) -> None:
-        n = len(view)
-        if not n:
+    def _send(self, emits: Emits, outbox: Outbox, poisoned: bool) -> None:
+        """Send emits on one stream: those with a message id are the roots of trees."""
+        while len(emits.view):
+            ids, roots, parents, mask = self._roots(emits)
+            if poisoned:
+                self._drop(emits.view, roots, outbox)
+            else:
+                routes = self.routes[emits.stream]
+                try:
+                    xors = outbox.send(self.task, routes, emits.view, parents, emits.chosen)
+                except GroupingError as e:
+                    emits = self._refuse(e, emits, outbox)
+                    continue
+                if len(roots):
+                    born = np.full(len(roots), self.now())
+                    outbox.messages.inits.append((roots, xors[mask], born))
+            self._remember(ids)
             return
-        tracked = self.setup.acking and msg_ids is not None
-        ids: list[Any] = []
-        roots: Ids = EMPTY_IDS
-        parents: Lineage | None = None
-        mask: Any = slice(None)
-        if tracked and msg_ids is not None:
-            ids = list(msg_ids) if None not in msg_ids else [m for m in msg_ids if m is not None]
-            roots = root_ids(self.slot, self.sequence, len(ids))
-            if len(ids) == n:
-                parents = Lineage(roots, roots)
-            elif ids:
-                mask = np.array([m is not None for m in msg_ids])
-                parents = Lineage(roots, roots, np.concatenate(([0], np.cumsum(mask))))
-        if poisoned:
-            self._drop(view, roots, CRASHED, outbox)
-        else:
-            try:
-                xors = outbox.send(self.task, self.routes[stream], view, parents, chosen)
-            except GroupingError as e:
-                self._send_around(e, stream, view, msg_ids, outbox, chosen)
-                return
-            if len(roots):
-                outbox.messages.inits.append((roots, xors[mask], np.full(len(roots), self.now())))
+
+    def _roots(self, emits: Emits) -> tuple[list[Any], Ids, Lineage | None, Any]:
+        """The message ids, their roots, the lineage of the emits, and which of them are tracked."""
+        msg_ids = emits.msg_ids
+        if not self.setup.acking or msg_ids is None:
+            return [], EMPTY_IDS, None, slice(None)
+        if None not in msg_ids:
+            roots = root_ids(self.slot, self.sequence, len(msg_ids))
+            return list(msg_ids), roots, Lineage(roots, roots), slice(None)
+        mask = np.array([msg_id is not None for msg_id in msg_ids])
+        ids = [msg_id for msg_id in msg_ids if msg_id is not None]
+        roots = root_ids(self.slot, self.sequence, len(ids))
+        if not ids:
+            return ids, roots, None, mask
+        offsets = np.concatenate(([0], np.cumsum(mask)))
+        return ids, roots, Lineage(roots, roots, offsets), mask
+
+    def _remember(self, ids: list[Any]) -> None:
+        self.pending.add(self.sequence, ids)
         self.sequence += len(ids)
-        self.pending.add(self.sequence - len(ids), ids)
 
-    def _send_around(
-        self,
-        error: GroupingError,
-        stream: str,
-        view: RowsView,
-        msg_ids: Sequence[Any] | None,
-        outbox: Outbox,
-        chosen: Any,
-    ) -> None:
-        """Fail the one emit that no task can be chosen for, and send all others."""
+    def _refuse(self, error: GroupingError, emits: Emits, outbox: Outbox) -> Emits:
+        """Fail the one emit that no task can be chosen for; gives the others."""
         i = error.emission
-        if i is None:
-            raise ComponentFailed(self.report(error, fatal=True, what="emit"))
-        rows, n = view.rows, len(view)
-        for a, b in ((0, i), (i + 1, n)):
-            some = {k - a: v for k, v in chosen.items() if a <= k < b}
-            part = msg_ids[a:b] if msg_ids is not None else None
-            self._send(stream, RowsView(rows[a:b]), part, outbox, False, some)
-        self.report(error, what="emit")
-        if self.setup.acking and msg_ids is not None and msg_ids[i] is not None:
-            roots = root_ids(self.slot, self.sequence, 1)
-            self._fail_at_once(roots, str(error), outbox)
-            self.pending.add(self.sequence, [msg_ids[i]])
-            self.sequence += 1
+        fatal = i is None or self.setup.topology.spec.on_error == "crash"
+        report = self.report(error, fatal=fatal, what="emit")
+        if i is None or fatal:
+            raise ComponentFailed(report) from error
+        msg_id = emits.msg_ids[i] if emits.msg_ids is not None else None
+        if self.setup.acking and msg_id is not None:
+            self._fail_at_once(root_ids(self.slot, self.sequence, 1), str(error), outbox)
+            self._remember([msg_id])
+        return emits.take([k for k in range(len(emits.view)) if k != i])
 
-    def _drop(self, view: RowsView, roots: Ids, reason: str, outbox: Outbox) -> None:
+    def _drop(self, view: RowsView, roots: Ids, outbox: Outbox) -> None:
         """These tuples crashed their workers again and again: their trees are failed, and nothing is sent."""
         self.report(
             f"dropped a tuple that crashed its worker or never ended: {str(view.row(0))[:200]}"
         )
         if len(roots):
-            self._fail_at_once(roots, reason, outbox)
+            self._fail_at_once(roots, CRASHED, outbox)
         outbox.counts[self.component, "dropped", ""] += len(view)
 
     def _fail_at_once(self, roots: Ids, reason: str, outbox: Outbox) -> None:

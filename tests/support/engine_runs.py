@@ -1,0 +1,52 @@
+"""Drivers of topologies that run in this process, for tests that look into them."""
+
+import itertools
+
+from obstore.store import MemoryStore
+
+from fulmen.checkpoint import Store
+from fulmen.checkpoint.remote import RemoteBackend
+from fulmen.engine.driver import Driver, Silent
+from fulmen.engine.inprocess import InProcessJobs
+from fulmen.testing import ManualClock
+from fulmen.topology.builder import TopologyBuilder
+from fulmen.topology.validation import check
+
+_numbers = itertools.count()
+
+
+def new_store():
+    uri = f"memory://test-{next(_numbers)}"
+    return Store(uri, RemoteBackend(uri, MemoryStore()))
+
+
+class Steady(InProcessJobs):
+    """Each attempt takes the same time."""
+
+    def __init__(self, clock, seconds=0.01, fault=None, store=None):
+        super().__init__(fault, store)
+        self.clock = clock
+        self.seconds = seconds
+
+    def run(self, header, timeout_seconds):
+        self.clock.advance(self.seconds)
+        return super().run(header, timeout_seconds)
+
+
+def make_driver(topology, *, store=None, clock=None, jobs=None, observer=None, seconds=0.01):
+    """A driver, not yet started."""
+    if isinstance(topology, TopologyBuilder):
+        topology = topology.build()
+    clock, store = clock or ManualClock(), store or new_store()
+    checked = check(topology)
+    return Driver(
+        checked.topology(),
+        checked.streams,
+        jobs or Steady(clock, seconds, store=store),
+        store.uri,
+        pinned=checked.pinned,
+        observer=observer or Silent(),
+        store=store,
+        steady=clock,
+        sleep=clock.advance,
+    )
