@@ -12,7 +12,8 @@ Two delays:
       next. Once it is deleted, that driver's put would succeed if it woke up now; so a driver that
       needed longer than `SURE_SECONDS` for a commit looks for newer ones afterwards (in `log`), and
       the claim stays longer than that. The clock is this process's own: no machine's time of day
-      matters. Of commits that are no claims this driver knows that nobody else wants to make them.
+      matters. Other commits fence nobody: only the driver that made them wanted their numbers.
+      Of claims by drivers that died young the newest `CLAIMS_KEPT` stay.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ MANIFEST_EVERY = 64
 INLINE_BYTES = 64 * 1024
 """Data of this size or more belongs in a state file of its own, not into the commit."""
 CLAIMS_KEPT = 64
-"""Claims older than this many later ones are no longer needed as fences."""
+"""So many drivers can't have started while one was between two commits, see `garbage`."""
 
 COMMITS = "commits/"
 STATE = "state/"
