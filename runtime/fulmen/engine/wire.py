@@ -149,8 +149,9 @@ def _pack(parcel: Parcel) -> bytes:
     else:
         container = _container(parcel.rows)
         arrays: list[Any] = []
-        for column in zip(*parcel.rows, strict=True):
-            code, data = pack_column(column)
+        rows = parcel.rows
+        for i in range(len(rows[0])):  # zip(*rows) makes an iterator for each row: 3 times slower
+            code, data = pack_column([row[i] for row in rows])
             codes += code
             (pickled if code == "p" else arrays).append(data)
         arrow = b""
