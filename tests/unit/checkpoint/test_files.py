@@ -40,7 +40,7 @@ def test_reading_makes_no_folders(tmp_path):
 
 def test_of_many_processes_exactly_one_wins_each_key(tmp_path):
     keys = [f"commits/{number}" for number in range(40)]
-    processes = 4
+    processes = 3
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
         runs = [pool.submit(race, str(tmp_path), keys, f"process {n}") for n in range(processes)]
