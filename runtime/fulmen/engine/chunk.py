@@ -1,4 +1,7 @@
-"""A chunk of tuples, column by column: what a task receives at once, and what routing and acking work on."""
+"""A chunk of tuples, column by column: what a task receives at once.
+
+Routing and acking work on the columns; only an author's code sees single tuples.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ EMPTY_IDS: Ids = np.empty(0, np.uint64)
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Which tuple trees each of n tuples belongs to, and its edge id in each: Storm's MessageId, as columns.
+    """Which tuple trees each of n tuples belongs to, and its edge id in each.
+
+    What Storm calls a MessageId, as columns.
 
     Attributes:
         roots: Root ids.
@@ -50,7 +55,7 @@ class Lineage:
 
     @staticmethod
     def concat(parts: Sequence[tuple[Lineage | None, int]]) -> Lineage | None:
-        """Of (lineage, number of tuples) in a row. None is the lineage of tuples that are not tracked."""
+        """One lineage of several (lineage, number of tuples). None: these are not tracked."""
         if all(lineage is None for lineage, _ in parts):
             return None
         if len(parts) == 1:
@@ -149,7 +154,7 @@ class Chunk:
         return int(self.tasks) if isinstance(self.tasks, int) else int(self.tasks[i])
 
     def lineage(self, i: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-        """See `fulmen.api.tuples.Origin`. What was anchored to the tuple in this chunk is summed up by the outbox."""
+        """See `fulmen.api.tuples.Origin`. xor is 0: its task sums up what is anchored meanwhile."""
         if self.lineage_columns is None:
             return (), (), 0
         return (*self.lineage_columns.of(i), 0)
@@ -172,13 +177,17 @@ class RowsView:
         self.arrow = arrow
 
     def __len__(self) -> int:
-        return len(self._rows) if self._rows is not None else int(self.arrow.num_rows)
+        if self._rows is not None:
+            return len(self._rows)
+        assert self.arrow is not None
+        return int(self.arrow.num_rows)
 
     def column(self, i: int) -> list[Any]:
         """The values of field number `i`."""
-        if self._rows is None:
-            return list(self.arrow.column(i).to_pylist())
-        return [row[i] for row in self._rows]
+        if self._rows is not None:
+            return [row[i] for row in self._rows]
+        assert self.arrow is not None
+        return list(self.arrow.column(i).to_pylist())
 
     def row(self, k: int) -> Sequence[Any]:
         """All values of row `k`."""

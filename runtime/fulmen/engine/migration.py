@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from fulmen.checkpoint import Manifest, Store, Update, load_many
+from fulmen.engine.ackers import Trees, acker_index, sequence_ranges
 from fulmen.engine.acking import columns, restore
-from fulmen.engine.ackers import Trees, acker_index
-from fulmen.engine.ackers import sequence_ranges
 from fulmen.engine.protocol import DELIVERIES, Deliveries, pack_deliveries, unpack_deliveries
 from fulmen.plan import Plan
 from fulmen.topology.spec import ACKER, Topology
@@ -58,7 +57,7 @@ class Layout:
 class Change:
     """What a commit must do to the checkpoint."""
 
-    updates: Mapping[str, Mapping[str, Update]]
+    updates: dict[str, dict[str, Update]]
     removed_tasks: list[str]
     transient: Mapping[str, bytes]
 

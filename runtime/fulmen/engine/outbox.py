@@ -1,7 +1,8 @@
-"""Where emitted tuples go: tasks are chosen, edge ids drawn and lineages made for a whole chunk at once.
+"""Where emitted tuples go. Tasks are chosen and edge ids drawn for a whole chunk at once.
 
-Tuples for a task of this very stage stay Python objects in a list; all others become parcels for another stage, packed
-into rows when there are enough of them. A stage is cut so that the former are exactly those that can't leave the worker.
+Tuples for a task of this very stage stay Python objects in a list; all others become parcels for
+another stage, packed into rows when there are enough of them. A stage is cut so that the former are
+exactly those that can't leave the worker.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,8 @@ from fulmen.topology.code import create_grouping
 
 Chosen = Mapping[int, Sequence[tuple[int, Sequence[int]]]]
 """Emit number -> (subscription, tasks), of the emits whose tasks were chosen at once."""
+Index = npt.NDArray[np.integer[Any]]
+"""Which of a view's rows are meant; None in its place: all."""
 
 
 class Routes:
@@ -84,7 +88,10 @@ class Routes:
                     chooser.restore(one)
 
     def choose_now(self, row: Sequence[Any]) -> list[tuple[int, list[int]]]:
-        """For an emit that must know its tasks: (number of the subscription on this stream, task ids)."""
+        """The tasks of an emit that must know them: (number of the subscription, task ids).
+
+        Subscriptions are numbered as in `subscriptions`.
+        """
         return [
             (k, [int(t) for t in choose_one(chooser, row)])
             for k, chooser in enumerate(self.choosers)
@@ -92,7 +99,7 @@ class Routes:
         ]
 
     def direct_to(self, task: int) -> list[tuple[int, list[int]]]:
-        """The subscriptions on this stream, with direct grouping, that `task` receives; none: it goes nowhere."""
+        """The same for a direct emit; empty if `task` does not subscribe: then it goes nowhere."""
         return [(k, [task]) for k, tasks in enumerate(self._direct) if task in tasks]
 
 
@@ -118,7 +125,7 @@ class _Piece:
     source: int
     lineage: Lineage | None
     view: RowsView
-    index: npt.NDArray[Any] | None
+    index: Index | None
 
 
 class Outbox:
@@ -138,7 +145,7 @@ class Outbox:
         self._held: Counter[tuple[int, int]] = Counter()
 
     def random_ids(self, n: int) -> Ids:
-        """Fresh edge ids. None is 0, which would stand for no edge at all (once in 2**64)."""
+        """Fresh edge ids. One that is 0, as if there were no edge, comes once in 2**64."""
         ids: Ids = self._rng.bit_generator.random_raw(n)
         return ids
 
@@ -156,7 +163,8 @@ class Outbox:
             task: The task that emitted them.
             routes: Of the stream that they were emitted on.
             view: Their values.
-            parents: For each emit, the lineage of what it is anchored to; a spout's own roots count as such.
+            parents: For each emit, the lineage of what it is anchored to; a spout's own roots count
+                as such.
             chosen: Emits whose tasks were chosen already, or named by a direct emit.
 
         Returns:
@@ -193,11 +201,17 @@ class Outbox:
         tell: Callable[[Tuple, int], None],
         chosen: Chosen | None = None,
     ) -> None:
-        """Send emitted tuples that may have several anchors each: one fresh id for each copy and anchor, as in Storm.
+        """Send emitted tuples that may have several anchors each.
+
+        As in Storm, there is one fresh id for each copy and anchor.
 
         Args:
-            anchors: For each emit, the inputs whose trees it joins; the same one may be named twice.
+            task: The task that emitted them.
+            routes: Of the stream that they were emitted on.
+            view: Their values.
+            anchors: For each emit, the inputs whose trees it joins; one may be named twice.
             tell: Is told each anchor and the id of a tuple that was anchored to it.
+            chosen: Emits whose tasks were chosen already, or named by a direct emit.
         """
         for subscription, choice in self._choices(task, routes, view, chosen):
             targets = choice.tasks
@@ -234,7 +248,7 @@ class Outbox:
             if chosen:
                 choice = self._with_chosen(k, chooser, view, chosen)
             elif chooser is None:
-                continue  # a direct subscription receives what is emitted to it by name, and nothing else
+                continue  # a direct subscription receives only what is emitted to it by name
             else:
                 choice = chooser.choose(view)
             transferred += len(choice.tasks)
@@ -267,7 +281,7 @@ class Outbox:
         subscription: Subscription,
         routes: Routes,
         view: RowsView,
-        index: Positions | None,
+        index: Index | None,
         targets: Tasks,
         lineage: Lineage | None,
     ) -> None:
@@ -355,19 +369,17 @@ def groups(keys: npt.NDArray[np.int32]) -> list[tuple[int, Positions | None]]:
     ordered = keys[order]
     cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     starts = [0, *cuts.tolist(), len(keys)]
-    return [(int(ordered[a]), order[a:b]) for a, b in zip(starts, starts[1:], strict=False)]
+    return [(int(ordered[a]), order[a:b]) for a, b in pairwise(starts)]
 
 
-def compose(index: Positions | None, at: Positions | None) -> Positions | None:
+def compose(index: Index | None, at: Index | None) -> Index | None:
     """`index[at]`, where None stands for all."""
     if at is None:
         return index
     return at if index is None else index[at]
 
 
-def _pick(
-    view: RowsView, index: npt.NDArray[Any] | None
-) -> tuple[Sequence[Sequence[Any]] | None, Any]:
+def _pick(view: RowsView, index: Index | None) -> tuple[Sequence[Sequence[Any]] | None, Any]:
     """The rows at `index`, as (Python rows or None, Arrow batch or None)."""
     if view.arrow is not None:
         return None, view.arrow if index is None else view.arrow.take(index)

@@ -1,4 +1,4 @@
-"""The messages of one spout task whose trees have not ended, by sequence number; durable as a log of changes.
+"""The messages of one spout task whose trees have not ended: a durable log of changes.
 
 Within a batch, acks and fails are delivered before anything is emitted: what ends was added in an
 earlier batch.
@@ -20,7 +20,7 @@ _LOG_RECORDS = 128
 
 
 class RewritePolicy:
-    """When a log of changes is written anew as a whole: as soon as it is larger than what it describes.
+    """Says when a log of changes is written anew: as soon as it is larger than what it describes.
 
     So what is written stays in proportion to what changed, and the log in proportion to what is
     alive.
@@ -31,7 +31,12 @@ class RewritePolicy:
         self._records = 0
 
     def rewrite(self, alive: int, changed: int) -> bool:
-        """Whether the next record is the whole state (of `alive` entries) and not `changed` entries."""
+        """Whether the next record is to be the whole state.
+
+        Args:
+            alive: How many entries that would be.
+            changed: How many entries it would be otherwise.
+        """
         self._records += 1
         self._logged += changed
         if alive <= 2 * changed + 64 or self._logged > 2 * alive or self._records > _LOG_RECORDS:
@@ -41,7 +46,10 @@ class RewritePolicy:
 
 
 class PendingMessages:
-    """Message ids by sequence number, in segments: one for each chunk of emits, so that an ack costs next to nothing."""
+    """Message ids by sequence number.
+
+    They are kept in segments, one for each chunk of emits, so that an ack costs next to nothing.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -61,7 +69,7 @@ class PendingMessages:
         self.count += len(msg_ids)
 
     def end(self, ranges: Ranges) -> Iterator[list[Any]]:
-        """The trees of these sequence numbers have ended: gives their message ids, and forgets them."""
+        """The trees of these sequence numbers have ended: gives their message ids, forgets them."""
         if not len(ranges):
             return
         self._ended.append(ranges)
@@ -130,7 +138,11 @@ class PendingMessages:
         return runs
 
     def record(self, number: int) -> tuple[bytes, int] | None:
-        """What commit `number` has to write, and from which commit on records are needed; None if nothing changed."""
+        """What commit `number` has to write; None if nothing changed.
+
+        Returns:
+            The record, and from which commit on records are still needed.
+        """
         if not self._added and not self._ended:
             return None
         added = sum(self._left[first] for first in self._added)
