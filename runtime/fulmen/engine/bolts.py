@@ -1,45 +1,44 @@
-"""A bolt task in one batch: it runs over the chunks that it received, then what it emitted and acked is sent.
+"""A bolt task in one batch: it runs over its chunks, then what it emitted and acked is sent.
 
-Running (the author's code) and sending (the engine's) are apart, so that the executors of a `blocking` bolt can run as
-threads while all sending is done by one.
+Running (the author's code) and sending (the engine's) are apart, so that the executors of a
+`blocking` bolt can run as threads while all sending is done by one.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
 from sys import getrefcount
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from typing_extensions import override
 
 from fulmen.api.components import (
     ArrowBolt,
-    ArrowOutputCollector,
     BasicBolt,
     Bolt,
     FailedException,
     ReportedFailedException,
 )
-from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held, Tuple
-from fulmen.engine.chunk import Chunk, Ids, Lineage, RowsView
-from fulmen.engine.collectors import EXPLICIT, BasicCollector, BoltCollector, Buffer, flatten
+from fulmen.engine.arrow_collectors import ArrowCollector
+from fulmen.engine.chunk import Chunk, Ids, RowsView
+from fulmen.engine.collectors import BasicCollector, BoltCollector, Buffer, flatten
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase
 from fulmen.engine.outbox import Outbox
-from fulmen.engine.spouts import conform, listed, refuse
-from fulmen.errors import GroupingError, StreamError
+from fulmen.errors import GroupingError
 
 OURS = 2
 """References to a tuple that only the loop over its chunk has: a local name, and getrefcount's own
-argument. Then the next tuple may be the same object, which is three times as fast as a new one."""
+argument. Then the next tuple may be the same object: three times as fast as a new one."""
 
 
 class BoltTask(TaskBase):
     """What the three kinds of bolt have in common."""
 
+    @override
     def make_collector(self) -> Any:
         self.collector = self.new_collector()
         self.failed: list[tuple[int, str]] = []
@@ -50,6 +49,7 @@ class BoltTask(TaskBase):
         """The collector of this kind of bolt."""
         raise AssertionError("each kind of bolt has its own")
 
+    @override
     def restore_engine(self, engine: Any, slots: Slots) -> None:
         """Nothing: what a bolt holds is in its fields."""
 
@@ -90,16 +90,22 @@ class BoltTask(TaskBase):
         self.send_acks(chunk, xors, acked, outbox)
 
     def send_emits(self, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
-        """Send what was emitted; `xors` takes the ids of what was anchored to each tuple of the chunk."""
+        """Send what was emitted.
+
+        Args:
+            chunk: The tuples that the bolt had.
+            xors: Takes the XOR of the ids of what was anchored to each of them.
+            outbox: Where to.
+        """
         for buffer in self.collector.runs:
             if buffer.values:
-                self.check(buffer, chunk)
+                self.check(buffer)
                 self._send_or_fail(buffer, chunk, xors, outbox)
                 if self.ordered:
                     outbox.pack_all()
 
     def _send_or_fail(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
-        """Send the emits on one stream. One that no task can be chosen for fails its input instead."""
+        """Send the emits on one stream. One without a task to go to fails its input instead."""
         while buffer.values:
             try:
                 self.send_buffer(buffer, chunk, xors, outbox)
@@ -118,16 +124,9 @@ class BoltTask(TaskBase):
 
     def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         """Send the emits on one stream."""
-        positions = np.array(buffer.origins, np.int64)
-        self.send_anchored(
-            buffer.routes.stream,
-            RowsView(buffer.values),
-            positions,
-            chunk,
-            xors,
-            outbox,
-            buffer.chosen,
-        )
+        at = np.array(buffer.origins, np.int64)
+        view, stream = RowsView(buffer.values), buffer.routes.stream
+        self.send_anchored(stream, view, at, chunk, xors, outbox, buffer.chosen)
 
     def send_anchored(
         self,
@@ -146,14 +145,6 @@ class BoltTask(TaskBase):
         if parents is not None:
             np.bitwise_xor.at(xors, positions, ids)
 
-    def check(self, buffer: Buffer, chunk: Chunk) -> None:
-        """Values must be a list or a tuple. A str of the right length gets here: emit("a") instead of emit(["a"])."""
-        if set(map(type, buffer.values)) <= {list, tuple}:
-            return
-        for values in buffer.values:
-            if isinstance(values, str | bytes) or not isinstance(values, Sequence):
-                self.guarded("emit", lambda v=values: refuse(self.who, v))  # type: ignore[misc]
-
     def acked(self, chunk: Chunk) -> npt.NDArray[np.int64] | None:
         """Positions of the tuples that were acked; None: all."""
         if not self.failed:
@@ -165,7 +156,7 @@ class BoltTask(TaskBase):
     def send_acks(
         self, chunk: Chunk, xors: Ids, acked: npt.NDArray[np.int64] | None, outbox: Outbox
     ) -> None:
-        """Tell the ackers: for each root of an acked tuple its id XOR those that were anchored to it."""
+        """Tell the ackers each root of an acked tuple: its edge id XOR what was anchored to it."""
         lineage = chunk.lineage_columns
         if lineage is None:
             return
@@ -204,9 +195,11 @@ class BasicBoltTask(BoltTask):
 
     instance: BasicBolt
 
+    @override
     def new_collector(self) -> Any:
         return BasicCollector(self.who, self.routes, self.ordered, self.report)
 
+    @override
     def execute(self, chunk: Chunk) -> None:
         execute, collector = self.instance.execute, self.collector
         kept: list[Tuple] = []
@@ -220,7 +213,7 @@ class BasicBoltTask(BoltTask):
                 tup._i = collector.position
             try:
                 execute(tup, collector)
-            except Exception as e:  # noqa: PERF203 (author's code; free unless it raises)
+            except Exception as e:  # noqa: BLE001 (author's code)
                 self.note_failure(collector.position, e)
         kept.append(tup)
         for tup in kept:  # they were acked or failed by the time that this returns
@@ -232,9 +225,11 @@ class AnchoringBoltTask(BoltTask):
 
     instance: Bolt
 
+    @override
     def new_collector(self) -> Any:
         return BoltCollector(self.who, self.routes, self.ordered, self.report)
 
+    @override
     def execute(self, chunk: Chunk) -> None:
         execute = self.instance.execute
         self.collector.chunk = chunk
@@ -249,7 +244,7 @@ class AnchoringBoltTask(BoltTask):
                 tup._i = position
             try:
                 execute(tup)
-            except Exception as e:  # noqa: PERF203 (author's code; free unless it raises)
+            except Exception as e:  # noqa: BLE001 (author's code)
                 self.note_failure(position, e)
                 if tup._i >= 0:
                     tup._i = ~tup._i
@@ -257,12 +252,10 @@ class AnchoringBoltTask(BoltTask):
                     self.failed.pop()
         self.kept.append(tup)
 
+    @override
     def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         if set(map(type, buffer.origins)) == {int}:  # each has one anchor, of this chunk
-            at = np.array(buffer.origins, np.int64)
-            view = RowsView(buffer.values)
-            stream = buffer.routes.stream
-            self.send_anchored(stream, view, at, chunk, xors, outbox, buffer.chosen)
+            super().send_buffer(buffer, chunk, xors, outbox)
             return
         anchors = [
             (Tuple((), chunk, origin),) if type(origin) is int else flatten(origin)
@@ -282,16 +275,19 @@ class AnchoringBoltTask(BoltTask):
             self.task, buffer.routes, RowsView(buffer.values), anchors, tell, buffer.chosen
         )
 
+    @override
     def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:
         for anchor in [Tuple((), chunk, origin)] if type(origin) is int else flatten(origin):
             self.collector.fail_now(anchor, anchor._origin is chunk, reason)
 
+    @override
     def acked(self, chunk: Chunk) -> npt.NDArray[np.int64] | None:
         self.failed += self.collector.failed
         if len(self.collector.acked) == len(chunk):
             return None
         return np.array(self.collector.acked, np.int64)
 
+    @override
     def send_acks(
         self, chunk: Chunk, xors: Ids, acked: npt.NDArray[np.int64] | None, outbox: Outbox
     ) -> None:
@@ -326,69 +322,16 @@ def held(chunk: Chunk, i: int, xor: int) -> Held:
     return Held(chunk.component, chunk.stream, chunk.fields, task, roots, edges, xor)
 
 
-class ArrowCollector(ArrowOutputCollector):
-    """Of an ArrowBolt: emits are kept with the rows that they are anchored to."""
-
-    def __init__(self, task: ArrowBoltTask) -> None:
-        self._task = task
-        self._open = False
-        self.source = ("", "")
-        self.rows = 0
-        self.emits: list[tuple[str, pa.RecordBatch, npt.NDArray[np.int64]]] = []
-        self.failures: dict[int, str] = {}
-        self.runs: list[Buffer] = []
-
-    def open(self) -> None:
-        """From now on the author's code may emit."""
-        self._open = True
-        self.emits, self.failures = [], {}
-
-    def close(self) -> None:
-        """From now on the author's code may not emit."""
-        self._open = False
-
-    def emit(self, batch: pa.RecordBatch, stream: str = DEFAULT_STREAM, rows: Any = None) -> None:
-        task = self._task
-        if not self._open:
-            raise StreamError(f"{task.who}: emit outside of execute")
-        batch = conform(task, batch, stream)
-        if rows is None:
-            if self.rows and batch.num_rows != self.rows:
-                raise StreamError(
-                    f"{task.who}: emit of {batch.num_rows} rows for {self.rows} input rows without `rows`. Give `rows`: "
-                    "for each emitted row, the number of the input row that it is anchored to"
-                )
-            at = np.arange(batch.num_rows)
-        else:
-            at = (
-                np.asarray(rows, np.int64)
-                if not isinstance(rows, pa.Array)
-                else rows.to_numpy(zero_copy_only=False)
-            )
-        if len(at) != batch.num_rows or (
-            len(at) and self.rows and (at.min() < 0 or at.max() >= self.rows)
-        ):
-            raise StreamError(
-                f"{task.who}: `rows` must give one number from 0 to {self.rows - 1} for each of {batch.num_rows} rows"
-            )
-        self.emits.append((stream, batch, at.astype(np.int64)))
-
-    def fail(self, rows: Any, reason: str | None = None) -> None:
-        for row in listed(rows) if isinstance(rows, Iterable) else [rows]:
-            self.failures.setdefault(int(row), reason or EXPLICIT)
-
-    def report_error(self, error: BaseException | str) -> None:
-        self._task.report(error)
-
-
 class ArrowBoltTask(BoltTask):
     """A task of an ArrowBolt."""
 
     instance: ArrowBolt
 
+    @override
     def new_collector(self) -> Any:
         return ArrowCollector(self)
 
+    @override
     def execute(self, chunk: Chunk) -> None:
         collector = self.collector
         collector.source, collector.rows = (chunk.component, chunk.stream), len(chunk)
@@ -399,13 +342,14 @@ class ArrowBoltTask(BoltTask):
                 self.instance.tick(collector)
             else:
                 self.instance.execute(chunk.batch, collector)
-        except Exception as e:  # author's code, or values that Arrow can't hold
+        except Exception as e:  # noqa: BLE001 (author's code, or values that Arrow can't hold)
             self.failed.clear()
             self.note_failure(0, e)
             _, reason = self.failed.pop()
             collector.failures = {} if tick else dict.fromkeys(range(len(chunk)), reason)
         self.failed = sorted(collector.failures.items())
 
+    @override
     def send_emits(self, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         for stream, emitted, rows in self.collector.emits:
             batch, at = emitted, rows
@@ -437,39 +381,3 @@ class ArrowBoltTask(BoltTask):
             outbox.send(self.task, self.routes[stream], view, None)
         else:
             self.send_anchored(stream, view, at, chunk, xors, outbox)
-
-
-def merge(chunks: Sequence[Chunk]) -> list[Chunk]:
-    """Neighbours of one stream become one chunk: less to do for each chunk. The order of tuples stays."""
-    merged: list[Chunk] = []
-    run: list[Chunk] = []
-    for chunk in chunks:
-        if run and (chunk.component, chunk.stream) != (run[0].component, run[0].stream):
-            merged.append(_concat(run))
-            run = []
-        run.append(chunk)
-    if run:
-        merged.append(_concat(run))
-    return merged
-
-
-def _concat(chunks: Sequence[Chunk]) -> Chunk:
-    if len(chunks) == 1:
-        return chunks[0]
-    first = chunks[0]
-    tasks = np.concatenate(
-        [
-            np.full(len(c), c.tasks, np.int32) if isinstance(c.tasks, int) else c.tasks
-            for c in chunks
-        ]
-    )
-    lineage = Lineage.concat([(c.lineage_columns, len(c)) for c in chunks])
-    if any(c.is_arrow for c in chunks):
-        try:
-            table = pa.Table.from_batches([c.batch for c in chunks]).combine_chunks()
-            batch = table.to_batches()[0]
-            return Chunk(first.component, first.stream, first.fields, tasks, lineage, batch=batch)
-        except pa.ArrowInvalid:  # schemas that differ
-            pass
-    rows = [row for chunk in chunks for row in chunk.rows]
-    return Chunk(first.component, first.stream, first.fields, tasks, lineage, rows=rows)

@@ -20,10 +20,10 @@ import numpy as np
 from fulmen.api.components import ArrowBolt, BasicBolt
 from fulmen.checkpoint import Store, load_many, read_manifest, save
 from fulmen.engine import wire
-from fulmen.engine.acking import AckerTask
 from fulmen.engine.ackers import Messages, Outcome, sequence_ranges, slot_and_sequence
-from fulmen.engine.bolts import AnchoringBoltTask, ArrowBoltTask, BasicBoltTask, BoltTask, merge
-from fulmen.engine.chunk import Chunk
+from fulmen.engine.acking import AckerTask
+from fulmen.engine.bolts import AnchoringBoltTask, ArrowBoltTask, BasicBoltTask, BoltTask
+from fulmen.engine.chunk import Chunk, merge
 from fulmen.engine.instances import Slots, TaskBase
 from fulmen.engine.outbox import Outbox, groups
 from fulmen.engine.protocol import DELIVERIES, Deliveries, Header, Summary, unpack_deliveries

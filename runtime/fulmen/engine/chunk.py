@@ -160,6 +160,42 @@ class Chunk:
         return (*self.lineage_columns.of(i), 0)
 
 
+def merge(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """Make one chunk of neighbours on one stream, for less work. The order of tuples stays."""
+    merged: list[Chunk] = []
+    run: list[Chunk] = []
+    for chunk in chunks:
+        if run and (chunk.component, chunk.stream) != (run[0].component, run[0].stream):
+            merged.append(_concat(run))
+            run = []
+        run.append(chunk)
+    if run:
+        merged.append(_concat(run))
+    return merged
+
+
+def _concat(chunks: Sequence[Chunk]) -> Chunk:
+    if len(chunks) == 1:
+        return chunks[0]
+    first = chunks[0]
+    tasks = np.concatenate(
+        [
+            np.full(len(c), c.tasks, np.int32) if isinstance(c.tasks, int) else c.tasks
+            for c in chunks
+        ]
+    )
+    lineage = Lineage.concat([(c.lineage_columns, len(c)) for c in chunks])
+    if any(c.is_arrow for c in chunks):
+        try:
+            table = pa.Table.from_batches([c.batch for c in chunks]).combine_chunks()
+            batch = table.to_batches()[0]
+            return Chunk(first.component, first.stream, first.fields, tasks, lineage, batch=batch)
+        except pa.ArrowInvalid:  # schemas that differ
+            pass
+    rows = [row for chunk in chunks for row in chunk.rows]
+    return Chunk(first.component, first.stream, first.fields, tasks, lineage, rows=rows)
+
+
 def batch_rows(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
     """The rows of a record batch as tuples of Python objects."""
     return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))

@@ -1,13 +1,16 @@
 """The collectors that tasks emit, ack and fail with: lists to append to, and nothing else.
 
-A collector is closed outside of its task's callbacks: using it then is an error that says so. Being closed costs nothing
-while it is open: it is another mapping in place of the one of buffers.
+A collector is closed outside of its task's callbacks: using it then is an error that says so. What
+makes it closed is another mapping in place of the one of buffers, so nothing has to be checked in
+each emit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
+
+from typing_extensions import override
 
 from fulmen.api.collector import (
     Anchors,
@@ -29,7 +32,8 @@ class Buffer:
 
     Attributes:
         values: What was emitted.
-        origins: For each emit: the message id (spouts), the anchors (bolts) or the input's position (basic bolts).
+        origins: For each emit the message id (spouts), or what it is anchored to (bolts): one tuple
+            of the chunk at hand by its position, anything else as it was given.
         chosen: Emits whose tasks are known already: emit number -> (subscription number, tasks).
     """
 
@@ -37,9 +41,8 @@ class Buffer:
 
     def __init__(self, routes: Routes) -> None:
         self.routes = routes
-        self.width = (
-            -1 if routes.direct else len(routes.fields)
-        )  # -1: never right, so the slow way explains it
+        # -1 is never right: then the slow way explains what is wrong
+        self.width = -1 if routes.direct else len(routes.fields)
         self.values: list[Values] = []
         self.origins: list[Any] = []
         self.chosen: dict[int, list[tuple[int, list[int]]]] = {}
@@ -58,8 +61,9 @@ class _Closed(Mapping[str, Buffer]):
 
     def __getitem__(self, stream: str) -> NoReturn:
         raise CollectorError(
-            f"{self._who}: emit, ack or fail outside of a callback. Use the collector only inside of next_tuple, ack, "
-            "fail, activate, deactivate or execute, and on the thread that calls them"
+            f"{self._who}: emit, ack or fail outside of a callback. Use the collector only inside"
+            " of next_tuple, ack, fail, activate, deactivate or execute, and on the thread that"
+            " calls them"
         )
 
     def __iter__(self) -> Any:
@@ -72,12 +76,20 @@ class _Closed(Mapping[str, Buffer]):
 class Emitter:
     """The part that all collectors share: buffers by stream.
 
-    With `ordered` a new buffer is begun whenever the stream changes, because a bolt that subscribes to several of the
-    component's streams must receive the tuples of all of them in the order in which they were emitted.
+    With `ordered` a new buffer is begun whenever the stream changes, because a bolt that subscribes
+    to several of the component's streams must receive the tuples of all of them in the order in
+    which they were emitted.
+
+    Attributes:
+        runs: The buffers in the order in which they are to be sent.
     """
 
     def __init__(
-        self, who: str, routes: Mapping[str, Routes], ordered: bool, report: Callable[[Any], None]
+        self,
+        who: str,
+        routes: Mapping[str, Routes],
+        ordered: bool,
+        report: Callable[[BaseException | str], object],
     ) -> None:
         self._who = who
         self._routes = routes
@@ -101,6 +113,7 @@ class Emitter:
         self._buffers = self._closed
 
     def report_error(self, error: BaseException | str) -> None:
+        """Show an error in the report, the status and the metrics. The topology goes on."""
         self._report(error)
 
     def _buffer(self, stream: str, values: Values, direct: bool = False) -> Buffer:
@@ -115,14 +128,18 @@ class Emitter:
             )
         if isinstance(values, str | bytes) or len(values) != len(routes.fields):
             raise StreamError(
-                f"{self._who}: emit of {_shown(values)} on stream {stream!r}, which has the fields {list(routes.fields)}. "
-                f"Emit a list with one value for each field, such as [{', '.join(routes.fields)}]"
+                f"{self._who}: emit of {_shown(values)} on stream {stream!r}, which has the fields"
+                f" {list(routes.fields)}. Emit a list with one value for each field, such as"
+                f" [{', '.join(routes.fields)}]"
             )
-        if routes.direct != direct:
+        if routes.direct and not direct:
             raise StreamError(
                 f"{self._who}: stream {stream!r} is direct: use emit_direct(task, ...)"
-                if routes.direct
-                else f"{self._who}: stream {stream!r} is not direct: use emit(...), or declare it with direct=True"
+            )
+        if direct and not routes.direct:
+            raise StreamError(
+                f"{self._who}: stream {stream!r} is not direct: use emit(...), or declare it with"
+                " direct=True"
             )
         if self._ordered and (not self.runs or self.runs[-1].routes is not routes):
             self.runs.append(Buffer(routes))
@@ -159,7 +176,12 @@ def _shown(values: Any) -> str:
 
 
 class SpoutCollector(Emitter, SpoutOutputCollector):
-    """Of a spout task. `acks_at_once` is set where there are no ackers: then emit acks, as in Storm."""
+    """Of a spout task.
+
+    Attributes:
+        acks_at_once: Calls the spout's `ack`. Set where there are no ackers: then emit acks, as in
+            Storm.
+    """
 
     acks_at_once: Callable[[Any], None] | None = None
 
@@ -168,6 +190,7 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
         if self._buffers is self._closed:
             self._closed[stream]
 
+    @override
     def emit(
         self,
         values: Values,
@@ -188,6 +211,7 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
         buffer.origins.append(msg_id)
         return None
 
+    @override
     def emit_direct(
         self, task: int, values: Values, stream: str = DEFAULT_STREAM, msg_id: Any = None
     ) -> None:
@@ -206,7 +230,7 @@ class BoltCollector(Emitter, OutputCollector):
     Attributes:
         acked: Positions in the chunk at hand of the tuples that were acked.
         failed: Positions and reasons.
-        late: (tuple, reason or None) of tuples kept from earlier chunks: acked if there is no reason.
+        late: (tuple, reason) of tuples kept from earlier chunks. No reason: it was acked.
         reset: Tuples whose timeout starts anew.
         chunk: The chunk at hand. An emit that is anchored to one of its tuples is noted with that
             one's position, so that the tuple itself need not be kept.
@@ -214,6 +238,7 @@ class BoltCollector(Emitter, OutputCollector):
 
     chunk: object = None
 
+    @override
     def open(self) -> None:
         super().open()
         self.acked: list[int] = []
@@ -221,6 +246,7 @@ class BoltCollector(Emitter, OutputCollector):
         self.late: list[tuple[Tuple, str | None]] = []
         self.reset: list[Tuple] = []
 
+    @override
     def emit(
         self,
         values: Values,
@@ -228,25 +254,29 @@ class BoltCollector(Emitter, OutputCollector):
         anchors: Anchors = (),
         need_task_ids: bool = False,
     ) -> list[int] | None:
-        if anchors.__class__ is Tuple and anchors._origin is self.chunk:  # type: ignore[union-attr]
-            anchors = anchors._position  # type: ignore[union-attr,assignment]
+        origin: Any = anchors
+        if anchors.__class__ is Tuple and anchors._origin is self.chunk:
+            origin = anchors._position
         try:
             buffer = self._buffers[stream]
         except KeyError:
             buffer = self._buffer(stream, values)
         if len(values) != buffer.width or need_task_ids:
-            return self._append(stream, values, anchors, need_task_ids)
+            return self._append(stream, values, origin, need_task_ids)
         buffer.values.append(values)
-        buffer.origins.append(anchors)
+        buffer.origins.append(origin)
         return None
 
+    @override
     def emit_direct(
         self, task: int, values: Values, stream: str = DEFAULT_STREAM, anchors: Anchors = ()
     ) -> None:
+        origin: Any = anchors
         if isinstance(anchors, Tuple) and anchors._origin is self.chunk:
-            anchors = anchors._position  # type: ignore[assignment]
-        self._append_direct(task, stream, values, anchors)
+            origin = anchors._position
+        self._append_direct(task, stream, values, origin)
 
+    @override
     def ack(self, tup: Tuple) -> None:
         i = tup._i
         if 0 <= i < HELD:
@@ -258,6 +288,7 @@ class BoltCollector(Emitter, OutputCollector):
         elif self._buffers is self._closed:
             self._closed[""]
 
+    @override
     def fail(self, tup: Tuple, reason: str | None = None) -> None:
         i = tup._i
         if i < 0:
@@ -269,7 +300,7 @@ class BoltCollector(Emitter, OutputCollector):
             self.late.append((tup, reason or EXPLICIT))
 
     def fail_now(self, tup: Tuple, is_in_chunk: bool, reason: str) -> None:
-        """Fail a tuple whether or not the bolt has acked it in this chunk: an emit for it could not be sent."""
+        """Fail a tuple, even if the bolt acked it in this chunk: an emit for it can't be sent."""
         if not is_in_chunk:
             self.fail(tup, reason)
             return
@@ -279,15 +310,21 @@ class BoltCollector(Emitter, OutputCollector):
         if i not in [failed for failed, _ in self.failed]:
             self.failed.append((i, reason))
 
+    @override
     def reset_timeout(self, tup: Tuple) -> None:
         self.reset.append(tup)
 
 
 class BasicCollector(Emitter, BasicOutputCollector):
-    """Of a bolt whose emits are anchored to the input. `position` is that input's, set by the loop over the chunk."""
+    """Of a bolt whose emits are anchored to the input.
+
+    Attributes:
+        position: The input's place in the chunk; set by the loop over the chunk.
+    """
 
     position = 0
 
+    @override
     def emit(
         self, values: Values, stream: str = DEFAULT_STREAM, need_task_ids: bool = False
     ) -> list[int] | None:
@@ -301,8 +338,19 @@ class BasicCollector(Emitter, BasicOutputCollector):
         buffer.origins.append(self.position)
         return None
 
+    @override
     def emit_direct(self, task: int, values: Values, stream: str = DEFAULT_STREAM) -> None:
         self._append_direct(task, stream, values, self.position)
+
+
+def refuse(who: str, values: Any) -> NoReturn:
+    """Raise about values that are no sequence of values.
+
+    Collectors only look at the length, so a str may get this far: emit("a") for emit(["a"]).
+    """
+    raise StreamError(
+        f"{who}: emit({values!r}): the values must be a list or a tuple, such as [{values!r}]"
+    )
 
 
 def flatten(anchors: Any) -> Sequence[Tuple]:

@@ -6,12 +6,14 @@ import inspect
 import pickle
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
-from fulmen.api.components import ArrowSpout, Bolt, Component, Spout
+from fulmen.api.components import Bolt, Component, Spout
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
+from fulmen.engine.collectors import Buffer, refuse
 from fulmen.engine.outbox import Routes, context_of
 from fulmen.engine.protocol import ErrorReport
 from fulmen.engine.setup import Setup
@@ -48,7 +50,7 @@ def author_traceback(error: BaseException) -> str:
 
 
 class TaskBase:
-    """What every spout and bolt task has: an instance, its durable state, and routes for what it emits."""
+    """What every spout and bolt task has: an instance, its durable state, routes for its emits."""
 
     def __init__(
         self, setup: Setup, task: int, slots: Slots, number: int, rng: np.random.Generator
@@ -59,8 +61,8 @@ class TaskBase:
         self.errors: list[ErrorReport] = []
         self.was_called = True
         self.restored_at = number
-        self.counts: dict[str, int] = {}
-        self.who = f"{'spout' if self.component in setup.spouts else 'bolt'} {self.component!r}, task {task}"
+        kind = "spout" if self.component in setup.spouts else "bolt"
+        self.who = f"{kind} {self.component!r}, task {task}"
         self.routes = self._routes(rng)
         self._engine_record: bytes | None = None
         engine = pickle.loads(slots["engine"][-1]) if slots.get("engine") else {}
@@ -100,7 +102,7 @@ class TaskBase:
 
     @property
     def ordered(self) -> bool:
-        """Whether some bolt receives several streams of this component, whose tuples it must get in order."""
+        """Whether some bolt receives several streams of this component: then their order counts."""
         seen = [s.target for s in self.setup.subscriptions if s.source == self.component]
         return len(seen) != len(set(seen))
 
@@ -154,6 +156,14 @@ class TaskBase:
         self.fields.warnings.clear()
         return found
 
+    def check(self, buffer: Buffer) -> None:
+        """Stop the topology if something was emitted that is no sequence of values."""
+        if set(map(type, buffer.values)) <= {list, tuple}:
+            return
+        for values in buffer.values:
+            if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+                self.guarded("emit", partial(refuse, self.who, values))
+
     def guarded(self, what: str, call: Callable[[], T]) -> T:
         """Call the author's code where the topology can't go on if it raises.
 
@@ -184,7 +194,7 @@ class TaskBase:
         method = getattr(self.instance, "close" if isinstance(self.instance, Spout) else "cleanup")
         try:
             method()
-        except Exception as e:  # author's code
+        except Exception as e:  # noqa: BLE001 (author's code)
             self.report(e, what="closing")
 
 
@@ -198,8 +208,3 @@ def takes_reason(spout: Spout) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def is_arrow(spout: Spout) -> bool:
-    """Whether the spout emits record batches."""
-    return isinstance(spout, ArrowSpout)

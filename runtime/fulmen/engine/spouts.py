@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
+from typing_extensions import override
 
-from fulmen.api.components import ArrowSpout, ArrowSpoutCollector, Spout
-from fulmen.api.declarer import DEAD_LETTERS, DEFAULT_STREAM
+from fulmen.api.components import ArrowSpout, Spout
+from fulmen.api.declarer import DEAD_LETTERS
 from fulmen.engine.ackers import root_ids
+from fulmen.engine.arrow_collectors import ArrowEmits, listed
 from fulmen.engine.chunk import EMPTY_IDS, Ids, Lineage, RowsView
-from fulmen.engine.collectors import Buffer, SpoutCollector
+from fulmen.engine.collectors import SpoutCollector
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase, Update, takes_reason
 from fulmen.engine.outbox import Chosen, Outbox
 from fulmen.engine.pending import PendingMessages
 from fulmen.engine.protocol import Deliveries
 from fulmen.engine.state import KeyedState
-from fulmen.errors import GroupingError, StreamError
+from fulmen.errors import GroupingError
 
 SLICE = 4096
-"""Tuples that are emitted before those after them in the stage run: bounds memory, and keeps caches warm."""
+"""So many tuples are emitted before the stage's bolts run: less memory, and warm caches."""
 CRASHED = "crashed worker"
 _FAILURES = 100_000
 _CHECK_SECONDS = 0.005
@@ -56,55 +57,6 @@ class Emits:
         )
 
 
-class ArrowEmits(ArrowSpoutCollector):
-    """The collector of an ArrowSpout: record batches with a column of message ids."""
-
-    def __init__(self, task: SpoutTask) -> None:
-        self._task = task
-        self.emits: list[tuple[str, pa.RecordBatch, Any]] = []
-
-    def emit(
-        self, batch: pa.RecordBatch, stream: str = DEFAULT_STREAM, msg_ids: Any = None
-    ) -> None:
-        self._task.collector.check_open(stream)
-        batch = conform(self._task, batch, stream)
-        if msg_ids is not None and len(msg_ids) != batch.num_rows:
-            raise StreamError(
-                f"{self._task.who}: {len(msg_ids)} message ids for {batch.num_rows} rows"
-            )
-        self.emits.append((stream, batch, msg_ids))
-        if msg_ids is not None and not self._task.setup.acking and len(msg_ids):
-            self._task.tell_acked(listed(msg_ids) or [])
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a collector can't be pickled")
-
-    def report_error(self, error: BaseException | str) -> None:
-        self._task.report(error)
-
-
-def conform(task: TaskBase, batch: pa.RecordBatch, stream: str) -> pa.RecordBatch:
-    """The batch with the stream's fields in their order.
-
-    Raises:
-        StreamError: The stream is not declared, or the columns are not its fields.
-    """
-    routes = task.routes.get(stream)
-    if routes is None or stream.startswith("__"):
-        declared = sorted(s for s in task.routes if not s.startswith("__"))
-        raise StreamError(
-            f"{task.who}: emit on stream {stream!r}, but the component declares {declared}"
-        )
-    if tuple(batch.schema.names) == routes.fields:
-        return batch
-    if sorted(batch.schema.names) != sorted(routes.fields):
-        raise StreamError(
-            f"{task.who}: a batch with the columns {batch.schema.names} on stream {stream!r}, which has the fields "
-            f"{list(routes.fields)}"
-        )
-    return batch.select(list(routes.fields))
-
-
 class SpoutTask(TaskBase):
     """One task of a spout.
 
@@ -116,11 +68,14 @@ class SpoutTask(TaskBase):
     instance: Spout
     now: Callable[[], float] = time.time  # noqa: TID251 (the emit's time, for the complete latency)
 
+    @override
     def make_collector(self) -> Any:
         self.collector = SpoutCollector(self.who, self.routes, self.ordered, self.report)
-        self.arrow = ArrowEmits(self)
+        acks_at_once = None if self.setup.acking else self.tell_acked
+        self.arrow = ArrowEmits(self, self.collector.check_open, acks_at_once)
         return self.arrow if isinstance(self.instance, ArrowSpout) else self.collector
 
+    @override
     def restore_engine(self, engine: Mapping[str, Any], slots: Slots) -> None:
         self.slot = self.setup.slots[self.setup.plan.key_of(self.task)]
         self.sequence: int = engine.get("sequence", 0)
@@ -129,6 +84,7 @@ class SpoutTask(TaskBase):
         self.is_active = False
         self.exhausted = False
 
+    @override
     def start(self, collector: Any) -> None:
         self._takes_reason = takes_reason(self.instance)
         self._hears_acks = type(self.instance).ack is not Spout.ack
@@ -140,9 +96,11 @@ class SpoutTask(TaskBase):
             )
         self.instance.open(self.conf, self.context, collector)
 
+    @override
     def engine_state(self) -> dict[str, Any]:
         return {**super().engine_state(), "sequence": self.sequence}
 
+    @override
     def updates(self, number: int) -> dict[str, Update]:
         found = super().updates(number)
         pending = self.guarded("pickling its message ids", lambda: self.pending.record(number))
@@ -236,10 +194,12 @@ class SpoutTask(TaskBase):
         Args:
             permit: How many tuples at most (a next_tuple that emits several may go beyond).
             deadline: time.monotonic() seconds.
+            outbox: What takes the emits.
             poisoned: What is emitted is failed instead of sent.
 
         Yields:
-            How many tuples were emitted, slice by slice, so that what is behind the spout can run between.
+            How many tuples were emitted, slice by slice, so that the bolts behind the spout can run
+            in between.
         """
         self.was_called = True
         limit = self.setup.topology.spec.max_spout_pending
@@ -258,17 +218,11 @@ class SpoutTask(TaskBase):
         self.exhausted = bool(self.guarded("is_exhausted", self.instance.is_exhausted))
 
     def _calls(self, room: int, deadline: float) -> tuple[int, bool]:
-        """Calls of next_tuple: (tuples emitted, whether to go on). The clock is read less often than tuples are made."""
-        next_tuple = self.instance.next_tuple
-        if isinstance(self.instance, ArrowSpout):
-            count: Callable[[], int] = lambda: sum(e[1].num_rows for e in self.arrow.emits)  # noqa: E731
-        else:
-            count = self.collector.emitted
-            values = (
-                self.collector.runs[0].values if len(self.collector.runs) == 2 else None
-            )  # and dead letters
-            if values is not None:
-                count = values.__len__
+        """Call next_tuple up to `room` times: (tuples emitted, whether to go on).
+
+        The clock is read every few milliseconds, not after each tuple.
+        """
+        next_tuple, count = self.instance.next_tuple, self._counter()
         emitted, burst = 0, 1
         started = time.monotonic()
         while emitted < room:
@@ -294,29 +248,32 @@ class SpoutTask(TaskBase):
             started = clock
         return emitted, True
 
+    def _counter(self) -> Callable[[], int]:
+        """Says how many tuples were emitted since the collector was opened; called for each."""
+        if isinstance(self.instance, ArrowSpout):
+            return lambda: sum(batch.num_rows for _, batch, _ in self.arrow.emits)
+        if len(self.collector.runs) == 2:  # a single stream, and dead letters
+            return self.collector.runs[0].values.__len__
+        return self.collector.emitted
+
     def flush(self, outbox: Outbox, poisoned: bool = False) -> None:
         """Send what was emitted since the collector was opened."""
         runs = self.collector.runs
         self.collector.close()
-        emits = [Emits(e[0], RowsView(arrow=e[1]), listed(e[2])) for e in self.arrow.emits]
+        emits = [
+            Emits(stream, RowsView(arrow=batch), None if msg_ids is None else listed(msg_ids))
+            for stream, batch, msg_ids in self.arrow.emits
+        ]
         self.arrow.emits = []
         for buffer in runs:
             if buffer.values:
-                self._check(buffer)
+                self.check(buffer)
                 view = RowsView(buffer.values)
                 emits.append(Emits(buffer.routes.stream, view, buffer.origins, buffer.chosen))
         for some in emits:
             self._send(self._divert(some, outbox), outbox, poisoned)
             if self.ordered:
                 outbox.pack_all()
-
-    def _check(self, buffer: Buffer) -> None:
-        """Values must be a list or a tuple. A str of the right length gets here: emit("a") instead of emit(["a"])."""
-        if set(map(type, buffer.values)) <= {list, tuple}:
-            return
-        for values in buffer.values:
-            if isinstance(values, str | bytes) or not isinstance(values, Sequence):
-                self.guarded("emit", lambda v=values: refuse(self.who, v))  # type: ignore[misc]
 
     def _divert(self, emits: Emits, outbox: Outbox) -> Emits:
         """Send messages that failed `maxReplays` times to the dead letters; gives the others."""
@@ -392,7 +349,7 @@ class SpoutTask(TaskBase):
         return emits.take([k for k in range(len(emits.view)) if k != i])
 
     def _drop(self, view: RowsView, roots: Ids, outbox: Outbox) -> None:
-        """These tuples crashed their workers again and again: their trees are failed, and nothing is sent."""
+        """Fail the trees of tuples that crashed their workers again and again; send nothing."""
         self.report(
             f"dropped a tuple that crashed its worker or never ended: {str(view.row(0))[:200]}"
         )
@@ -404,24 +361,6 @@ class SpoutTask(TaskBase):
         ones = np.ones(len(roots), np.uint64)
         outbox.messages.inits.append((roots, ones, np.full(len(roots), self.now())))
         outbox.messages.fails += [(root, reason) for root in roots.tolist()]
-
-
-def listed(msg_ids: Any) -> list[Any] | None:
-    """A column of message ids as a list of Python objects."""
-    if msg_ids is None:
-        return None
-    if isinstance(msg_ids, pa.Array | pa.ChunkedArray):
-        return cast(list[Any], msg_ids.to_pylist())
-    if isinstance(msg_ids, np.ndarray):
-        return cast(list[Any], msg_ids.tolist())
-    return list(cast(Iterable[Any], msg_ids))
-
-
-def refuse(who: str, values: Any) -> None:
-    """Raise about values that are no sequence of values."""
-    raise StreamError(
-        f"{who}: emit({values!r}): the values must be a list or a tuple, such as [{values!r}]"
-    )
 
 
 def _key(msg_id: Any) -> Any:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -21,10 +21,9 @@ from fulmen.api import (
     output_streams,
 )
 from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held
-from fulmen.engine.bolts import ArrowCollector
-from fulmen.engine.collectors import BasicCollector, BoltCollector, flatten
+from fulmen.engine.arrow_collectors import ArrowCollector
+from fulmen.engine.collectors import BasicCollector, BoltCollector, flatten, refuse
 from fulmen.engine.outbox import Routes
-from fulmen.engine.spouts import refuse
 from fulmen.engine.state import Fields, KeyedState
 
 SOURCE_TASK, TASK = 1, 2
@@ -205,7 +204,7 @@ class BoltHarness:
 
     def _new_collector(self) -> Any:
         if isinstance(self.bolt, ArrowBolt):
-            return ArrowCollector(cast(Any, self))
+            return ArrowCollector(self)
         kind = BasicCollector if isinstance(self.bolt, BasicBolt) else BoltCollector
         return kind(self.who, self.routes, True, self.report)
 

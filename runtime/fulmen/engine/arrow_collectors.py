@@ -1,0 +1,169 @@
+"""The collectors of ArrowSpout and ArrowBolt: record batches to append, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from typing_extensions import override
+
+from fulmen.api.components import ArrowOutputCollector, ArrowSpoutCollector
+from fulmen.api.declarer import DEFAULT_STREAM
+from fulmen.engine.collectors import EXPLICIT, Buffer
+from fulmen.engine.outbox import Routes
+from fulmen.errors import StreamError
+
+
+class Owner(Protocol):
+    """What a collector needs of its task."""
+
+    @property
+    def who(self) -> str:
+        """The task, for messages."""
+
+    @property
+    def routes(self) -> Mapping[str, Routes]:
+        """The streams that it may emit on."""
+
+    def report(self, error: BaseException | str) -> object:
+        """Note an error."""
+
+
+class ArrowEmits(ArrowSpoutCollector):
+    """Of an ArrowSpout: record batches with a column of message ids.
+
+    Attributes:
+        emits: (stream, batch, message ids) since they were last taken.
+    """
+
+    def __init__(
+        self,
+        owner: Owner,
+        check_open: Callable[[str], None],
+        acks_at_once: Callable[[list[Any]], None] | None,
+    ) -> None:
+        """See SpoutCollector for `check_open` and `acks_at_once`."""
+        self._owner = owner
+        self._check_open = check_open
+        self._acks_at_once = acks_at_once
+        self.emits: list[tuple[str, pa.RecordBatch, Any]] = []
+
+    @override
+    def emit(
+        self, batch: pa.RecordBatch, stream: str = DEFAULT_STREAM, msg_ids: Any = None
+    ) -> None:
+        self._check_open(stream)
+        batch = conform(self._owner, batch, stream)
+        if msg_ids is not None and len(msg_ids) != batch.num_rows:
+            raise StreamError(
+                f"{self._owner.who}: {len(msg_ids)} message ids for {batch.num_rows} rows"
+            )
+        self.emits.append((stream, batch, msg_ids))
+        if self._acks_at_once is not None and msg_ids is not None and len(msg_ids):
+            self._acks_at_once(listed(msg_ids))
+
+    @override
+    def report_error(self, error: BaseException | str) -> None:
+        self._owner.report(error)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a collector can't be pickled")
+
+
+class ArrowCollector(ArrowOutputCollector):
+    """Of an ArrowBolt: emits are kept with the rows that they are anchored to.
+
+    Attributes:
+        rows: How many rows the bolt has received; 0 in a tick.
+        emits: (stream, batch, for each of its rows the input row that it is anchored to).
+        failures: Input row -> reason.
+        runs: None. Other collectors have buffers of rows here.
+    """
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._open = False
+        self.source = ("", "")
+        self.rows = 0
+        self.emits: list[tuple[str, pa.RecordBatch, npt.NDArray[np.int64]]] = []
+        self.failures: dict[int, str] = {}
+        self.runs: list[Buffer] = []
+
+    def open(self) -> None:
+        """From now on the author's code may emit."""
+        self._open = True
+        self.emits, self.failures = [], {}
+
+    def close(self) -> None:
+        """From now on the author's code may not emit."""
+        self._open = False
+
+    @override
+    def emit(self, batch: pa.RecordBatch, stream: str = DEFAULT_STREAM, rows: Any = None) -> None:
+        who = self._owner.who
+        if not self._open:
+            raise StreamError(f"{who}: emit outside of execute")
+        batch = conform(self._owner, batch, stream)
+        if rows is None:
+            if self.rows and batch.num_rows != self.rows:
+                raise StreamError(
+                    f"{who}: emit of {batch.num_rows} rows for {self.rows} input rows without"
+                    " `rows`. Give `rows`: for each emitted row, the number of the input row that"
+                    " it is anchored to"
+                )
+            at = np.arange(batch.num_rows)
+        elif isinstance(rows, pa.Array):
+            at = rows.to_numpy(zero_copy_only=False)
+        else:
+            at = np.asarray(rows, np.int64)
+        if len(at) != batch.num_rows or (
+            len(at) and self.rows and (at.min() < 0 or at.max() >= self.rows)
+        ):
+            raise StreamError(
+                f"{who}: `rows` must give one number from 0 to {self.rows - 1} for each of"
+                f" {batch.num_rows} rows"
+            )
+        self.emits.append((stream, batch, at.astype(np.int64)))
+
+    @override
+    def fail(self, rows: Any, reason: str | None = None) -> None:
+        for row in listed(rows) if isinstance(rows, Iterable) else [rows]:
+            self.failures.setdefault(int(row), reason or EXPLICIT)
+
+    @override
+    def report_error(self, error: BaseException | str) -> None:
+        self._owner.report(error)
+
+
+def conform(owner: Owner, batch: pa.RecordBatch, stream: str) -> pa.RecordBatch:
+    """The batch with the stream's fields in their order.
+
+    Raises:
+        StreamError: The stream is not declared, or the columns are not its fields.
+    """
+    routes = owner.routes.get(stream)
+    if routes is None or stream.startswith("__"):
+        declared = sorted(s for s in owner.routes if not s.startswith("__"))
+        raise StreamError(
+            f"{owner.who}: emit on stream {stream!r}, but the component declares {declared}"
+        )
+    if tuple(batch.schema.names) == routes.fields:
+        return batch
+    if sorted(batch.schema.names) != sorted(routes.fields):
+        raise StreamError(
+            f"{owner.who}: a batch with the columns {batch.schema.names} on stream {stream!r},"
+            f" which has the fields {list(routes.fields)}"
+        )
+    return batch.select(list(routes.fields))
+
+
+def listed(column: Any) -> list[Any]:
+    """A column of message ids or row numbers as a list of Python objects."""
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return cast(list[Any], column.to_pylist())
+    if isinstance(column, np.ndarray):
+        return cast(list[Any], column.tolist())
+    return list(cast(Iterable[Any], column))
