@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from fulmen.api.components import ArrowBolt, BasicBolt
-from fulmen.checkpoint import Store, load_many, read_manifest, save
+from fulmen.checkpoint import Store, load_many, read_commit, read_manifest, save
 from fulmen.engine import wire
 from fulmen.engine.ackers import Messages, Outcome, sequence_ranges, slot_and_sequence
 from fulmen.engine.acking import AckerTask
@@ -235,7 +235,7 @@ class Cell:
 
     def _committed_deliveries(self, header: Header) -> Mapping[int, Deliveries]:
         """Too many for a header: they are in the commit that the batch builds on."""
-        section = read_manifest(self.store, header.number - 1).transient.get(DELIVERIES)
+        section = read_commit(self.store, header.number - 1).transient.get(DELIVERIES)
         return unpack_deliveries(section) if section else {}
 
     def _sweep(self, outbox: Outbox, last: Header | None = None) -> None:

@@ -41,6 +41,7 @@ from fulmen.topology.spec import Topology
 COLLECT_EVERY = 16
 """Commits between two runs of the garbage collector of the checkpoint."""
 COMMIT_TRIES = 30
+CHECK_SECONDS = 10.0
 LOOK_SECONDS = 2.0
 """Between two looks for workers that were lost."""
 
@@ -144,6 +145,7 @@ class Driver:
     _pinned_spouts: PinnedSpouts | None = field(init=False, default=None)
     _collector: threading.Thread | None = field(init=False, default=None)
     _looked: float = field(init=False, default=0.0)
+    _checked: float = field(init=False, default=0.0)
 
     def start(self) -> None:
         """Claim the checkpoint, plan, and begin.
@@ -316,6 +318,10 @@ class Driver:
             raise TopologyFailed(f"{self._who(fatal)}: {fatal.message}", fatal.traceback)
         if done.commits:
             self._commit(done)
+            self._checked = self.steady()
+        elif self.steady() - self._checked >= CHECK_SECONDS:
+            self._checked = self.steady()
+            self.log.check()  # a driver that commits nothing would not notice that it was replaced
         self.coordinator.committed(done)
         for error in self.totals.add(done, self.coordinator.pending, time.time()):
             self.observer.error(error)
