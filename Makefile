@@ -8,9 +8,9 @@ SHELL := /bin/bash
 BIN := .venv/bin
 PYTEST_ARGS ?=
 
-# What `make run` runs. VERIFY=1 checks the counts against a plain count of the same words.
-EXAMPLE ?= examples/word-count/topology.yaml
-RUN_ARGS ?= --until-drained $(if $(VERIFY),--verify)
+# `make run` runs $(EXAMPLE)/run. VERIFY=1 compares the result with that of plain Python.
+EXAMPLE ?= examples/word-count
+RUN_ARGS ?=
 
 .PHONY: help
 help: ## list the targets
@@ -22,7 +22,7 @@ setup: ## make .venv with everything in it (the other targets do this by themsel
 
 .PHONY: run
 run: setup ## run the word count on this machine (VERIFY=1 checks the result)
-	@$(BIN)/fulmen run $(EXAMPLE) $(RUN_ARGS)
+	@$(EXAMPLE)/run $(if $(VERIFY),--verify) $(RUN_ARGS)
 
 .PHONY: check
 check: lint ## linters, types, layers and unit tests: under a minute

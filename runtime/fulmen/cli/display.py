@@ -16,7 +16,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from fulmen.cli.figures import component_table, live_header, plain_line
+from fulmen.cli.figures import component_table, elapsed, live_header, plain_line
 from fulmen.cli.meter import Meter
 
 DRAW_SECONDS = 0.25
@@ -28,6 +28,7 @@ class Phase(Enum):
     """What a run is doing."""
 
     STARTING = "starting"
+    STARTING_SPARK = "starting Spark"
     RUNNING = "running"
     DRAINING = "draining: pending trees end (Ctrl-C again stops at once)"
     ENDING = "ending"
@@ -136,7 +137,13 @@ class PlainDisplay(Display):
         now = self._clock()
         if now >= self._next_line:
             self._next_line = now + LINE_SECONDS
-            self.line(plain_line(self._meter.figures()))
+            self.line(self._text())
+
+    def _text(self) -> str:
+        figures = self._meter.figures()
+        if self._phase() in (Phase.STARTING, Phase.STARTING_SPARK):
+            return f"{self._name}: {self._phase().value}, {elapsed(figures.seconds)}"
+        return plain_line(figures)
 
 
 def make_display(name: str, meter: Meter, phase: Callable[[], Phase]) -> Display:

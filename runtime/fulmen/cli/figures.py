@@ -97,7 +97,7 @@ def component_table(
         rows: How many lines there is room for. Default: for all.
         rates: Whether to show executed/s.
     """
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     table.add_column("component", no_wrap=True, overflow="ellipsis")
     names = ["tasks", "emitted", "executed", "acked", "failed"]
     names += [*(["executed/s"] if rates else []), "errors"]

@@ -55,7 +55,9 @@ class Watcher:
 class LocalRun:
     """A topology's run. What happens is shown on stderr, the summary on stdout."""
 
-    def __init__(self, prepared: Prepared, jobs: Jobs, stop: Stop, log: RunLog) -> None:
+    def __init__(
+        self, prepared: Prepared, jobs: Jobs, stop: Stop, log: RunLog, start: Phase
+    ) -> None:
         """Nothing is started yet.
 
         Args:
@@ -63,12 +65,13 @@ class LocalRun:
             jobs: What runs it.
             stop: When to stop. A signal changes it.
             log: Where to write what is too much for the terminal.
+            start: What the run does at first.
         """
         self._prepared = prepared
         self._stop = stop
         self._log = log
         self._signals = Signals(stop)
-        self._phase = Phase.STARTING
+        self._phase = start
         topology = prepared.topology
         self._meter = Meter(topology, time.monotonic)
         self._display = make_display(topology.name, self._meter, self._phase_now)
@@ -110,6 +113,12 @@ class LocalRun:
         except FulmenError as error:
             self._print_summary("failed")
             raise FulmenError(self._with_log(str(error))) from error
+        except SystemExit as error:  # a component's, without Spark
+            self._print_summary("failed")
+            raise FulmenError(
+                f"a component called sys.exit({error.code!r}). With Spark that would have ended "
+                "its worker."
+            ) from error
         except Exception:  # a mistake of ours
             self._log.write(traceback.format_exc())
             raise

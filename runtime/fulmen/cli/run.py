@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from fulmen.cli import BadInput
+from fulmen.cli.display import Phase
 from fulmen.cli.local_run import LocalRun
 from fulmen.cli.preparation import Prepared, prepare
 from fulmen.cli.run_log import RunLog, runs_folder
@@ -81,7 +82,8 @@ def run(
     ):
         jobs = make_jobs(prepared, in_process, log.file)
         stop = Stop(after_seconds=seconds, when_drained=until_drained)
-        local_run = LocalRun(prepared, jobs, stop, log)
+        start = Phase.STARTING if in_process else Phase.STARTING_SPARK
+        local_run = LocalRun(prepared, jobs, stop, log, start)
         try:
             local_run.run()
         finally:
