@@ -213,7 +213,10 @@ class Cell:
         yield self.partition, row
 
     def _run_spouts(self, header: Header, outbox: Outbox, summary: Summary) -> Iterator[None]:
-        """Deliver how trees ended, then let each spout task emit in its share of the time; yields after each slice."""
+        """Tell spouts how trees ended, then let each task emit in its share of the time.
+
+        Yields after each slice of emits, when bolts behind the spout have run.
+        """
         started = time.monotonic()
         for i, task in enumerate(self._spouts.values()):
             if header.deliveries is not None:
@@ -239,7 +242,12 @@ class Cell:
         return unpack_deliveries(section) if section else {}
 
     def _sweep(self, outbox: Outbox, last: Header | None = None) -> None:
-        """Run all that waits in inboxes, component by component in the stage's order; ticks in the `last` sweep."""
+        """Run all that waits in inboxes, component by component in the stage's order.
+
+        Args:
+            outbox: Holds the inboxes, and takes what is emitted.
+            last: The batch's header in its last sweep, which is when ticks are sent.
+        """
         for component in self.components:
             executors = self._bolts.get(component)
             if not executors:
@@ -268,7 +276,7 @@ class Cell:
                 task.send(chunk, outbox)
 
     def _run_threads(self, executors: list[list[BoltTask]], outbox: Outbox) -> None:
-        """A blocking bolt: its executors wait beside each other. Each round is one chunk of each of them."""
+        """Run a blocking bolt: its executors wait side by side, with a chunk each."""
         queues = [
             [(t, c) for t in tasks for c in merge(outbox.inbox.pop(t.task, []))]
             for tasks in executors
@@ -304,7 +312,7 @@ class Cell:
         summary.born = list(zip(times.tolist(), counts.tolist(), strict=True))
 
     def _write_down(self, header: Header, summary: Summary) -> None:
-        """Records of all tasks that changed: small ones go into the commit, large ones into files of their own."""
+        """Save what changed of each task: large records in files, small ones with the commit."""
         tasks: list[tuple[int, TaskBase | AckerTask]] = [(t.task, t) for t in self._authors_tasks()]
         tasks += self._ackers.items()
         for task_id, task in tasks:
@@ -321,8 +329,12 @@ class Cell:
             }
 
 
-class VoidBatch(Exception):  # noqa: N818 (not an error: the batch is run again)
-    """Another part of this batch came to nothing, so this one does as well. Carries the row that said so."""
+class VoidBatch(Exception):
+    """Another part of this batch came to nothing, so this one does as well: it is run again.
+
+    Attributes:
+        row: The row that said so.
+    """
 
     def __init__(self, row: bytes) -> None:
         super().__init__(row)
@@ -330,7 +342,7 @@ class VoidBatch(Exception):  # noqa: N818 (not an error: the batch is run again)
 
 
 def tick_due(period: float, header: Header) -> bool:
-    """Whether the batch clock passed a multiple of `period` seconds: at most one tick a batch, however long it was."""
+    """Whether the batch clock passed a multiple of `period` seconds, or several: one tick then."""
     return int(header.clock // period) > int(header.previous_clock // period)
 
 

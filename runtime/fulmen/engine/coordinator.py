@@ -1,4 +1,4 @@
-"""Decides what the next batch is, and what a finished or failed one means. No I/O: the driver carries it out.
+"""Decides what the next batch is, and what a finished or failed one means. No I/O: see the driver.
 
 A batch is retried whole: as long as it fails, the next attempt has the same number, the same clock
 and the same deliveries, and another tag. The invariants, which `check` asserts after every event in
@@ -6,8 +6,7 @@ tests:
 
 - `number` is the last commit; whatever is attempted is to become `number` + 1.
 - `base` is the tag of a state that equals that of commit `number`: of the commit itself, or of a
-later batch that had
-  nothing to commit.
+  later batch that had nothing to commit.
 - Deliveries of an attempt are those of the last commit until a batch has taken them.
 """
 
@@ -120,9 +119,7 @@ class Coordinator:
 
     def begin(self, now: float) -> Header:
         """The header of the next attempt. `now` is in seconds of any steady clock."""
-        if (
-            not self._is_retry
-        ):  # a batch that is repeated has the clock it had: recovering takes no time
+        if not self._is_retry:  # else the clock is as it was: recovering takes no time
             self._previous_clock = self.clock
             self.clock += now - self._mark
         self._mark = now
@@ -178,7 +175,7 @@ class Coordinator:
         )
 
     def _ended(self, summaries: Sequence[Summary]) -> dict[int, Deliveries]:
-        """How trees ended, by the slot of their spout task. A slot whose task is gone has nobody to be told."""
+        """How trees ended, by slot of their spout task. Slots without a task are left out."""
         acked: dict[int, list[Ranges]] = {}
         failed: dict[int, list[tuple[int, str]]] = {}
         known = self.setup.spout_of_slot
@@ -214,7 +211,7 @@ class Coordinator:
         self._adapt(done)
 
     def failed(self, now: float) -> None:
-        """The attempt came to nothing; the same batch is to be tried again. `now`: when trying again is possible."""
+        """The attempt came to nothing. `now` is when the same batch can be tried again."""
         self._is_retry = True
         self._mark = now
         self.attempt = None
@@ -248,7 +245,7 @@ class Coordinator:
         return [t for name in sorted(self.setup.spouts) for t in self.setup.plan.tasks(name)]
 
     def _crash_permits(self) -> tuple[dict[int, int] | None, tuple[int, ...]]:
-        """Permits of single spout tasks while a batch is under suspicion, and whose emit is to be failed."""
+        """For a suspected batch: permits of single spout tasks, and whose emits are to fail."""
         crashes, tasks = self.crashes, self._spout_tasks()
         if crashes.limit is None or not tasks:
             return None, ()
@@ -264,7 +261,7 @@ class Coordinator:
         return dict.fromkeys(turn, 1), poisoned
 
     def _adapt(self, done: Done) -> None:
-        """Permits follow the batch time; a batch that failed before is trusted again step by step."""
+        """Have permits follow the batch time; trust batches again step by step after a failure."""
         crashes = self.crashes
         emitted = sum(s.emitted for s in done.summaries)
         if crashes.limit is not None:
@@ -292,7 +289,7 @@ class Coordinator:
             self.permit = min(LARGEST_PERMIT, self.permit + step)
 
     def idle_seconds(self) -> float:
-        """How long to wait before the next batch: none, unless nothing happened in the last ones."""
+        """How long to wait before the next batch: no time unless nothing happened in the last."""
         if not self.idle_batches:
             return 0.0
         wait = min(LONGEST_IDLE_SECONDS, 0.001 * 2.0 ** min(self.idle_batches, 16))

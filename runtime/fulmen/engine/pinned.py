@@ -166,7 +166,7 @@ class PinnedSpouts:
         return turn.summary
 
     def _give_up(self, turn: Turn) -> None:
-        """What was emitted in this turn crashes its workers: all of it fails, and the spout decides about each."""
+        """Fail all that was emitted in this turn, since it crashes its workers."""
         outbox = turn.outbox
         for roots, values, _ in outbox.messages.inits:
             values[:] = 1
@@ -183,7 +183,7 @@ class PinnedSpouts:
         return Injected({}, name)
 
     def close(self) -> None:
-        """Close all instances. A thread that still waits for a message is left to itself: it is a daemon's work."""
+        """Close all instances, but for those whose `next_tuple` still waits for a message."""
         for hosted in self._hosted.values():
             if hosted.task is not None and (hosted.turn is None or hosted.turn.done()):
                 hosted.thread.submit(hosted.task.close).result()

@@ -116,7 +116,7 @@ class Header:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether a tuple of this batch is thought to crash workers: it is made of few, to find it."""
+        """Whether one of its tuples is thought to crash workers: it is made of few, to find it."""
         return bool(self.permits)
 
     def permit(self, task: int) -> int:

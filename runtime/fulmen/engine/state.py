@@ -1,13 +1,14 @@
 """What a task keeps for good: keyed state, the fields of its instance, and how both become bytes.
 
-Each task has some slots in the checkpoint; a slot is a list of records, replayed in their order. A new record may say
-from which commit on the older ones are still needed.
+Each task has some slots in the checkpoint; a slot is a list of records, replayed in their order. A
+new record may say from which commit on the older ones are still needed.
 
-Keyed state is a log of changes that is compacted a part at a time: along with the keys that a batch changed goes a slice
-of the others, in the order of a list of keys that was taken when the cycle began. When that list has been written once,
-every change from before the cycle is superfluous. So a batch never writes more than in proportion to what it changed
-(and 1/256 of the keys), and the log never holds more than two cycles. Rejected: buckets by hash, since Python's hashes
-differ between processes, and rewriting everything at once, since that batch would be slow.
+Keyed state is a log of changes that is compacted a part at a time: along with the keys that a batch
+changed goes a slice of the others, in the order of a list of keys that was taken when the cycle
+began. When that list has been written once, every change from before the cycle is superfluous. So a
+batch never writes more than in proportion to what it changed (and 1/256 of the keys), and the log
+never holds more than two cycles. Rejected: buckets by hash, since Python's hashes differ between
+processes, and rewriting everything at once, since that batch would be slow.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from typing_extensions import override
 
 from fulmen.api.components import Component
 
@@ -25,7 +27,10 @@ _MISSING = object()
 
 
 class KeyedState(dict[Any, Any]):
-    """`self.state` of a component: a dict that knows which keys were assigned or deleted since the last commit."""
+    """`self.state` of a component: a dict that knows which keys changed since the last commit.
+
+    A key changes when it is assigned or deleted, not when its value is changed in place.
+    """
 
     __slots__ = ("_changed", "_cycle", "_position", "_since", "_touch")
 
@@ -49,6 +54,7 @@ class KeyedState(dict[Any, Any]):
         super().__delitem__(key)
         self._touch(key)
 
+    @override
     def pop(self, key: Any, default: Any = _MISSING) -> Any:
         if key not in self:
             if default is _MISSING:
@@ -58,25 +64,29 @@ class KeyedState(dict[Any, Any]):
         del self[key]
         return value
 
+    @override
     def popitem(self) -> tuple[Any, Any]:
         key, value = super().popitem()
         self._touch(key)
         return key, value
 
+    @override
     def clear(self) -> None:
         self._changed.update(self)
         super().clear()
 
+    @override
     def setdefault(self, key: Any, default: Any = None) -> Any:
         if key not in self:
             self[key] = default
         return self[key]
 
+    @override
     def update(self, *args: Any, **kwargs: Any) -> None:
         for key, value in dict(*args, **kwargs).items():
             self[key] = value
 
-    def __ior__(self, other: Any) -> KeyedState:  # type: ignore[override,misc]
+    def __ior__(self, other: Any) -> KeyedState:  # type: ignore[misc]
         self.update(other)
         return self
 
@@ -84,7 +94,11 @@ class KeyedState(dict[Any, Any]):
         return dict, (dict(self),)
 
     def record(self, number: int) -> tuple[bytes, int] | None:
-        """What commit `number` has to write, and the commit from which on records are needed; None if nothing changed."""
+        """What commit `number` has to write; None if nothing changed.
+
+        Returns:
+            The record, and from which commit on records are still needed.
+        """
         if not self._changed:
             return None
         values = {key: self[key] for key in self._changed if key in self}
@@ -118,7 +132,7 @@ class Fields:
     """The durable fields of one instance."""
 
     def __init__(self, instance: Component, injected: Iterable[Any] = ()) -> None:
-        """`injected` are objects that the engine gave the instance (its collector, its context): never durable."""
+        """`injected`: what the engine gave the instance, such as its collector. Never durable."""
         self._instance = instance
         self._injected = [id(x) for x in injected]
         self._keep_alive = list(injected)
@@ -150,7 +164,10 @@ class Fields:
         return {name: (value, _digest(value)) for name, value in fields.items()}
 
     def settle(self, restored: Mapping[str, Any] | None) -> None:
-        """Called after `open` or `prepare`: what these set to their first value again keeps its restored value."""
+        """Decide between restored fields and what `open` or `prepare` has just set.
+
+        A field that these set to the same as the first time keeps its restored value.
+        """
         self._made = set(self._instance.__dict__)
         for name, value in self._durable().items():
             digest = _digest(value)
@@ -175,7 +192,7 @@ class Fields:
             return None
         try:
             data = pickle.dumps((fields, self._initial), 5)
-        except Exception:  # an author's __getstate__ may raise anything
+        except Exception:  # noqa: BLE001 (an author's __getstate__ may raise anything)
             self._exclude(fields)
             data = pickle.dumps((self._durable(), self._initial), 5)
         mark = (len(data), zlib.crc32(data))
@@ -185,8 +202,9 @@ class Fields:
         if len(data) > WARN_FIELD_BYTES and not self._warned_size:
             self._warned_size = True
             self.warnings.append(
-                f"its fields take {len(data) / 1e6:.1f} MB, and all of that is written whenever one of them changes. "
-                "Keep what grows in self.state: of that, only what changed is written"
+                f"its fields take {len(data) / 1e6:.1f} MB, and all of that is written whenever one"
+                " of them changes. Keep what grows in self.state: of that, only what changed is"
+                " written"
             )
         return data
 
@@ -194,18 +212,19 @@ class Fields:
         for name, value in fields.items():
             try:
                 pickle.dumps(value, 5)
-            except Exception as e:  # an author's __getstate__ may raise anything
+            except Exception as e:  # noqa: BLE001 (an author's __getstate__ may raise anything)
                 self._unpicklable.add(name)
                 if name not in self._made:
                     self.warnings.append(
-                        f"field {name!r} can't be pickled ({e}) and is not set before the first tuple, so it would be "
-                        "lost with its process. Set it in prepare() or open(), keep what it is made from in a field "
-                        "that can be pickled, or name it in `transient`"
+                        f"field {name!r} can't be pickled ({e}) and is not set before the first"
+                        " tuple, so it would be lost with its process. Set it in prepare() or"
+                        " open(), keep what it is made from in a field that can be pickled, or name"
+                        " it in `transient`"
                     )
 
 
 def _digest(value: Any) -> int | None:
     try:
         return zlib.crc32(pickle.dumps(value, 5))
-    except Exception:  # an author's __getstate__ may raise anything
+    except Exception:  # noqa: BLE001 (an author's __getstate__ may raise anything)
         return None
