@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from fulmen.checkpoint import Manifest, Store, load_many, read_manifest
-from fulmen.checkpoint.log import newest_number
+from fulmen.checkpoint import Store, load_many, read_newest
 from fulmen.engine.state import KeyedState
 from fulmen.errors import NotFound
 
-T = TypeVar("T")
 _TRIES = 5
 
 
@@ -38,7 +36,7 @@ def read_components(store: Store) -> dict[str, int]:
     Raises:
         CheckpointError: It can't be read.
     """
-    layout = _patiently(lambda: _newest(store)).sections.get("layout")
+    layout = read_newest(store).sections.get("layout")
     return dict(json.loads(layout)["tasks"]) if layout else {}
 
 
@@ -50,34 +48,25 @@ def read_state(store: Store, component: str) -> CommittedState:
     Raises:
         CheckpointError: The checkpoint can't be read.
     """
+    for _ in range(_TRIES - 1):
+        with suppress(NotFound):  # a running topology has gone on, and deleted what we look for
+            return _read_state(store, component)
+    return _read_state(store, component)
 
-    def read() -> CommittedState:
-        manifest = _newest(store)
-        keys = {key: _task_of(key, component) for key in manifest.tasks}
-        found = load_many(store, manifest, [key for key, task in keys.items() if task is not None])
-        tasks = {
-            task: KeyedState.restore(found[key].get("state", ()), manifest.number)
-            for key, task in keys.items()
-            if task is not None
-        }
-        return CommittedState(manifest.topology, manifest.number, dict(sorted(tasks.items())))
 
-    return _patiently(read)
+def _read_state(store: Store, component: str) -> CommittedState:
+    manifest = read_newest(store)
+    keys = {key: _task_of(key, component) for key in manifest.tasks}
+    found = load_many(store, manifest, [key for key, task in keys.items() if task is not None])
+    tasks = {
+        task: KeyedState.restore(found[key].get("state", ()), manifest.number)
+        for key, task in keys.items()
+        if task is not None
+    }
+    return CommittedState(manifest.topology, manifest.number, dict(sorted(tasks.items())))
 
 
 def _task_of(key: str, component: str) -> int | None:
     """The number within `component` of the task with this key in the checkpoint."""
     name, _, number = key.rpartition("/")
     return int(number) if name == component else None
-
-
-def _newest(store: Store) -> Manifest:
-    return read_manifest(store, newest_number(store))
-
-
-def _patiently(read: Callable[[], T]) -> T:
-    """A running topology goes on while we read, and deletes what it no longer needs: then again."""
-    for _ in range(_TRIES - 1):
-        with suppress(NotFound):
-            return read()
-    return read()

@@ -13,6 +13,7 @@ def fulmen(tmp_path, monkeypatch):
     """Runs `fulmen` with arguments in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return lambda *arguments: CliRunner().invoke(main, arguments, prog_name="fulmen")
 
 

@@ -1,0 +1,231 @@
+"""`fulmen run` without Spark: how it ends, and what it says."""
+
+import json
+import re
+
+import pytest
+
+from fulmen.cli import run as run_module
+from fulmen.engine.inprocess import Crash, InProcessJobs
+from support.cli_runs import write_letters
+
+TEMPORARY = "checkpoint: a temporary folder, removed at the end; to keep it, --checkpoint\n"
+STARTED = f"{TEMPORARY}letters: starting\n"
+TABLE = """\
+component  tasks  emitted  executed  acked  failed  errors
+letters        2    2,000         0  2,000       0       0
+count          2        0     2,000  2,000       0       0
+__acker        2    2,000     4,000  4,000       0       0
+"""
+
+
+@pytest.fixture
+def letters(fulmen, tmp_path):
+    """Runs the topology that counts letters until it is drained: letters(config, *options)."""
+
+    def run(config=None, *options, **spec):
+        file = write_letters(tmp_path, config, **spec)
+        return fulmen("run", file, "--in-process", "--until-drained", *options)
+
+    return run
+
+
+def without_times(text):
+    """A summary with its times, rates and numbers of batches left out."""
+    text = re.sub(r"after [\d.,]+ s, [\d,]+ batches", "after T s, N batches", text)
+    text = re.sub(r"p50 .*, p99 .*", "p50 T, p99 T", text)
+    return re.sub(r"[\d.,]+ (tuples/s|trees acked/s)", r"R \1", text)
+
+
+def summary(end="drained", trees="2,000 acked, 0 failed, 0 timed out, 0 pending", table=TABLE):
+    return (
+        f"letters: {end} after T s, N batches\n"
+        f"trees        {trees}\n"
+        "latency      p50 T, p99 T\n"
+        "throughput   R tuples/s, R trees acked/s\n"
+        f"\n{table}"
+    )
+
+
+def ended(result):
+    return result.exit_code, without_times(result.stdout), result.stderr
+
+
+def test_drained(letters):
+    assert ended(letters()) == (0, summary(), STARTED)
+
+
+def test_the_workers_are_an_option(letters):
+    result = letters(None, "--workers", "1")
+    assert result.exit_code == 0
+    assert "__acker        1" in result.stdout
+
+
+def test_for_some_time(fulmen, tmp_path):
+    file = write_letters(tmp_path, {"count": 10**9})
+    result = fulmen("run", file, "--in-process", "--for", "0.05")
+    assert result.exit_code == 0
+    assert "letters: drained after" in result.stdout
+    assert " 0 pending" in result.stdout
+
+
+def test_a_signal_drains(fulmen, tmp_path):
+    result = fulmen("run", write_letters(tmp_path, {"count": 10**9, "signals": 1}), "--in-process")
+    assert result.exit_code == 0
+    assert "letters: drained after" in result.stdout
+    assert " 0 pending" in result.stdout
+
+
+def test_a_second_signal_stops_at_once(fulmen, tmp_path):
+    file = write_letters(tmp_path, {"count": 10**9, "signals": 2})
+    result = fulmen("run", file, "--in-process", "--checkpoint", "kept")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        f"checkpoint: {(tmp_path / 'kept').as_uri()}\n"
+        "letters: starting\n"
+        "Error: stopped at once, by a second signal. What is committed stays: another run with the "
+        "same checkpoint carries on from there.\n",
+    )
+    assert "letters: stopped at once after" in result.stdout
+
+
+def test_an_inactive_topology_is_told(letters):
+    result = letters(None, "--for", "0", state="Inactive")
+    assert result.exit_code == 0
+    assert result.stderr == (
+        f"{TEMPORARY}spec.state is Inactive: spouts emit nothing\nletters: starting\n"
+    )
+
+
+# ---- what the author's code does -----------------------------------------------------------------
+
+
+def test_an_error_in_a_bolt_is_one_line_and_its_traceback_in_the_log(letters, tmp_path):
+    result = letters({"raise_at": 300})
+    [log] = tmp_path.glob("state/fulmen/runs/*/run.log")
+    lines = result.stderr.removeprefix(STARTED).splitlines()
+    assert result.exit_code == 0
+    assert lines == [
+        "error in 'count', task 3: execute: ValueError: not this one",
+        "error in 'count', task 4: execute: ValueError: not this one",
+    ]
+    assert "2,000 acked, 2 failed, 0 timed out, 0 pending, 2 replayed\n" in result.stdout
+    assert result.stdout.endswith(f"\nlog: {log}\n")
+    assert 'letters.py", line' in log.read_text()
+    assert 'raise ValueError("not this one")' in log.read_text()
+
+
+def test_an_error_that_stops_the_topology_is_shown_with_its_traceback(letters, tmp_path):
+    result = letters({"raise_at": 600}, onError="crash")
+    assert result.exit_code == 1
+    message = result.stderr.removeprefix(STARTED)
+    assert re.fullmatch(
+        "Error: bolt 'count', task [34]: execute: ValueError: not this one\n"
+        "Traceback \\(most recent call last\\):\n"
+        f'  File "{tmp_path}/letters.py", line \\d+, in execute\n'
+        '    raise ValueError\\("not this one"\\)\n'
+        "ValueError: not this one\n",
+        message,
+    )
+    assert "letters: failed after" in result.stdout
+
+
+def test_an_error_in_open(letters, tmp_path):
+    result = letters({"open_fails": "no such table"})
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert re.fullmatch(
+        f"{STARTED}"
+        "Error: spout 'letters', task \\d: open: OSError: no such table\n"
+        "Traceback \\(most recent call last\\):\n"
+        f'  File "{tmp_path}/letters.py", line \\d+, in open\n'
+        '    raise OSError\\(conf\\["open_fails"\\]\\)\n'
+        "OSError: no such table\n",
+        result.stderr,
+    )
+
+
+def test_a_component_that_exits(letters):
+    result = letters({"exit_at": 10})
+    assert result.exit_code == 1
+    assert result.stderr.endswith(
+        "Error: a component called sys.exit(3). With Spark that would have ended its worker.\n"
+    )
+
+
+# ---- attempts ------------------------------------------------------------------------------------
+
+
+def test_a_failed_attempt_is_one_line(letters, monkeypatch):
+    moments = iter([*["no"] * 20, "now"])
+
+    def fault(stage, partition, moment):
+        if next(moments, "no") == "now":
+            raise Crash("killed")
+
+    monkeypatch.setattr(run_module, "make_jobs", lambda *_: InProcessJobs(fault))
+    result = letters()
+    [line] = result.stderr.removeprefix(STARTED).splitlines()
+    assert re.fullmatch(r"batch \d+ is run again: worker \d was lost in stage \d: killed", line)
+    assert re.search(
+        r"^attempts     1 failed and were run again, the last one because worker \d was lost",
+        result.stdout,
+        re.MULTILINE,
+    )
+    assert "2,000 acked, 0 failed, 0 timed out, 0 pending\n" in result.stdout
+
+
+# ---- the report ----------------------------------------------------------------------------------
+
+STATISTICS = {"emitted", "transferred", "executed", "acked", "failed", "tasks", "errors"}
+
+
+def test_the_report(letters, tmp_path):
+    (tmp_path / "r.json").write_text("an old one")
+    assert letters(None, "--report", "r.json").exit_code == 0
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report.keys() == {
+        "topology",
+        "batches",
+        "seconds",
+        "trees",
+        "latency_ms",
+        "components",
+        "failed_attempts",
+        "restored_tasks",
+    }
+    assert report["trees"] == {
+        "acked": 2000,
+        "failed": 0,
+        "timed_out": 0,
+        "pending": 0,
+        "replayed": 0,
+        "dead_lettered": 0,
+    }
+    assert report["components"].keys() == {"letters", "count", "__acker"}
+    assert all(component.keys() == STATISTICS for component in report["components"].values())
+    assert sorted(path.name for path in tmp_path.iterdir() if "json" in path.name) == ["r.json"]
+
+
+def test_the_report_of_a_failed_run(letters, tmp_path):
+    assert letters({"raise_at": 700}, "--report", "r.json", onError="crash").exit_code == 1
+    assert json.loads((tmp_path / "r.json").read_text())["trees"]["acked"] > 0
+
+
+def test_the_report_of_a_run_that_never_began(letters, tmp_path):
+    assert letters({"open_fails": "x"}, "--report", "r.json").exit_code == 1
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert (report["topology"], report["batches"]) == ("letters", 0)
+    assert report["components"]["count"] == {
+        **dict.fromkeys(["emitted", "transferred", "executed", "acked", "failed"], 0),
+        "tasks": 2,
+        "errors": [],
+    }
+
+
+def test_a_report_in_a_folder_that_is_not_there(letters, tmp_path):
+    result = letters(None, "--report", "no/r.json")
+    assert (result.exit_code, result.stdout, result.stderr) == (
+        2,
+        "",
+        f"Error: --report: the folder '{tmp_path / 'no'}' does not exist.\n",
+    )
