@@ -13,7 +13,8 @@ from fulmen.cli.preparation import Prepared
 from fulmen.cli.run_log import RunLog
 from fulmen.cli.stopping import Signals, StoppedAtOnce
 from fulmen.engine.coordinator import Done
-from fulmen.engine.driver import Driver, Jobs, Stop
+from fulmen.engine.driver import Driver, Stop
+from fulmen.engine.jobs import Jobs
 from fulmen.engine.protocol import ErrorReport
 from fulmen.engine.report import Totals
 from fulmen.engine.setup import Setup

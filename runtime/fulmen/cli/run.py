@@ -16,8 +16,9 @@ from fulmen.cli.local_run import LocalRun
 from fulmen.cli.preparation import Prepared, prepare
 from fulmen.cli.run_log import RunLog, runs_folder
 from fulmen.cli.topology_file import topology_arguments
-from fulmen.engine.driver import Jobs, Stop
+from fulmen.engine.driver import Stop
 from fulmen.engine.inprocess import InProcessJobs
+from fulmen.engine.jobs import Jobs
 from fulmen.engine.spark_jobs import LocalSparkJobs
 from fulmen.errors import FulmenError
 

@@ -1,6 +1,7 @@
 """Runs a topology: one batch after another, each committed before the next begins.
 
-Here are the store and the jobs (Spark's, or in process). What to do next is decided by the coordinator, and done here.
+Here are the store and the jobs (Spark's, or in process). What to do next is decided by the
+coordinator, and done here.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from typing_extensions import override
+
 from fulmen.api.declarer import Stream
 from fulmen.checkpoint import CommitLog, Manifest, Store, new_tag
-from fulmen.engine import wire
 from fulmen.engine.coordinator import Coordinator, Done, fatal_error
 from fulmen.engine.instances import ComponentFailed
+from fulmen.engine.jobs import Jobs, read_rows
 from fulmen.engine.migration import Layout, migrate
 from fulmen.engine.pinned import PinnedSpouts
 from fulmen.engine.protocol import (
@@ -35,48 +38,18 @@ from fulmen.engine.protocol import (
 from fulmen.engine.report import Totals
 from fulmen.engine.setup import Setup
 from fulmen.errors import FulmenError, JobFailed, TopologyFailed, Unreachable
-from fulmen.plan import Plan, make_plan
+from fulmen.plan import make_plan
 from fulmen.topology.spec import Topology
 
 COLLECT_EVERY = 16
 """Commits between two runs of the garbage collector of the checkpoint."""
 COMMIT_TRIES = 30
 CHECK_SECONDS = 10.0
+"""Without a commit: between two looks whether another driver has taken over."""
 LOOK_SECONDS = 2.0
 """Between two looks for workers that were lost."""
-
-
-@dataclass(frozen=True)
-class Recovery:
-    """Which workers are there after a failure."""
-
-    alive: Sequence[int]
-
-
-class Jobs(Protocol):
-    """What runs the stages of a batch: Spark, or a stand-in without it."""
-
-    def start(self, setup: Setup) -> None:
-        """Begin a run, or go on with another plan."""
-
-    def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
-        """One attempt of a batch: the rows of the last stage.
-
-        Raises:
-            JobFailed: It came to nothing.
-        """
-        ...
-
-    def recover(self) -> Recovery:
-        """After an attempt that failed or was void: wait until another can be made."""
-        ...
-
-    def alive(self) -> Sequence[int]:
-        """Numbers of the workers that are there now."""
-        ...
-
-    def close(self) -> None:
-        """Let go of everything."""
+IDLE_BATCHES_TO_END = 20
+"""So many batches in which nothing happened mean that nothing will."""
 
 
 class Observer(Protocol):
@@ -95,13 +68,24 @@ class Observer(Protocol):
         """Something else that a person should know."""
 
 
-class Silent:
+class Silent(Observer):
     """An observer that does nothing."""
 
-    def batch(self, totals: Totals, done: Done) -> None: ...
-    def error(self, error: ErrorReport) -> None: ...
-    def attempt_failed(self, number: int, reason: str) -> None: ...
-    def note(self, text: str) -> None: ...
+    @override
+    def batch(self, totals: Totals, done: Done) -> None:
+        pass
+
+    @override
+    def error(self, error: ErrorReport) -> None:
+        pass
+
+    @override
+    def attempt_failed(self, number: int, reason: str) -> None:
+        pass
+
+    @override
+    def note(self, text: str) -> None:
+        pass
 
 
 @dataclass
@@ -121,12 +105,27 @@ class Stop:
     when_drained: bool = False
 
 
-IDLE_BATCHES_TO_END = 20
-
-
 @dataclass
 class Driver:
-    """One topology, from its claim of the checkpoint to its end. Call `start`, then `run` or `step`, then `close`."""
+    """One topology, from its claim of the checkpoint to its end.
+
+    Call `start`, then `run` or `step`, then `close`.
+
+    Attributes:
+        topology: What to run.
+        streams: The output streams of each component.
+        jobs: What runs the stages.
+        checkpoint: URI of the store, for workers too.
+        code_folder: Where the classes are; None: installed packages.
+        pinned: Names of the spouts that are hosted here.
+        observer: Is told what happens.
+        store: What this driver uses instead of opening the URI.
+        steady: A clock that only goes forward, in seconds.
+        sleep: Waits so many seconds.
+        coordinator: Decides; from `start` on.
+        totals: What was done so far; from `start` on.
+        log: The checkpoint's commits; from `start` on.
+    """
 
     topology: Topology
     streams: Mapping[str, Mapping[str, Stream]]
@@ -155,7 +154,8 @@ class Driver:
         """
         store = self.store or Store.open(self.checkpoint)
         self._store = store
-        who = f"{socket.gethostname()}, process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}"
+        since = time.strftime("%Y-%m-%d %H:%M:%S")
+        who = f"{socket.gethostname()}, process {os.getpid()}, since {since}"
         self.log = CommitLog.open(store, self.topology.metadata.name, who)
         self.log.claim()
         self.plan = make_plan(self.topology, pinned=self.pinned)
@@ -175,7 +175,7 @@ class Driver:
         self.jobs.start(self.setup)
 
     def _migrate(self) -> Layout:
-        """Bring what the checkpoint holds into the shape of this topology, in a commit of its own."""
+        """Bring the checkpoint into the shape of this topology, in a commit of its own."""
         manifest = self.log.manifest
         known = manifest.sections.get("layout")
         layout, change = migrate(
@@ -287,10 +287,9 @@ class Driver:
             return False
         summaries, void = read_rows(rows)
         if void is not None:
-            reason, report = void
-            if report is not None and report.fatal:
-                raise TopologyFailed(f"{self._who(report)}: {report.message}", report.traceback)
-            self._failed(header, reason)
+            if void.report is not None and void.report.fatal:
+                raise self._fatal(void.report)
+            self._failed(header, void.reason)
             return False
         self._finish([*summaries, *taken], owed, started)
         return True
@@ -315,7 +314,7 @@ class Driver:
         done = self.coordinator.finish(summaries, self.steady() - started, owed)
         fatal = fatal_error(summaries)
         if fatal is not None:
-            raise TopologyFailed(f"{self._who(fatal)}: {fatal.message}", fatal.traceback)
+            raise self._fatal(fatal)
         if done.commits:
             self._commit(done)
             self._checked = self.steady()
@@ -369,8 +368,9 @@ class Driver:
         self.coordinator.failed(self.steady())
         if self.coordinator.hopeless:
             raise TopologyFailed(
-                f"batch {header.number} failed {self.coordinator.crashes.failures} times in a row, at last without any "
-                f"tuple of a spout in it: {reason}. The last attempts are in the log"
+                f"batch {header.number} failed {self.coordinator.crashes.failures} times in a row,"
+                f" at last without any tuple of a spout in it: {reason}. The last attempts are in"
+                " the log"
             )
         self._replan(recovery.alive)
 
@@ -386,10 +386,8 @@ class Driver:
                 self._replan(alive)
 
     def _replan(self, alive: Sequence[int]) -> None:
-        """Executors of workers that are gone go to those that are left; when they are back, so are the executors."""
-        plan: Plan = make_plan(
-            self.topology, pinned=self.pinned, workers=list(alive), previous=self.plan
-        )
+        """Give executors of workers that are gone to those that are left, or back to their own."""
+        plan = make_plan(self.topology, pinned=self.pinned, workers=list(alive), previous=self.plan)
         if plan == self.plan:
             return
         gone = sorted(set(range(plan.workers)) - set(alive))
@@ -404,9 +402,10 @@ class Driver:
         self.totals.setup = self.setup
         self.jobs.start(self.setup)
 
-    def _who(self, report: ErrorReport) -> str:
+    def _fatal(self, report: ErrorReport) -> TopologyFailed:
         kind = "spout" if report.component in self.setup.spouts else "bolt"
-        return f"{kind} {report.component!r}, task {report.task}"
+        who = f"{kind} {report.component!r}, task {report.task}"
+        return TopologyFailed(f"{who}: {report.message}", report.traceback)
 
     def close(self) -> None:
         """Let go of everything. What is committed stays."""
@@ -415,19 +414,3 @@ class Driver:
         if self._pinned_spouts is not None:
             self._pinned_spouts.close()
         self.jobs.close()
-
-
-def read_rows(rows: Sequence[bytes]) -> tuple[list[Summary], tuple[str, ErrorReport | None] | None]:
-    """The rows of the last stage: summaries, and why the batch is void, if it is."""
-    summaries: list[Summary] = []
-    void: tuple[str, ErrorReport | None] | None = None
-    for row in rows:
-        if row[:1] == wire.VOID:
-            reason, report = wire.unpack(row)
-            if void is None or (report is not None and report.fatal):
-                void = reason, report
-        elif row[:1] == wire.SUMMARY:
-            summaries.append(wire.unpack(row))
-        else:
-            raise AssertionError(f"a row of kind {row[:1]!r} reached the driver")
-    return summaries, void

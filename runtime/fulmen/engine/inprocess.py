@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fulmen.checkpoint import Store
-from fulmen.engine.driver import Recovery
+from fulmen.engine.jobs import Recovery
 from fulmen.engine.protocol import Header
 from fulmen.engine.setup import Setup
 from fulmen.engine.worker import Worker

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fulmen.engine import session
-from fulmen.engine.driver import Recovery
+from fulmen.engine.jobs import Recovery
 from fulmen.engine.protocol import Header
 from fulmen.engine.session import Session, Settings
 from fulmen.engine.setup import Setup

@@ -1,0 +1,73 @@
+"""What runs the stages of a batch, as the driver sees it: Spark, or a stand-in without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from fulmen.engine import wire
+from fulmen.engine.protocol import ErrorReport, Header, Summary
+from fulmen.engine.setup import Setup
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """Which workers are there after a failure."""
+
+    alive: Sequence[int]
+
+
+class Jobs(Protocol):
+    """Runs the stages of a batch."""
+
+    def start(self, setup: Setup) -> None:
+        """Begin a run, or go on with another plan."""
+
+    def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
+        """One attempt of a batch: the rows of the last stage.
+
+        Raises:
+            JobFailed: It came to nothing.
+        """
+        ...
+
+    def recover(self) -> Recovery:
+        """After an attempt that failed or was void: wait until another can be made."""
+        ...
+
+    def alive(self) -> Sequence[int]:
+        """Numbers of the workers that are there now."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+@dataclass(frozen=True)
+class Void:
+    """Why a batch came to nothing.
+
+    Attributes:
+        reason: In one line.
+        report: About the component that made it so, if one did.
+    """
+
+    reason: str
+    report: ErrorReport | None
+
+
+def read_rows(rows: Sequence[bytes]) -> tuple[list[Summary], Void | None]:
+    """The rows of the last stage: summaries, and why the batch is void, if it is."""
+    summaries: list[Summary] = []
+    void: Void | None = None
+    for row in rows:
+        if row[:1] == wire.VOID:
+            found = Void(*wire.unpack(row))
+            if void is None or (found.report is not None and found.report.fatal):
+                void = found
+        elif row[:1] == wire.SUMMARY:
+            summaries.append(wire.unpack(row))
+        else:
+            raise AssertionError(f"a row of kind {row[:1]!r} reached the driver")
+    return summaries, void
