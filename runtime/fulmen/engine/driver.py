@@ -15,9 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
-
-from typing_extensions import override
+from typing import Any
 
 from fulmen.api.declarer import Stream
 from fulmen.checkpoint import CommitLog, Manifest, Store, new_tag
@@ -25,6 +23,7 @@ from fulmen.engine.coordinator import Coordinator, Done, fatal_error
 from fulmen.engine.instances import ComponentFailed
 from fulmen.engine.jobs import Jobs, read_rows
 from fulmen.engine.migration import Layout, migrate
+from fulmen.engine.observer import Observer, Silent
 from fulmen.engine.pinned import PinnedSpouts
 from fulmen.engine.protocol import (
     DELIVERIES,
@@ -50,42 +49,6 @@ LOOK_SECONDS = 2.0
 """Between two looks for workers that were lost."""
 IDLE_BATCHES_TO_END = 20
 """So many batches in which nothing happened mean that nothing will."""
-
-
-class Observer(Protocol):
-    """Is told what happens, to show it."""
-
-    def batch(self, totals: Totals, done: Done) -> None:
-        """A batch counted."""
-
-    def error(self, error: ErrorReport) -> None:
-        """A component reported an error."""
-
-    def attempt_failed(self, number: int, reason: str) -> None:
-        """An attempt of batch `number` came to nothing, and is repeated."""
-
-    def note(self, text: str) -> None:
-        """Something else that a person should know."""
-
-
-class Silent(Observer):
-    """An observer that does nothing."""
-
-    @override
-    def batch(self, totals: Totals, done: Done) -> None:
-        pass
-
-    @override
-    def error(self, error: ErrorReport) -> None:
-        pass
-
-    @override
-    def attempt_failed(self, number: int, reason: str) -> None:
-        pass
-
-    @override
-    def note(self, text: str) -> None:
-        pass
 
 
 @dataclass

@@ -14,8 +14,9 @@ from obstore.store import MemoryStore
 from fulmen.checkpoint import Store, load, read_manifest
 from fulmen.checkpoint.remote import RemoteBackend
 from fulmen.engine.coordinator import Done
-from fulmen.engine.driver import Driver, Silent, Stop
+from fulmen.engine.driver import Driver, Stop
 from fulmen.engine.inprocess import InProcessJobs
+from fulmen.engine.observer import Silent
 from fulmen.engine.protocol import ErrorReport, Header
 from fulmen.engine.report import Totals
 from fulmen.engine.setup import Setup
