@@ -67,7 +67,10 @@ def migrate(
 ) -> tuple[Layout, Change | None]:
     """The layout of this topology, and what its checkpoint needs for it; None if nothing."""
     before = known or Layout()
-    slots, next_slot = dict(before.slots), before.next_slot
+    keys = {plan.key_of(task) for ids in plan.component_tasks.values() for task in ids}
+    # a spout that comes back after it was removed counts from 0 again: in a slot of its own
+    slots = {key: slot for key, slot in before.slots.items() if key in keys}
+    next_slot = before.next_slot
     for spout in sorted(s.name for s in topology.spec.spouts):
         for task in plan.tasks(spout):
             if plan.key_of(task) not in slots:
@@ -77,7 +80,6 @@ def migrate(
     layout = Layout(tasks, slots, next_slot)
     if known == layout:
         return layout, None
-    keys = {plan.key_of(task) for ids in plan.component_tasks.values() for task in ids}
     ackers = [key for key in manifest.tasks if key.split("/")[0] == ACKER]
     updates: dict[str, dict[str, Update]] = {}
     transient: dict[str, bytes] = {}

@@ -23,6 +23,7 @@ from fulmen.engine import wire
 from fulmen.engine.ackers import Messages
 from fulmen.engine.chunk import Chunk, Ids, Lineage, Positions, RowsView, Tasks
 from fulmen.engine.grouping import Choice, Chooser, choose_one, make_chooser
+from fulmen.engine.measures import Times
 from fulmen.engine.setup import Setup, Subscription
 from fulmen.topology.code import create_grouping
 
@@ -137,6 +138,8 @@ class Outbox:
         self.rows: list[tuple[int, bytes]] = []
         self.messages = Messages()
         self.counts: Counter[tuple[str, str, str]] = Counter()
+        self.times = Times()
+        self.busy: dict[int, float] = defaultdict(float)
         self.emits: list[tuple[int, str, Sequence[Sequence[Any]]]] = []
         self._setup = setup
         self._stage = stage
@@ -345,9 +348,9 @@ class Outbox:
 
     def pack_messages(self) -> None:
         """Make rows of the messages to ackers of other stages or workers."""
-        if not self.messages:
-            return
         ackers = self._setup.ackers
+        if not self.messages or not ackers:  # acks of tuples kept since before acking was turned off
+            return
         for task, part in zip(ackers, self.messages.split(len(ackers)), strict=True):
             if part:
                 row = wire.pack(wire.ACKS, (task, part.inits, part.acks, part.fails, part.resets))
