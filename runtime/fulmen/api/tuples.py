@@ -33,6 +33,10 @@ class Origin(Protocol):
         """The trees that tuple `i` belongs to: `roots`, `edges` and `xor` as in `Held`."""
         ...
 
+    def began_at(self, i: int) -> float:
+        """About when `execute` was called with tuple `i`: wall clock seconds; 0: not known."""
+        ...
+
 
 class Held:
     """The origin of one tuple that outlives its chunk.
@@ -42,9 +46,10 @@ class Held:
         edges: The tuple's own id in each of those trees.
         xor: XOR of the ids of all tuples that were anchored to it and not yet told to the ackers
             (Storm's ackVal).
+        began: When `execute` was called with it: wall clock seconds; 0: not known.
     """
 
-    __slots__ = ("component", "edges", "fields", "roots", "stream", "task", "xor")
+    __slots__ = ("began", "component", "edges", "fields", "roots", "stream", "task", "xor")
 
     def __init__(
         self,
@@ -55,6 +60,7 @@ class Held:
         roots: tuple[int, ...] = (),
         edges: tuple[int, ...] = (),
         xor: int = 0,
+        began: float = 0.0,
     ) -> None:
         self.component = component
         self.stream = stream
@@ -63,6 +69,7 @@ class Held:
         self.roots = roots
         self.edges = edges
         self.xor = xor
+        self.began = began
 
     def source_task(self, i: int) -> int:
         """The id of the task that emitted the tuple, whatever `i`."""
@@ -71,6 +78,10 @@ class Held:
     def lineage(self, i: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
         """Roots, edges and xor of the tuple, whatever `i`."""
         return self.roots, self.edges, self.xor
+
+    def began_at(self, i: int) -> float:
+        """When `execute` was called with the tuple, whatever `i`."""
+        return self.began
 
 
 class Tuple:
@@ -146,7 +157,8 @@ class Tuple:
 
     def __reduce__(self) -> Any:
         roots, edges, xor = self._origin.lineage(self._position)
-        state = (self.component, self.stream, self.fields, self.task, roots, edges, xor)
+        began = self._origin.began_at(self._position)
+        state = (self.component, self.stream, self.fields, self.task, roots, edges, xor, began)
         return _restore, (self.values, self._i < 0, state)
 
 

@@ -52,6 +52,9 @@ class CommitLog:
     """The commits of one topology, seen by one driver. Made with `open`.
 
     All methods but `collect` belong to one thread.
+
+    Attributes:
+        bytes_written: The size of all commits that were made here, claims left out.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class CommitLog:
         self._sure_at = 0.0  # then the next number was free, and this driver the newest
         self._doubtful: str | None = None  # the tag of a commit whose outcome is unknown
         self._fenced: Fenced | None = None
+        self.bytes_written = 0
 
     @classmethod
     def open(
@@ -209,6 +213,7 @@ class CommitLog:
             self._check_is_newest(commit.number)
         self._doubtful = None
         self._sure_at = started
+        self.bytes_written += len(data)
         garbage.apply(commit)
 
     def check(self) -> None:

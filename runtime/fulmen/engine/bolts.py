@@ -7,6 +7,7 @@ Running (the author's code) and sending (the engine's) are apart, so that the ex
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 
@@ -27,6 +28,7 @@ from fulmen.engine.arrow_collectors import ArrowCollector
 from fulmen.engine.chunk import Chunk, Ids, RowsView
 from fulmen.engine.collectors import BasicCollector, BoltCollector, Buffer, flatten
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase
+from fulmen.engine.measures import EXECUTE, PROCESS
 from fulmen.engine.outbox import Outbox
 from fulmen.errors import GroupingError
 
@@ -36,7 +38,16 @@ argument. Then the next tuple may be the same object: three times as fast as a n
 
 
 class BoltTask(TaskBase):
-    """What the three kinds of bolt have in common."""
+    """What the three kinds of bolt have in common.
+
+    Attributes:
+        executor: The first task of its executor.
+        seconds: How long the latest chunk took.
+    """
+
+    now: Callable[[], float] = time.time  # noqa: TID251 (a tuple may be acked by another process)
+    executor = 0
+    seconds = 0.0
 
     @override
     def make_collector(self) -> Any:
@@ -53,19 +64,17 @@ class BoltTask(TaskBase):
     def restore_engine(self, engine: Any, slots: Slots) -> None:
         """Nothing: what a bolt holds is in its fields."""
 
-    def run(self, chunk: Chunk) -> float:
-        """Call `execute` for each tuple of a chunk. Raises nothing.
-
-        Returns:
-            Seconds in the author's code.
-        """
+    def run(self, chunk: Chunk) -> None:
+        """Call `execute` for each tuple of a chunk. Raises nothing."""
+        chunk.began = self.now()
         started = time.perf_counter()
         self.was_called = True
         self.failed = []
         self.collector.open()
         self.execute(chunk)
         self.collector.close()
-        return time.perf_counter() - started
+        self.seconds = time.perf_counter() - started
+        chunk.pace = self.seconds / max(1, len(chunk))
 
     def execute(self, chunk: Chunk) -> None:
         """The loop over the tuples of a chunk."""
@@ -85,8 +94,12 @@ class BoltTask(TaskBase):
         xors: Ids = np.zeros(len(chunk), np.uint64)
         self.send_emits(chunk, xors, outbox)
         acked = self.acked(chunk)
-        counts[self.component, "acked", name] += len(chunk) if acked is None else len(acked)
+        n_acked = len(chunk) if acked is None else len(acked)
+        counts[self.component, "acked", name] += n_acked
         counts[self.component, "failed", name] += len(self.failed)
+        outbox.times[self.component, EXECUTE, name].add(chunk.pace, len(chunk))
+        outbox.times[self.component, PROCESS, name].add(chunk.pace, n_acked)
+        outbox.busy[self.executor] += self.seconds
         self.send_acks(chunk, xors, acked, outbox)
 
     def send_emits(self, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
@@ -304,6 +317,10 @@ class AnchoringBoltTask(BoltTask):
             elif roots:
                 ids = np.array(edges, np.uint64) ^ np.uint64(xor)
                 outbox.messages.acks.append((np.array(roots, np.uint64), ids, None))
+            if reason is None:
+                ended = chunk.began + self.seconds
+                took = ended - (tup._origin.began_at(0) or ended)
+                outbox.times[self.component, PROCESS, name].add(max(0.0, took))
 
     def _hold(self, chunk: Chunk, xors: Ids) -> None:
         """Tuples that the bolt keeps are taken out of the chunk, so that it can be forgotten."""
@@ -319,7 +336,8 @@ def held(chunk: Chunk, i: int, xor: int) -> Held:
     """The origin of tuple `i` without its chunk."""
     roots, edges, _ = chunk.lineage(i)
     task = chunk.source_task(i)
-    return Held(chunk.component, chunk.stream, chunk.fields, task, roots, edges, xor)
+    began = chunk.began_at(i)
+    return Held(chunk.component, chunk.stream, chunk.fields, task, roots, edges, xor, began)
 
 
 class ArrowBoltTask(BoltTask):

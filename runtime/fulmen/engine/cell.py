@@ -20,7 +20,7 @@ import numpy as np
 from fulmen.api.components import ArrowBolt, BasicBolt
 from fulmen.checkpoint import Store, load_many, read_commit, read_manifest, save
 from fulmen.engine import wire
-from fulmen.engine.ackers import Messages, Outcome, sequence_ranges, slot_and_sequence
+from fulmen.engine.ackers import Messages, sequence_ranges, slot_and_sequence
 from fulmen.engine.acking import AckerTask
 from fulmen.engine.bolts import AnchoringBoltTask, ArrowBoltTask, BasicBoltTask, BoltTask
 from fulmen.engine.chunk import Chunk, merge
@@ -29,6 +29,7 @@ from fulmen.engine.outbox import Outbox, groups
 from fulmen.engine.protocol import DELIVERIES, Deliveries, Header, Summary, unpack_deliveries
 from fulmen.engine.setup import Setup
 from fulmen.engine.spouts import SpoutTask
+from fulmen.engine.tree_counts import born_by_slot, count_trees, time_messages
 from fulmen.topology.code import create
 from fulmen.topology.spec import ACKER
 
@@ -59,6 +60,7 @@ class Cell:
         self._bolts: dict[str, list[list[BoltTask]]] = {}
         self._by_task: dict[int, BoltTask] = {}
         self._ackers: dict[int, AckerTask] = {}
+        self._executor_of = {t: e.first for e in plan.executors_on(partition) for t in e.tasks}
         self._threads: ThreadPoolExecutor | None = None
 
     def tasks_of(self, component: str) -> list[int]:
@@ -108,6 +110,8 @@ class Cell:
                 task: kind(self.setup, task, found, number, self._rng)
                 for task, found in slots.items()
             }
+            for bolt in made.values():
+                bolt.executor = self._executor_of[bolt.task]
             self._by_task.update(made)
             executors = [
                 e for e in self.setup.plan.executors_on(self.partition) if e.component == component
@@ -174,7 +178,7 @@ class Cell:
         outbox.pack_messages()
         yield from outbox.take_rows()
         self._write_down(header, summary)
-        summary.counts = outbox.counts
+        summary.counts, summary.times, summary.busy = outbox.counts, outbox.times, outbox.busy
         if outbox.emits:
             summary.extra["emits"] = outbox.emits
         summary.seconds = time.perf_counter() - started
@@ -271,8 +275,7 @@ class Cell:
         chunks = outbox.inbox.pop(task.task, None)
         if chunks:
             for chunk in merge(chunks):
-                seconds = task.run(chunk)
-                outbox.counts[task.component, "execute_nanoseconds", ""] += int(seconds * 1e9)
+                task.run(chunk)
                 task.send(chunk, outbox)
 
     def _run_threads(self, executors: list[list[BoltTask]], outbox: Outbox) -> None:
@@ -285,9 +288,9 @@ class Cell:
             self._threads = ThreadPoolExecutor(len(executors), "fulmen-executor")
         while any(queues):
             turn = [queue.pop(0) for queue in queues if queue]
-            seconds = list(self._threads.map(lambda pair: pair[0].run(pair[1]), turn))
-            for (task, chunk), spent in zip(turn, seconds, strict=True):
-                outbox.counts[task.component, "execute_nanoseconds", ""] += int(spent * 1e9)
+            for _ in self._threads.map(lambda pair: pair[0].run(pair[1]), turn):
+                pass  # which waits for all of them
+            for task, chunk in turn:
                 task.send(chunk, outbox)
 
     def _run_ackers(
@@ -295,9 +298,11 @@ class Cell:
     ) -> None:
         timeout = self.setup.topology.spec.message_timeout_seconds
         acked: dict[int, list[np.ndarray]] = defaultdict(list)
-        born: list[np.ndarray] = []
         for task_id, acker in self._ackers.items():
+            started = time.perf_counter()
             outcome = acker.run(messages.get(task_id, Messages()), header.clock, timeout)
+            seconds = time.perf_counter() - started
+            outbox.busy[self._executor_of[task_id]] += seconds
             for slot, ranges in sequence_ranges(outcome.acked).items():
                 acked[slot].append(ranges)
             summary.failed += [
@@ -305,14 +310,14 @@ class Cell:
             ]
             summary.timed_out += outcome.timed_out
             summary.pending[task_id] = len(outcome.trees)
-            born.append(outcome.born)
+            summary.born += born_by_slot(outcome)
             count_trees(self.setup, acker, outcome, outbox)
+            time_messages(acker, seconds, outbox)
         summary.acked = {slot: np.concatenate(ranges) for slot, ranges in acked.items()}
-        times, counts = np.unique(np.round(np.concatenate(born), 3), return_counts=True)
-        summary.born = list(zip(times.tolist(), counts.tolist(), strict=True))
 
     def _write_down(self, header: Header, summary: Summary) -> None:
         """Save what changed of each task: large records in files, small ones with the commit."""
+        started = time.perf_counter()
         tasks: list[tuple[int, TaskBase | AckerTask]] = [(t.task, t) for t in self._authors_tasks()]
         tasks += self._ackers.items()
         for task_id, task in tasks:
@@ -323,10 +328,12 @@ class Cell:
             if not updates:
                 continue
             key = self.setup.plan.key_of(task_id)
-            summary.updates[key] = {
-                slot: save(self.store, header.number, header.tag, key, slot, data, keep_from)
-                for slot, (data, keep_from) in updates.items()
-            }
+            saved = summary.updates[key] = {}
+            for slot, (data, keep_from) in updates.items():
+                update = save(self.store, header.number, header.tag, key, slot, data, keep_from)
+                saved[slot] = update
+                summary.state_bytes += len(data) if update.file else 0
+        summary.state_seconds = time.perf_counter() - started
 
 
 class VoidBatch(Exception):
@@ -344,24 +351,3 @@ class VoidBatch(Exception):
 def tick_due(period: float, header: Header) -> bool:
     """Whether the batch clock passed a multiple of `period` seconds, or several: one tick then."""
     return int(header.clock // period) > int(header.previous_clock // period)
-
-
-def count_trees(setup: Setup, acker: AckerTask, outcome: Outcome, outbox: Outbox) -> None:
-    """Count what an acker executed, and for spouts the trees that ended."""
-    counts = outbox.counts
-    for stream, n in acker.executed.items():
-        if n:
-            counts[ACKER, "executed", stream] += n
-            counts[ACKER, "acked", stream] += n
-            counts[f"{ACKER}/{acker.task}", "executed", stream] += n
-    explicit = len(outcome.failed)
-    for stream, n in (("__ack_ack", len(outcome.acked)), ("__ack_fail", explicit)):
-        if n:
-            counts[ACKER, "emitted", stream] += n
-            counts[ACKER, "transferred", stream] += n
-            counts[f"{ACKER}/{acker.task}", "emitted", stream] += n
-    slots, numbers = np.unique(outcome.acked >> np.uint64(48), return_counts=True)
-    for slot, n in zip(slots.tolist(), numbers.tolist(), strict=True):
-        counts[setup.component_of_slot(slot), "acked", ""] += n
-    for root, _ in outcome.failed:
-        counts[setup.component_of_slot(slot_and_sequence(root)[0]), "failed", ""] += 1

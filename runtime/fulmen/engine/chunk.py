@@ -87,15 +87,21 @@ class Chunk:
 
     The values are rows of Python objects or an Arrow record batch; the other form is made when it
     is asked for.
+
+    Attributes:
+        began: When its task began to run over it: wall clock seconds.
+        pace: How long that took for each tuple, in seconds.
     """
 
     __slots__ = (
         "_batch",
         "_rows",
+        "began",
         "component",
         "fields",
         "lineage_columns",
         "n",
+        "pace",
         "stream",
         "tasks",
     )
@@ -117,6 +123,7 @@ class Chunk:
         self.lineage_columns = lineage
         self._rows = rows
         self._batch = batch
+        self.began = self.pace = 0.0
         self.n = len(rows) if rows is not None else (batch.num_rows if batch is not None else 0)
 
     def __len__(self) -> int:
@@ -158,6 +165,10 @@ class Chunk:
         if self.lineage_columns is None:
             return (), (), 0
         return (*self.lineage_columns.of(i), 0)
+
+    def began_at(self, i: int) -> float:
+        """About when `execute` was called with tuple `i`: wall clock seconds."""
+        return self.began + i * self.pace
 
 
 def merge(chunks: Sequence[Chunk]) -> list[Chunk]:

@@ -34,7 +34,7 @@ from fulmen.engine.protocol import (
     pack_deliveries,
     unpack_deliveries,
 )
-from fulmen.engine.report import Totals
+from fulmen.engine.report import Spent, Totals
 from fulmen.engine.setup import Setup
 from fulmen.errors import FulmenError, JobFailed, TopologyFailed, Unreachable
 from fulmen.plan import make_plan
@@ -107,6 +107,7 @@ class Driver:
     _pinned_spouts: PinnedSpouts | None = field(init=False, default=None)
     _collector: threading.Thread | None = field(init=False, default=None)
     _looked: float = field(init=False, default=0.0)
+    _ended: float = field(init=False, default=0.0)
     _checked: float = field(init=False, default=0.0)
 
     def start(self) -> None:
@@ -134,7 +135,8 @@ class Driver:
             deliveries=self._undelivered(manifest),
             active=self.topology.spec.state == "Active",
         )
-        self.totals = Totals(self.setup)
+        self.totals = Totals(self.setup, self.steady)
+        self._ended = self.steady()
         self.jobs.start(self.setup)
 
     def _migrate(self) -> Layout:
@@ -274,7 +276,8 @@ class Driver:
     def _finish(
         self, summaries: list[Summary], owed: Mapping[int, Deliveries], started: float
     ) -> None:
-        done = self.coordinator.finish(summaries, self.steady() - started, owed)
+        ran = self.steady()
+        done = self.coordinator.finish(summaries, ran - started, owed)
         fatal = fatal_error(summaries)
         if fatal is not None:
             raise self._fatal(fatal)
@@ -285,7 +288,15 @@ class Driver:
             self._checked = self.steady()
             self.log.check()  # a driver that commits nothing would not notice that it was replaced
         self.coordinator.committed(done)
-        for error in self.totals.add(done, self.coordinator.pending, time.time()):
+        now = self.steady()
+        spent = Spent(
+            run=ran - started,
+            commit=now - ran if done.commits else None,
+            wait=started - self._ended,
+            commit_bytes=self.log.bytes_written,
+        )
+        self._ended = now
+        for error in self.totals.add(done, self.coordinator.pending, time.time(), spent):
             self.observer.error(error)
         self.observer.batch(self.totals, done)
         if done.commits and done.header.number % COLLECT_EVERY == 0:
@@ -324,8 +335,7 @@ class Driver:
             self.observer.note(f"clearing the checkpoint: {e}")
 
     def _failed(self, header: Header, reason: str) -> None:
-        self.totals.attempts_failed += 1
-        self.totals.last_failure = reason
+        self.totals.attempt_failed(reason)
         self.observer.attempt_failed(header.number, reason)
         recovery = self.jobs.recover()
         self.coordinator.failed(self.steady())

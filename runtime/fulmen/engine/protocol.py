@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fulmen.checkpoint import Update
+from fulmen.engine.measures import Times
 from fulmen.engine.pending import Ranges
 
 INLINE_DELIVERIES = 4096
@@ -237,7 +238,10 @@ class Summary:
         failed: (slot, sequence number, reason) of trees that ended otherwise.
         timed_out: How many of `failed` timed out.
         pending: Trees pending, by acker task.
-        born: (wall clock second of the emit, number) of acked trees: for the complete latency.
+        times: How long tuples took to be executed and acked.
+        busy: First task of an executor -> seconds in the author's code.
+        born: (wall clock second of the emit, number, spout slot) of acked trees: for the complete
+            latency.
         errors: Errors of components.
         restored: Keys of tasks that were restored from the checkpoint.
         exhausted: Spout task -> whether it says that there will never be another tuple.
@@ -245,6 +249,8 @@ class Summary:
             delivered included.
         owed: Spout slot -> what was to be delivered and was not, because the batch is to be small.
         emitted: Tuples that spouts emitted.
+        state_bytes: Written to state files of their own.
+        state_seconds: Spent on pickling and writing state.
         process: (worker, process id).
         seconds: How long the stage ran, and in user code.
     """
@@ -257,13 +263,17 @@ class Summary:
     failed: list[tuple[int, int, str]] = field(default_factory=list)
     timed_out: int = 0
     pending: dict[int, int] = field(default_factory=dict)
-    born: list[tuple[float, int]] = field(default_factory=list)
+    times: Times = field(default_factory=Times)
+    busy: dict[int, float] = field(default_factory=dict)
+    born: list[tuple[float, int, int]] = field(default_factory=list)
     errors: list[ErrorReport] = field(default_factory=list)
     restored: list[str] = field(default_factory=list)
     exhausted: dict[int, bool] = field(default_factory=dict)
     spout_pending: dict[int, int] = field(default_factory=dict)
     owed: dict[int, Deliveries] = field(default_factory=dict)
     emitted: int = 0
+    state_bytes: int = 0
+    state_seconds: float = 0.0
     process: tuple[int, int] = (0, 0)
     seconds: float = 0.0
     extra: dict[str, Any] = field(default_factory=dict)

@@ -6,13 +6,16 @@ Only batches that counted are in it.
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 from fulmen.engine.coordinator import Done
-from fulmen.engine.protocol import ErrorReport
+from fulmen.engine.measures import BATCH, COMPLETE, Times, Window
+from fulmen.engine.protocol import ErrorReport, Header, Summary
 from fulmen.engine.setup import Setup
 
 _PER_DECADE = 200
@@ -20,6 +23,8 @@ _ERRORS_KEPT = 20
 ERRORS_PER_INTERVAL = 5
 ERROR_INTERVAL_SECONDS = 10.0
 STATISTICS = ("emitted", "transferred", "executed", "acked", "failed")
+_CAPACITY_SECONDS, _CAPACITY_PARTS = 600.0, 20  # as in Storm
+_LOAD_SECONDS, _LOAD_PARTS = 10.0, 10
 
 
 class Latencies:
@@ -43,6 +48,17 @@ class Latencies:
                 return round(10 ** (step / _PER_DECADE), 2)
         return None
 
+    def since(self, earlier: Latencies) -> Latencies:
+        """The events that were not counted `earlier` yet."""
+        new = Latencies()
+        new._counts = self._counts - earlier._counts
+        new.count = self.count - earlier.count
+        return new
+
+    def copy(self) -> Latencies:
+        """One that does not change with this."""
+        return self.since(Latencies())
+
 
 @dataclass
 class Trees:
@@ -65,11 +81,42 @@ class Trees:
     dead_lettered: int = 0
 
 
+@dataclass(frozen=True)
+class Spent:
+    """What a batch took.
+
+    Attributes:
+        run: Seconds that its jobs took.
+        commit: Seconds that its commit took; None: there was nothing to commit.
+        wait: Seconds since the batch before; attempts that failed are in it.
+        commit_bytes: Of all commits since the driver started.
+    """
+
+    run: float = 0.0
+    commit: float | None = None
+    wait: float = 0.0
+    commit_bytes: int = 0
+
+
 @dataclass
 class Totals:
-    """Everything since this driver started. See `docs/api.md` for the report that is made of it."""
+    """Everything since this driver started. See `docs/api.md` for the report that is made of it.
+
+    The driver's thread adds to it. Any other one that reads takes `lock`: then it sees whole
+    batches.
+
+    Attributes:
+        header: Of the newest batch.
+        times: Of tuples, trees and batches.
+        executors: First task of an executor -> seconds in the author's code: for the capacity.
+        workers: Worker -> seconds at work. -1 is the driver, which hosts pinned spouts.
+        pending_trees: Of each acker task.
+        pending_messages: Of each spout task: not acked or failed, or the spout was not told yet.
+        restored_tasks: Of each component: how many times a task's state was read.
+    """
 
     setup: Setup
+    steady: Callable[[], float] = time.monotonic
     batches: int = 0
     attempts_failed: int = 0
     seconds: float = 0.0
@@ -81,18 +128,69 @@ class Totals:
     restored: int = 0
     processes: dict[int, set[int]] = field(default_factory=dict)
     last_failure: str = ""
+    lock: Lock = field(default_factory=Lock, repr=False, compare=False)
+    header: Header | None = None
+    times: Times = field(default_factory=Times)
+    executors: Window = field(init=False)
+    workers: Window = field(init=False)
+    pending_trees: dict[int, int] = field(default_factory=dict)
+    pending_messages: dict[int, int] = field(default_factory=dict)
+    restored_tasks: Counter[str] = field(default_factory=Counter)
+    state_bytes: int = 0
+    state_seconds: float = 0.0
+    commit_bytes: int = 0
 
-    def add(self, done: Done, pending: int, wall_clock: float) -> list[ErrorReport]:
+    def __post_init__(self) -> None:
+        self.started = self.steady()
+        self.executors = Window(_CAPACITY_SECONDS, _CAPACITY_PARTS, self.started)
+        self.workers = Window(_LOAD_SECONDS, _LOAD_PARTS, self.started)
+
+    def attempt_failed(self, reason: str) -> None:
+        """Count an attempt that came to nothing."""
+        with self.lock:
+            self.attempts_failed += 1
+            self.last_failure = reason
+
+    def add(
+        self, done: Done, pending: int, wall_clock: float, spent: Spent | None = None
+    ) -> list[ErrorReport]:
         """Count a batch that was committed, or had nothing to commit.
 
         Args:
             done: The batch.
             pending: Trees pending after it.
             wall_clock: When its commit was done, in seconds of time.time().
+            spent: What it took.
 
         Returns:
             Errors to be logged: at most 5 of a component in 10 seconds, as in Storm.
         """
+        with self.lock:
+            self._measure(done, spent or Spent())
+            return self._add(done, pending, wall_clock)
+
+    def _measure(self, done: Done, spent: Spent) -> None:
+        now = self.steady()
+        self.header = done.header
+        self.commit_bytes = spent.commit_bytes
+        phases = (("run", spent.run), ("commit", spent.commit), ("wait", spent.wait))
+        for phase, seconds in phases:
+            if seconds is not None:
+                self.times["", BATCH, phase].add(seconds)
+        for summary in done.summaries:
+            self._measure_stage(summary, now)
+
+    def _measure_stage(self, summary: Summary, now: float) -> None:
+        self.times.merge(summary.times)
+        self.executors.add(summary.busy, now)
+        self.workers.add({summary.partition: summary.seconds}, now)
+        self.pending_trees.update(summary.pending)
+        self.pending_messages.update(summary.spout_pending)
+        self.restored_tasks.update(key.rpartition("/")[0] for key in summary.restored)
+        self.state_bytes += summary.state_bytes
+        self.state_seconds += summary.state_seconds
+
+    def _add(self, done: Done, pending: int, wall_clock: float) -> list[ErrorReport]:
         self.batches += 1
         trees = self.trees
         trees.pending = pending
@@ -105,8 +203,10 @@ class Totals:
             self.restored += len(summary.restored)
             worker, process = summary.process
             self.processes.setdefault(worker, set()).add(process)
-            for born, n in summary.born:
-                self.latencies.add((wall_clock - born) * 1000, n)
+            for born, n, slot in summary.born:
+                seconds = max(0.0, wall_clock - born)
+                self.latencies.add(seconds * 1000, n)
+                self.times[self.setup.component_of_slot(slot), COMPLETE, ""].add(seconds, n)
             logged += [error for error in summary.errors if self._note(error, wall_clock)]
         trees.replayed = self._sum("replayed")
         trees.dead_lettered = self._sum("dead_lettered")

@@ -1,0 +1,125 @@
+"""How long things take, and how busy executors are: workers fill it in, the driver adds it up.
+
+A worker reads the clock once for each chunk of tuples, since a reading for each tuple would cost a
+tenth of the throughput: every tuple of a chunk counts with the chunk's mean. Counts are exact all
+the same.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Mapping
+
+BOUNDS = (
+    *(1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4),
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
+)
+"""Upper bounds of the histograms' buckets in seconds, for anything from an `execute` to a tree."""
+
+EXECUTE, PROCESS, COMPLETE, BATCH = "execute", "process", "complete", "batch"
+Key = tuple[str, str, str]
+"""(component, one of these, of which): of which input `component:stream`, or phase of a batch."""
+
+
+class Histogram:
+    """How many events took how long.
+
+    Attributes:
+        counts: Number of a bucket -> events. Bucket i ends at `BOUNDS[i]`; the last has no end.
+        seconds: Of all events together.
+    """
+
+    __slots__ = ("counts", "seconds")
+
+    def __init__(self, counts: Mapping[int, int] | None = None, seconds: float = 0.0) -> None:
+        self.counts = dict(counts or {})
+        self.seconds = seconds
+
+    def add(self, each: float, n: int = 1) -> None:
+        """Count `n` events that took `each` seconds."""
+        if n:
+            bucket = bisect_left(BOUNDS, each)
+            self.counts[bucket] = self.counts.get(bucket, 0) + n
+            self.seconds += each * n
+
+    def merge(self, other: Histogram) -> None:
+        """Add the events of `other`."""
+        for bucket, n in other.counts.items():
+            self.counts[bucket] = self.counts.get(bucket, 0) + n
+        self.seconds += other.seconds
+
+    def copy(self) -> Histogram:
+        """One that does not change with this."""
+        return Histogram(self.counts, self.seconds)
+
+    @property
+    def count(self) -> int:
+        """How many events there were."""
+        return sum(self.counts.values())
+
+    def cumulative(self) -> Iterator[tuple[float, int]]:
+        """Each bound with the events that stayed within it; the last bound is infinite."""
+        seen = 0
+        for bucket, bound in enumerate((*BOUNDS, float("inf"))):
+            seen += self.counts.get(bucket, 0)
+            yield bound, seen
+
+    def __reduce__(self) -> tuple[type[Histogram], tuple[dict[int, int], float]]:
+        return Histogram, (self.counts, self.seconds)
+
+
+class Times(dict[Key, Histogram]):
+    """Histograms by key, made as they are needed."""
+
+    def __missing__(self, key: Key) -> Histogram:
+        found = self[key] = Histogram()
+        return found
+
+    def merge(self, other: Mapping[Key, Histogram]) -> None:
+        """Add the events of `other`."""
+        for key, histogram in other.items():
+            self[key].merge(histogram)
+
+    def copy(self) -> Times:
+        """One that does not change with this."""
+        return Times((key, histogram.copy()) for key, histogram in self.items())
+
+
+class Window:
+    """Sums of the last so many seconds, by key: Storm's rolling buckets."""
+
+    def __init__(self, seconds: float, parts: int, now: float) -> None:
+        """Start at nothing.
+
+        Args:
+            seconds: How far it reaches back.
+            parts: What is older is forgotten in so many steps.
+            now: Seconds of any steady clock, as in all methods.
+        """
+        self._step = seconds / parts
+        self._parts: deque[tuple[float, dict[int, float]]] = deque([(now, {})], parts)
+
+    def add(self, amounts: Mapping[int, float], now: float) -> None:
+        """Add to the sums."""
+        self._forget(now)
+        newest = self._parts[-1][1]
+        for key, amount in amounts.items():
+            newest[key] = newest.get(key, 0.0) + amount
+
+    def _forget(self, now: float) -> None:
+        start = self._parts[-1][0]
+        steps = int((now - start) / self._step)
+        for i in range(max(0, steps - (self._parts.maxlen or 0)), steps):
+            self._parts.append((start + (i + 1) * self._step, {}))
+
+    def shares(self, now: float) -> dict[int, float]:
+        """The sum of each key, divided by the seconds that it is of."""
+        self._forget(now)
+        seconds = max(now - self._parts[0][0], 1e-9)
+        sums: dict[int, float] = {}
+        for _, part in self._parts:
+            for key, amount in part.items():
+                sums[key] = sums.get(key, 0.0) + amount
+        return {key: amount / seconds for key, amount in sums.items()}

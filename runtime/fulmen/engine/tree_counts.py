@@ -1,0 +1,68 @@
+"""What acker tasks have done in a batch, as Storm counts it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from fulmen.engine.ackers import SLOT_BITS, Outcome, slot_and_sequence
+from fulmen.engine.acking import AckerTask
+from fulmen.engine.measures import EXECUTE, PROCESS
+from fulmen.engine.outbox import Outbox
+from fulmen.engine.setup import Setup
+from fulmen.engine.spouts import CRASHED
+from fulmen.topology.spec import ACKER
+
+
+def count_trees(setup: Setup, acker: AckerTask, outcome: Outcome, outbox: Outbox) -> None:
+    """Count what an acker executed, and for spouts the trees that ended."""
+    counts = outbox.counts
+    for stream, n in acker.executed.items():
+        if n:
+            counts[ACKER, "executed", stream] += n
+            counts[ACKER, "acked", stream] += n
+            counts[f"{ACKER}/{acker.task}", "executed", stream] += n
+    for stream, n in (("__ack_ack", len(outcome.acked)), ("__ack_fail", len(outcome.failed))):
+        if n:
+            counts[ACKER, "emitted", stream] += n
+            counts[ACKER, "transferred", stream] += n
+            counts[f"{ACKER}/{acker.task}", "emitted", stream] += n
+    for slot, a, b in _slots(outcome):
+        counts[setup.component_of_slot(slot), "acked", ""] += b - a
+    first_late = len(outcome.failed) - outcome.timed_out
+    for i, (root, reason) in enumerate(outcome.failed):
+        spout = setup.component_of_slot(slot_and_sequence(root)[0])
+        counts[spout, "failed", ""] += 1
+        if i >= first_late:
+            counts[spout, "timed_out", ""] += 1
+        elif reason == CRASHED:
+            counts[spout, "crashed", ""] += 1
+
+
+def time_messages(acker: AckerTask, seconds: float, outbox: Outbox) -> None:
+    """Count the time of an acker's messages; it acks each of them at once."""
+    each = seconds / max(1, sum(acker.executed.values()))
+    for stream, n in acker.executed.items():
+        if n:
+            outbox.times[ACKER, EXECUTE, stream].add(each, n)
+            outbox.times[ACKER, PROCESS, stream].add(each, n)
+
+
+def born_by_slot(outcome: Outcome) -> list[tuple[float, int, int]]:
+    """(wall clock second of the emit, number, spout slot) of the trees that were acked."""
+    found: list[tuple[float, int, int]] = []
+    for slot, a, b in _slots(outcome):
+        times, numbers = np.unique(np.round(outcome.born[a:b], 3), return_counts=True)
+        pairs = zip(times.tolist(), numbers.tolist(), strict=True)
+        found += [(born, n, slot) for born, n in pairs]
+    return found
+
+
+def _slots(outcome: Outcome) -> Iterator[tuple[int, int, int]]:
+    """Each spout slot with the places of its trees among the acked ones: they are in order."""
+    slots = outcome.acked >> np.uint64(SLOT_BITS)
+    cuts = [0, *(np.flatnonzero(np.diff(slots)) + 1).tolist(), len(slots)]
+    for a, b in pairwise(cuts if len(slots) else ()):
+        yield int(slots[a]), a, b
