@@ -1,0 +1,168 @@
+"""What is shown while a topology runs."""
+
+import io
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from fulmen.cli.display import LINE_SECONDS, LiveDisplay, Phase, PlainDisplay, make_display
+from fulmen.cli.figures import component_table, count, elapsed, milliseconds, plain_line
+from fulmen.cli.meter import ComponentFigures, Figures
+from fulmen.testing import ManualClock
+
+FIGURES = Figures(
+    seconds=75.4,
+    batches=1234,
+    batch_millis=212.4,
+    tuples_per_second=98765.4,
+    acked_per_second=4321.0,
+    acked=300_123,
+    failed=3,
+    timed_out=1,
+    pending=512,
+    p50=43.21,
+    p99=12345.6,
+    components=(
+        ComponentFigures("lines", 2, 300_638, 0, 300_123, 4, 0, 0.0),
+        ComponentFigures("count", 4, 0, 300_638, 300_635, 3, 3, 4321.0),
+        ComponentFigures("__acker", 2, 300_123, 900_000, 900_000, 0, 0, 12963.0),
+    ),
+)
+LINE = (
+    "1 min 15 s: 1,234 batches of 212 ms, 98,765 tuples/s, 4,321 acked/s, acked 300,123, failed 3, "
+    "timed out 1, pending 512, latency p50 43 ms p99 12.3 s"
+)
+
+
+def meter():
+    return SimpleNamespace(figures=lambda: FIGURES)
+
+
+def console(**options):
+    options = {"width": 100, "height": 30, "highlight": False, **options}
+    return Console(file=io.StringIO(), **options)
+
+
+def rendered(what, **options):
+    on = console(**options)
+    on.print(what)
+    return on.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0"), (7, "7"), (0.25, "0.2"), (9.96, "10.0"), (1234.6, "1,235"), (10**7, "10,000,000")],
+)
+def test_numbers(number, text):
+    assert count(number) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "-"), (0.234, "0.2 ms"), (9.9, "9.9 ms"), (43.4, "43 ms"), (12345, "12.3 s")],
+)
+def test_latencies(value, text):
+    assert milliseconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.9, "0 s"), (59.9, "59 s"), (61, "1 min 01 s"), (7384, "2 h 03 min 04 s")],
+)
+def test_times(seconds, text):
+    assert elapsed(seconds) == text
+
+
+def test_a_line_for_a_log():
+    assert plain_line(FIGURES) == LINE
+    assert plain_line(Figures(batches=1)).startswith("0 s: 1 batch, 0 tuples/s, ")
+
+
+def test_the_table():
+    assert rendered(component_table(FIGURES.components)) == (
+        "component  tasks  emitted  executed    acked  failed  executed/s  errors\n"
+        "lines          2  300,638         0  300,123       4           0       0\n"
+        "count          4        0   300,638  300,635       3       4,321       3\n"
+        "__acker        2  300,123   900,000  900,000       0      12,963       0\n"
+    )
+
+
+def test_a_table_that_does_not_fit_says_so():
+    lines = rendered(component_table(FIGURES.components, rows=2)).splitlines()
+    assert [line.split()[0] for line in lines] == ["component", "lines", "and"]
+    assert lines[-1].strip() == "and 2 more"
+
+
+# ---- live ----------------------------------------------------------------------------------------
+
+
+def test_live_on_a_terminal():
+    screen = console(force_terminal=True, color_system=None)
+    with LiveDisplay(screen, "words", meter(), lambda: Phase.RUNNING) as display:
+        display.line("error in 'count', task 3: ValueError: [red]not[/red] this one", "red")
+    text = screen.file.getvalue()
+    assert "words  running  1 min 15 s" in text
+    assert "batches 1,234 of 212 ms   tuples/s 98,765   acked/s 4,321" in text
+    assert "trees acked 300,123   failed 3   timed out 1   pending 512" in text
+    assert "error in 'count', task 3: ValueError: [red]not[/red] this one" in text
+    assert text.endswith("\x1b[2K")  # the live figures are gone, the line stays
+
+
+def test_no_colors_where_they_are_not_wanted(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    screen = console(force_terminal=True)
+    with LiveDisplay(screen, "words", meter(), lambda: Phase.RUNNING):
+        pass
+    assert "\x1b[31m" not in screen.file.getvalue()
+
+
+def test_a_small_terminal_gets_what_fits():
+    screen = console(force_terminal=True, color_system=None, height=8)
+    with LiveDisplay(screen, "words", meter(), lambda: Phase.RUNNING):
+        pass
+    assert "and 2 more" in screen.file.getvalue()
+
+
+# ---- not a terminal ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def plain():
+    """A plain display that is not drawn by its own thread, and what it depends on."""
+    made = SimpleNamespace(clock=ManualClock(), console=console(), phase=Phase.RUNNING)
+    made.display = PlainDisplay(made.console, "words", meter(), lambda: made.phase, made.clock)
+    made.text = lambda: made.console.file.getvalue()
+    return made
+
+
+def test_a_line_every_five_seconds(plain):
+    for _ in range(45):
+        plain.clock.advance(LINE_SECONDS / 20)
+        plain.display.draw()
+    assert plain.text() == f"{LINE}\n" * 2
+
+
+def test_starting_is_told_with_its_time(plain):
+    plain.phase = Phase.STARTING_SPARK
+    plain.clock.advance(LINE_SECONDS)
+    plain.display.draw()
+    assert plain.text() == "words: starting Spark, 1 min 15 s\n"
+
+
+def test_draining_is_told_once(plain):
+    plain.phase = Phase.DRAINING
+    plain.display.draw()
+    plain.display.draw()
+    assert plain.text() == "words: draining: pending trees end (Ctrl-C again stops at once)\n"
+
+
+def test_long_lines_are_not_broken(plain):
+    plain.display.line("x" * 300)
+    assert plain.text() == "x" * 300 + "\n"
+
+
+def test_a_file_gets_plain_lines_whatever_the_environment_says(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert isinstance(make_display("words", meter(), lambda: Phase.RUNNING), PlainDisplay)

@@ -1,0 +1,79 @@
+"""`fulmen state`: what a component keeps, out of a checkpoint."""
+
+import json
+
+import pytest
+
+from support.cli_runs import write_letters
+
+
+@pytest.fixture
+def kept(fulmen, tmp_path):
+    """A checkpoint in the folder `kept`, in which there are more letters of some kinds."""
+    file = write_letters(tmp_path, {"count": 13})
+    options = ["--in-process", "--until-drained", "--checkpoint", "kept"]
+    assert fulmen("run", file, *options).exit_code == 0
+    return (tmp_path / "kept").as_uri()
+
+
+def test_all_of_it(fulmen, kept):
+    result = fulmen("state", "kept", "count")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert sorted(result.stdout.splitlines()) == ["a  6", "b  6", "c  6", "d  4", "e  4"]
+
+
+def test_the_largest(fulmen, kept):
+    assert fulmen("state", kept, "count", "--top", "4").stdout == "a  6\nb  6\nc  6\nd  4\n"
+
+
+def test_one_key(fulmen, kept):
+    assert fulmen("state", "kept", "count", "--key", "d").stdout == "d  4\n"
+
+
+def test_as_json(fulmen, kept):
+    entries = json.loads(fulmen("state", "kept", "count", "-o", "json").stdout)
+    assert {entry["key"]: entry["value"] for entry in entries} == {
+        **dict.fromkeys("abc", 6),
+        **dict.fromkeys("de", 4),
+    }
+    assert {entry["task"] for entry in entries} <= {0, 1}
+
+
+def test_by_a_topology_that_names_its_checkpoint(fulmen, kept, tmp_path):
+    file = write_letters(tmp_path, checkpoint={"uri": kept})
+    assert fulmen("state", file, "count", "--key", "a").stdout == "a  6\n"
+
+
+def test_a_component_without_keyed_state(fulmen, kept):
+    assert (fulmen("state", "kept", "letters").stdout) == ""
+    assert json.loads(fulmen("state", "kept", "letters", "-o", "json").stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["kept", "count", "--key", "z"], 1, "component 'count' has no key 'z' in its state."),
+        (
+            ["kept", "cuont"],
+            2,
+            "checkpoint {kept}: there is no component 'cuont'. Did you mean 'count'?",
+        ),
+        (
+            ["kept", "xyz"],
+            2,
+            "checkpoint {kept}: there is no component 'xyz'. There are: count, letters.",
+        ),
+        (["empty", "count"], 2, "checkpoint {empty}: nothing was ever committed there."),
+        (
+            ["letters.yaml", "count"],
+            2,
+            "'letters.yaml' names no checkpoint in spec.checkpoint.uri. Give the one that "
+            "`fulmen run --checkpoint` was given.",
+        ),
+    ],
+)
+def test_what_is_not_there(fulmen, kept, tmp_path, arguments, code, message):
+    result = fulmen("state", *arguments)
+    message = message.format(kept=kept, empty=(tmp_path / "empty").as_uri())
+    assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"Error: {message}\n")
+    assert not (tmp_path / "empty").exists()
