@@ -210,11 +210,13 @@ class Coordinator:
         self.idle_batches = self.idle_batches + 1 if done.idle else 0
         self._adapt(done)
 
-    def failed(self, now: float) -> None:
+    def failed(self, now: float, is_outage: bool = False) -> None:
         """The attempt came to nothing. `now` is when the same batch can be tried again."""
         self._is_retry = True
         self._mark = now
         self.attempt = None
+        if is_outage:
+            return
         crashes = self.crashes
         crashes.failures += 1
         crashes.successes = 0

@@ -109,6 +109,7 @@ class Driver:
     _looked: float = field(init=False, default=0.0)
     _ended: float = field(init=False, default=0.0)
     _checked: float = field(init=False, default=0.0)
+    _outages: int = field(init=False, default=0)
 
     def start(self) -> None:
         """Claim the checkpoint, plan, and begin.
@@ -243,18 +244,21 @@ class Driver:
         spec = self.topology.spec
         taken: list[Summary] = []
         owed: Mapping[int, Deliveries] = {}
-        if self.plan.pinned:
-            header, taken, owed = self._pinned(header)
         try:
+            if self.plan.pinned:
+                header, taken, owed = self._pinned(header)
             rows = self.jobs.run(header, spec.batch_timeout_seconds)
         except JobFailed as e:
             self._failed(header, str(e))
+            return False
+        except Unreachable as e:
+            self._failed(header, str(e), is_outage=True)
             return False
         summaries, void = read_rows(rows)
         if void is not None:
             if void.report is not None and void.report.fatal:
                 raise self._fatal(void.report)
-            self._failed(header, void.reason)
+            self._failed(header, void.reason, void.is_outage)
             return False
         self._finish([*summaries, *taken], owed, started)
         return True
@@ -286,7 +290,8 @@ class Driver:
             self._checked = self.steady()
         elif self.steady() - self._checked >= CHECK_SECONDS:
             self._checked = self.steady()
-            self.log.check()  # a driver that commits nothing would not notice that it was replaced
+            self._check()
+        self._outages = 0
         self.coordinator.committed(done)
         now = self.steady()
         spent = Spent(
@@ -334,11 +339,21 @@ class Driver:
         except FulmenError as e:  # nothing is lost by it; the next one tries again
             self.observer.note(f"clearing the checkpoint: {e}")
 
-    def _failed(self, header: Header, reason: str) -> None:
+    def _check(self) -> None:
+        """A driver that commits nothing would not notice that another has taken over: look."""
+        try:
+            self.log.check()
+        except Unreachable as e:  # nothing depends on it
+            self.observer.note(str(e))
+
+    def _failed(self, header: Header, reason: str, is_outage: bool = False) -> None:
         self.totals.attempt_failed(reason)
         self.observer.attempt_failed(header.number, reason)
         recovery = self.jobs.recover()
-        self.coordinator.failed(self.steady())
+        if is_outage:
+            self.sleep(min(5.0, 0.1 * 2**self._outages))
+            self._outages = min(self._outages + 1, 16)
+        self.coordinator.failed(self.steady(), is_outage)
         if self.coordinator.hopeless:
             raise TopologyFailed(
                 f"batch {header.number} failed {self.coordinator.crashes.failures} times in a row,"

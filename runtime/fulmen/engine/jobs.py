@@ -51,10 +51,12 @@ class Void:
     Attributes:
         reason: In one line.
         report: About the component that made it so, if one did.
+        is_outage: The store did not answer: no tuple is to blame.
     """
 
     reason: str
     report: ErrorReport | None
+    is_outage: bool = False
 
 
 def read_rows(rows: Sequence[bytes]) -> tuple[list[Summary], Void | None]:

@@ -19,6 +19,7 @@ from fulmen.engine.cell import Cell, VoidBatch
 from fulmen.engine.instances import ComponentFailed
 from fulmen.engine.protocol import ErrorReport, Header, Summary
 from fulmen.engine.setup import Setup
+from fulmen.errors import Unreachable
 
 
 class Worker:
@@ -66,6 +67,8 @@ class Worker:
             row, everywhere = e.row, void is not None
         except ComponentFailed as e:
             row, everywhere = void_row(str(e), e.report), True
+        except Unreachable as e:
+            row, everywhere = void_row(str(e), is_outage=True), True
         except Exception as e:  # noqa: BLE001 (whatever it is, the batch is void and says why)
             traceback.print_exc()
             row, everywhere = void_row(f"{type(e).__name__}: {e}"), True
@@ -84,9 +87,9 @@ class Worker:
         return cell
 
 
-def void_row(reason: str, report: ErrorReport | None = None) -> bytes:
+def void_row(reason: str, report: ErrorReport | None = None, is_outage: bool = False) -> bytes:
     """The marker of a batch that came to nothing."""
-    return wire.pack(wire.VOID, (reason, report))
+    return wire.pack(wire.VOID, (reason, report, is_outage))
 
 
 _worker = Worker()
