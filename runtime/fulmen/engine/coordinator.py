@@ -29,6 +29,8 @@ from fulmen.engine.protocol import (
 from fulmen.engine.setup import Setup
 
 FIRST_PERMIT = 256
+EMIT_SECONDS = 0.1
+"""A spout stage ends after that long, however much of its permit is left."""
 LARGEST_PERMIT = 10_000_000
 LONGEST_IDLE_SECONDS = 0.25
 FAILURES_BEFORE_HALVING = 2
@@ -89,6 +91,7 @@ class Coordinator:
         deliveries: To be told to spout tasks in the next batch.
         active: Whether spouts may emit.
         permit: How many tuples each spout task may emit in a batch.
+        emit_seconds: How long spouts may emit in a batch.
     """
 
     setup: Setup
@@ -100,6 +103,7 @@ class Coordinator:
     deliveries: Mapping[int, Deliveries] = field(default_factory=dict)
     active: bool = True
     permit: int = FIRST_PERMIT
+    emit_seconds: float = EMIT_SECONDS
     crashes: Crashes = field(default_factory=Crashes)
     pending: int = 0
     spout_pending: int = 0
@@ -136,6 +140,7 @@ class Coordinator:
             permits=permits or {},
             deliveries=None if large else self.deliveries,
             poisoned=poisoned,
+            emit_seconds=self.emit_seconds,
             is_retry=self._is_retry,
         )
         return self.attempt

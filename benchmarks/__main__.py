@@ -1,0 +1,195 @@
+"""`python -m benchmarks [NAME ...]`: measures Fulmen on this machine, on real Spark.
+
+Every figure comes with what it is to be compared with, measured in the same run: what one core does
+in a bare Python loop (`bare`). docs/performance.md keeps the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks import running
+from benchmarks.running import Watcher, cpu_seconds, memory_bytes, run_for, word_count
+
+sys.path.insert(0, str(running.TOPOLOGIES))
+from sentences import SENTENCES  # noqa: E402
+
+Result = dict[str, Any]
+
+
+def bare(arguments: argparse.Namespace) -> list[Result]:
+    """A Python loop that splits and counts, without any framework: sentences a second on one core."""
+    counts: dict[str, int] = {}
+    n, began = 0, time.perf_counter()
+    while time.perf_counter() - began < 2:
+        for sentence in SENTENCES:
+            for word in sentence.split(" "):
+                counts[word] = counts.get(word, 0) + 1
+        n += len(SENTENCES)
+    return [{"sentences_per_second": round(n / (time.perf_counter() - began))}]
+
+
+def latency(arguments: argparse.Namespace) -> list[Result]:
+    """Complete latency at a fixed rate: from when a sentence was due to the commit of its ack."""
+    results = []
+    for workers in arguments.workers:
+        for rate in arguments.rates:
+            start = time.time() + 15
+            per_task = rate / workers
+            watcher = Watcher(due=lambda k, t=start, r=per_task: t + k / r)
+            content = word_count(workers, config={"start": start, "rate": rate})
+            with running.running(content, watcher) as driver:
+                run_for(driver, max(0.0, start - time.time()) + arguments.warm)
+                watcher.forget()
+                before, began = cpu_seconds(), time.monotonic()
+                run_for(driver, arguments.seconds)
+                elapsed, after = time.monotonic() - began, cpu_seconds()
+            milliseconds = np.concatenate(watcher.latencies)
+            p50, p99 = np.percentile(milliseconds, (50, 99))
+            results.append(
+                {
+                    "workers": workers,
+                    "rate": rate,
+                    "p50_ms": round(float(p50), 1),
+                    "p99_ms": round(float(p99), 1),
+                    "batch_p50_ms": round(float(np.median(watcher.seconds)) * 1000, 1),
+                    "acked_per_second": round(len(milliseconds) / elapsed),
+                    "cores": {k: round((after[k] - before[k]) / elapsed, 2) for k in after},
+                }
+            )
+    return results
+
+
+def _throughput(workers: int, arguments: argparse.Namespace, **how: Any) -> Result:
+    watcher = Watcher()
+    spec = {"batchTargetMillis": arguments.target, **how.pop("spec", {})}
+    with running.running(word_count(workers, **how, **spec), watcher) as driver:
+        run_for(driver, arguments.warm)
+        watcher.forget()
+        emitted = driver.totals.component("sentences")["emitted"]
+        before, began = cpu_seconds(), time.monotonic()
+        run_for(driver, arguments.seconds)
+        elapsed, after = time.monotonic() - began, cpu_seconds()
+        emitted = driver.totals.component("sentences")["emitted"] - emitted
+    return {
+        "workers": workers,
+        "sentences_per_second": round(emitted / elapsed),
+        "batch_p50_ms": round(float(np.median(watcher.seconds)) * 1000, 1),
+        "sentences_a_batch": round(emitted / len(watcher.seconds)),
+        "cores": {k: round((after[k] - before[k]) / elapsed, 2) for k in after},
+    }
+
+
+def throughput(arguments: argparse.Namespace) -> list[Result]:
+    """Sentences a second through a per-tuple spout and BasicBolts, acked and committed."""
+    return [_throughput(w, arguments, spout="Endless") for w in arguments.workers]
+
+
+def unacked(arguments: argparse.Namespace) -> list[Result]:
+    """The same without message ids and ackers: what acking costs."""
+    return [
+        _throughput(w, arguments, spout="Endless", config={"reliable": False}, spec={"ackers": 0})
+        for w in arguments.workers
+    ]
+
+
+def arrow(arguments: argparse.Namespace) -> list[Result]:
+    """Sentences a second through an ArrowSpout and ArrowBolts, acked and committed."""
+    return [
+        _throughput(w, arguments, spout="ArrowSentences", prefix="Arrow") for w in arguments.workers
+    ]
+
+
+def idle(arguments: argparse.Namespace) -> list[Result]:
+    """Cores that a topology uses which has nothing to do, and its memory."""
+    results = []
+    for workers in arguments.workers:
+        watcher = Watcher()
+        with running.running(word_count(workers, spout="Idle"), watcher) as driver:
+            run_for(driver, 20)
+            before, began = cpu_seconds(), time.monotonic()
+            run_for(driver, arguments.seconds)
+            elapsed, after = time.monotonic() - began, cpu_seconds()
+            megabytes = {k: round(v / 1e6) for k, v in memory_bytes().items()}
+        cores = {k: round((after[k] - before[k]) / elapsed, 3) for k in after}
+        results.append({"workers": workers, "cores": cores, "megabytes": megabytes})
+    return results
+
+
+def linear(arguments: argparse.Namespace) -> list[Result]:
+    """Microseconds a sentence in batches of 10^4, 10^5 and 10^6 sentences."""
+    results = []
+    for workers in arguments.workers:
+        watcher = Watcher()
+        content = word_count(workers, spout="Endless", batchTargetMillis=60_000)
+        with running.running(content, watcher) as driver:
+            run_for(driver, arguments.warm)
+            for size in arguments.sizes:
+                times = []
+                for _ in range(3):
+                    times.append(_one_batch(driver, watcher, size, workers))
+                results.append(
+                    {
+                        "workers": workers,
+                        "sentences": size,
+                        "microseconds_a_sentence": round(min(times) / size * 1e6, 2),
+                        "megabytes": {k: round(v / 1e6) for k, v in memory_bytes().items()},
+                    }
+                )
+    return results
+
+
+def _one_batch(driver: Any, watcher: Watcher, size: int, workers: int) -> float:
+    coordinator = driver.coordinator
+    coordinator.permit, coordinator.emit_seconds = size // workers, 3600.0
+    while not driver.step():
+        pass
+    return watcher.seconds[-1]
+
+
+ALL: dict[str, Callable[[argparse.Namespace], list[Result]]] = {
+    "bare": bare,
+    "latency": latency,
+    "throughput": throughput,
+    "unacked": unacked,
+    "arrow": arrow,
+    "idle": idle,
+    "linear": linear,
+}
+
+
+def numbers(text: str) -> list[int]:
+    """A comma-separated list of whole numbers."""
+    return [int(part) for part in text.split(",")]
+
+
+def main() -> None:
+    """Run the benchmarks that are named, or all."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(ALL))
+    parser.add_argument("--workers", type=numbers, default=[1, 2], help="default: 1,2")
+    parser.add_argument("--rates", type=numbers, default=[1000, 10000], help="sentences a second")
+    parser.add_argument("--warm", type=float, default=60, help="seconds before measuring")
+    parser.add_argument("--seconds", type=float, default=20, help="seconds of measuring")
+    parser.add_argument("--target", type=int, default=1000, help="batchTargetMillis of throughput")
+    parser.add_argument("--sizes", type=numbers, default=[10_000, 100_000, 1_000_000])
+    arguments = parser.parse_args()
+    if unknown := set(arguments.names) - set(ALL):
+        parser.error(f"no benchmark {sorted(unknown)}: there are {sorted(ALL)}")
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    for name in arguments.names or ALL:
+        for result in ALL[name](arguments):
+            print(json.dumps({"benchmark": name, **result}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""Runs a topology for a benchmark, and watches it from outside: time, memory and CPU of all its processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fulmen.engine.coordinator import Done
+from fulmen.engine.driver import Driver
+from fulmen.engine.observer import Silent
+from fulmen.engine.report import Totals
+from fulmen.engine.spark_jobs import LocalSparkJobs
+from fulmen.topology.shape import parse
+from fulmen.topology.validation import check
+
+TOPOLOGIES = Path(__file__).parent / "topologies"
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass
+class Watcher(Silent):
+    """Remembers each batch.
+
+    Attributes:
+        seconds: How long each batch took, without its commit.
+        acked: Trees acked in each batch.
+        latencies: Milliseconds from when a sentence was due to its ack's commit, if `due` is set.
+        due: Seconds of the wall clock at which the sentences of these sequence numbers were due.
+    """
+
+    due: Callable[[np.ndarray], np.ndarray] | None = None
+    seconds: list[float] = field(default_factory=list)
+    acked: list[int] = field(default_factory=list)
+    latencies: list[np.ndarray] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def batch(self, totals: Totals, done: Done) -> None:
+        """One batch counted."""
+        now = time.time()
+        self.seconds.append(done.seconds)
+        n = 0
+        for summary in done.summaries:
+            for ranges in summary.acked.values():
+                n += int((ranges[:, 1] - ranges[:, 0]).sum())
+                if self.due is not None:
+                    sequences = np.concatenate([np.arange(a, b) for a, b in ranges.tolist()])
+                    self.latencies.append((now - self.due(sequences)) * 1000)
+        self.acked.append(n)
+
+    def attempt_failed(self, number: int, reason: str) -> None:
+        """An attempt failed."""
+        self.failures.append(reason)
+
+    def forget(self) -> None:
+        """Begin to measure."""
+        self.seconds.clear()
+        self.acked.clear()
+        self.latencies.clear()
+
+
+def document(spout: Mapping[str, Any], bolts: list[Mapping[str, Any]], **spec: Any) -> dict[str, Any]:
+    """A topology's document."""
+    return {
+        "apiVersion": "fulmen.dev/v1alpha1",
+        "kind": "Topology",
+        "metadata": {"name": "benchmark"},
+        "spec": {**spec, "spouts": [spout], "bolts": bolts},
+    }
+
+
+def word_count(
+    workers: int, spout: str = "Clock", prefix: str = "", config: Mapping[str, Any] | None = None, **spec: Any
+) -> dict[str, Any]:
+    """Sentences, shuffled to `split`, whose words are grouped by field to `count`."""
+    return document(
+        {
+            "name": "sentences",
+            "class": f"sentences.{spout}",
+            "parallelism": workers,
+            "config": dict(config or {}),
+        },
+        [
+            {
+                "name": "split",
+                "class": f"sentences.{prefix}Split",
+                "parallelism": workers,
+                "inputs": [{"from": "sentences", "grouping": {"type": "shuffle"}}],
+            },
+            {
+                "name": "count",
+                "class": f"sentences.{prefix}Count",
+                "parallelism": workers,
+                "inputs": [
+                    {"from": "split", "grouping": {"type": "fields", "fields": ["word"]}}
+                ],
+            },
+        ],
+        workers=workers,
+        **spec,
+    )
+
+
+@contextmanager
+def running(content: Mapping[str, Any], watcher: Watcher) -> Iterator[Driver]:
+    """A driver on real Spark, with a checkpoint on this machine's disk."""
+    checked = check(content, TOPOLOGIES)
+    topology = checked.topology()
+    folder = Path(tempfile.mkdtemp(prefix="fulmen-benchmark-"))
+    jobs = LocalSparkJobs(
+        topology.spec.workers, topology.spec.spark.conf, TOPOLOGIES, folder / "log"
+    )
+    driver = Driver(
+        topology,
+        checked.streams,
+        jobs,
+        f"file://{folder}/checkpoint",
+        TOPOLOGIES,
+        checked.pinned,
+        watcher,
+    )
+    try:
+        driver.start()
+        yield driver
+    finally:
+        driver.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_for(driver: Driver, seconds: float) -> None:
+    """Batches for that long, with the pauses of an idle topology."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        if driver.step():
+            time.sleep(min(left, driver.coordinator.idle_seconds()))
+
+
+def processes() -> dict[int, str]:
+    """This process and all below it: process id -> driver, jvm or python."""
+    below: dict[int, list[int]] = defaultdict(list)
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        fields = _stat(int(name))
+        if fields:
+            below[int(fields[1])].append(int(name))
+    found, todo = {os.getpid(): "driver"}, list(below[os.getpid()])
+    while todo:
+        pid = todo.pop()
+        todo += below[pid]
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
+        except OSError:
+            continue
+        found[pid] = "jvm" if command.endswith(b"java") else "python"
+    return found
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return []
+
+
+def cpu_seconds() -> dict[str, float]:
+    """CPU seconds so far of all processes, by kind."""
+    used: dict[str, float] = defaultdict(float)
+    for pid, kind in processes().items():
+        fields = _stat(pid)
+        if fields:
+            used[kind] += (int(fields[11]) + int(fields[12])) / _TICKS
+    return used
+
+
+def memory_bytes() -> dict[str, int]:
+    """Resident memory of all processes, by kind."""
+    used: dict[str, int] = defaultdict(int)
+    for pid, kind in processes().items():
+        fields = _stat(pid)
+        if fields:
+            used[kind] += int(fields[21]) * _PAGE
+    return used
