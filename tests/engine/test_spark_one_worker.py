@@ -123,17 +123,3 @@ def test_a_row_for_a_partition_that_is_not_there_makes_the_batch_void(runs):
     (row,) = jobs.run("")
     assert row == b"IndexError: a row for partition 7 of 1"
     jobs.close()
-
-
-def test_files_do_not_accumulate(runs):
-    runs.use(3, range(1))
-
-    def files():
-        return sum(len(names) for _, _, names in os.walk(runs.session.work_dir))
-
-    counts = []
-    for _ in range(3):
-        for _ in range(100):
-            runs.once(size=10_000)
-        counts.append(files())
-    wait_until(lambda: files() <= counts[0] + 10, "the end of the growth")

@@ -34,6 +34,8 @@ from fulmen.engine.workdir import WorkDir
 from fulmen.errors import FulmenError
 
 STOP_SECONDS = 10  # what a JVM gets to end by itself; it takes 0.5 s
+END_SECONDS = 1  # between the end of a connection to a JVM and that of its process
+JVM_ERRORS = (Py4JError, OSError)  # what any call to the JVM raises; OSError if it has ended
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ class Session:
 
     def _start(self) -> None:
         settings = self.settings
+        if SparkContext._gateway is not None:
+            raise FulmenError("Spark: there can be one in a process. Close the first session.")
         _silence_py4j()
         home = str(find_java().path)
         logs = settings.log_file.resolve().parent
@@ -108,7 +112,7 @@ class Session:
                 self.cluster = LocalCluster(gateway, settings.workers, conf, self.work_dir)
             conf.setdefault("spark.master", self.cluster.url if self.cluster else "local[1]")
             self.sc = _context(gateway, conf)
-        except Py4JError as e:
+        except JVM_ERRORS as e:
             self.log(str(e))
             raise FulmenError(
                 f"Spark did not start: {java_message(str(e))} More is in '{settings.log_file}'."
@@ -173,11 +177,12 @@ class Session:
             for text in self.cluster.new_output():
                 self.log(text)
 
-    def how_it_ended(self) -> str:
-        """What is known of the end of Spark's JVM."""
-        code = self._gateway.proc.poll() if self._gateway is not None else None
-        if code is None:
-            return "it stopped accepting jobs"
+    def how_it_ended(self) -> str | None:
+        """What is known of the end of Spark's JVM. None: it has not ended."""
+        try:
+            code: int = self._gateway.proc.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            return None
         return f"its JVM was killed by signal {-code}" if code < 0 else f"its JVM ended ({code})"
 
     def abandon_connection(self) -> None:
@@ -189,10 +194,13 @@ class Session:
     def close(self) -> None:
         """End Spark and everything it has started. May be called again."""
         if self._gateway is not None:
-            with suppress(Exception), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                if hasattr(self, "sc"):
-                    self.sc.stop()
+            if hasattr(self, "sc"):
+                for _ in range(
+                    2
+                ):  # if its JVM is gone, it is only the second time that it cleans up
+                    with suppress(*JVM_ERRORS), warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        self.sc.stop()
             _end(self._gateway)
             self._gateway = None
             self.collect_logs()
@@ -234,7 +242,7 @@ def _end(gateway: Any) -> None:
     """End the JVM: it does so by itself when its input ends, and takes its workers with it."""
     if SparkContext._gateway is gateway:  # otherwise the next session would use it
         SparkContext._gateway = SparkContext._jvm = None
-    with suppress(Py4JError, OSError):
+    with suppress(*JVM_ERRORS):
         gateway.shutdown()
     jvm: subprocess.Popen[bytes] = gateway.proc
     if jvm.stdin:

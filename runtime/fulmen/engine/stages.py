@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JJavaError
 from pyspark.cloudpickle import dumps
+from pyspark.errors import PySparkException
 from pyspark.util import _load_from_socket
 
 from fulmen.engine.failures import explain, is_over
 from fulmen.engine.placement import POLL_SECONDS, Anchors
-from fulmen.engine.session import Session
+from fulmen.engine.session import JVM_ERRORS, Session
 from fulmen.engine.stage_runner import HEADER, Raw, StageFunction, run_stage, separated
 from fulmen.errors import FulmenError, JobFailed, JobTimedOut, SparkLost
 
@@ -123,10 +124,16 @@ class SparkJobs:
         stage_function: What a stage does. It is sent with every task: keep its pickle small.
         stages: How many.
         partitions: How many; partition p runs on worker p.
+        patience_seconds: How long to wait until each of them answers.
     """
 
     def __init__(
-        self, session: Session, stage_function: StageFunction, stages: int, partitions: int
+        self,
+        session: Session,
+        stage_function: StageFunction,
+        stages: int,
+        partitions: int,
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         self._session = session
         self._function = stage_function
@@ -139,7 +146,7 @@ class SparkJobs:
         self._is_cancelled = False
         self._stages, self._workers = stages, tuple(range(partitions))
         self._build()
-        self._settle(time.monotonic() + PATIENCE_SECONDS)
+        self._settle(time.monotonic() + patience_seconds)
 
     def run(self, header: str, timeout_seconds: float | None = None) -> list[bytes]:
         """Run one batch and return the rows of its last stage.
@@ -169,7 +176,7 @@ class SparkJobs:
             self._is_cancelled = True
             future = self._future
         if future is not None:
-            with suppress(Py4JError):
+            with suppress(*JVM_ERRORS):
                 future.cancel(True)
 
     def recover(self, patience_seconds: float = PATIENCE_SECONDS) -> Recovery:
@@ -199,8 +206,8 @@ class SparkJobs:
             if is_elsewhere:
                 self._ring.clean(keep=0)
                 self._build()
-        except Py4JError:
-            raise self._lost() from None
+        except JVM_ERRORS as e:
+            raise self._lost(e) from None
         finally:
             self._session.collect_logs()
         self._settle(deadline)
@@ -210,8 +217,8 @@ class SparkJobs:
         """The numbers of the workers that are there now. Costs a millisecond for each."""
         try:
             return self._session.workers.alive()
-        except Py4JError:
-            raise self._lost() from None
+        except JVM_ERRORS as e:
+            raise self._lost(e) from None
 
     def rebuild(
         self,
@@ -237,13 +244,13 @@ class SparkJobs:
         self._ring.clean(keep=0)
         try:
             self._build()
-        except Py4JError:
-            raise self._lost() from None
+        except JVM_ERRORS as e:
+            raise self._lost(e) from None
         self._settle(time.monotonic() + patience_seconds)
 
     def close(self) -> None:
         """Delete what the chains have written. Does not end the session."""
-        with suppress(Py4JError):
+        with suppress(*JVM_ERRORS):
             self._ring.clean(keep=0)
 
     def _hosts(self) -> list[str | None]:
@@ -277,7 +284,7 @@ class SparkJobs:
                 future.cancel(True)
             ring.clean()  # while the job runs
             return self._results.fetch(future, len(self._placed), timeout_seconds)
-        except Py4JError as e:
+        except (*JVM_ERRORS, PySparkException) as e:
             raise self._failure(e, timeout_seconds) from None
         except BaseException:  # a signal handler's: the JVM's answer is still to come
             self._session.abandon_connection()
@@ -287,22 +294,24 @@ class SparkJobs:
             with self._lock:
                 self._future = None
 
-    def _failure(self, error: Py4JError, timeout_seconds: float | None) -> FulmenError:
-        """What an exception of the JVM's means. A job that took too long is cancelled here."""
+    def _failure(self, error: Exception, timeout_seconds: float | None) -> FulmenError:
+        """What an exception means. A job that took too long is cancelled here."""
         if not isinstance(error, Py4JJavaError):
-            return self._lost()
+            return self._lost(error)
         text = str(error)
         if timeout_seconds is not None and "java.util.concurrent.TimeoutException" in text:
             self.cancel()
             return JobTimedOut(timeout_seconds)
         self._session.log(text)
         if is_over(text):
-            return self._lost()
+            return self._lost(error)
         hosts = self._session.workers.hosts
         return JobFailed(explain(text, {host or "localhost": n for n, host in enumerate(hosts)}))
 
-    def _lost(self) -> SparkLost:
-        return SparkLost(self._session.how_it_ended(), str(self._session.settings.log_file))
+    def _lost(self, error: Exception) -> SparkLost:
+        self._session.log(str(error))
+        how = self._session.how_it_ended() or "it does not answer, or takes no more jobs"
+        return SparkLost(how, str(self._session.settings.log_file))
 
 
 def answer(
@@ -342,6 +351,8 @@ class _Results:
             served = self._serve(self._as_scala(found.iterator()), "rows")
             with _load_from_socket(served, Raw()) as stream:
                 rows = list(stream)
+            if len(rows) < partitions:
+                raise ConnectionResetError(f"{len(rows)} of {partitions} rows could be read")
         else:
             rows = [bytes(found.get(index)) for index in range(partitions)]
         if any(len(row) > self.LARGE_BYTES for row in rows):

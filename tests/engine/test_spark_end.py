@@ -1,0 +1,137 @@
+"""How Spark starts and ends: nothing on the terminal, no process and no file left behind."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fulmen.engine.session import start
+from fulmen.engine.stages import SparkJobs
+from fulmen.errors import FulmenError, JobFailed, SparkLost
+from support.spark_runs import Runs, environment, is_alive, settings, wait_until
+from support.toy_stages import Toy, parent_of
+
+pytestmark = pytest.mark.timeout(180)
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from fulmen.errors import JobFailed
+from support.spark_runs import Runs
+
+runs = Runs(workers=int(sys.argv[1]), stages=2, folder=Path(sys.argv[2]))
+for fault in ("kill", "kill jvm") if runs.session.cluster else ("kill",):
+    try:
+        runs.once(say="hello", fault=[1, 0, fault])
+    except JobFailed:
+        runs.jobs.recover(patience_seconds=60)
+places = runs.once()
+pids = {pid for place in places.values() for pid in place}
+print(runs.session.work_dir, *pids, flush=True)
+sys.stdin.read()
+runs.close()
+print("closed")
+"""
+
+
+def run_program(workers, folder):
+    cwd = folder / "cwd"
+    cwd.mkdir()
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(workers), str(folder)],
+        env=environment(),
+        cwd=cwd,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+    )
+
+
+def processes_below(pid):
+    """That process and all that it has started."""
+    found = {pid}
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                parents[int(name)] = parent_of(int(name))
+            except FileNotFoundError:
+                continue  # it has ended
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_orderly_end_leaves_nothing(workers, tmp_path):
+    program = run_program(workers, tmp_path)
+    folder, *pids = program.stdout.readline().split()
+    processes = processes_below(program.pid)
+    assert processes >= {int(pid) for pid in pids}
+    assert not [pid for pid in processes if "secret" in command_line(pid)]
+    out, err = program.communicate("")
+    assert (out, err) == ("closed\n", "")
+    wait_until(lambda: not any(map(is_alive, processes)), "the end of all processes")
+    assert not Path(folder).exists()
+    assert list((tmp_path / "cwd").iterdir()) == []
+    assert "hello to stdout" in (tmp_path / "spark.log").read_text()
+
+
+def command_line(pid):
+    return Path(f"/proc/{pid}/cmdline").read_text()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_driver_takes_everything_with_it(workers, tmp_path):
+    program = run_program(workers, tmp_path)
+    program.stdout.readline()
+    processes = processes_below(program.pid)
+    assert len(processes) >= 4 + 3 * (workers - 1)  # driver, JVMs, daemons, Python processes
+    program.kill()
+    out, err = program.communicate()
+    assert (out, err) == ("", "")
+    wait_until(lambda: not any(map(is_alive, processes)), "the end of all processes")
+
+
+def test_the_end_of_sparks_jvm_is_told_apart_from_a_failed_job(tmp_path, capfd):
+    runs = Runs(workers=1, stages=1, folder=tmp_path)
+    ((process, jvm),) = runs.once().values()
+    os.kill(jvm, signal.SIGKILL)
+    with pytest.raises(SparkLost, match=r"^Spark is gone: its JVM was killed by signal 9\. "):
+        runs.once()
+    with pytest.raises(SparkLost):
+        runs.jobs.recover()
+    runs.close()
+    wait_until(lambda: not is_alive(process), "the end of the Python process")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_interpreter_that_is_not_there_is_named(tmp_path):
+    session = start(settings(1, tmp_path, python="/nowhere/python"))
+    try:
+        jobs = SparkJobs(session, Toy(1, 1), 1, 1, patience_seconds=0)
+        said = "worker 0 could not start its Python process: '/nowhere/python' can't be run"
+        with pytest.raises(JobFailed, match=f"^{re.escape(said)}$"):
+            jobs.run("{}")
+    finally:
+        session.close()
+
+
+def test_java_options_that_java_refuses_are_told(tmp_path):
+    given = {"spark.driver.extraJavaOptions": "-Xms900g"}
+    with pytest.raises(FulmenError, match=r"Java ended at once\. The reason is in '.*spark\.log'"):
+        start(settings(1, tmp_path, conf=given))
+    assert "heap size" in (tmp_path / "spark.log").read_text()
+
+
+def test_workers_that_do_not_start_are_told(tmp_path):
+    given = {"spark.executor.extraJavaOptions": "-Xms900g"}
+    with pytest.raises(FulmenError, match="0 of 2 workers started within 3 seconds"):
+        start(settings(2, tmp_path, conf=given, start_timeout_seconds=3))
+    assert "heap size" in (tmp_path / "spark.log").read_text()
