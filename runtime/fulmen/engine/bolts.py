@@ -373,7 +373,7 @@ class ArrowBoltTask(BoltTask):
             batch, at = emitted, rows
             while batch.num_rows:
                 try:
-                    self._send_batch(stream, batch, at, chunk, xors, outbox)
+                    self.send_anchored(stream, RowsView(arrow=batch), at, chunk, xors, outbox)
                     break
                 except GroupingError as e:
                     if e.emission is None:
@@ -384,18 +384,3 @@ class ArrowBoltTask(BoltTask):
                     batch, at = batch.filter(pa.array(keep)), at[keep]
             if self.ordered:
                 outbox.pack_all()
-
-    def _send_batch(
-        self,
-        stream: str,
-        batch: pa.RecordBatch,
-        at: npt.NDArray[np.int64],
-        chunk: Chunk,
-        xors: Ids,
-        outbox: Outbox,
-    ) -> None:
-        view = RowsView(arrow=batch)
-        if chunk.lineage_columns is None:
-            outbox.send(self.task, self.routes[stream], view, None)
-        else:
-            self.send_anchored(stream, view, at, chunk, xors, outbox)

@@ -10,7 +10,6 @@ import json
 import os
 import secrets
 import socket
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,8 @@ from typing import Any
 
 from fulmen.api.declarer import Stream
 from fulmen.checkpoint import CommitLog, Manifest, Store, new_tag
-from fulmen.engine.coordinator import Coordinator, Done, fatal_error
+from fulmen.engine.committing import Committer
+from fulmen.engine.coordinator import Coordinator, fatal_error
 from fulmen.engine.instances import ComponentFailed
 from fulmen.engine.jobs import Jobs, read_rows
 from fulmen.engine.migration import Layout, migrate
@@ -31,20 +31,16 @@ from fulmen.engine.protocol import (
     ErrorReport,
     Header,
     Summary,
-    pack_deliveries,
     unpack_deliveries,
 )
 from fulmen.engine.report import Spent, Totals
 from fulmen.engine.setup import Setup
-from fulmen.errors import FulmenError, JobFailed, TopologyFailed, Unreachable
+from fulmen.errors import JobFailed, TopologyFailed, Unreachable
 from fulmen.plan import make_plan
 from fulmen.topology.spec import Topology
 
 COLLECT_EVERY = 16
 """Commits between two runs of the garbage collector of the checkpoint."""
-COMMIT_TRIES = 30
-CHECK_SECONDS = 10.0
-"""Without a commit: between two looks whether another driver has taken over."""
 LOOK_SECONDS = 2.0
 """Between two looks for workers that were lost."""
 IDLE_BATCHES_TO_END = 20
@@ -105,10 +101,8 @@ class Driver:
     totals: Totals = field(init=False)
     log: CommitLog = field(init=False)
     _pinned_spouts: PinnedSpouts | None = field(init=False, default=None)
-    _collector: threading.Thread | None = field(init=False, default=None)
     _looked: float = field(init=False, default=0.0)
     _ended: float = field(init=False, default=0.0)
-    _checked: float = field(init=False, default=0.0)
     _outages: int = field(init=False, default=0)
 
     def start(self) -> None:
@@ -123,6 +117,7 @@ class Driver:
         who = f"{socket.gethostname()}, process {os.getpid()}, since {since}"
         self.log = CommitLog.open(store, self.topology.metadata.name, who)
         self.log.claim()
+        self._committer = Committer(self.log, self.observer.note, self.steady, self.sleep)
         self.plan = make_plan(self.topology, pinned=self.pinned)
         self.setup = self._setup(self._migrate(), range(self.plan.workers))
         manifest = self.log.manifest
@@ -285,12 +280,7 @@ class Driver:
         fatal = fatal_error(summaries)
         if fatal is not None:
             raise self._fatal(fatal)
-        if done.commits:
-            self._commit(done)
-            self._checked = self.steady()
-        elif self.steady() - self._checked >= CHECK_SECONDS:
-            self._checked = self.steady()
-            self._check()
+        self._committer.commit(done)
         self._outages = 0
         self.coordinator.committed(done)
         now = self.steady()
@@ -305,46 +295,7 @@ class Driver:
             self.observer.error(error)
         self.observer.batch(self.totals, done)
         if done.commits and done.header.number % COLLECT_EVERY == 0:
-            self._collect()
-
-    def _commit(self, done: Done) -> None:
-        updates = {
-            key: slots for summary in done.summaries for key, slots in summary.updates.items()
-        }
-        transient = {DELIVERIES: pack_deliveries(done.deliveries)} if done.deliveries else {}
-        draft = self.log.draft(
-            tag=done.header.tag, clock=done.header.clock, updates=updates, transient=transient
-        )
-        for attempt in range(COMMIT_TRIES):
-            try:
-                self.log.commit(draft)
-                return
-            except Unreachable as e:  # it may have been made: the same one is made again
-                if attempt == COMMIT_TRIES - 1:
-                    raise
-                self.observer.note(f"{e}; trying again")
-                self.sleep(min(5.0, 0.1 * 2**attempt))
-
-    def _collect(self) -> None:
-        """Delete what nothing refers to, off the path of the next batch."""
-        if self._collector is None or not self._collector.is_alive():
-            self._collector = threading.Thread(
-                target=self._collect_quietly, name="fulmen-collect", daemon=True
-            )
-            self._collector.start()
-
-    def _collect_quietly(self) -> None:
-        try:
-            self.log.collect()
-        except FulmenError as e:  # nothing is lost by it; the next one tries again
-            self.observer.note(f"clearing the checkpoint: {e}")
-
-    def _check(self) -> None:
-        """A driver that commits nothing would not notice that another has taken over: look."""
-        try:
-            self.log.check()
-        except Unreachable as e:  # nothing depends on it
-            self.observer.note(str(e))
+            self._committer.collect()
 
     def _failed(self, header: Header, reason: str, is_outage: bool = False) -> None:
         self.totals.attempt_failed(reason)
@@ -397,8 +348,7 @@ class Driver:
 
     def close(self) -> None:
         """Let go of everything. What is committed stays."""
-        if self._collector is not None:
-            self._collector.join(timeout=10)
+        self._committer.close()
         if self._pinned_spouts is not None:
             self._pinned_spouts.close()
         self.jobs.close()

@@ -349,7 +349,7 @@ class Outbox:
     def pack_messages(self) -> None:
         """Make rows of the messages to ackers of other stages or workers."""
         ackers = self._setup.ackers
-        if not self.messages or not ackers:  # acks of tuples kept since before acking was turned off
+        if not self.messages or not ackers:  # acks of tuples from before acking was turned off
             return
         for task, part in zip(ackers, self.messages.split(len(ackers)), strict=True):
             if part:
