@@ -100,6 +100,7 @@ class Driver:
     coordinator: Coordinator = field(init=False)
     totals: Totals = field(init=False)
     log: CommitLog = field(init=False)
+    _committer: Committer | None = field(init=False, default=None)
     _pinned_spouts: PinnedSpouts | None = field(init=False, default=None)
     _looked: float = field(init=False, default=0.0)
     _ended: float = field(init=False, default=0.0)
@@ -280,6 +281,7 @@ class Driver:
         fatal = fatal_error(summaries)
         if fatal is not None:
             raise self._fatal(fatal)
+        assert self._committer is not None
         self._committer.commit(done)
         self._outages = 0
         self.coordinator.committed(done)
@@ -348,7 +350,8 @@ class Driver:
 
     def close(self) -> None:
         """Let go of everything. What is committed stays."""
-        self._committer.close()
+        if self._committer is not None:
+            self._committer.close()
         if self._pinned_spouts is not None:
             self._pinned_spouts.close()
         self.jobs.close()

@@ -232,8 +232,10 @@ class Summary:
     """What one stage did on one worker in one batch.
 
     Attributes:
+        stage: Which; -1 for pinned spouts.
+        partition: The worker; -1 for the driver.
         updates: Task key -> slot -> what the commit is to hold.
-        counts: (component, what, of which) -> number; see `fulmen.engine.counts`.
+        counts: (component, what, of which) -> number.
         acked: Spout slot -> ranges of sequence numbers whose trees were acked.
         failed: (slot, sequence number, reason) of trees that ended otherwise.
         timed_out: How many of `failed` timed out.
@@ -252,7 +254,8 @@ class Summary:
         state_bytes: Written to state files of their own.
         state_seconds: Spent on pickling and writing state.
         process: (worker, process id).
-        seconds: How long the stage ran, and in user code.
+        seconds: How long the stage ran.
+        extra: For tests: every tuple that was emitted, if the setup asks for it.
     """
 
     stage: int
