@@ -50,3 +50,28 @@ def make_driver(topology, *, store=None, clock=None, jobs=None, observer=None, s
         steady=clock,
         sleep=clock.advance,
     )
+
+
+class Records:
+    """What a checkpoint keeps of one slot: records, until a later one makes them superfluous."""
+
+    def __init__(self):
+        self.kept = []
+        self.written = 0
+
+    def add(self, number, update):
+        if update is None:
+            return
+        data, keep_from = update
+        assert keep_from <= number
+        self.kept = [(n, old) for n, old in self.kept if n >= keep_from]
+        self.kept.append((number, data))
+        self.written += len(data)
+
+    @property
+    def payloads(self):
+        return [data for _, data in self.kept]
+
+    @property
+    def bytes(self):
+        return sum(map(len, self.payloads))

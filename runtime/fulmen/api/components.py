@@ -5,7 +5,8 @@ that can be pickled are durable: they are written to the checkpoint with every b
 them, and are back after any process or pod was lost. What can't be pickled (connections, models,
 locks) is made in `open` or `prepare`, which is called whenever the instance is made anew. A field
 that `open` or `prepare` sets to what it set it to the first time (`self.counts = {}`) keeps its
-restored value; one that it sets to something else (from a changed config) takes that.
+restored value; one that it sets to something else (from a changed config) takes that. So does a
+field of an object given to `TopologyBuilder`, if the object now has another value there.
 """
 
 from __future__ import annotations

@@ -27,9 +27,10 @@ class AckerTask:
 
     def __init__(self, task: int, slots: Slots) -> None:
         self.task = task
-        self.trees = restore(slots.get("trees", ()))
+        records = slots.get("trees", ())
+        self.trees = restore(records)
         self.executed: dict[str, int] = {}
-        self._policy = RewritePolicy()
+        self._policy = RewritePolicy(len(records))
         self._changed: npt.NDArray[np.bool_] | None = None
         self._ended: Ids = EMPTY_IDS
 

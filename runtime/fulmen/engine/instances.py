@@ -79,7 +79,8 @@ class TaskBase:
         self.conf = {**setup.topology.spec.config, **spec.config}
         self.context = context_of(setup, task)
         collector = self.make_collector()
-        self.fields = Fields(self.instance, [collector, self.context, self.state, self.conf])
+        injected = [collector, self.context, self.state, self.conf]
+        self.fields = Fields(self.instance, injected, is_copy=spec.instance is not None)
         record = slots["fields"][-1] if slots.get("fields") else None
         restored = (
             self.guarded("restoring its fields", lambda: self.fields.apply(record))

@@ -7,7 +7,7 @@ earlier batch.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,10 @@ class RewritePolicy:
     alive.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, records: int = 0) -> None:
+        """`records` are in the log already: restarts, however many, let no log grow."""
         self._logged = 0
-        self._records = 0
+        self._records = records
 
     def rewrite(self, alive: int, changed: int) -> bool:
         """Whether the next record is to be the whole state.
@@ -159,9 +160,10 @@ class PendingMessages:
         return data, keep_from
 
     @staticmethod
-    def restore(records: Iterable[bytes]) -> PendingMessages:
+    def restore(records: Sequence[bytes]) -> PendingMessages:
         """What these records, in their order, say was pending."""
         pending = PendingMessages()
+        pending._policy = RewritePolicy(len(records))
         for data in records:
             runs, ended = pickle.loads(data)
             for first, ids in runs:

@@ -13,8 +13,8 @@ processes, and rewriting everything at once, since that batch would be slow.
 
 from __future__ import annotations
 
+import hashlib
 import pickle
-import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -23,6 +23,8 @@ from typing_extensions import override
 from fulmen.api.components import Component
 
 WARN_FIELD_BYTES = 5 * 1024 * 1024
+MOST_RECORDS = 1000
+"""More are in a log only if restarts have ended all cycles before their time: then compact it."""
 _MISSING = object()
 
 
@@ -32,11 +34,14 @@ class KeyedState(dict[Any, Any]):
     A key changes when it is assigned or deleted, not when its value is changed in place.
     """
 
-    __slots__ = ("_changed", "_cycle", "_position", "_since", "_touch")
+    __slots__ = ("_changed", "_cycle", "_is_long", "_position", "_since", "_touch")
 
-    def __init__(self, items: Mapping[Any, Any] | None = None, at: int = 0) -> None:
-        """`items` is what was restored from commit `at`."""
+    def __init__(
+        self, items: Mapping[Any, Any] | None = None, at: int = 0, records: int = 0
+    ) -> None:
+        """`items` is what was restored from commit `at`, from so many records."""
         super().__init__(items or {})
+        self._is_long = records > MOST_RECORDS
         self._changed: set[Any] = set()
         self._touch = self._changed.add
         self._begin_cycle(at)
@@ -104,6 +109,8 @@ class KeyedState(dict[Any, Any]):
         values = {key: self[key] for key in self._changed if key in self}
         deleted = [key for key in self._changed if key not in self]
         end = self._position + max(16, len(self._changed) // 2, len(self) // 256)
+        if self._is_long:
+            end, self._is_long = len(self._cycle), False
         for key in self._cycle[self._position : end]:
             if key in self:
                 values.setdefault(key, self[key])
@@ -120,29 +127,40 @@ class KeyedState(dict[Any, Any]):
     def restore(records: Iterable[bytes], at: int) -> KeyedState:
         """The state that these records, in their order, say was there at commit `at`."""
         items: dict[Any, Any] = {}
-        for data in records:
+        n = 0
+        for n, data in enumerate(records, 1):  # noqa: B007
             values, deleted = pickle.loads(data)
             items.update(values)
             for key in deleted:
                 items.pop(key, None)
-        return KeyedState(items, at)
+        return KeyedState(items, at, n)
 
 
 class Fields:
     """The durable fields of one instance."""
 
-    def __init__(self, instance: Component, injected: Iterable[Any] = ()) -> None:
-        """`injected`: what the engine gave the instance, such as its collector. Never durable."""
+    def __init__(
+        self, instance: Component, injected: Iterable[Any] = (), is_copy: bool = False
+    ) -> None:
+        """Look at a new instance.
+
+        Args:
+            instance: Before `open` or `prepare`.
+            injected: What the engine gave it, such as its collector. Never durable.
+            is_copy: It is a copy of an object in the topology, and its fields were set there.
+        """
         self._instance = instance
         self._injected = [id(x) for x in injected]
         self._keep_alive = list(injected)
         self._transient = {"state", *type(instance).transient}
         self._unpicklable: set[str] = set()
-        self._initial: dict[str, int] = {}
+        self._initial: dict[str, bytes] = {}
         self._made: set[str] = set()
-        self._last: tuple[int, int] | None = None
+        self._last: bytes | None = None
         self.warnings: list[str] = []
         self._warned_size = False
+        given = self._durable() if is_copy else {}
+        self._given = {name: _digest(value) for name, value in given.items()}
 
     def _durable(self) -> dict[str, Any]:
         return {
@@ -159,7 +177,10 @@ class Fields:
         Returns:
             What `settle` needs afterwards.
         """
-        fields, self._initial = pickle.loads(record)
+        fields, self._initial, given = pickle.loads(record)
+        self._last = _mark(record)
+        changed = {n for n in given.keys() & self._given.keys() if given[n] != self._given[n]}
+        fields = {name: value for name, value in fields.items() if name not in changed}
         self._instance.__dict__.update(fields)
         return {name: (value, _digest(value)) for name, value in fields.items()}
 
@@ -191,11 +212,11 @@ class Fields:
         if not fields and self._last is None:
             return None
         try:
-            data = pickle.dumps((fields, self._initial), 5)
+            data = pickle.dumps((fields, self._initial, self._given), 5)
         except Exception:  # noqa: BLE001 (an author's __getstate__ may raise anything)
             self._exclude(fields)
-            data = pickle.dumps((self._durable(), self._initial), 5)
-        mark = (len(data), zlib.crc32(data))
+            data = pickle.dumps((self._durable(), self._initial, self._given), 5)
+        mark = _mark(data)
         if mark == self._last:
             return None
         self._last = mark
@@ -223,8 +244,13 @@ class Fields:
                     )
 
 
-def _digest(value: Any) -> int | None:
+def _mark(data: bytes) -> bytes:
+    """Equal for equal bytes only: what is thought to be unchanged is not written."""
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def _digest(value: Any) -> bytes | None:
     try:
-        return zlib.crc32(pickle.dumps(value, 5))
+        return _mark(pickle.dumps(value, 5))
     except Exception:  # noqa: BLE001 (an author's __getstate__ may raise anything)
         return None

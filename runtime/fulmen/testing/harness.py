@@ -181,7 +181,7 @@ class BoltHarness:
         context = self._context(streams)
         self._collector = self._new_collector()
         injected = [self._collector, context, self._state, self._conf]
-        self._durable = Fields(self.bolt, injected)
+        self._durable = Fields(self.bolt, injected, is_copy=not isinstance(made, type))
         restored = self._durable.apply(record) if record is not None else None
         if isinstance(self.bolt, Bolt):
             self.bolt.prepare(self._conf, context, self._collector)

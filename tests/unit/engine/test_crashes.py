@@ -1,0 +1,194 @@
+"""Whatever dies, and whenever: committed state has each committed emit exactly once in it."""
+
+import itertools
+import pickle
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fulmen import TopologyBuilder
+from fulmen.checkpoint import load_many, log, payloads, read_manifest
+from fulmen.engine import coordinator
+from fulmen.engine import driver as driver_module
+from fulmen.engine.acking import restore
+from fulmen.engine.committing import Committer
+from fulmen.engine.driver import Stop
+from fulmen.engine.jobs import Recovery
+from fulmen.engine.pending import PendingMessages
+from fulmen.engine.state import KeyedState
+from fulmen.errors import Fenced, Unreachable
+from fulmen.testing import ManualClock
+from support.chaos import Chaos, DriverDied, chaotic
+from support.durable_parts import HEARD, ArrowSink, DurableSpout, Relay, Sink, begin
+from support.engine_runs import Steady, make_driver, new_store
+
+
+def builder(workers, ackers, tuples, fails, directly, blocking):
+    made = TopologyBuilder(
+        name="durable", workers=workers, ackers=ackers, message_timeout_seconds=3
+    )
+    conf = {"tuples": tuples, "fails": fails, "fails_directly": directly}
+    made.set_spout("source", DurableSpout, 2).set_config(conf)
+    relay = made.set_bolt("relay", Relay, 2).set_num_tasks(3).set_config(conf)
+    relay.shuffle_grouping("source").set_tick_seconds(0.5).set_blocking(blocking)
+    sink = made.set_bolt("sink", Sink, 2).set_num_tasks(4).set_config(conf)
+    sink.fields_grouping("relay", ["content"])
+    made.set_bolt("arrow", ArrowSink, 2).set_config(conf).all_grouping("source")
+    return made
+
+
+@st.composite
+def worlds(draw):
+    return {
+        "chaos": Chaos(
+            draw(st.integers(0, 10**9)),
+            faults=draw(st.integers(1, 12)),
+            rate=draw(st.sampled_from((0.01, 0.05, 0.2))),
+        ),
+        "shapes": draw(
+            st.lists(
+                st.tuples(st.integers(1, 3), st.sampled_from((1, 2, 3, 0))), min_size=1, max_size=4
+            )
+        ),
+        "tuples": draw(st.sampled_from((40, 10))),
+        "fails": draw(st.sampled_from((0.0, 0.1))),
+        "directly": draw(st.booleans()),
+        "blocking": draw(st.booleans()),
+        "sizes": draw(st.sampled_from(((1 << 16, 4096, 64), (300, 0, 4)))),
+    }
+
+
+@given(worlds())
+def test_each_committed_emit_counts_exactly_once(world):
+    chaos = world["chaos"]
+    begin(chaos.random.random())
+    seeds = itertools.count(chaos.random.randrange(10**9))
+    inline, deliveries, every = world["sizes"]
+    with (
+        mock.patch.object(driver_module, "COLLECT_EVERY", 3),
+        mock.patch.object(driver_module, "LOOK_SECONDS", 0.5),
+        mock.patch.object(payloads, "INLINE_BYTES", inline),
+        mock.patch.object(coordinator, "INLINE_DELIVERIES", deliveries),
+        mock.patch.object(log, "MANIFEST_EVERY", every),
+        mock.patch.object(Committer, "collect", Committer._collect_quietly),
+        mock.patch.object(np.random, "default_rng", lambda: seeded(next(seeds))),
+    ):
+        store, last = live(world)
+    check(store, last)
+
+
+def seeded(seed):
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+def live(world):
+    """Drivers, one after the other, until one of them comes to the end."""
+    chaos, store, clock = world["chaos"], new_store(), ManualClock()
+    zombies = []
+    for workers, ackers in itertools.cycle(world["shapes"]):
+        topology = builder(
+            workers, ackers, *(world[k] for k in ("tuples", "fails", "directly", "blocking"))
+        )
+        failing = chaotic(store, chaos)
+        driver = make_driver(
+            topology,
+            store=failing,
+            clock=clock,
+            jobs=Unsteady(clock, 0.1, chaos.fault, failing),
+        )
+        driver.jobs.chaos = chaos
+        try:
+            driver.start()
+            chaos.crashes = lambda driver=driver: driver.coordinator.crashes
+            haunt(zombies)
+            driver.run(Stop(when_drained=True))
+            return store, driver
+        except (Unreachable, DriverDied):
+            chaos.crashes = None
+            asleep = hasattr(driver, "totals") and driver.log._doubtful is None
+            if asleep and chaos.random.random() < 0.5:
+                zombies.append(driver)
+
+
+class Unsteady(Steady):
+    """Some of the workers are gone after a failure, and may be back later."""
+
+    def recover(self):
+        if self.chaos.random.random() < 0.7:
+            return super().recover()
+        everyone = super().alive()
+        gone = self.chaos.random.sample(everyone, self.chaos.random.randrange(len(everyone)))
+        return Recovery([worker for worker in everyone if worker not in gone])
+
+
+def haunt(zombies):
+    """Drivers that were thought to be dead go on: they must notice that they are not in charge."""
+    for zombie in zombies:
+        zombie.sleep = lambda seconds: None
+        with pytest.raises((Fenced, Unreachable, DriverDied)):
+            for _ in range(50):
+                zombie.step()
+    zombies.clear()
+
+
+def check(store, driver):
+    spouted = tasks(driver, store, "source")
+    emitted = {}
+    for task, slots in enumerate(spouted):
+        kept = KeyedState.restore(slots["state"], 0)
+        positions = set()
+        for (what, number), value in kept.items():
+            if what != "emit":
+                continue
+            position, content, tracked = value
+            emitted[task, number] = content
+            ends = kept.get(("ack", number), 0), kept.get(("fail", number), 0)
+            if tracked:
+                assert ends in ((1, 0), (0, 1)), "a tree ends once"
+                if ends == (1, 0):
+                    assert position not in positions, "acked, and emitted again"
+                    positions.add(position)
+                heard = "ack" if ends[0] else "fail"
+                assert (heard, (task, number)) in HEARD
+            else:
+                assert ends == (0, 0)
+                positions.add(position)
+        limit = driver.topology.component("source").config["tuples"]
+        assert positions == set(range(1, limit + 1))
+        assert PendingMessages.restore(slots.get("pending", ())).count == 0
+    assert state_of(driver, store, "relay") == dict.fromkeys(emitted, 1)
+    held = [tup for f in fields_of(driver, store, "relay") for tup in f["held"]]
+    sunk = state_of(driver, store, "sink") | {tup["id"]: (tup["content"],) for tup in held}
+    assert sunk == {key: (value,) for key, value in emitted.items()}
+    for slots in tasks(driver, store, "arrow"):
+        kept = KeyedState.restore(slots["state"], 0)
+        assert dict(kept) == {key: (value,) for key, value in emitted.items()}
+    total = sum(f["total"] for f in fields_of(driver, store, "sink"))
+    assert total == len(emitted) - len(held)
+    if driver.setup.acking:
+        for slots in tasks(driver, store, "__acker"):
+            assert len(restore(slots.get("trees", ()))) == 0
+    assert driver.totals.trees.pending == 0
+
+
+def tasks(driver, store, component):
+    manifest = read_manifest(store, driver.log.manifest.number)
+    keys = [driver.plan.key_of(t) for t in driver.plan.tasks(component)]
+    return list(load_many(store, manifest, keys).values())
+
+
+def fields_of(driver, store, component):
+    found = tasks(driver, store, component)
+    return [pickle.loads(slots["fields"][-1])[0] for slots in found if slots]
+
+
+def state_of(driver, store, component):
+    found = {}
+    for slots in tasks(driver, store, component):
+        kept = KeyedState.restore(slots.get("state", ()), 0)
+        assert not kept.keys() & found.keys()
+        found |= kept
+    return found
