@@ -12,9 +12,9 @@ from typing_extensions import override
 
 from fulmen.api.components import ArrowOutputCollector, ArrowSpoutCollector
 from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.engine.collectors import EXPLICIT, Buffer
+from fulmen.engine.collectors import EXPLICIT, Buffer, outside
 from fulmen.engine.outbox import Routes
-from fulmen.errors import StreamError
+from fulmen.errors import CollectorError, StreamError
 
 
 class Owner(Protocol):
@@ -42,7 +42,7 @@ class ArrowEmits(ArrowSpoutCollector):
     def __init__(
         self,
         owner: Owner,
-        check_open: Callable[[str], None],
+        check_open: Callable[[], None],
         acks_at_once: Callable[[list[Any]], None] | None,
     ) -> None:
         """See SpoutCollector for `check_open` and `acks_at_once`."""
@@ -55,7 +55,7 @@ class ArrowEmits(ArrowSpoutCollector):
     def emit(
         self, batch: pa.RecordBatch, stream: str = DEFAULT_STREAM, msg_ids: Any = None
     ) -> None:
-        self._check_open(stream)
+        self._check_open()
         batch = conform(self._owner, batch, stream)
         if msg_ids is not None and len(msg_ids) != batch.num_rows:
             raise StreamError(
@@ -83,6 +83,9 @@ class ArrowCollector(ArrowOutputCollector):
         runs: None. Other collectors have buffers of rows here.
     """
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a collector can't be pickled")
+
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self._open = False
@@ -104,8 +107,7 @@ class ArrowCollector(ArrowOutputCollector):
     @override
     def emit(self, batch: pa.RecordBatch, stream: str = DEFAULT_STREAM, rows: Any = None) -> None:
         who = self._owner.who
-        if not self._open:
-            raise StreamError(f"{who}: emit outside of execute")
+        self._check_open()
         batch = conform(self._owner, batch, stream)
         if rows is None:
             if self.rows and batch.num_rows != self.rows:
@@ -130,8 +132,20 @@ class ArrowCollector(ArrowOutputCollector):
 
     @override
     def fail(self, rows: Any, reason: str | None = None) -> None:
-        for row in listed(rows) if isinstance(rows, Iterable) else [rows]:
-            self.failures.setdefault(int(row), reason or EXPLICIT)
+        self._check_open()
+        numbers = [int(row) for row in listed(rows)] if isinstance(rows, Iterable) else [int(rows)]
+        wrong = [row for row in numbers if not 0 <= row < self.rows]
+        if wrong:
+            raise StreamError(
+                f"{self._owner.who}: fail of row {wrong[0]}, but there are {self.rows} input rows,"
+                " numbered from 0"
+            )
+        for row in numbers:
+            self.failures.setdefault(row, reason or EXPLICIT)
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise CollectorError(outside(self._owner.who))
 
     @override
     def report_error(self, error: BaseException | str) -> None:
@@ -142,13 +156,23 @@ def conform(owner: Owner, batch: pa.RecordBatch, stream: str) -> pa.RecordBatch:
     """The batch with the stream's fields in their order.
 
     Raises:
-        StreamError: The stream is not declared, or the columns are not its fields.
+        StreamError: The stream is not declared or is direct, or the columns are not its fields.
     """
+    if not isinstance(batch, pa.RecordBatch):
+        raise StreamError(
+            f"{owner.who}: emit of a {type(batch).__name__}, but it must be a pyarrow.RecordBatch."
+            " A table has them: table.to_batches()"
+        )
     routes = owner.routes.get(stream)
     if routes is None or stream.startswith("__"):
         declared = sorted(s for s in owner.routes if not s.startswith("__"))
         raise StreamError(
             f"{owner.who}: emit on stream {stream!r}, but the component declares {declared}"
+        )
+    if routes.direct:
+        raise StreamError(
+            f"{owner.who}: emit of a batch on stream {stream!r}, which is direct: only tuples that"
+            " are emitted one by one, with emit_direct(task, ...), can name their task"
         )
     if tuple(batch.schema.names) == routes.fields:
         return batch

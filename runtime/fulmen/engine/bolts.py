@@ -26,7 +26,7 @@ from fulmen.api.components import (
 from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held, Tuple
 from fulmen.engine.arrow_collectors import ArrowCollector
 from fulmen.engine.chunk import Chunk, Ids, RowsView
-from fulmen.engine.collectors import BasicCollector, BoltCollector, Buffer, flatten
+from fulmen.engine.collectors import BasicCollector, BoltCollector, Buffer
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase
 from fulmen.engine.measures import EXECUTE, PROCESS
 from fulmen.engine.outbox import Outbox
@@ -271,7 +271,7 @@ class AnchoringBoltTask(BoltTask):
             super().send_buffer(buffer, chunk, xors, outbox)
             return
         anchors = [
-            (Tuple((), chunk, origin),) if type(origin) is int else flatten(origin)
+            (Tuple((), chunk, origin),) if type(origin) is int else origin
             for origin in buffer.origins
         ]
         if not any(anchors):
@@ -290,7 +290,7 @@ class AnchoringBoltTask(BoltTask):
 
     @override
     def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:
-        for anchor in [Tuple((), chunk, origin)] if type(origin) is int else flatten(origin):
+        for anchor in [Tuple((), chunk, origin)] if type(origin) is int else origin:
             self.collector.fail_now(anchor, anchor._origin is chunk, reason)
 
     @override

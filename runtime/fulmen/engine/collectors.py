@@ -60,17 +60,21 @@ class _Closed(Mapping[str, Buffer]):
         self._who = who
 
     def __getitem__(self, stream: str) -> NoReturn:
-        raise CollectorError(
-            f"{self._who}: emit, ack or fail outside of a callback. Use the collector only inside"
-            " of next_tuple, ack, fail, activate, deactivate or execute, and on the thread that"
-            " calls them"
-        )
+        raise CollectorError(outside(self._who))
 
     def __iter__(self) -> Any:
         return iter(())
 
     def __len__(self) -> int:
         return 0
+
+
+def outside(who: str) -> str:
+    """What is wrong about a collector that is used outside of its task's callbacks."""
+    return (
+        f"{who}: emit, ack or fail outside of a callback. Use the collector only inside of"
+        " next_tuple, ack, fail, activate, deactivate or execute, and on the thread that calls them"
+    )
 
 
 class Emitter:
@@ -112,14 +116,21 @@ class Emitter:
         """From now on the author's code may not emit."""
         self._buffers = self._closed
 
+    def check_open(self) -> None:
+        """Raise CollectorError outside of a callback."""
+        if self._buffers is self._closed:
+            self._closed[""]
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a collector can't be pickled")
+
     def report_error(self, error: BaseException | str) -> None:
         """Show an error in the report, the status and the metrics. The topology goes on."""
         self._report(error)
 
     def _buffer(self, stream: str, values: Values, direct: bool = False) -> Buffer:
         """The slow way to a buffer: explains what is wrong, or begins a new run."""
-        if self._buffers is self._closed:
-            self._closed[stream]
+        self.check_open()
         routes = self._routes.get(stream)
         if routes is None or stream.startswith("__"):
             raise StreamError(
@@ -155,13 +166,13 @@ class Emitter:
             buffer = self._buffer(stream, values)
         if len(values) != buffer.width:
             self._buffer(stream, values)
+        chosen = buffer.routes.choose_now(values) if need_task_ids else None
         buffer.values.append(values)
         buffer.origins.append(origin)
-        if need_task_ids:
-            chosen = buffer.routes.choose_now(values)
-            buffer.chosen[len(buffer.values) - 1] = chosen
-            return sorted(task for _, tasks in chosen for task in tasks)
-        return None
+        if chosen is None:
+            return None
+        buffer.chosen[len(buffer.values) - 1] = chosen
+        return sorted(task for _, tasks in chosen for task in tasks)
 
     def _append_direct(self, task: int, stream: str, values: Values, origin: Any) -> None:
         buffer = self._buffer(stream, values, direct=True)
@@ -184,11 +195,6 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
     """
 
     acks_at_once: Callable[[Any], None] | None = None
-
-    def check_open(self, stream: str) -> None:
-        """Raise CollectorError outside of a callback."""
-        if self._buffers is self._closed:
-            self._closed[stream]
 
     @override
     def emit(
@@ -254,9 +260,11 @@ class BoltCollector(Emitter, OutputCollector):
         anchors: Anchors = (),
         need_task_ids: bool = False,
     ) -> list[int] | None:
-        origin: Any = anchors
+        origin: Any
         if anchors.__class__ is Tuple and anchors._origin is self.chunk:
             origin = anchors._position
+        else:
+            origin = self._anchors(anchors)
         try:
             buffer = self._buffers[stream]
         except KeyError:
@@ -271,13 +279,29 @@ class BoltCollector(Emitter, OutputCollector):
     def emit_direct(
         self, task: int, values: Values, stream: str = DEFAULT_STREAM, anchors: Anchors = ()
     ) -> None:
-        origin: Any = anchors
-        if isinstance(anchors, Tuple) and anchors._origin is self.chunk:
-            origin = anchors._position
-        self._append_direct(task, stream, values, origin)
+        self._append_direct(task, stream, values, self._anchors(anchors))
+
+    def _anchors(self, anchors: Any) -> int | Sequence[Tuple]:
+        """A copy, since the bolt may change its list; or the position of the only one."""
+        found: list[Tuple] = []
+        if isinstance(anchors, Tuple):
+            found = [anchors]
+        elif anchors is not None:
+            found = list(anchors) if isinstance(anchors, Iterable) else [anchors]
+        for anchor in found:
+            if not isinstance(anchor, Tuple):
+                raise StreamError(
+                    f"{self._who}: emit with anchors={_shown(anchors)}: anchors are tuples that"
+                    " the bolt has received, one or a list of them"
+                )
+        if len(found) == 1 and found[0]._origin is self.chunk:
+            return found[0]._position
+        return found
 
     @override
     def ack(self, tup: Tuple) -> None:
+        if self._buffers is self._closed:
+            self.check_open()
         i = tup._i
         if 0 <= i < HELD:
             tup._i = ~i
@@ -285,11 +309,10 @@ class BoltCollector(Emitter, OutputCollector):
         elif i >= 0:
             tup._i = ~i
             self.late.append((tup, None))
-        elif self._buffers is self._closed:
-            self._closed[""]
 
     @override
     def fail(self, tup: Tuple, reason: str | None = None) -> None:
+        self.check_open()
         i = tup._i
         if i < 0:
             return
@@ -302,7 +325,10 @@ class BoltCollector(Emitter, OutputCollector):
     def fail_now(self, tup: Tuple, is_in_chunk: bool, reason: str) -> None:
         """Fail a tuple, even if the bolt acked it in this chunk: an emit for it can't be sent."""
         if not is_in_chunk:
-            self.fail(tup, reason)
+            self.late = [(t, why) for t, why in self.late if t is not tup or why is not None]
+            if all(t is not tup for t, _ in self.late):
+                tup._i = ~HELD
+                self.late.append((tup, reason))
             return
         i = tup._position
         if i in self.acked:
@@ -312,6 +338,7 @@ class BoltCollector(Emitter, OutputCollector):
 
     @override
     def reset_timeout(self, tup: Tuple) -> None:
+        self.check_open()
         self.reset.append(tup)
 
 
@@ -351,12 +378,3 @@ def refuse(who: str, values: Any) -> NoReturn:
     raise StreamError(
         f"{who}: emit({values!r}): the values must be a list or a tuple, such as [{values!r}]"
     )
-
-
-def flatten(anchors: Any) -> Sequence[Tuple]:
-    """What was given as `anchors`, as a sequence."""
-    if isinstance(anchors, Tuple):
-        return (anchors,)
-    if anchors is None:
-        return ()
-    return list(anchors) if isinstance(anchors, Iterable) else (anchors,)

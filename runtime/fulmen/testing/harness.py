@@ -22,7 +22,7 @@ from fulmen.api import (
 )
 from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held
 from fulmen.engine.arrow_collectors import ArrowCollector
-from fulmen.engine.collectors import BasicCollector, BoltCollector, flatten, refuse
+from fulmen.engine.collectors import BasicCollector, BoltCollector, refuse
 from fulmen.engine.outbox import Routes
 from fulmen.engine.state import Fields, KeyedState
 
@@ -240,9 +240,7 @@ class BoltHarness:
                 anchors = (tup,) if isinstance(self.bolt, BasicBolt) else buffer.origins[i]
                 chosen = buffer.chosen.get(i) if buffer.routes.direct else None
                 task = chosen[0][1][0] if chosen else None
-                self.emitted.append(
-                    Emitted(values, buffer.routes.stream, tuple(flatten(anchors)), task)
-                )
+                self.emitted.append(Emitted(values, buffer.routes.stream, tuple(anchors), task))
 
     def _execute_arrow(self, batch: pa.RecordBatch | None, tuples: list[Tuple]) -> None:
         collector = self._collector
