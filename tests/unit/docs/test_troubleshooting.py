@@ -1,0 +1,199 @@
+"""Every message in docs/troubleshooting.md is one that is really said."""
+
+import importlib
+
+import pytest
+from click.testing import CliRunner
+
+from fulmen import TopologyBuilder
+from fulmen.cli.main import main
+from fulmen.engine.failures import explain
+from fulmen.engine.spark_conf import complete
+from fulmen.errors import FulmenError
+from fulmen.testing import CollectBolt, run
+from support.pages import blocks, write_files
+
+PAGE = "docs/troubleshooting.md"
+MISTAKES = """\
+import threading
+
+from fulmen import BasicBolt, Spout
+from fulmen.testing.components import Killed
+
+
+class Model(BasicBolt):
+    def __init__(self, path):
+        self.path = path
+
+    def execute(self, tup, collector):
+        pass
+
+
+class EmitsInOpen(Spout):
+    outputs = ["line"]
+
+    def open(self, conf, context, collector):
+        collector.emit(["early"])
+
+    def next_tuple(self):
+        pass
+
+
+class Lines(Spout):
+    outputs = ["line"]
+
+    def __init__(self):
+        self.next = 0
+
+    def open(self, conf, context, collector):
+        self.collector = collector
+
+    def next_tuple(self):
+        if self.next < 10:
+            self.collector.emit([self.next], msg_id=self.next)
+            self.next += 1
+
+    def is_exhausted(self):
+        return self.next == 10
+
+
+class Split(BasicBolt):
+    outputs = ["word"]
+
+
+class EmitsText(Split):
+    def execute(self, tup, collector):
+        collector.emit("a")
+
+
+class EmitsTooMuch(Split):
+    def execute(self, tup, collector):
+        collector.emit(["a", 1])
+
+
+class EmitsDict(Split):
+    def execute(self, tup, collector):
+        collector.emit([{"word": "a"}])
+
+
+class Misspells(Split):
+    def execute(self, tup, collector):
+        {}["line"]
+
+
+class KeepsLockInState(BasicBolt):
+    def execute(self, tup, collector):
+        self.state["lock"] = threading.Lock()
+
+
+class Connects(BasicBolt):
+    def execute(self, tup, collector):
+        self.connection = threading.Lock()
+
+
+class KeepsMuch(BasicBolt):
+    def execute(self, tup, collector):
+        self.data = b"0" * 12_000_000
+
+
+class Deadly(BasicBolt):
+    def execute(self, tup, collector):
+        if tup["line"] == 7:
+            raise Killed("the process dies")
+"""
+WRONG_FILES = (  # changes to the topology of the README
+    ["spec.bolts[count].inputs[0].grouping.fields[0]=wrod"],
+    ["spec.bolts[split].inputs[0].from=line"],
+    ["spec.bolts[split].class=word_count.Split"],
+    ["spec.bolts[split].class=mistakes.Connects"],
+    ["spec.bolts[count].inputs[0].grouping=shuffle"],
+    ["spec.bolts[split].class=mistakes.Model", "spec.bolts[split].name=model"],
+    ["spec.bolts[split].inputs[0].from=again", "spec.bolts[count].name=again"],
+)
+
+
+@pytest.fixture(scope="module")
+def mistakes(tmp_path_factory):
+    """A module with components that make mistakes, in the folder of the README's topology."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    write_files("README.md", folder, only={"topology.yaml", "wordcount.py"})
+    (folder / "mistakes.py").write_text(MISTAKES)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def said(mistakes):
+    """All that is said about all the mistakes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(mistakes)
+        patch.syspath_prepend(mistakes)
+        module = importlib.import_module("mistakes")
+        texts = [*refused_files(), *refused_checkpoints(), *refused_settings(mistakes)]
+        texts += runs(module)
+    text = "\n".join(texts)
+    return text.replace("mistakes.py and wordcount.py", "wordcount.py").replace(
+        "mistakes.", "model."
+    )
+
+
+def fulmen(*arguments):
+    result = CliRunner().invoke(main, arguments, prog_name="fulmen")
+    return result.stdout + result.stderr
+
+
+def refused_files():
+    for changes in WRONG_FILES:
+        options = [part for change in changes for part in ("--set", change)]
+        yield fulmen("validate", "topology.yaml", *options)
+
+
+def refused_checkpoints():
+    command = ["run", "topology.yaml", "--in-process", "--for", "0", "--checkpoint", "kept"]
+    yield fulmen(*command)
+    yield fulmen(*command, "--set", "spec.bolts[count].numTasks=4")
+    yield fulmen(*command, "--set", "metadata.name=other")
+
+
+def refused_settings(folder):
+    with pytest.raises(FulmenError) as caught:
+        complete({"spark.task.maxFailures": "4"}, 1, folder, folder)
+    yield str(caught.value)
+
+
+def runs(module):
+    """Topologies that stop, or report errors."""
+    lines = module.Lines
+    yield outcome(module.EmitsInOpen, "lines")
+    yield outcome(lines, "count", module.KeepsLockInState)
+    yield outcome(lines, "split", module.EmitsText)
+    yield outcome(lines, "split", module.Misspells, on_error="crash")
+    yield outcome(lines, "split", module.EmitsTooMuch)
+    yield outcome(lines, "split", module.EmitsDict)
+    yield outcome(lines, "split", module.Connects)
+    yield outcome(lines, "split", module.KeepsMuch)
+    yield outcome(lines, "deadly", module.Deadly, spout_tasks=2)
+    yield f"batch 12 is run again: {explain('Python worker exited unexpectedly', {'localhost': 0})}"
+
+
+def outcome(spout, name, bolt=None, spout_tasks=1, **spec):
+    """What a topology of one spout and one bolt (and what reads from it) says.
+
+    The page's messages are of task 1 of the bolt, or 2 behind another component.
+    """
+    builder = TopologyBuilder(ackers=0, code={"folder": "."}, **spec)
+    source = name if bolt is None else "source"
+    builder.set_spout(source, spout, spout_tasks)
+    if bolt is not None:
+        builder.set_bolt(name, bolt).shuffle_grouping(source)
+        builder.set_bolt("another", CollectBolt).shuffle_grouping(source)
+    if "word" in getattr(bolt, "outputs", ()):
+        builder.set_bolt("words", CollectBolt, 2).fields_grouping(name, ["word"])
+    try:
+        return "\n".join(error.message for error in run(builder).errors)
+    except FulmenError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("block", blocks(PAGE, "text"), ids=str)
+def test_the_message_is_said(block, said):
+    assert block.text.strip() in said
