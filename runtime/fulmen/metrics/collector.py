@@ -1,0 +1,247 @@
+"""Storm's statistics as Prometheus metrics, read from the driver's totals when they are scraped.
+
+`docs/metrics.md` describes each of them; a test compares it with what is scraped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from fulmen.engine.measures import BATCH, COMPLETE, EXECUTE, PROCESS, Histogram
+from fulmen.engine.report import Totals
+from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot, source_and_stream
+from fulmen.topology.spec import ACKER
+
+SOURCE = ("source_component", "source_stream")
+PHASES = ("run", "commit", "wait")
+FAILED, TIMED_OUT, CRASHED = "failed", "timeout", "crashed worker"
+_PER_CHUNK = "Timed once per chunk of tuples: each tuple counts with the mean of its chunk."
+
+Rows = Iterable[tuple[Sequence[str], float]]
+"""(label values, value) of each sample of a family."""
+
+
+class TopologyCollector(Collector):
+    """Makes the metrics of one topology. A scrape sees all of a batch or nothing of it."""
+
+    def __init__(self, totals: Callable[[], Totals | None]) -> None:
+        """`totals` gives those of the driver; None as long as it has not started."""
+        self._totals = totals
+
+    def collect(self) -> Iterator[Metric]:
+        """All families."""
+        totals = self._totals()
+        if totals is not None:
+            yield from families(Snapshot.of(totals))
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: so that registering it asks for no scrape."""
+        return ()
+
+
+def families(now: Snapshot) -> Iterator[Metric]:
+    """Every family, with the values of that moment."""
+    yield from _tuples(now)
+    yield from _latencies(now)
+    yield from _trees(now)
+    yield from _batches(now)
+    yield from _troubles(now)
+    yield from _shape(now)
+
+
+def _counter(
+    now: Snapshot, name: str, documentation: str, labels: Sequence[str], rows: Rows
+) -> Metric:
+    family = CounterMetricFamily(f"fulmen_{name}", documentation, labels=("topology", *labels))
+    for values, value in rows:
+        family.add_metric((now.name, *values), value)
+    return family
+
+
+def _gauge(
+    now: Snapshot, name: str, documentation: str, labels: Sequence[str], rows: Rows
+) -> Metric:
+    family = GaugeMetricFamily(f"fulmen_{name}", documentation, labels=("topology", *labels))
+    for values, value in rows:
+        family.add_metric((now.name, *values), value)
+    return family
+
+
+def _histogram(
+    now: Snapshot,
+    name: str,
+    documentation: str,
+    labels: Sequence[str],
+    rows: Iterable[tuple[Sequence[str], Histogram]],
+) -> Metric:
+    family = HistogramMetricFamily(
+        f"fulmen_{name}_seconds", documentation, labels=("topology", *labels)
+    )
+    for values, histogram in rows:
+        buckets = [(_bound(bound), float(n)) for bound, n in histogram.cumulative()]
+        family.add_metric((now.name, *values), buckets, histogram.seconds)
+    return family
+
+
+def _bound(seconds: float) -> str:
+    return "+Inf" if seconds == math.inf else str(seconds)
+
+
+def _tuples(now: Snapshot) -> Iterator[Metric]:
+    """What spouts and bolts did to tuples."""
+    labels = ("component", "stream")
+    streams, inputs = list(now.streams()), list(now.inputs())
+    emitted = [(s, now.counts[s[0], "emitted", s[1]]) for s in streams]
+    yield _counter(now, "emitted", "Calls of emit, whatever the number of copies.", labels, emitted)
+    copies = [(s, now.counts[s[0], "transferred", s[1]]) for s in streams]
+    yield _counter(now, "transferred", "Copies of tuples sent to tasks.", labels, copies)
+    executed = [((c, *source_and_stream(of)), now.counts[c, "executed", of]) for c, of in inputs]
+    yield _counter(now, "executed", "Calls of execute.", ("component", *SOURCE), executed)
+    acked = [((c, *source_and_stream(of)), now.counts[c, "acked", of]) for c, of in inputs]
+    acked += [((spout, "", ""), now.counts[spout, "acked", ""]) for spout in now.spouts]
+    text = "Bolts: inputs that were acked. Spouts: tuple trees that were acked entirely."
+    yield _counter(now, "acked", text, ("component", *SOURCE), acked)
+    text = "Bolts: inputs that were failed. Spouts: tuple trees that failed, and why."
+    yield _counter(now, "failed", text, ("component", *SOURCE, "reason"), _failed(now, inputs))
+
+
+def _failed(now: Snapshot, inputs: Iterable[tuple[str, str]]) -> Rows:
+    for component, of in inputs:
+        failed = now.counts[component, "failed", of]
+        yield (component, *source_and_stream(of), FAILED), failed
+    for spout in now.spouts:
+        late, crashed = now.counts[spout, "timed_out", ""], now.counts[spout, "crashed", ""]
+        yield (spout, "", "", FAILED), now.counts[spout, "failed", ""] - late - crashed
+        yield (spout, "", "", TIMED_OUT), late
+        yield (spout, "", "", CRASHED), crashed
+
+
+def _latencies(now: Snapshot) -> Iterator[Metric]:
+    """How long tuples and trees took, and how busy that made executors."""
+    labels, inputs = ("component", *SOURCE), list(now.inputs())
+    for name, what, text in (
+        ("execute_latency", EXECUTE, "Seconds inside of execute."),
+        ("process_latency", PROCESS, "Seconds from the start of execute to the ack."),
+    ):
+        rows = [((c, *source_and_stream(of)), now.times[c, what, of]) for c, of in inputs]
+        yield _histogram(now, name, f"{text} {_PER_CHUNK}", labels, rows)
+    yield _histogram(
+        now,
+        "complete_latency",
+        "Seconds from the emit of a spout until the batch in which its tree was acked counted.",
+        ("component",),
+        [((spout,), now.times[spout, COMPLETE, ""]) for spout in now.spouts],
+    )
+    yield _gauge(
+        now,
+        "capacity_ratio",
+        "Share of the last 10 minutes that the busiest executor of the component was executing.",
+        ("component",),
+        [((c,), now.capacity(c)) for c in now.components if c not in now.setup.spouts],
+    )
+
+
+def _trees(now: Snapshot) -> Iterator[Metric]:
+    """Pending trees, and what acker tasks do about them."""
+    names = {task: f"{ACKER}/{task}" for task in now.ackers}
+    yield _gauge(
+        now,
+        "acker_pending_trees",
+        "Tuple trees that an acker task keeps.",
+        ("task",),
+        [((str(task),), now.pending_trees.get(task, 0)) for task in names],
+    )
+    yield _counter(
+        now,
+        "acker_executed",
+        "Messages that an acker task executed: one for each root of a tuple.",
+        ("task", "stream"),
+        [
+            ((str(task), stream), now.counts[name, "executed", stream])
+            for task, name in names.items()
+            for stream in ACKER_INPUTS
+        ],
+    )
+    for name, stream, text in (
+        ("acker_trees_acked", "__ack_ack", "Trees that an acker task saw acked entirely."),
+        ("acker_trees_failed", "__ack_fail", "Trees that an acker task saw fail or time out."),
+    ):
+        rows = [((str(t),), now.counts[of, "emitted", stream]) for t, of in names.items()]
+        yield _counter(now, name, text, ("task",), rows)
+    yield _gauge(
+        now,
+        "spout_pending_messages",
+        "Messages of a spout that are not acked or failed, or that it was not told of yet.",
+        ("component",),
+        [
+            ((spout,), sum(now.pending_messages.get(t, 0) for t in now.setup.plan.tasks(spout)))
+            for spout in now.spouts
+        ],
+    )
+
+
+def _batches(now: Snapshot) -> Iterator[Metric]:
+    """The batches, and what they cost."""
+    yield _counter(now, "batches", "Batches that counted.", (), [((), now.batches)])
+    text = "Attempts of batches that came to nothing and were repeated."
+    yield _counter(now, "failed_attempts", text, (), [((), now.failed_attempts)])
+    yield _histogram(
+        now,
+        "batch",
+        "Seconds that batches took to run, to be committed, and to wait for since the one before.",
+        ("phase",),
+        [((phase,), now.times["", BATCH, phase]) for phase in PHASES],
+    )
+    text = "Tuples that all tasks of the spout together might emit in the newest batch."
+    permits = [((spout,), now.permit(spout)) for spout in now.spouts]
+    yield _gauge(now, "permit_tuples", text, ("component",), permits)
+    commits = now.times["", BATCH, "commit"].seconds
+    text = "Bytes written to the checkpoint, in commits and in state files beside them."
+    rows = [(("commit",), float(now.commit_bytes)), (("state",), float(now.state_bytes))]
+    yield _counter(now, "checkpoint_bytes", text, ("part",), rows)
+    text = "Seconds of commits; and of all workers together, to pickle and write state."
+    rows = [(("commit",), commits), (("state",), now.state_seconds)]
+    yield _counter(now, "checkpoint_seconds", text, ("part",), rows)
+
+
+def _troubles(now: Snapshot) -> Iterator[Metric]:
+    """What went wrong."""
+    for name, text, of in (
+        ("replayed", "Messages that a spout emitted again after they failed.", "replayed"),
+        ("dead_lettered", "Messages given up after maxReplays failures.", "dead_lettered"),
+    ):
+        rows = [((spout,), now.counts[spout, of, ""]) for spout in now.spouts]
+        yield _counter(now, name, text, ("component",), rows)
+    components = list(now.components)
+    text = "Exceptions in the component's code, and errors that it reported."
+    rows = [((c,), now.error_counts[c]) for c in components if c != ACKER]
+    yield _counter(now, "errors", text, ("component",), rows)
+    text = "Times that a task was restored from the checkpoint."
+    rows = [((c,), now.restored_tasks[c]) for c in components]
+    yield _counter(now, "restored_tasks", text, ("component",), rows)
+
+
+def _shape(now: Snapshot) -> Iterator[Metric]:
+    """What the topology consists of."""
+    plan = now.setup.plan
+    yield _gauge(now, "workers", "Workers that it asks for.", (), [((), plan.workers)])
+    text = "Workers that are there."
+    yield _gauge(now, "workers_present", text, (), [((), len(now.setup.workers))])
+    rows = [((c,), float(len(now.executors_of[c]))) for c in now.components]
+    yield _gauge(now, "executors", "Executors of the component.", ("component",), rows)
+    rows = [((c,), float(len(plan.tasks(c)))) for c in now.components]
+    yield _gauge(now, "tasks", "Tasks of the component.", ("component",), rows)
+    active = now.header is not None and now.header.active
+    text = "Whether spouts may emit: 1, or 0 if it is inactive or drains."
+    yield _gauge(now, "active", text, (), [((), float(active))])
+    text = "Seconds since the driver started; all counters are of this time."
+    yield _gauge(now, "uptime_seconds", text, (), [((), now.uptime)])

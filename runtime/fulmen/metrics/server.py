@@ -1,0 +1,230 @@
+"""Serves metrics and the page over HTTP, from a thread beside the driver."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from socketserver import TCPServer
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from typing_extensions import override
+
+from fulmen.engine.report import Totals
+from fulmen.errors import FulmenError
+from fulmen.metrics.collector import TopologyCollector
+from fulmen.metrics.history import History
+from fulmen.metrics.snapshot import Snapshot
+from fulmen.metrics.view import View
+
+_REQUEST_SECONDS = 10
+"""A client that has not sent its request by then is cut off."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a client gets."""
+
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
+    status: HTTPStatus = HTTPStatus.OK
+    policy: str = "default-src 'none'; frame-ancestors 'none'"
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page: one file, which loads nothing else."""
+
+    html: bytes
+
+    @staticmethod
+    def read() -> Page:
+        """The one that belongs to this module."""
+        return Page(Path(__file__).with_name("page.html").read_bytes())
+
+    @cached_property
+    def policy(self) -> str:
+        """Allows its own style and script, by their hashes, and requests to this server."""
+        return "; ".join(
+            (
+                "default-src 'none'",
+                f"script-src {self._hash(b'script')}",
+                f"style-src {self._hash(b'style')}",
+                "connect-src 'self'",
+                "img-src data:",
+                "base-uri 'none'",
+                "form-action 'none'",
+                "frame-ancestors 'none'",
+            )
+        )
+
+    def _hash(self, tag: bytes) -> str:
+        (content,) = re.findall(rb"<%b>(.*?)</%b>" % (tag, tag), self.html, re.DOTALL)
+        return f"'sha256-{base64.b64encode(hashlib.sha256(content).digest()).decode()}'"
+
+
+class Site:
+    """What there is to read of one topology."""
+
+    def __init__(self, totals: Callable[[], Totals | None], history: History) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(TopologyCollector(totals))
+        self._totals = totals
+        self._history = history
+        self._page = Page.read()
+
+    def answer(self, target: str, accept: str) -> Answer:
+        """What to answer to a GET.
+
+        Args:
+            target: Path and query.
+            accept: Which kinds of text the client takes.
+        """
+        url = urlsplit(target)
+        match url.path:
+            case "/":
+                return Answer(self._page.html, "text/html; charset=utf-8", policy=self._page.policy)
+            case "/metrics":
+                encode, content_type = choose_encoder(accept)
+                return Answer(encode(self._registry), content_type)
+            case "/healthz":
+                return Answer(b"ok\n")
+            case "/api/topology":
+                return self._topology(url.query)
+        return Answer(
+            b"There are /, /metrics, /healthz and /api/topology.\n", status=HTTPStatus.NOT_FOUND
+        )
+
+    def _topology(self, query: str) -> Answer:
+        since = parse_qs(query).get("since", ["0"])[-1]
+        if not since.isdecimal() or len(since) > 15:
+            return Answer(b"since: not a number.\n", status=HTTPStatus.BAD_REQUEST)
+        totals = self._totals()
+        if totals is None:
+            text = b"The topology has not started yet.\n"
+            return Answer(text, status=HTTPStatus.SERVICE_UNAVAILABLE)
+        now = Snapshot.of(totals)
+        view = View(now, self._history.before() or now, self._history.points(int(since)))
+        return Answer(json.dumps(view.json()).encode(), "application/json")
+
+
+def _handler(site: Site) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        """Answers GET, and nothing else."""
+
+        server_version = "fulmen"
+        sys_version = ""
+        timeout = _REQUEST_SECONDS
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            """Answer."""
+            self._send(site.answer(self.path, self.headers.get("Accept", "")))
+
+        def refuse(self) -> None:
+            """Any other method. Its content is not read, so the connection ends."""
+            self.close_connection = True
+            text = b"" if self.command == "HEAD" else b"Only GET.\n"
+            self._send(Answer(text, status=HTTPStatus.METHOD_NOT_ALLOWED))
+
+        do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = refuse
+
+        def _send(self, answer: Answer) -> None:
+            self.send_response(answer.status)
+            if answer.status == HTTPStatus.METHOD_NOT_ALLOWED:
+                self.send_header("Allow", "GET")
+                self.send_header("Connection", "close")
+            self.send_header("Content-Type", answer.content_type)
+            self.send_header("Content-Length", str(len(answer.body)))
+            self.send_header("Content-Security-Policy", answer.policy)
+            self.send_header("X-Content-Type-Options", "nosniff")
+            self.send_header("Referrer-Policy", "no-referrer")
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            self.wfile.write(answer.body)
+
+        @override
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing: a scrape is no news."""
+
+    return Handler
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    @override
+    def server_bind(self) -> None:
+        """Without asking the name service for this host's name, which may take seconds."""
+        TCPServer.server_bind(self)
+
+    @override
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+class MetricsServer:
+    """A server for as long as it is open. Any number of clients; each request has a thread."""
+
+    def __init__(self, host: str, port: int, totals: Callable[[], Totals | None]) -> None:
+        """Listen. Nothing is answered before it is entered.
+
+        Args:
+            host: The address to listen on.
+            port: 0: a free one.
+            totals: Gives those of the driver; None as long as it has not started.
+
+        Raises:
+            FulmenError: It can't listen there.
+        """
+        self._history = History(totals)
+        site = Site(totals, self._history)
+        try:
+            self._server = (_Server6 if ":" in host else _Server)((host, port), _handler(site))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise FulmenError(
+                f"metrics: can't listen on {host}, port {port}: {reason}. Choose another port; 0 "
+                "takes a free one."
+            ) from error
+        self.host = host
+        self.port: int = self._server.server_address[1]
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="fulmen-metrics", daemon=True
+        )
+
+    @property
+    def url(self) -> str:
+        """Of the page."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/"
+
+    def __enter__(self) -> Self:
+        self._history.start()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+        self._history.stop()

@@ -1,0 +1,193 @@
+"""What the driver has counted, at one moment between two batches. Made for each scrape."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from fulmen.engine.measures import Histogram, Times
+from fulmen.engine.protocol import Header
+from fulmen.engine.report import Latencies, Totals, Trees
+from fulmen.engine.setup import Setup
+from fulmen.plan import Executor
+from fulmen.topology.spec import ACKER
+
+ACKER_INPUTS = ("__ack_init", "__ack_ack", "__ack_fail", "__ack_reset_timeout")
+ACKER_OUTPUTS = ("__ack_ack", "__ack_fail")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Copies of a driver's totals, and what follows from them.
+
+    Attributes:
+        setup: The topology and its plan.
+        uptime: Seconds since the driver started.
+        batches: That counted.
+        failed_attempts: Attempts of batches that came to nothing.
+        last_failure: Why the last one of these did; "" if there was none.
+        trees: How tuple trees ended.
+        counts: (component, what, of which) -> number.
+        times: Histograms.
+        latencies: Complete latencies in fine steps.
+        executors: First task of an executor -> its capacity, 0 to about 1.
+        workers: Worker -> share of the last seconds that it was at work.
+        pending_trees: Of each acker task.
+        pending_messages: Of each spout task.
+        restored_tasks: Of each component: how many times a task's state was read.
+        errors: Of each component: the last ones, each with task, message and time.
+        error_counts: Of each component.
+        header: Of the newest batch; None before the first.
+        state_bytes: Written by workers to state files.
+        state_seconds: That workers took to pickle and write state.
+        commit_bytes: Written by the driver in commits.
+    """
+
+    setup: Setup
+    uptime: float
+    batches: int
+    failed_attempts: int
+    last_failure: str
+    trees: Trees
+    counts: Counter[tuple[str, str, str]]
+    times: Times
+    latencies: Latencies
+    executors: Mapping[int, float]
+    workers: Mapping[int, float]
+    pending_trees: Mapping[int, int]
+    pending_messages: Mapping[int, int]
+    restored_tasks: Counter[str]
+    errors: Mapping[str, Sequence[Mapping[str, Any]]]
+    error_counts: Counter[str]
+    header: Header | None
+    state_bytes: int
+    state_seconds: float
+    commit_bytes: int
+
+    @staticmethod
+    def of(totals: Totals) -> Snapshot:
+        """Copy them. The driver waits for it if it has just finished a batch, so it is quick."""
+        with totals.lock:
+            now = totals.steady()
+            return Snapshot(
+                setup=totals.setup,
+                uptime=now - totals.started,
+                batches=totals.batches,
+                failed_attempts=totals.attempts_failed,
+                last_failure=totals.last_failure,
+                trees=copy(totals.trees),
+                counts=totals.counts.copy(),
+                times=totals.times.copy(),
+                latencies=totals.latencies.copy(),
+                executors=totals.executors.shares(now),
+                workers=totals.workers.shares(now),
+                pending_trees=dict(totals.pending_trees),
+                pending_messages=dict(totals.pending_messages),
+                restored_tasks=totals.restored_tasks.copy(),
+                errors={name: tuple(errors) for name, errors in totals.errors.items()},
+                error_counts=totals.error_counts.copy(),
+                header=totals.header,
+                state_bytes=totals.state_bytes,
+                state_seconds=totals.state_seconds,
+                commit_bytes=totals.commit_bytes,
+            )
+
+    @property
+    def name(self) -> str:
+        """The topology's."""
+        return self.setup.topology.name
+
+    @property
+    def components(self) -> Iterator[str]:
+        """Spouts and bolts as they are declared, then `__acker` if there is one."""
+        for component in self.setup.topology.spec.components:
+            yield component.name
+        if self.setup.acking:
+            yield ACKER
+
+    @property
+    def spouts(self) -> Iterator[str]:
+        """In the order of their declaration."""
+        for spout in self.setup.topology.spec.spouts:
+            yield spout.name
+
+    @property
+    def ackers(self) -> range:
+        """The acker tasks."""
+        return self.setup.ackers
+
+    def streams(self) -> Iterator[tuple[str, str]]:
+        """Each stream that is declared or was emitted on, as (component, stream)."""
+        declared = [
+            (component, stream)
+            for component, streams in self.setup.streams.items()
+            for stream in streams
+        ]
+        if self.setup.acking:
+            declared += [(ACKER, stream) for stream in ACKER_OUTPUTS]
+        emitted = [
+            (component, stream)
+            for component, what, stream in self.counts
+            if what == "emitted" and "/" not in component
+        ]
+        yield from dict.fromkeys(declared + sorted(emitted))
+
+    def inputs(self) -> Iterator[tuple[str, str]]:
+        """Each input of a bolt that is declared or was received, as (bolt, `component:stream`).
+
+        Those of `__acker` are streams without a component.
+        """
+        declared = [(s.target, f"{s.source}:{s.stream}") for s in self.setup.subscriptions]
+        if self.setup.acking:
+            declared += [(ACKER, stream) for stream in ACKER_INPUTS]
+        executed = [
+            (component, source)
+            for component, what, source in self.counts
+            if what == "executed" and "/" not in component
+        ]
+        yield from dict.fromkeys(declared + sorted(executed))
+
+    @cached_property
+    def sums(self) -> Counter[tuple[str, str]]:
+        """(component, what) -> number, over all streams."""
+        sums: Counter[tuple[str, str]] = Counter()
+        for (component, what, _), n in self.counts.items():
+            sums[component, what] += n
+        return sums
+
+    @cached_property
+    def summed_times(self) -> Mapping[tuple[str, str], Histogram]:
+        """(component, what) -> histogram, over all inputs."""
+        sums: defaultdict[tuple[str, str], Histogram] = defaultdict(Histogram)
+        for (component, what, _), histogram in self.times.items():
+            sums[component, what].merge(histogram)
+        return sums
+
+    @cached_property
+    def executors_of(self) -> Mapping[str, Sequence[Executor]]:
+        """The executors of each component."""
+        found: defaultdict[str, list[Executor]] = defaultdict(list)
+        for executor in self.setup.plan.executors:
+            found[executor.component].append(executor)
+        return found
+
+    def capacity(self, component: str) -> float:
+        """The highest of the component's executors."""
+        return max(self.executors.get(e.first, 0.0) for e in self.executors_of[component])
+
+    def permit(self, spout: str) -> int:
+        """How many tuples all tasks of a spout might emit in the newest batch."""
+        header = self.header
+        if header is None or not header.active:
+            return 0
+        return sum(header.permit(task) for task in self.setup.plan.tasks(spout))
+
+
+def source_and_stream(of: str) -> tuple[str, str]:
+    """The two parts of `component:stream`. The source of an acker's messages is not known: ""."""
+    source, colon, stream = of.partition(":")
+    return (source, stream) if colon else ("", of)

@@ -1,0 +1,218 @@
+"""A topology as JSON: what the page shows. `docs/metrics.md` describes it for other programs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from fulmen.engine.measures import BATCH, COMPLETE, EXECUTE, PROCESS, Histogram
+from fulmen.engine.report import STATISTICS
+from fulmen.metrics.collector import PHASES
+from fulmen.metrics.history import Point
+from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot
+from fulmen.plan.model import DRIVER
+from fulmen.topology.spec import ACKER
+
+ERRORS_SHOWN = 20
+_ERROR_CHARACTERS = 2000
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class View:
+    """What is shown of one moment.
+
+    Attributes:
+        now: That moment.
+        before: Some seconds earlier: rates are of the time between.
+        points: The last minutes.
+    """
+
+    now: Snapshot
+    before: Snapshot
+    points: Sequence[Point]
+
+    def json(self) -> Json:
+        """All of it."""
+        now = self.now
+        last = now.latencies.since(self.before.latencies)
+        return {
+            "name": now.name,
+            "state": now.setup.topology.spec.state,
+            "active": now.header is not None and now.header.active,
+            "uptime_seconds": round(now.uptime, 1),
+            "message_timeout_seconds": now.setup.topology.spec.message_timeout_seconds,
+            "trees": vars(now.trees),
+            "acked_per_second": self._rate(now.trees.acked, self.before.trees.acked),
+            "complete_latency_ms": {"p50": last.quantile(0.5), "p99": last.quantile(0.99)},
+            "components": [self._component(name) for name in now.components],
+            "edges": list(self._edges()),
+            "ackers": [self._acker(task) for task in now.ackers],
+            "workers": list(self._workers()),
+            "batches": self._batches(),
+            "errors": self._errors(),
+            "history": [_rounded(asdict(point)) for point in self.points],
+        }
+
+    def _rate(self, after: float, before: float) -> float:
+        seconds = self.now.uptime - self.before.uptime
+        return round((after - before) / seconds, 2) if seconds > 0 else 0.0
+
+    def _sum(self, component: str, what: str) -> tuple[int, float]:
+        """The component's count over all its streams, and its rate."""
+        after, before = self.now.sums[component, what], self.before.sums[component, what]
+        return after, self._rate(after, before)
+
+    @cached_property
+    def _outputs(self) -> Mapping[str, Sequence[str]]:
+        return _grouped(self.now.streams())
+
+    @cached_property
+    def _inputs(self) -> Mapping[str, Sequence[str]]:
+        return _grouped(self.now.inputs())
+
+    def _component(self, name: str) -> Json:
+        now, plan = self.now, self.now.setup.plan
+        sums = {what: self._sum(name, what) for what in STATISTICS}
+        is_spout = name in now.setup.spouts
+        tasks = plan.tasks(name)
+        return {
+            "name": name,
+            "kind": "spout" if is_spout else "acker" if name == ACKER else "bolt",
+            "tasks": len(tasks),
+            "executors": len(now.executors_of[name]),
+            **{what: n for what, (n, _) in sums.items()},
+            **{f"{what}_per_second": rate for what, (_, rate) in sums.items()},
+            "capacity": None if is_spout else round(now.capacity(name), 4),
+            "execute_ms": None if is_spout else self._mean(name, EXECUTE),
+            "process_ms": None if is_spout else self._mean(name, PROCESS),
+            "complete_ms": self._mean(name, COMPLETE) if is_spout else None,
+            "pending": sum(now.pending_messages.get(t, 0) for t in tasks) if is_spout else None,
+            "errors": now.error_counts[name],
+            "outputs": [self._output(name, stream) for stream in self._outputs.get(name, ())],
+            "inputs": [self._input(name, of) for of in self._inputs.get(name, ())],
+        }
+
+    def _output(self, component: str, stream: str) -> Json:
+        emitted, transferred = (
+            self.now.counts[component, what, stream] for what in ("emitted", "transferred")
+        )
+        return {"stream": stream, "emitted": emitted, "transferred": transferred}
+
+    def _input(self, component: str, of: str) -> Json:
+        counts = {w: self.now.counts[component, w, of] for w in ("executed", "acked", "failed")}
+        return {
+            "from": of,
+            **counts,
+            "execute_ms": _mean(self.now.times[component, EXECUTE, of]),
+            "process_ms": _mean(self.now.times[component, PROCESS, of]),
+        }
+
+    def _mean(self, component: str, what: str) -> float | None:
+        """Milliseconds, over all inputs, of the last seconds; of all time if there was nothing."""
+        after, before = (s.summed_times[component, what] for s in (self.now, self.before))
+        n = after.count - before.count
+        return round(1000 * (after.seconds - before.seconds) / n, 4) if n else _mean(after)
+
+    def _edges(self) -> Iterator[Json]:
+        for s in self.now.setup.subscriptions:
+            key = s.target, "executed", f"{s.source}:{s.stream}"
+            after, before = self.now.counts[key], self.before.counts[key]
+            yield {
+                "from": s.source,
+                "stream": s.stream,
+                "to": s.target,
+                "grouping": s.grouping.type,
+                "fields": list(s.grouping.fields),
+                "executed": after,
+                "executed_per_second": self._rate(after, before),
+            }
+
+    def _acker(self, task: int) -> Json:
+        now, name = self.now, f"{ACKER}/{task}"
+        after, before = (
+            sum(s.counts[name, "executed", stream] for stream in ACKER_INPUTS)
+            for s in (now, self.before)
+        )
+        return {
+            "task": task,
+            "worker": now.setup.plan.worker_of(task),
+            "pending": now.pending_trees.get(task, 0),
+            "executed": {stream: now.counts[name, "executed", stream] for stream in ACKER_INPUTS},
+            "executed_per_second": self._rate(after, before),
+            "acked": now.counts[name, "emitted", "__ack_ack"],
+            "failed": now.counts[name, "emitted", "__ack_fail"],
+        }
+
+    def _workers(self) -> Iterator[Json]:
+        plan, present = self.now.setup.plan, self.now.setup.workers
+        driver = [DRIVER] if plan.pinned else []
+        for worker in [*range(plan.workers), *driver]:
+            yield {
+                "worker": worker,
+                "present": worker == DRIVER or worker in present,
+                "busy": round(self.now.workers.get(worker, 0.0), 4),
+                "executors": [
+                    {
+                        "component": e.component,
+                        "first": e.first,
+                        "last": e.last,
+                        "capacity": round(self.now.executors.get(e.first, 0.0), 4),
+                    }
+                    for e in plan.executors_on(worker)
+                ],
+            }
+
+    def _batches(self) -> Json:
+        now, before = self.now, self.before
+        phases = {}
+        for phase in PHASES:
+            key = "", BATCH, phase
+            n = now.times[key].count - before.times[key].count
+            seconds = now.times[key].seconds - before.times[key].seconds
+            phases[phase] = round(1000 * seconds / n, 3) if n else None
+        return {
+            "count": now.batches,
+            "per_second": self._rate(now.batches, before.batches),
+            "failed_attempts": now.failed_attempts,
+            "last_failure": now.last_failure[:_ERROR_CHARACTERS],
+            "phases_ms": phases,
+            "permits": {spout: now.permit(spout) for spout in now.spouts},
+            "checkpoint_bytes": now.commit_bytes + now.state_bytes,
+            "checkpoint_bytes_per_second": self._rate(
+                now.commit_bytes + now.state_bytes, before.commit_bytes + before.state_bytes
+            ),
+        }
+
+    def _errors(self) -> list[Json]:
+        """The newest ones of all components."""
+        errors = [
+            {
+                "component": component,
+                "task": error["task"],
+                "message": error["message"][:_ERROR_CHARACTERS],
+                "time": round(error["time"], 3),
+            }
+            for component, kept in self.now.errors.items()
+            for error in kept
+        ]
+        return sorted(errors, key=lambda error: -float(error["time"]))[:ERRORS_SHOWN]
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> Mapping[str, Sequence[str]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name, one in pairs:
+        found[name].append(one)
+    return found
+
+
+def _mean(histogram: Histogram) -> float | None:
+    return round(1000 * histogram.seconds / histogram.count, 4) if histogram.count else None
+
+
+def _rounded(values: Mapping[str, Any]) -> Json:
+    return {k: round(v, 2) if isinstance(v, float) else v for k, v in values.items()}
