@@ -57,6 +57,8 @@ def test_python_runs(page, folder):
 def test_topologies_are_valid(block, folder):
     write_files(block.page, folder)
     document = parse_yaml(block.text)
+    if isinstance(document, list):
+        document = {"bolts": document}
     if "kind" not in document:  # a part of a spec
         document = within_a_topology(document, block.page)
     assert [str(problem) for problem in validate(document, folder)] == []
@@ -170,9 +172,8 @@ def test_outputs_are_those_of_the_commands(line, output, folder, monkeypatch):
     write_files("README.md", folder)
     arguments = shlex.split(line)[1:]
     if arguments[0] == "state":
-        document = parse_yaml((folder / "topology.yaml").read_text())
         addition = next(b for b in blocks("README.md", "yaml") if b.file is None)
-        document["spec"]["bolts"] += parse_yaml(addition.text)["bolts"]
+        document = parse_yaml((folder / "topology.yaml").read_text() + addition.text)
         run(parse(document), checkpoint=(folder / arguments[1]).as_uri())
     result = CliRunner().invoke(main, arguments, prog_name="fulmen")
     assert [text.rstrip() for text in result.output.splitlines()] == output.rstrip().splitlines()
