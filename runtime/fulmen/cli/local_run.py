@@ -94,6 +94,11 @@ class LocalRun:
         setup = Setup("", prepared.topology, plan, prepared.streams, {}, prepared.checkpoint, None)
         return getattr(self._driver, "totals", Totals(setup))
 
+    @property
+    def driver_totals(self) -> Totals | None:
+        """What the driver counts, for other threads; None as long as it has not started."""
+        return getattr(self._driver, "totals", None)
+
     def run(self) -> None:
         """Run it until its end, and print the summary.
 

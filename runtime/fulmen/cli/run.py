@@ -4,6 +4,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from fulmen.engine.inprocess import InProcessJobs
 from fulmen.engine.jobs import Jobs
 from fulmen.engine.spark_jobs import LocalSparkJobs
 from fulmen.errors import FulmenError
+from fulmen.metrics import MetricsServer
 
 
 @click.command(short_help="Run a topology on this machine.")
@@ -55,6 +57,19 @@ from fulmen.errors import FulmenError
     is_flag=True,
     help="Run all workers in this process, without Spark: to try a topology out.",
 )
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve metrics for Prometheus, and a page that shows the topology. 0: any free port.",
+)
+@click.option(
+    "--metrics-host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="The address to serve them on: by default to this machine alone.",
+)
 def run(
     file: Path,
     assignments: tuple[str, ...],
@@ -65,6 +80,8 @@ def run(
     checkpoint: str | None,
     report: Path | None,
     in_process: bool,
+    metrics_port: int | None,
+    metrics_host: str,
 ) -> None:
     """Run the topology of FILE on this machine: YAML, or Python with an object named `topology`.
 
@@ -85,11 +102,12 @@ def run(
         stop = Stop(after_seconds=seconds, when_drained=until_drained)
         start = Phase.STARTING if in_process else Phase.STARTING_SPARK
         local_run = LocalRun(prepared, jobs, stop, log, start)
-        try:
-            local_run.run()
-        finally:
-            if report is not None:
-                _write_report(report, local_run.totals.report())
+        with _metrics(metrics_host, metrics_port, local_run):
+            try:
+                local_run.run()
+            finally:
+                if report is not None:
+                    _write_report(report, local_run.totals.report())
 
 
 def make_jobs(prepared: Prepared, in_process: bool, log_file: Path) -> Jobs:
@@ -98,6 +116,15 @@ def make_jobs(prepared: Prepared, in_process: bool, log_file: Path) -> Jobs:
         return InProcessJobs()
     spec = prepared.topology.spec
     return LocalSparkJobs(spec.workers, spec.spark.conf, prepared.code_folder, log_file)
+
+
+def _metrics(host: str, port: int | None, local_run: LocalRun) -> AbstractContextManager[object]:
+    """A server of metrics, if there is to be one. Says where."""
+    if port is None:
+        return nullcontext()
+    server = MetricsServer(host, port, lambda: local_run.driver_totals)
+    click.echo(f"metrics and the topology's page: {server.url}", err=True)
+    return server
 
 
 def _open_log(name: str) -> RunLog:
