@@ -16,7 +16,7 @@ tree has a time of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,6 +29,7 @@ SLOT_BITS = 48
 _SHIFT = np.uint64(SLOT_BITS)
 _SEQUENCE = np.uint64((1 << SLOT_BITS) - 1)
 
+LONGEST_REASON = 500
 Times = npt.NDArray[np.float64]
 EMPTY_TIMES: Times = np.empty(0, np.float64)
 
@@ -96,6 +97,11 @@ class Messages:
     def __bool__(self) -> bool:
         return bool(self.inits or self.acks or self.fails or self.resets)
 
+    def fail(self, roots: Iterable[int], reason: str) -> None:
+        """Fail trees. A long reason is cut: each spout task hears it for each of its trees."""
+        reason = reason[:LONGEST_REASON]
+        self.fails += [(root, reason) for root in roots]
+
     def add(self, other: Messages) -> None:
         """Append all messages of `other`."""
         self.inits += other.inits
@@ -113,6 +119,26 @@ class Messages:
         if len(self.inits) > 1:
             roots, values, born = (np.concatenate([i[k] for i in self.inits]) for k in range(3))
             self.inits = [(roots, values, born)]
+
+    def parts(self, n: int) -> Iterator[Messages]:
+        """The same in parts of about `n` messages; a fail, which has a text, counts for 32."""
+        few = max(1, n // 32)
+        size = 32 * len(self.fails) + len(self.resets)
+        size += sum(len(roots) for roots, _, _ in (*self.inits, *self.acks))
+        if 0 < size <= n:
+            yield self
+            return
+        for roots, values, born in self.inits:
+            for at in (slice(i, i + n) for i in range(0, len(roots), n)):
+                yield Messages(inits=[(roots[at], values[at], born[at])])
+        for roots, values, counts in self.acks:
+            for at in (slice(i, i + n) for i in range(0, len(roots), n)):
+                of_each = None if counts is None else counts[at]
+                yield Messages(acks=[(roots[at], values[at], of_each)])
+        for i in range(0, len(self.fails), few):
+            yield Messages(fails=self.fails[i : i + few])
+        for i in range(0, len(self.resets), n):
+            yield Messages(resets=self.resets[i : i + n])
 
     def split(self, ackers: int) -> list[Messages]:
         """One part for each acker task, by Storm's mod hashing."""

@@ -124,11 +124,17 @@ class BoltTask(TaskBase):
                 self.send_buffer(buffer, chunk, xors, outbox)
                 return
             except GroupingError as e:
-                if e.emission is None:
-                    raise ComponentFailed(self.report(e, fatal=True, what="emit")) from e
-                self.report(e, what="emit")
-                self.fail_origin(buffer.origins[e.emission], chunk, str(e))
-                buffer.remove(e.emission)
+                i = self._refused(e)
+                self.fail_origin(buffer.origins[i], chunk, str(e))
+                buffer.remove(i)
+
+    def _refused(self, error: GroupingError) -> int:
+        """Report an emit that no task can be chosen for, and give its number."""
+        fatal = error.emission is None or self.setup.topology.spec.on_error == "crash"
+        report = self.report(error, fatal=fatal, what="emit")
+        if error.emission is None or fatal:
+            raise ComponentFailed(report) from error
+        return error.emission
 
     def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:
         """An emit came to nothing: fail what it is anchored to."""
@@ -176,7 +182,7 @@ class BoltTask(TaskBase):
         if acked is not None:
             xors = xors[acked]
             for i, reason in self.failed:
-                outbox.messages.fails += [(root, reason) for root in lineage.of(i)[0]]
+                outbox.messages.fail(lineage.of(i)[0], reason)
             lineage = lineage.take(acked)
         if len(lineage.roots):
             if lineage.offsets is not None:
@@ -313,7 +319,7 @@ class AnchoringBoltTask(BoltTask):
             roots, edges, xor = tup._origin.lineage(tup._position)
             outbox.counts[self.component, "acked" if reason is None else "failed", name] += 1
             if reason is not None:
-                outbox.messages.fails += [(root, reason) for root in roots]
+                outbox.messages.fail(roots, reason)
             elif roots:
                 ids = np.array(edges, np.uint64) ^ np.uint64(xor)
                 outbox.messages.acks.append((np.array(roots, np.uint64), ids, None))
@@ -376,11 +382,10 @@ class ArrowBoltTask(BoltTask):
                     self.send_anchored(stream, RowsView(arrow=batch), at, chunk, xors, outbox)
                     break
                 except GroupingError as e:
-                    if e.emission is None:
-                        raise ComponentFailed(self.report(e, fatal=True, what="emit")) from e
-                    self.report(e, what="emit")
-                    self.fail_origin(int(at[e.emission]), chunk, str(e))
-                    keep = np.arange(batch.num_rows) != e.emission
+                    i = self._refused(e)
+                    if self.collector.rows:  # in a tick there is nothing to fail
+                        self.fail_origin(int(at[i]), chunk, str(e))
+                    keep = np.arange(batch.num_rows) != i
                     batch, at = batch.filter(pa.array(keep)), at[keep]
             if self.ordered:
                 outbox.pack_all()

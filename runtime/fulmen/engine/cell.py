@@ -222,18 +222,23 @@ class Cell:
         Yields after each slice of emits, when bolts behind the spout have run.
         """
         started = time.monotonic()
+        deliveries = header.deliveries
+        if deliveries is None and self._spouts:
+            deliveries = self._committed_deliveries(header)
         for i, task in enumerate(self._spouts.values()):
-            if header.deliveries is not None:
-                delivery = header.deliveries.get(task.slot)
-            else:
-                delivery = self._committed_deliveries(header).get(task.slot)
+            permit, poisoned = header.permit(task.task), task.task in header.poisoned
+            delivery = deliveries.get(task.slot) if deliveries else None
             if delivery is not None:
-                task.deliver(delivery, outbox)
-            task.set_active(header.active, outbox)
+                at_most = permit if header.is_suspect else None
+                later = task.deliver(delivery, outbox, at_most, poisoned)
+                if later is not None:
+                    summary.owed[task.slot] = later
+                if header.is_suspect:  # what ack and fail emit counts as well
+                    permit -= min(permit, len(delivery))
+            task.set_active(header.active, outbox, poisoned)
             if header.active:
                 deadline = started + header.emit_seconds * (i + 1) / len(self._spouts)
-                poisoned = task.task in header.poisoned
-                for emitted in task.emit(header.permit(task.task), deadline, outbox, poisoned):
+                for emitted in task.emit(permit, deadline, outbox, poisoned):
                     summary.emitted += emitted
                     self._sweep(outbox)
                     yield

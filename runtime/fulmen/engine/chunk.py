@@ -176,13 +176,20 @@ def merge(chunks: Sequence[Chunk]) -> list[Chunk]:
     merged: list[Chunk] = []
     run: list[Chunk] = []
     for chunk in chunks:
-        if run and (chunk.component, chunk.stream) != (run[0].component, run[0].stream):
+        if run and not _alike(run[0], chunk):
             merged.append(_concat(run))
             run = []
         run.append(chunk)
     if run:
         merged.append(_concat(run))
     return merged
+
+
+def _alike(one: Chunk, other: Chunk) -> bool:
+    """Whether they can be one chunk. Batches of different types stay as they were sent."""
+    if (one.component, one.stream, one.is_arrow) != (other.component, other.stream, other.is_arrow):
+        return False
+    return not one.is_arrow or one.batch.schema.equals(other.batch.schema)
 
 
 def _concat(chunks: Sequence[Chunk]) -> Chunk:
@@ -196,13 +203,10 @@ def _concat(chunks: Sequence[Chunk]) -> Chunk:
         ]
     )
     lineage = Lineage.concat([(c.lineage_columns, len(c)) for c in chunks])
-    if any(c.is_arrow for c in chunks):
-        try:
-            table = pa.Table.from_batches([c.batch for c in chunks]).combine_chunks()
-            batch = table.to_batches()[0]
-            return Chunk(first.component, first.stream, first.fields, tasks, lineage, batch=batch)
-        except pa.ArrowInvalid:  # schemas that differ
-            pass
+    if first.is_arrow:
+        table = pa.Table.from_batches([c.batch for c in chunks]).combine_chunks()
+        batch = table.to_batches()[0]
+        return Chunk(first.component, first.stream, first.fields, tasks, lineage, batch=batch)
     rows = [row for chunk in chunks for row in chunk.rows]
     return Chunk(first.component, first.stream, first.fields, tasks, lineage, rows=rows)
 

@@ -6,6 +6,7 @@ import inspect
 import pickle
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -26,6 +27,15 @@ Slots = Mapping[str, Sequence[bytes]]
 """What the checkpoint has of a task: slot -> records in their order."""
 Update = tuple[bytes, int]
 """A record, and the commit from which on the slot's records are still needed."""
+ERRORS_TOLD = 5
+"""Of each task in each batch."""
+LONGEST_MESSAGE = 1000
+LONGEST_TRACEBACK = 10_000
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, without its middle if it is long."""
+    return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"
 
 
 class ComponentFailed(FulmenError):
@@ -179,15 +189,19 @@ class TaskBase:
     def report(
         self, error: BaseException | str, fatal: bool = False, what: str = ""
     ) -> ErrorReport:
-        """Note an error of this task."""
-        if isinstance(error, BaseException):
-            message = f"{what + ': ' if what else ''}{type(error).__name__}: {error}"
-            if isinstance(error, FulmenError):
-                message = f"{what + ': ' if what else ''}{error}"
-            report = ErrorReport(self.component, self.task, message, author_traceback(error), fatal)
+        """Note an error of this task. Of many in a batch the first are told, the others counted."""
+        message, stack = str(error), ""
+        if isinstance(error, BaseException) and not isinstance(error, FulmenError):
+            message = f"{type(error).__name__}: {error}"
+        message = shortened(f"{what}: {message}" if what else message, LONGEST_MESSAGE)
+        is_told = fatal or len(self.errors) < ERRORS_TOLD
+        if isinstance(error, BaseException) and is_told:
+            stack = shortened(author_traceback(error), LONGEST_TRACEBACK)
+        report = ErrorReport(self.component, self.task, message, stack, fatal)
+        if is_told:
+            self.errors.append(report)
         else:
-            report = ErrorReport(self.component, self.task, str(error), "", fatal)
-        self.errors.append(report)
+            self.errors[-1] = replace(self.errors[-1], more=self.errors[-1].more + 1)
         return report
 
     def close(self) -> None:

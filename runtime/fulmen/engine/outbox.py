@@ -351,8 +351,8 @@ class Outbox:
         ackers = self._setup.ackers
         if not self.messages or not ackers:  # acks of tuples from before acking was turned off
             return
-        for task, part in zip(ackers, self.messages.split(len(ackers)), strict=True):
-            if part:
+        for task, whole in zip(ackers, self.messages.split(len(ackers)), strict=True):
+            for part in whole.parts(wire.ROW_TUPLES):
                 row = wire.pack(wire.ACKS, (task, part.inits, part.acks, part.fails, part.resets))
                 self.rows.append((self._setup.plan.worker_of(task), row))
         self.messages = Messages()

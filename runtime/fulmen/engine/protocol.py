@@ -218,6 +218,7 @@ class ErrorReport:
         message: One line.
         traceback: The stack of the author's code, if there is one.
         fatal: `onError: crash`, or an error that the topology can't go on after.
+        more: How many errors followed it in the same task and batch that are not told.
     """
 
     component: str
@@ -225,6 +226,7 @@ class ErrorReport:
     message: str
     traceback: str = ""
     fatal: bool = False
+    more: int = 0
 
 
 @dataclass

@@ -216,7 +216,7 @@ class Totals:
         return sum(n for (_, kind, _), n in self.counts.items() if kind == what)
 
     def _note(self, error: ErrorReport, wall_clock: float) -> bool:
-        self.error_counts[error.component] += 1
+        self.error_counts[error.component] += 1 + error.more
         kept = self.errors.setdefault(error.component, deque(maxlen=_ERRORS_KEPT))
         recent = [e for e in kept if wall_clock - e["time"] < ERROR_INTERVAL_SECONDS]
         if len(recent) >= ERRORS_PER_INTERVAL:

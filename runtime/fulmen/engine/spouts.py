@@ -360,7 +360,7 @@ class SpoutTask(TaskBase):
     def _fail_at_once(self, roots: Ids, reason: str, outbox: Outbox) -> None:
         ones = np.ones(len(roots), np.uint64)
         outbox.messages.inits.append((roots, ones, np.full(len(roots), self.now())))
-        outbox.messages.fails += [(root, reason) for root in roots.tolist()]
+        outbox.messages.fail(roots.tolist(), reason)
 
 
 def _key(msg_id: Any) -> Any:
