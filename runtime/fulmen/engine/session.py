@@ -12,6 +12,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -124,7 +125,6 @@ class Session:
         """Of the workers' JVMs and Python processes, unless the user's settings say otherwise."""
         settings = self.settings
         own = {
-            "JAVA_HOME": java_home,
             "PYTHONSAFEPATH": "1",  # the current folder may hold a random.py
             # One core each: more threads of a library would take it from another worker.
             "OMP_NUM_THREADS": "1",
@@ -133,7 +133,7 @@ class Session:
             **(settings.env or {}),
         }
         if "spark.master" not in settings.conf:
-            own[LOG_FILE] = str(settings.log_file.resolve())
+            own |= {"JAVA_HOME": java_home, LOG_FILE: str(settings.log_file.resolve())}
         if settings.code_path:
             paths = [settings.code_path, own.get("PYTHONPATH")]
             own["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
@@ -147,12 +147,14 @@ class Session:
             ["PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_TESTING"]
         )
         changes |= {"JAVA_HOME": java_home, "PYSPARK_PYTHON": self.settings.python}
+        changes["PYSPARK_PIN_THREAD"] = "true"  # each thread has local properties of its own
         package = Path(pyspark.__file__).parent
         if (package / "jars").is_dir():
             changes["SPARK_HOME"] = str(package)  # another one may have another version
         if is_local:
-            # somebody's spark-defaults.conf is not for us
+            # Somebody's spark-defaults.conf is not for us.
             changes |= {"SPARK_CONF_DIR": str(self.work_dir), "SPARK_LOCAL_IP": "127.0.0.1"}
+            changes |= dict.fromkeys(["SPARK_LOCAL_DIRS", "SPARK_LOCAL_HOSTNAME"])
         launch_conf = SparkConf(loadDefaults=False).setAll(list(spark_conf.at_launch(conf).items()))
         with _environment(changes):
             try:
@@ -161,7 +163,10 @@ class Session:
                     # A session of its own: signals of the terminal are for this process only.
                     {"stdout": log, "stderr": log, "start_new_session": True},
                 )
-            except PySparkRuntimeError:
+            except PySparkRuntimeError as e:
+                with warnings.catch_warnings():  # about a pipe that Spark leaves open
+                    warnings.simplefilter("ignore", ResourceWarning)
+                    traceback.clear_frames(e.__traceback__)
                 raise FulmenError(
                     f"Spark did not start: Java ended at once. The reason is in '{log.name}'."
                 ) from None

@@ -27,6 +27,7 @@ from fulmen.engine.stage_runner import HEADER, Raw, StageFunction, run_stage, se
 from fulmen.errors import FulmenError, JobFailed, JobTimedOut, SparkLost
 
 PATIENCE_SECONDS = 15.0
+LEAST_SECONDS = 5.0  # less is too little for a process that starts
 
 
 class Chain:
@@ -146,7 +147,7 @@ class SparkJobs:
         self._is_cancelled = False
         self._stages, self._workers = stages, tuple(range(partitions))
         self._build()
-        self._settle(time.monotonic() + patience_seconds)
+        self._await_workers(patience_seconds)
 
     def run(self, header: str, timeout_seconds: float | None = None) -> list[bytes]:
         """Run one batch and return the rows of its last stage.
@@ -162,6 +163,8 @@ class SparkJobs:
             JobTimedOut: It was cancelled, as it took too long.
             SparkLost: Spark itself is gone.
         """
+        with self._lock:
+            self._is_cancelled = False
         try:
             rows = self._run(self._ring, header, timeout_seconds)
         except JobTimedOut as e:
@@ -171,13 +174,10 @@ class SparkJobs:
         return [row for joined_rows in rows for row in separated(joined_rows)]
 
     def cancel(self) -> None:
-        """End the job that runs, if any: its `run` raises JobFailed."""
+        """End the `run` that goes on, if any, with JobFailed; or have `recover` wait no longer."""
         with self._lock:
             self._is_cancelled = True
-            future = self._future
-        if future is not None:
-            with suppress(*JVM_ERRORS):
-                future.cancel(True)
+        self._end_job()
 
     def recover(self, patience_seconds: float = PATIENCE_SECONDS) -> Recovery:
         """After a run that failed or was void: wait until the next one can succeed.
@@ -194,24 +194,7 @@ class SparkJobs:
         Raises:
             SparkLost: Spark itself is gone.
         """
-        deadline = time.monotonic() + patience_seconds
-        self._epoch += 1
-        try:
-            needed = set(self._workers)
-            while not needed.issubset(alive := self._session.workers.alive()):
-                if time.monotonic() > deadline:
-                    return Recovery(alive, False)
-                time.sleep(POLL_SECONDS)
-            is_elsewhere = self._placed != self._hosts()
-            if is_elsewhere:
-                self._ring.clean(keep=0)
-                self._build()
-        except JVM_ERRORS as e:
-            raise self._lost(e) from None
-        finally:
-            self._session.collect_logs()
-        self._settle(deadline)
-        return Recovery(alive, is_elsewhere)
+        return self._await_workers(patience_seconds)
 
     def alive(self) -> tuple[int, ...]:
         """The numbers of the workers that are there now. Costs a millisecond for each."""
@@ -240,13 +223,12 @@ class SparkJobs:
         """
         self._function = stage_function
         self._stages, self._workers = stages, tuple(workers)
-        self._epoch += 1
-        self._ring.clean(keep=0)
         try:
+            self._ring.clean(keep=0)
             self._build()
         except JVM_ERRORS as e:
             raise self._lost(e) from None
-        self._settle(time.monotonic() + patience_seconds)
+        self._await_workers(patience_seconds)
 
     def close(self) -> None:
         """Delete what the chains have written. Does not end the session."""
@@ -261,18 +243,44 @@ class SparkJobs:
         self._ring = Ring(self._session, self._function, self._stages, self._placed)
         self._roll_call = Ring(self._session, answer, 1, self._placed)
 
-    def _settle(self, deadline: float) -> None:
-        """Wait until each partition has met a process of its own, in an undisturbed job."""
-        while (left := deadline - time.monotonic()) > 0:
-            with suppress(JobFailed):
-                if not any(self._run(self._roll_call, "", left)):
-                    return
-            self._epoch += 1
-            time.sleep(POLL_SECONDS)
-
-    def _run(self, ring: Ring, header: str, timeout_seconds: float | None) -> list[bytes]:
+    def _await_workers(self, patience_seconds: float) -> Recovery:
+        """Wait until every worker is there, and every partition has met a process of its own."""
+        deadline = time.monotonic() + patience_seconds
         with self._lock:
             self._is_cancelled = False
+        self._epoch += 1
+        is_elsewhere = False
+        try:
+            while True:
+                alive = self._session.workers.alive()
+                if set(self._workers).issubset(alive):
+                    if self._placed != self._hosts():
+                        self._ring.clean(keep=0)
+                        self._build()
+                        is_elsewhere = True
+                    if self._answer(max(deadline - time.monotonic(), LEAST_SECONDS)):
+                        break
+                if time.monotonic() > deadline or self._is_cancelled:
+                    break
+                time.sleep(POLL_SECONDS)
+        except JVM_ERRORS as e:
+            raise self._lost(e) from None
+        finally:
+            self._session.collect_logs()
+        return Recovery(alive, is_elsewhere)
+
+    def _answer(self, seconds: float) -> bool:
+        """Whether every partition meets a process of its own, in a job that nothing disturbs.
+
+        It runs when what a failed job has left running is gone: a worker has one core.
+        """
+        self._epoch += 1
+        try:
+            return not any(self._run(self._roll_call, "", seconds))
+        except JobFailed:
+            return False
+
+    def _run(self, ring: Ring, header: str, timeout_seconds: float | None) -> list[bytes]:
         try:
             text = f"{self._epoch} {self._watch_seconds} {header}"
             self._jsc.setLocalProperty(HEADER, text)
@@ -281,26 +289,36 @@ class SparkJobs:
                 self._future = future
                 is_cancelled = self._is_cancelled
             if is_cancelled:
-                future.cancel(True)
+                self._end_job()
             ring.clean()  # while the job runs
             return self._results.fetch(future, len(self._placed), timeout_seconds)
         except (*JVM_ERRORS, PySparkException) as e:
             raise self._failure(e, timeout_seconds) from None
         except BaseException:  # a signal handler's: the JVM's answer is still to come
             self._session.abandon_connection()
-            self.cancel()
+            self._end_job()
             raise
         finally:
             with self._lock:
                 self._future = None
 
+    def _end_job(self) -> None:
+        with self._lock:
+            future = self._future
+        if future is not None:
+            with suppress(*JVM_ERRORS):
+                future.cancel(True)
+
     def _failure(self, error: Exception, timeout_seconds: float | None) -> FulmenError:
         """What an exception means. A job that took too long is cancelled here."""
         if not isinstance(error, Py4JJavaError):
             return self._lost(error)
-        text = str(error)
+        try:
+            text = str(error)  # this asks the JVM
+        except JVM_ERRORS as e:
+            return self._lost(e)
         if timeout_seconds is not None and "java.util.concurrent.TimeoutException" in text:
-            self.cancel()
+            self._end_job()
             return JobTimedOut(timeout_seconds)
         self._session.log(text)
         if is_over(text):
