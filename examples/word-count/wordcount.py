@@ -76,4 +76,5 @@ def text_files(folder):
 @lru_cache(maxsize=4)
 def lines_of(file):
     """The lines of a file; those of the files at hand are kept."""
-    return Path(file).read_text(encoding="utf-8", errors="replace").split("\n")
+    with open(file, encoding="utf-8", errors="replace") as text:
+        return text.readlines()

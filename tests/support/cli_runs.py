@@ -5,6 +5,7 @@ import yaml
 CODE = '''
 import os
 import signal
+import time
 
 from fulmen import BasicBolt, Spout
 
@@ -62,6 +63,8 @@ class Count(BasicBolt):
             raise ValueError("not this one")
         if self.seen == self.conf.get("exit_at"):
             raise SystemExit(3)
+        if self.seen == self.conf.get("hang_at"):
+            time.sleep(3600)
         letter = tup["letter"]
         self.state[letter] = self.state.get(letter, 0) + 1
 '''

@@ -31,7 +31,8 @@ def test_all_mistakes_at_once(refused, tmp_path):
         "  3. spec.bolts[0].class: bolt 'count': 'letters' has no class 'Cuont'. Did you mean "
         "'Count'?\n"
         "  4. spec.bolts[0].inputs[0].grouping.fields[0]: bolt 'count', input from 'letters': "
-        "fields grouping on 'lettr', but stream 'default' declares ['letter']. Did you mean 'letter'?\n"
+        "fields grouping on 'lettr', but stream 'default' declares ['letter']. Did you mean "
+        "'letter'?\n"
     )
 
 

@@ -1,0 +1,175 @@
+"""`fulmen run` on real Spark, as a person uses it: in a terminal, with Ctrl-C, and in scripts."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fulmen.checkpoint import Store
+from fulmen.engine.committed import read_state
+from support.cli_runs import write_letters
+from support.terminal import Terminal
+
+FULMEN = str(Path(sys.executable).with_name("fulmen"))
+WORD_COUNT = Path(__file__).parents[2] / "examples" / "word-count"
+SECONDS = 240  # a busy machine takes its time to start three JVMs
+ENDLESS = {"count": 10**9}
+JAVA = re.compile(r"\bat (org|java|scala)\.|\b(py4j|java\.lang|org\.apache)\b|Exception in thread")
+
+pytestmark = pytest.mark.timeout(3 * SECONDS)
+
+
+@pytest.fixture
+def env(tmp_path):
+    return {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "PYTHONUNBUFFERED": "1"}
+
+
+@pytest.fixture
+def terminal(tmp_path, env):
+    """Runs `fulmen` in a terminal."""
+    opened = []
+
+    def run(*arguments):
+        opened.append(Terminal([FULMEN, *arguments], env, tmp_path))
+        return opened[-1]
+
+    yield run
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def script(tmp_path, env):
+    """Runs a command without a terminal to its end: (exit code, stdout, stderr)."""
+
+    def run(*command):
+        with subprocess.Popen(
+            command,
+            env=env,
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                stdout, stderr = process.communicate(timeout=SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                pytest.fail("".join(process.communicate()))
+        return process.returncode, stdout, stderr
+
+    return run
+
+
+def counts(folder):
+    """Letters and how often they were counted, over all tasks."""
+    tasks = read_state(Store.open(str(folder)), "count").tasks.values()
+    return {letter: n for task in tasks for letter, n in task.items()}
+
+
+def test_control_c_drains_and_the_next_run_carries_on(terminal, script, tmp_path):
+    # Few letters a batch, so that there are many left when Ctrl-C is pressed.
+    file = write_letters(tmp_path, {"count": 20_000}, maxSpoutPending=20)
+    first = terminal("run", file, "--checkpoint", "kept", "--report", "first.json")
+    first.wait_for(r"trees acked [^ ]*[1-9]", SECONDS)
+    first.press()
+    assert first.end(SECONDS) == 0
+    report = json.loads((tmp_path / "first.json").read_text())
+    assert "letters: drained after" in first.output
+    assert f"{report['trees']['acked']:,} acked, 0 failed, 0 timed out, 0 pending" in first.output
+    assert re.search(r"__acker +2 ", first.output)
+    assert not JAVA.search(first.output)
+    assert 0 < report["trees"]["acked"] < 40_000
+    assert sum(counts(tmp_path / "kept").values()) == report["trees"]["acked"]
+
+    options = ["--set", "spec.maxSpoutPending=", "--until-drained", "--checkpoint", "kept"]
+    code, stdout, stderr = script(FULMEN, "run", file, *options)
+    assert code == 0, stderr
+    assert "carried on from commit" in stderr
+    assert f"trees        {40_000 - report['trees']['acked']:,} acked" in stdout
+    assert counts(tmp_path / "kept") == dict.fromkeys("abcde", 8000)
+
+
+def test_a_second_control_c_stops_at_once(terminal, tmp_path):
+    hanging = terminal("run", write_letters(tmp_path, {**ENDLESS, "hang_at": 3000}))
+    hanging.wait_for(r"trees acked [^ ]*[1-9]", SECONDS)
+    hanging.press()
+    hanging.wait_for("draining", SECONDS)
+    hanging.press()
+    assert hanging.end(SECONDS) == 1
+    assert "Error: stopped at once, by a second signal." in hanging.output
+    assert "letters: stopped at once after" in hanging.output
+    assert not JAVA.search(hanging.output)
+
+
+def test_the_older_of_two_runs_stops(terminal, script, tmp_path):
+    file = write_letters(tmp_path, ENDLESS)
+    older = terminal("run", file, "--checkpoint", "kept")
+    older.wait_for(r"trees acked [^ ]*[1-9]", SECONDS)
+    options = ["--checkpoint", "kept", "--in-process", "--for", "0"]
+    assert script(FULMEN, "run", file, *options)[0] == 0
+    assert older.end(SECONDS) == 1
+    assert re.search(r"Error: driver '.*has taken over\.", older.output, re.DOTALL)
+    assert "letters: failed after" in older.output
+    assert not JAVA.search(older.output)
+
+
+def test_an_error_of_the_authors(script, tmp_path):
+    file = write_letters(tmp_path, {"open_fails": "no such table"}, workers=1)
+    code, stdout, stderr = script(FULMEN, "run", file)
+    [log] = tmp_path.glob("state/fulmen/runs/*/run.log")
+    assert (code, stdout) == (1, "")
+    assert re.fullmatch(
+        "Error: spout 'letters', task \\d: open: OSError: no such table\n"
+        "Traceback \\(most recent call last\\):\n"
+        f'  File "{tmp_path}/letters.py", line \\d+, in open\n'
+        '    raise OSError\\(conf\\["open_fails"\\]\\)\n'
+        "OSError: no such table\n"
+        f"More is in '{log}'.\n",
+        stderr[stderr.index("Error: ") :],
+    )
+
+
+def test_a_topology_in_python(script, tmp_path):
+    write_letters(tmp_path)
+    (tmp_path / "topology.py").write_text(
+        "from fulmen import TopologyBuilder\n"
+        "from letters import Count, Letters\n"
+        "class Own(Count):\n"
+        "    pass\n"
+        "topology = TopologyBuilder(name='in-python')\n"
+        "topology.set_spout('letters', Letters).set_config({'count': 100})\n"
+        "topology.set_bolt('count', Own).shuffle_grouping('letters')\n"
+    )
+    code, stdout, stderr = script(FULMEN, "run", "topology.py", "--until-drained")
+    assert code == 0, stderr
+    assert "in-python: starting Spark\n" in stderr
+    assert "trees        100 acked, 0 failed, 0 timed out, 0 pending\n" in stdout
+
+
+def test_the_word_count_is_exact(script, tmp_path):
+    texts = tmp_path / "texts"
+    (texts / "deeper").mkdir(parents=True)
+    (texts / "a.txt").write_text("one fish two fish\n\nRed fish\n" * 500)
+    (texts / "deeper" / "b.txt").write_text("blue fish " * 300)
+    (texts / "c.bin").write_bytes(b"not\xfftext")
+    options = ["--verify", "--path", str(texts), "--workers", "1"]
+    code, stdout, stderr = script(str(WORD_COUNT / "run"), *options)
+    assert code == 0, stderr
+    assert "word-count: drained after" in stdout
+    table = stdout.partition(f"The most frequent words in {texts}\n")[2]
+    assert table.splitlines() == [
+        "fish  1800",
+        "one   500",
+        "red   500",
+        "two   500",
+        "blue  300",
+        "All 5 words were counted right, 3,600 in all.",
+    ]
