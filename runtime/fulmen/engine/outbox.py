@@ -7,6 +7,7 @@ exactly those that can't leave the worker.
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -130,7 +131,19 @@ class _Piece:
 
 
 class Outbox:
-    """What leaves the tasks of one cell during one batch."""
+    """What leaves the tasks of one cell during one batch.
+
+    Attributes:
+        inbox: Chunks for tasks of this very cell.
+        waiting: How many tuples are in the inbox.
+        rows: (worker, row) for other cells.
+        messages: To ackers.
+        counts: (component, what, of which) -> number.
+        times: How long tuples took.
+        busy: Executor, by its first task -> seconds of work.
+        refused: (task, why) of tuples that can't leave their worker.
+        emits: (task, stream, rows), if the setup asks for it.
+    """
 
     def __init__(self, setup: Setup, stage: int, rng: np.random.Generator) -> None:
         self.inbox: dict[int, list[Chunk]] = defaultdict(list)
@@ -140,6 +153,7 @@ class Outbox:
         self.counts: Counter[tuple[str, str, str]] = Counter()
         self.times = Times()
         self.busy: dict[int, float] = defaultdict(float)
+        self.refused: list[tuple[int, str]] = []
         self.emits: list[tuple[int, str, Sequence[Sequence[Any]]]] = []
         self._setup = setup
         self._stage = stage
@@ -339,7 +353,32 @@ class Outbox:
                 )
                 start = end
         for parcel in parcels:
-            self.rows += [(worker, row) for row in wire.pack_tuples(parcel)]
+            try:
+                packed = list(wire.pack_tuples(parcel))
+            except Exception:  # noqa: BLE001 (an author's __reduce__ may raise anything)
+                left = self._without_unpicklable(parcel)
+                packed = list(wire.pack_tuples(left)) if len(left.targets) else []
+            self.rows += [(worker, row) for row in packed]
+
+    def _without_unpicklable(self, parcel: wire.Parcel) -> wire.Parcel:
+        """The tuples of a parcel that can leave their worker. The trees of the others fail."""
+        subscription = self._setup.subscriptions[parcel.subscription]
+        kept = []
+        for i, row in enumerate(parcel.rows or ()):
+            wrong = _unpicklable(row)
+            if wrong is None:
+                kept.append(i)
+                continue
+            field, error = wrong
+            message = (
+                f"emit on stream {subscription.stream!r}: the value of field"
+                f" {subscription.fields[field]!r} can't be pickled ({error}), so it can't go to"
+                f" another worker or stage, where {subscription.target!r} is"
+            )
+            self.refused.append((int(parcel.sources[i]), message))
+            if parcel.lineage is not None:
+                self.messages.fail(parcel.lineage.of(i)[0], message)
+        return wire.select(parcel, np.array(kept, np.int64))
 
     def pack_all(self) -> None:
         """Make rows of all parcels that wait for more tuples."""
@@ -361,6 +400,16 @@ class Outbox:
         """The rows that are ready to leave."""
         rows, self.rows = self.rows, []
         return rows
+
+
+def _unpicklable(row: Sequence[Any]) -> tuple[int, Exception] | None:
+    """The number of the first value that can't be pickled, and why."""
+    for i, value in enumerate(row):
+        try:
+            pickle.dumps(value, 5)
+        except Exception as e:  # noqa: BLE001 (an author's __reduce__ may raise anything)
+            return i, e
+    return None
 
 
 def groups(keys: npt.NDArray[np.int32]) -> list[tuple[int, Positions | None]]:

@@ -12,18 +12,30 @@ for a later one.
 from __future__ import annotations
 
 import pickle
+import queue
+import threading
 import time
-from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from fulmen.checkpoint import Store, Update, load_many, read_manifest, save, state_file_name
+from fulmen.engine import wire
+from fulmen.engine.chunk import groups
 from fulmen.engine.instances import Slots
 from fulmen.engine.instances import Update as Record
 from fulmen.engine.outbox import Outbox
-from fulmen.engine.protocol import INLINE_DELIVERIES, Deliveries, Header, Injected, Summary
+from fulmen.engine.protocol import (
+    INLINE_DELIVERIES,
+    NOTHING_ENDED,
+    Deliveries,
+    Header,
+    Injected,
+    Summary,
+)
 from fulmen.engine.setup import Setup
 from fulmen.engine.spouts import CRASHED, SpoutTask
 
@@ -31,56 +43,99 @@ PATIENCE_SECONDS = 0.01
 """How long a batch waits for turns that have just begun."""
 
 
+class Thread:
+    """Runs one call after another. A call that waits for ever does not keep the process alive."""
+
+    def __init__(self, name: str) -> None:
+        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            future, call = self._calls.get()
+            try:
+                future.set_result(call())
+            except BaseException as e:  # noqa: BLE001 (whoever waits for the result gets it)
+                future.set_exception(e)
+
+    def submit(self, call: Callable[[], Any]) -> Future[Any]:
+        """Have `call` called in the thread."""
+        future: Future[Any] = Future()
+        self._calls.put((future, call))
+        return future
+
+
 @dataclass
 class Turn:
     """What one task did in one turn.
 
     Attributes:
+        setup: Whose plan the rows are for.
         rows: (worker, row) for the first stage.
         summary: Of this task alone.
-        records: What the commit has to write of its state.
         outbox: Where its messages to ackers still are.
+        records: What the commit has to write of its state.
+        is_given_up: Whether all that was emitted fails instead of being sent.
     """
 
+    setup: Setup
     rows: list[tuple[int, bytes]]
     summary: Summary
-    records: Mapping[str, Record]
     outbox: Outbox
+    records: Mapping[str, Record] = field(default_factory=dict)
+    is_given_up: bool = False
 
 
 @dataclass
 class _Hosted:
-    """A pinned task and its thread."""
+    """A pinned task and its thread.
+
+    Attributes:
+        slot: In root ids.
+        thread: Calls all of its methods.
+        task: The task.
+        turn: Has begun, and was not part of a batch yet.
+        handed: How trees ended, as that turn was told.
+        waiting: How trees ended, to be told to the next turn.
+    """
 
     slot: int
-    thread: ThreadPoolExecutor
-    task: SpoutTask | None = None
+    thread: Thread
+    task: SpoutTask
     turn: Future[Turn] | None = None
-    owed: Deliveries | None = None
+    handed: Deliveries = NOTHING_ENDED
+    waiting: Deliveries = NOTHING_ENDED
+
+    @property
+    def owed(self) -> Deliveries:
+        """What must stay in the checkpoint, because the state that it led to is not there yet."""
+        return self.handed.plus(self.waiting)
 
 
-@dataclass
 class PinnedSpouts:
-    """All pinned tasks of a topology."""
+    """All pinned tasks of a topology.
 
-    setup: Setup
-    store: Store
-    number: int
-    _hosted: dict[int, _Hosted] = field(default_factory=dict)
-    _kept: dict[int, Turn] = field(default_factory=dict)
+    Args:
+        setup: The topology; may be replaced by one with another plan.
+        store: The checkpoint.
+        number: The commit to start from.
+    """
 
-    def __post_init__(self) -> None:
-        names = self.setup.plan.pinned
-        tasks = [task for name in names for task in self.setup.plan.tasks(name)]
-        keys = {task: self.setup.plan.key_of(task) for task in tasks}
-        found = load_many(self.store, read_manifest(self.store, self.number), keys.values())
+    def __init__(self, setup: Setup, store: Store, number: int) -> None:
+        self.setup = setup
+        self._store = store
+        self._kept: dict[int, Turn] = {}
+        tasks = [task for name in setup.plan.pinned for task in setup.plan.tasks(name)]
+        keys = {task: setup.plan.key_of(task) for task in tasks}
+        found = load_many(store, read_manifest(store, number), keys.values())
+        self._hosted: dict[int, _Hosted] = {}
         for task, key in keys.items():
-            thread = ThreadPoolExecutor(1, f"fulmen-{key}")
-            hosted = self._hosted[task] = _Hosted(self.setup.slots[key], thread)
-            hosted.task = thread.submit(self._make, task, found[key]).result()
+            thread = Thread(f"fulmen-{key}")
+            made = thread.submit(lambda t=task, k=key: self._make(t, found[k], number)).result()
+            self._hosted[task] = _Hosted(setup.slots[key], thread, made)
 
-    def _make(self, task: int, slots: Slots) -> SpoutTask:
-        return SpoutTask(self.setup, task, slots, self.number, np.random.default_rng())
+    def _make(self, task: int, slots: Slots, number: int) -> SpoutTask:
+        return SpoutTask(self.setup, task, slots, number, np.random.default_rng())
 
     def take(self, header: Header) -> tuple[Header, list[Summary], dict[int, Deliveries]]:
         """What pinned tasks have for an attempt.
@@ -89,7 +144,7 @@ class PinnedSpouts:
             header: Of the attempt. A retry sends what the attempt before sent.
 
         Returns:
-            The header with their rows, their summaries, and deliveries that they could not take
+            The header with their rows, their summaries, and deliveries that must not be forgotten
             yet.
         """
         if not header.is_retry:
@@ -99,48 +154,47 @@ class PinnedSpouts:
         for task in header.poisoned:
             if task in self._kept:
                 self._give_up(self._kept[task])
-        owed = {h.slot: h.owed for h in self._hosted.values() if h.owed is not None}
+        owed = {hosted.slot: hosted.owed for hosted in self._hosted.values() if hosted.owed}
         rows: dict[int, list[bytes]] = {}
         for turn in self._kept.values():
-            for worker, row in turn.rows:
+            for worker, row in self._routed(turn):
                 rows.setdefault(worker, []).append(row)
         summaries = [self._summary(task, turn, header) for task, turn in self._kept.items()]
         return header.with_injected(self._inject(rows, header)), summaries, owed
 
     def _begin_turns(self, header: Header) -> None:
         for task, hosted in self._hosted.items():
-            delivery = (header.deliveries or {}).get(hosted.slot)
-            if delivery is not None:
-                hosted.owed = delivery if hosted.owed is None else hosted.owed.plus(delivery)
+            told = (header.deliveries or {}).get(hosted.slot, NOTHING_ENDED)
+            # what was owed has come back with the commit, before what is new
+            hosted.waiting = hosted.waiting.plus(told.after(hosted.owed))
             if hosted.turn is None:
-                delivery, hosted.owed = hosted.owed, None
-                assert hosted.task is not None
+                hosted.handed, hosted.waiting = hosted.waiting, NOTHING_ENDED
                 hosted.turn = hosted.thread.submit(
-                    self._turn, hosted.task, delivery, header, header.permit(task)
+                    lambda h=hosted, p=header.permit(task): self._turn(h.task, h.handed, header, p)
                 )
 
     def _collect_turns(self) -> None:
-        futures = [h.turn for h in self._hosted.values() if h.turn is not None]
-        wait(futures, timeout=PATIENCE_SECONDS)
+        wait([h.turn for h in self._hosted.values() if h.turn is not None], PATIENCE_SECONDS)
         for task, hosted in self._hosted.items():
             if hosted.turn is not None and hosted.turn.done():
                 self._kept[task] = hosted.turn.result()
-                hosted.turn = None
+                hosted.turn, hosted.handed = None, NOTHING_ENDED
 
-    def _turn(
-        self, task: SpoutTask, delivery: Deliveries | None, header: Header, permit: int
-    ) -> Turn:
+    def _turn(self, task: SpoutTask, deliveries: Deliveries, header: Header, permit: int) -> Turn:
         """In the task's own thread."""
-        outbox = Outbox(self.setup, -1, np.random.default_rng())
+        setup = self.setup
+        outbox = Outbox(setup, -1, np.random.default_rng())
         summary = Summary(-1, -1)
         started = time.perf_counter()
-        if delivery is not None:
-            task.deliver(delivery, outbox)
+        if deliveries:
+            task.deliver(deliveries, outbox)
         task.set_active(header.active, outbox)
         if header.active:
             deadline = time.monotonic() + header.emit_seconds
             summary.emitted = sum(task.emit(permit, deadline, outbox, poisoned=False))
         outbox.pack_all()
+        for _, reason in outbox.refused:
+            task.report(reason)
         messages = outbox.messages
         outbox.pack_messages()
         outbox.messages = messages
@@ -149,17 +203,22 @@ class PinnedSpouts:
         summary.counts = outbox.counts
         summary.errors, task.errors = task.errors, []
         summary.seconds = time.perf_counter() - started
-        return Turn(outbox.take_rows(), summary, {}, outbox)
+        return Turn(setup, outbox.take_rows(), summary, outbox)
+
+    def _routed(self, turn: Turn) -> list[tuple[int, bytes]]:
+        """The turn's rows for the plan that is in force, which may have changed since."""
+        if turn.setup is not self.setup:
+            routed = [r for _, row in turn.rows for r in rerouted(row, self.setup)]
+            turn.setup, turn.rows = self.setup, routed
+        return turn.rows
 
     def _summary(self, task: int, turn: Turn, header: Header) -> Summary:
         """The turn's summary, with the state of its task written for this very attempt."""
-        hosted = self._hosted[task]
-        assert hosted.task is not None
         if not turn.records:
-            turn.records = hosted.task.updates(header.number)
+            turn.records = self._hosted[task].task.updates(header.number)
         key = self.setup.plan.key_of(task)
         updates: dict[str, Update] = {
-            slot: save(self.store, header.number, header.tag, key, slot, data, keep_from)
+            slot: save(self._store, header.number, header.tag, key, slot, data, keep_from)
             for slot, (data, keep_from) in turn.records.items()
         }
         turn.summary.updates = {key: updates} if updates else {}
@@ -167,24 +226,38 @@ class PinnedSpouts:
 
     def _give_up(self, turn: Turn) -> None:
         """Fail all that was emitted in this turn, since it crashes its workers."""
+        if turn.is_given_up:
+            return
         outbox = turn.outbox
         for roots, values, _ in outbox.messages.inits:
             values[:] = 1
             outbox.messages.fails += [(root, CRASHED) for root in roots.tolist()]
         outbox.messages.acks = []
         outbox.pack_messages()
-        turn.rows = outbox.take_rows()
+        turn.rows, turn.is_given_up = outbox.take_rows(), True
 
     def _inject(self, rows: Mapping[int, list[bytes]], header: Header) -> Injected:
         if sum(len(row) for some in rows.values() for row in some) <= INLINE_DELIVERIES:
             return Injected(rows)
         name = state_file_name(header.number, header.tag, "driver", "injected")
-        self.store.put(name, pickle.dumps(dict(rows), 5))
+        self._store.put(name, pickle.dumps(dict(rows), 5))
         return Injected({}, name)
 
     def close(self) -> None:
         """Close all instances, but for those whose `next_tuple` still waits for a message."""
         for hosted in self._hosted.values():
-            if hosted.task is not None and (hosted.turn is None or hosted.turn.done()):
+            if hosted.turn is None or hosted.turn.done():
                 hosted.thread.submit(hosted.task.close).result()
-            hosted.thread.shutdown(wait=False, cancel_futures=True)
+
+
+def rerouted(row: bytes, setup: Setup) -> list[tuple[int, bytes]]:
+    """A row of tuples or of messages to an acker, as (worker, row) of another plan."""
+    if row[:1] == wire.ACKS:
+        acker = wire.unpack(row)[0]
+        return [(setup.plan.worker_of(acker), row)]
+    parcel = wire.unpack_tuples(row)
+    return [
+        (worker, part)
+        for worker, at in groups(setup.task_worker[parcel.targets])
+        for part in wire.pack_tuples(parcel if at is None else wire.select(parcel, at))
+    ]

@@ -11,11 +11,12 @@ from __future__ import annotations
 import pickle
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fulmen.engine.chunk import Lineage, Positions, Tasks
 
@@ -104,11 +105,40 @@ def pack_tuples(parcel: Parcel) -> Iterator[bytes]:
             yield from pack_tuples(part(parcel, a, min(n, a + ROW_TUPLES)))
         return
     row = _pack(parcel)
-    if len(row) <= ROW_BYTES or n == 1:
+    if len(row) > ROW_BYTES and parcel.batch is not None:
+        parcel = replace(parcel, batch=with_small_dictionaries(parcel.batch))
+        row = _pack(parcel)
+    if len(row) <= ROW_BYTES or n == 1 or _repeats_much(parcel):
         yield row
         return
     yield from pack_tuples(part(parcel, 0, n // 2))
     yield from pack_tuples(part(parcel, n // 2, n))
+
+
+def with_small_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same values, without those of dictionaries that no row uses: each row carries them."""
+    columns = [
+        _with_small_dictionary(c) if pa.types.is_dictionary(c.type) else c for c in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _with_small_dictionary(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    used = column.indices.unique().drop_null().sort()
+    if len(used) == len(column.dictionary):
+        return column
+    indices = pc.index_in(column.indices, used).cast(column.type.index_type)
+    return pa.DictionaryArray.from_arrays(
+        indices, column.dictionary.take(used), ordered=column.type.ordered
+    )
+
+
+def _repeats_much(parcel: Parcel) -> bool:
+    """Whether dictionaries inside of lists and structs would be in every part: don't divide it."""
+    if parcel.batch is None:
+        return False
+    types = [t for t in parcel.batch.schema.types if not pa.types.is_dictionary(t)]
+    return any("dictionary<" in str(t) for t in types)
 
 
 def part(parcel: Parcel, a: int, b: int) -> Parcel:
