@@ -13,7 +13,7 @@ from typing_extensions import override
 from fulmen.api.components import ArrowOutputCollector, ArrowSpoutCollector
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.engine.collectors import EXPLICIT, Buffer, outside
-from fulmen.engine.outbox import Routes
+from fulmen.engine.routes import Routes
 from fulmen.errors import CollectorError, StreamError
 
 

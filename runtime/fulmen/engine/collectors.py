@@ -21,7 +21,7 @@ from fulmen.api.collector import (
 )
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.tuples import HELD, Tuple
-from fulmen.engine.outbox import Routes
+from fulmen.engine.routes import Routes
 from fulmen.errors import CollectorError, StreamError
 
 EXPLICIT = "failed by the bolt"

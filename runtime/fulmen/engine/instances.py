@@ -15,8 +15,8 @@ import numpy as np
 from fulmen.api.components import Bolt, Component, Spout
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
 from fulmen.engine.collectors import Buffer, refuse
-from fulmen.engine.outbox import Routes, context_of
 from fulmen.engine.protocol import ErrorReport
+from fulmen.engine.routes import Routes, context_of
 from fulmen.engine.setup import Setup
 from fulmen.engine.state import Fields, KeyedState
 from fulmen.errors import FulmenError

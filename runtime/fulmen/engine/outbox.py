@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,108 +17,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fulmen.api.context import TopologyContext
-from fulmen.api.declarer import Stream
 from fulmen.api.tuples import Tuple
 from fulmen.engine import wire
 from fulmen.engine.ackers import Messages
 from fulmen.engine.chunk import Chunk, Ids, Lineage, Positions, RowsView, Tasks
-from fulmen.engine.grouping import Choice, Chooser, choose_one, make_chooser
+from fulmen.engine.grouping import Choice, Chooser
 from fulmen.engine.measures import Times
+from fulmen.engine.routes import Chosen, Routes
 from fulmen.engine.setup import Setup, Subscription
-from fulmen.topology.code import create_grouping
 
-Chosen = Mapping[int, Sequence[tuple[int, Sequence[int]]]]
-"""Emit number -> (subscription, tasks), of the emits whose tasks were chosen at once."""
 Index = npt.NDArray[np.integer[Any]]
 """Which of a view's rows are meant; None in its place: all."""
-
-
-class Routes:
-    """How one task's emits on one stream reach their tasks."""
-
-    def __init__(
-        self, setup: Setup, task: int, stream: str, declared: Stream, rng: np.random.Generator
-    ) -> None:
-        component = setup.plan.component_of(task)
-        self.component = component
-        self.stream = stream
-        self.fields = declared.fields
-        self.direct = declared.direct
-        self.subscriptions = setup.subscribers(component, stream)
-        self.choosers: list[Chooser | None] = [
-            self._chooser(setup, task, s, rng) for s in self.subscriptions
-        ]
-        self._direct = [
-            setup.plan.tasks(s.target) if s.grouping.type == "direct" else range(0)
-            for s in self.subscriptions
-        ]
-
-    def _chooser(
-        self, setup: Setup, task: int, subscription: Subscription, rng: np.random.Generator
-    ) -> Chooser | None:
-        grouping = subscription.grouping
-        if grouping.type == "direct":
-            return None
-        targets = list(setup.plan.tasks(subscription.target))
-        worker = setup.plan.worker_of(task)
-        custom = None
-        if grouping.type == "custom":
-            custom = create_grouping(grouping, setup.code_folder)
-            custom.prepare(
-                context_of(setup, task), (subscription.source, subscription.stream), targets
-            )
-        return make_chooser(
-            grouping.type,
-            targets=targets,
-            local=[t for t in targets if setup.plan.worker_of(t) == worker],
-            fields=[subscription.fields.index(name) for name in grouping.fields],
-            rng=rng,
-            source_task=task,
-            custom=custom,
-        )
-
-    def state(self) -> list[Any]:
-        """What the groupings must remember."""
-        return [None if c is None else c.state() for c in self.choosers]
-
-    def restore(self, state: Sequence[Any]) -> None:
-        """Set what `state` gave. A topology whose inputs have changed starts its groupings anew."""
-        if len(state) == len(self.choosers):
-            for chooser, one in zip(self.choosers, state, strict=True):
-                if chooser is not None and one is not None:
-                    chooser.restore(one)
-
-    def choose_now(self, row: Sequence[Any]) -> list[tuple[int, list[int]]]:
-        """The tasks of an emit that must know them: (number of the subscription, task ids).
-
-        Subscriptions are numbered as in `subscriptions`.
-        """
-        return [
-            (k, [int(t) for t in choose_one(chooser, row)])
-            for k, chooser in enumerate(self.choosers)
-            if chooser is not None
-        ]
-
-    def direct_to(self, task: int) -> list[tuple[int, list[int]]]:
-        """The same for a direct emit; empty if `task` does not subscribe: then it goes nowhere."""
-        return [(k, [task]) for k, tasks in enumerate(self._direct) if task in tasks]
-
-
-def context_of(setup: Setup, task: int) -> TopologyContext:
-    """What the author's code of a task is told about its topology."""
-    component = setup.plan.component_of(task)
-    return TopologyContext(
-        topology=setup.topology.metadata.name,
-        component=component,
-        task_id=task,
-        task_index=task - setup.plan.tasks(component).start,
-        worker=setup.plan.worker_of(task),
-        config=dict(setup.topology.spec.config),
-        component_tasks=setup.plan.component_tasks,
-        streams=setup.streams,
-        sources=tuple((s.source, s.stream) for s in setup.subscriptions if s.target == component),
-    )
 
 
 @dataclass(slots=True)

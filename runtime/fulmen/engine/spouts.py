@@ -18,9 +18,10 @@ from fulmen.engine.arrow_collectors import ArrowEmits, listed
 from fulmen.engine.chunk import EMPTY_IDS, Ids, Lineage, RowsView
 from fulmen.engine.collectors import SpoutCollector
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase, Update, takes_reason
-from fulmen.engine.outbox import Chosen, Outbox
+from fulmen.engine.outbox import Outbox
 from fulmen.engine.pending import PendingMessages
 from fulmen.engine.protocol import Deliveries
+from fulmen.engine.routes import Chosen
 from fulmen.engine.state import KeyedState
 from fulmen.errors import GroupingError
 

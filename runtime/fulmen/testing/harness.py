@@ -23,7 +23,7 @@ from fulmen.api import (
 from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held
 from fulmen.engine.arrow_collectors import ArrowCollector
 from fulmen.engine.collectors import BasicCollector, BoltCollector, refuse
-from fulmen.engine.outbox import Routes
+from fulmen.engine.routes import Routes
 from fulmen.engine.state import Fields, KeyedState
 
 SOURCE_TASK, TASK = 1, 2
