@@ -32,7 +32,13 @@ from fulmen.engine.measures import EXECUTE, PROCESS
 from fulmen.engine.outbox import Outbox
 from fulmen.errors import GroupingError
 
-OURS = 2
+
+def _own_references() -> int:
+    tup = object()
+    return getrefcount(tup)
+
+
+OURS = _own_references()
 """References to a tuple that only the loop over its chunk has: a local name, and getrefcount's own
 argument. Then the next tuple may be the same object: three times as fast as a new one."""
 

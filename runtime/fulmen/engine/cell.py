@@ -24,13 +24,21 @@ from fulmen.engine.ackers import Messages, sequence_ranges, slot_and_sequence
 from fulmen.engine.acking import AckerTask
 from fulmen.engine.bolts import AnchoringBoltTask, ArrowBoltTask, BasicBoltTask, BoltTask
 from fulmen.engine.chunk import Chunk, merge
-from fulmen.engine.instances import Slots, TaskBase
+from fulmen.engine.instances import ComponentFailed, Slots, TaskBase
 from fulmen.engine.outbox import Outbox, groups
-from fulmen.engine.protocol import DELIVERIES, Deliveries, Header, Summary, unpack_deliveries
+from fulmen.engine.protocol import (
+    DELIVERIES,
+    Deliveries,
+    ErrorReport,
+    Header,
+    Summary,
+    unpack_deliveries,
+)
 from fulmen.engine.setup import Setup
 from fulmen.engine.spouts import SpoutTask
 from fulmen.engine.tree_counts import born_by_slot, count_trees, time_messages
-from fulmen.topology.code import create
+from fulmen.errors import CodeError
+from fulmen.topology.code import create, load_class
 from fulmen.topology.spec import ACKER
 
 NO_TAG = ""
@@ -122,10 +130,17 @@ class Cell:
 
     def _kind_of_bolt(self, component: str) -> type[BoltTask]:
         spec = self.setup.component(component)
-        bolt = create(spec, self.setup.code_folder)
-        if isinstance(bolt, ArrowBolt):
+        try:
+            if spec.instance is None:
+                cls = load_class(spec.class_, self.setup.code_folder)
+            else:
+                cls = type(create(spec, self.setup.code_folder))
+        except CodeError as e:
+            task = self.tasks_of(component)[0]
+            raise ComponentFailed(ErrorReport(component, task, str(e), fatal=True)) from e
+        if issubclass(cls, ArrowBolt):
             return ArrowBoltTask
-        return BasicBoltTask if isinstance(bolt, BasicBolt) else AnchoringBoltTask
+        return BasicBoltTask if issubclass(cls, BasicBolt) else AnchoringBoltTask
 
     def _authors_tasks(self) -> Iterator[TaskBase]:
         yield from self._spouts.values()
@@ -136,6 +151,7 @@ class Cell:
         for task in self._authors_tasks():
             task.close()
         self._spouts, self._bolts, self._by_task, self._ackers = {}, {}, {}, {}
+        self.tag = None
 
     # One batch
 
@@ -167,6 +183,7 @@ class Cell:
             yield from outbox.take_rows()
         self._sweep(outbox, header)
         outbox.pack_all()
+        self._report_refused(outbox)
         if self._ackers:
             for task_id, part in zip(
                 self.setup.ackers, outbox.messages.split(len(self.setup.ackers)), strict=True
@@ -183,6 +200,15 @@ class Cell:
             summary.extra["emits"] = outbox.emits
         summary.seconds = time.perf_counter() - started
         self.tag = header.tag
+
+    def _report_refused(self, outbox: Outbox) -> None:
+        """What could not leave its worker is the emitting task's error."""
+        fatal = self.setup.topology.spec.on_error == "crash"
+        for task_id, reason in outbox.refused:
+            task = self._spouts.get(task_id) or self._by_task[task_id]
+            report = task.report(reason, fatal)
+            if fatal:
+                raise ComponentFailed(report)
 
     def _take_in(
         self, row: bytes, outbox: Outbox, messages: dict[int, Messages]

@@ -117,6 +117,8 @@ class Coordinator:
         self._is_retry = False
         self._slow_start = True
         self._pending_by_task: dict[int, int] = {}
+        self._spout_pending_by_task: dict[int, int] = {}
+        self._exhausted_by_task: dict[int, bool] = {}
         self._typical_emits = 0.0
 
     # Attempts
@@ -159,11 +161,13 @@ class Coordinator:
             owed: What pinned spouts could not be told yet.
         """
         assert self.attempt is not None
-        deliveries = self._ended(summaries)
+        ended = self._ended(summaries)
+        deliveries = dict(ended)
         for of_some in ({} if owed is None else owed, *(s.owed for s in summaries)):
             for slot, old in of_some.items():
                 deliveries[slot] = old.plus(deliveries[slot]) if slot in deliveries else old
-        delivered = bool(self.deliveries)
+        # all that was to be told is still owed: the last commit holds it
+        is_told = _count(deliveries) - _count(ended) < _count(self.deliveries)
         executed = any(
             n
             for s in summaries
@@ -175,8 +179,8 @@ class Coordinator:
             summaries,
             seconds,
             deliveries,
-            commits=bool(deliveries or delivered or any(s.updates for s in summaries)),
-            idle=not (executed or deliveries or delivered),
+            commits=bool(ended or is_told or any(s.updates for s in summaries)),
+            idle=not (executed or ended or is_told),
         )
 
     def _ended(self, summaries: Sequence[Summary]) -> dict[int, Deliveries]:
@@ -207,13 +211,18 @@ class Coordinator:
         self._is_retry = False
         for summary in done.summaries:
             self._pending_by_task |= summary.pending
+            self._spout_pending_by_task |= summary.spout_pending
+            self._exhausted_by_task |= summary.exhausted
         self.pending = sum(self._pending_by_task.values())
-        told = [s for s in done.summaries if s.spout_pending or s.exhausted]
-        self.spout_pending = sum(n for s in told for n in s.spout_pending.values())
-        states = [e for s in told for e in s.exhausted.values()]
-        self.exhausted = bool(states) and all(states)
+        self.spout_pending = sum(self._spout_pending_by_task.values())
+        self.exhausted = self._is_exhausted()
         self.idle_batches = self.idle_batches + 1 if done.idle else 0
         self._adapt(done)
+
+    def _is_exhausted(self) -> bool:
+        """Whether every spout task has said so; one whose first turn has not ended has not."""
+        tasks = self._spout_tasks()
+        return bool(tasks) and all(self._exhausted_by_task.get(task) for task in tasks)
 
     def failed(self, now: float, is_outage: bool = False) -> None:
         """The attempt came to nothing. `now` is when the same batch can be tried again."""
@@ -256,7 +265,7 @@ class Coordinator:
         crashes, tasks = self.crashes, self._spout_tasks()
         if crashes.limit is None or not tasks:
             return None, ()
-        if crashes.limit >= len(tasks):
+        if crashes.limit > len(tasks):
             return dict.fromkeys(tasks, crashes.limit // len(tasks)), ()
         turn = [tasks[(crashes.turn + i) % len(tasks)] for i in range(crashes.limit)]
         # one tuple, and its batch failed twice again: it is that tuple
@@ -314,6 +323,10 @@ class Coordinator:
             and self.spout_pending == 0
             and self.attempt is None
         )
+
+
+def _count(deliveries: Mapping[int, Deliveries]) -> int:
+    return sum(len(d) for d in deliveries.values())
 
 
 def work_seconds(summaries: Sequence[Summary]) -> float:

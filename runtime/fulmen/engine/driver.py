@@ -328,9 +328,9 @@ class Driver:
 
     def _replan(self, alive: Sequence[int]) -> None:
         """Give executors of workers that are gone to those that are left, or back to their own."""
-        plan = make_plan(self.topology, pinned=self.pinned, workers=list(alive), previous=self.plan)
-        if plan == self.plan:
+        if set(alive) == set(self.setup.workers):
             return
+        plan = make_plan(self.topology, pinned=self.pinned, workers=list(alive), previous=self.plan)
         gone = sorted(set(range(plan.workers)) - set(alive))
         self.observer.note(
             f"workers {gone} are gone: planned anew"
@@ -341,6 +341,8 @@ class Driver:
         self.setup = self._setup(Layout.of_slots(self.setup.slots), alive)
         self.coordinator.setup = self.setup
         self.totals.setup = self.setup
+        if self._pinned_spouts is not None:
+            self._pinned_spouts.setup = self.setup
         self.jobs.start(self.setup)
 
     def _fatal(self, report: ErrorReport) -> TopologyFailed:
@@ -354,4 +356,5 @@ class Driver:
             self._committer.close()
         if self._pinned_spouts is not None:
             self._pinned_spouts.close()
+            self._pinned_spouts = None
         self.jobs.close()

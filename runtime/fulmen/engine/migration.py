@@ -18,6 +18,7 @@ from fulmen.checkpoint import Manifest, Store, Update, load_many
 from fulmen.engine.ackers import Trees, acker_index, sequence_ranges
 from fulmen.engine.acking import columns, restore
 from fulmen.engine.protocol import DELIVERIES, Deliveries, pack_deliveries, unpack_deliveries
+from fulmen.errors import CheckpointError
 from fulmen.plan import Plan
 from fulmen.topology.spec import ACKER, Topology
 
@@ -77,6 +78,7 @@ def migrate(
                 slots[plan.key_of(task)] = next_slot
                 next_slot += 1
     tasks = {name: len(ids) for name, ids in plan.component_tasks.items()}
+    _check_tasks(before.tasks, tasks, store.uri)
     layout = Layout(tasks, slots, next_slot)
     if known == layout:
         return layout, None
@@ -88,6 +90,17 @@ def migrate(
         trees = [restore(slots_of.get("trees", ())) for slots_of in found.values()]
         updates, transient = _divide(trees, tasks.get(ACKER, 0), manifest)
     return layout, Change(updates, [key for key in manifest.tasks if key not in keys], transient)
+
+
+def _check_tasks(before: Mapping[str, int], tasks: Mapping[str, int], where: str) -> None:
+    for name, n in tasks.items():
+        old = before.get(name, n)
+        if n != old and name != ACKER:
+            raise CheckpointError(
+                f"checkpoint {where}: component {name!r} has {old} tasks there, and {n} in this"
+                " topology, whose state would be lost or in the wrong places. numTasks is fixed for"
+                f" a topology's life: set it to {old}, or give the component another name"
+            )
 
 
 def _divide(

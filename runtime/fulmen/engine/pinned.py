@@ -18,16 +18,16 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fulmen.checkpoint import Store, Update, load_many, read_manifest, save, state_file_name
 from fulmen.engine import wire
-from fulmen.engine.chunk import groups
 from fulmen.engine.instances import Slots
 from fulmen.engine.instances import Update as Record
-from fulmen.engine.outbox import Outbox
+from fulmen.engine.outbox import Outbox, groups
 from fulmen.engine.protocol import (
     INLINE_DELIVERIES,
     NOTHING_ENDED,
@@ -131,7 +131,7 @@ class PinnedSpouts:
         self._hosted: dict[int, _Hosted] = {}
         for task, key in keys.items():
             thread = Thread(f"fulmen-{key}")
-            made = thread.submit(lambda t=task, k=key: self._make(t, found[k], number)).result()
+            made = thread.submit(partial(self._make, task, found[key], number)).result()
             self._hosted[task] = _Hosted(setup.slots[key], thread, made)
 
     def _make(self, task: int, slots: Slots, number: int) -> SpoutTask:
@@ -169,9 +169,9 @@ class PinnedSpouts:
             hosted.waiting = hosted.waiting.plus(told.after(hosted.owed))
             if hosted.turn is None:
                 hosted.handed, hosted.waiting = hosted.waiting, NOTHING_ENDED
-                hosted.turn = hosted.thread.submit(
-                    lambda h=hosted, p=header.permit(task): self._turn(h.task, h.handed, header, p)
-                )
+                permit = header.permit(task)
+                turn = partial(self._turn, hosted.task, hosted.handed, header, permit)
+                hosted.turn = hosted.thread.submit(turn)
 
     def _collect_turns(self) -> None:
         wait([h.turn for h in self._hosted.values() if h.turn is not None], PATIENCE_SECONDS)

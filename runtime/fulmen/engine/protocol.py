@@ -38,6 +38,10 @@ class Deliveries:
         """Both together."""
         return Deliveries(np.concatenate([self.acked, later.acked]), self.failed + later.failed)
 
+    def after(self, first: Deliveries) -> Deliveries:
+        """What is behind `first`, which these begin with (see `plus`)."""
+        return Deliveries(self.acked[len(first.acked) :], self.failed[len(first.failed) :])
+
     def __len__(self) -> int:
         return len(self.failed) + int((self.acked[:, 1] - self.acked[:, 0]).sum())
 
@@ -52,6 +56,9 @@ class Deliveries:
             now = np.concatenate([now, [[first, first + started]]])
             later = np.concatenate([[[first + started, end]], later[1:]])
         return Deliveries(now, self.failed[:n]), Deliveries(later, self.failed[n:])
+
+
+NOTHING_ENDED = Deliveries(np.empty((0, 2), np.int64))
 
 
 @dataclass(frozen=True)
