@@ -1,0 +1,160 @@
+"""Spouts in the driver: nothing of theirs is lost or told twice, whatever fails around them."""
+
+import pytest
+
+from fulmen import TopologyBuilder
+from fulmen.checkpoint import Store, load_many, read_newest
+from fulmen.engine.driver import Driver, Stop
+from fulmen.engine.inprocess import Crash, InProcessJobs
+from fulmen.engine.jobs import Recovery
+from fulmen.engine.state import KeyedState
+from fulmen.errors import CheckpointError
+from fulmen.topology.validation import check
+from support import pinned_parts
+from support.pinned_parts import Gated, Numbers, Seen
+
+
+class FailingJobs(InProcessJobs):
+    """Fails the attempts that are asked for, and loses the workers that are named."""
+
+    def __init__(self):
+        super().__init__(self._fault)
+        self.failures = 0
+        self.living = None
+        self.headers = []
+
+    def _fault(self, stage, partition, moment):
+        if self.failures and moment == "after":
+            self.failures -= 1
+            raise Crash("killed")
+
+    def run(self, header, timeout_seconds):
+        self.headers.append(header)
+        return super().run(header, timeout_seconds)
+
+    def alive(self):
+        return super().alive() if self.living is None else self.living
+
+    def recover(self):
+        return Recovery(self.alive())
+
+
+@pytest.fixture
+def heard():
+    pinned_parts.HEARD = pinned_parts.Heard()
+    yield pinned_parts.HEARD
+    pinned_parts.HEARD.gate.set()
+
+
+@pytest.fixture
+def jobs():
+    return FailingJobs()
+
+
+def started(jobs, spout, tmp_path, *, spouts=1, limit=50, workers=2, tasks=2):
+    builder = TopologyBuilder(name="pinned", workers=workers)
+    builder.set_spout("numbers", spout, spouts).set_config({"limit": limit})
+    seen = builder.set_bolt("seen", Seen, workers).fields_grouping("numbers", ["number"])
+    seen.set_num_tasks(tasks)
+    topology = builder.build()
+    checked = check(topology)
+    uri = f"file://{tmp_path}"
+    driver = Driver(topology, checked.streams, jobs, uri, pinned=checked.pinned)
+    driver.start()
+    return driver
+
+
+def counts(tmp_path):
+    store = Store.open(f"file://{tmp_path}")
+    manifest = read_newest(store)
+    slots = load_many(store, manifest, [k for k in manifest.tasks if k.startswith("seen/")])
+    found = {}
+    for of_task in slots.values():
+        found.update(KeyedState.restore(of_task.get("state", ()), manifest.number))
+    return found
+
+
+def test_each_message_arrives_once_and_is_acked_in_its_own_thread(heard, jobs, tmp_path):
+    driver = started(jobs, Numbers, tmp_path)
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    assert counts(tmp_path) == dict.fromkeys(range(50), 1)
+    assert sorted(heard.acked) == list(range(50))
+    assert heard.threads == {"fulmen-numbers/0"}
+
+
+def test_a_failed_attempt_sends_the_same_messages_again(heard, jobs, tmp_path):
+    driver = started(jobs, Numbers, tmp_path)
+    jobs.failures = 1
+    assert not driver.step()
+    assert driver.step()
+    first, second = jobs.headers[:2]
+    assert first.injected.rows
+    assert first.injected == second.injected
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    assert counts(tmp_path) == dict.fromkeys(range(50), 1)
+
+
+def test_what_was_emitted_before_a_worker_was_lost_goes_to_those_that_are_left(
+    heard, jobs, tmp_path
+):
+    driver = started(jobs, Numbers, tmp_path)
+    jobs.failures, jobs.living = 1, (0,)
+    assert not driver.step()
+    assert driver.setup.workers == (0,)
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    assert counts(tmp_path) == dict.fromkeys(range(50), 1)
+
+
+def test_a_waiting_spout_is_told_once_and_keeps_no_batch_busy(heard, jobs, tmp_path):
+    driver = started(jobs, Gated, tmp_path, limit=5)
+    while driver.coordinator.idle_batches < 10:
+        driver.step()
+    owed = driver.coordinator.deliveries
+    committed = driver.log.manifest.number
+    for _ in range(20):
+        driver.step()
+    assert driver.coordinator.deliveries == owed
+    assert driver.log.manifest.number == committed
+    heard.gate.set()
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    assert sorted(heard.acked) == list(range(5))
+
+
+def test_closing_twice_and_with_a_waiting_spout(heard, jobs, tmp_path):
+    driver = started(jobs, Gated, tmp_path, limit=1)
+    while driver.coordinator.idle_batches < 3:
+        driver.step()
+    driver.close()
+    driver.close()
+
+
+def test_a_worker_that_hosts_nothing_may_be_lost(heard, jobs, tmp_path):
+    driver = started(jobs, Numbers, tmp_path, workers=3, tasks=1)
+    empty = (
+        next(w for w in range(3) if not driver.plan.executors_on(w))
+        if any(not driver.plan.executors_on(w) for w in range(3))
+        else 2
+    )
+    jobs.failures, jobs.living = 1, tuple(w for w in range(3) if w != empty)
+    assert not driver.step()
+    assert driver.setup.workers == jobs.living
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    assert counts(tmp_path) == dict.fromkeys(range(50), 1)
+
+
+def test_the_number_of_tasks_can_not_change_with_the_checkpoint(heard, jobs, tmp_path):
+    driver = started(jobs, Numbers, tmp_path, tasks=4)
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    with pytest.raises(CheckpointError) as error:
+        started(FailingJobs(), Numbers, tmp_path, tasks=2)
+    assert str(error.value) == (
+        f"checkpoint file://{tmp_path}: component 'seen' has 4 tasks there, and 2 in this topology,"
+        " whose state would be lost or in the wrong places. numTasks is fixed for a topology's"
+        " life: set it to 4, or give the component another name"
+    )
