@@ -1,4 +1,4 @@
-"""Runs a topology for a benchmark, and watches it from outside: time, memory and CPU of all its processes."""
+"""Runs a topology for a benchmark, and watches the time, memory and CPU of all its processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from fulmen.engine.driver import Driver
 from fulmen.engine.observer import Silent
 from fulmen.engine.report import Totals
 from fulmen.engine.spark_jobs import LocalSparkJobs
-from fulmen.topology.shape import parse
 from fulmen.topology.validation import check
 
 TOPOLOGIES = Path(__file__).parent / "topologies"
@@ -69,7 +68,9 @@ class Watcher(Silent):
         self.latencies.clear()
 
 
-def document(spout: Mapping[str, Any], bolts: list[Mapping[str, Any]], **spec: Any) -> dict[str, Any]:
+def document(
+    spout: Mapping[str, Any], bolts: list[Mapping[str, Any]], **spec: Any
+) -> dict[str, Any]:
     """A topology's document."""
     return {
         "apiVersion": "fulmen.dev/v1alpha1",
@@ -80,7 +81,11 @@ def document(spout: Mapping[str, Any], bolts: list[Mapping[str, Any]], **spec: A
 
 
 def word_count(
-    workers: int, spout: str = "Clock", prefix: str = "", config: Mapping[str, Any] | None = None, **spec: Any
+    workers: int,
+    spout: str = "Clock",
+    prefix: str = "",
+    config: Mapping[str, Any] | None = None,
+    **spec: Any,
 ) -> dict[str, Any]:
     """Sentences, shuffled to `split`, whose words are grouped by field to `count`."""
     return document(
@@ -101,9 +106,7 @@ def word_count(
                 "name": "count",
                 "class": f"sentences.{prefix}Count",
                 "parallelism": workers,
-                "inputs": [
-                    {"from": "split", "grouping": {"type": "fields", "fields": ["word"]}}
-                ],
+                "inputs": [{"from": "split", "grouping": {"type": "fields", "fields": ["word"]}}],
             },
         ],
         workers=workers,

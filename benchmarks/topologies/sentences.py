@@ -1,4 +1,4 @@
-"""The components of the benchmarks: sentences of six words, split and counted, as an author writes them."""
+"""The components of the benchmarks: sentences of six words, split and counted."""
 
 import random
 import time
@@ -20,7 +20,7 @@ SENTENCES = [" ".join(_random.choice(WORDS) for _ in range(6)) for _ in range(10
 class Clock(Spout):
     """Sentence k is due at `start` + k / rate: what was not emitted in time is emitted late."""
 
-    outputs = ["sentence"]
+    outputs = ("sentence",)
 
     def __init__(self):
         self.position = 0
@@ -42,7 +42,7 @@ class Clock(Spout):
 class Endless(Spout):
     """Sentences as fast as they are taken; unreliable if the config says so."""
 
-    outputs = ["sentence"]
+    outputs = ("sentence",)
 
     def __init__(self):
         self.position = 0
@@ -62,7 +62,7 @@ class Endless(Spout):
 class Idle(Spout):
     """Never has anything."""
 
-    outputs = ["sentence"]
+    outputs = ("sentence",)
 
     def next_tuple(self):
         """Nothing."""
@@ -71,7 +71,7 @@ class Idle(Spout):
 class Split(BasicBolt):
     """Emits the words of a sentence."""
 
-    outputs = ["word"]
+    outputs = ("word",)
 
     def execute(self, tup, collector):
         """Split one sentence."""
@@ -98,7 +98,7 @@ class Touch(BasicBolt):
             self.state.update(dict.fromkeys(range(self.keys), 0))
         self.random = random.Random(context.task_id)
 
-    transient = ["random"]
+    transient = ("random",)
 
     def execute(self, tup, collector):
         """Change the value of one key."""
@@ -112,7 +112,7 @@ _ARROW = pa.array(SENTENCES)
 class ArrowSentences(ArrowSpout):
     """1,000 sentences at once."""
 
-    outputs = ["sentence"]
+    outputs = ("sentence",)
 
     def __init__(self):
         self.position = 0
@@ -132,7 +132,7 @@ class ArrowSentences(ArrowSpout):
 class ArrowSplit(ArrowBolt):
     """Splits whole columns."""
 
-    outputs = ["word"]
+    outputs = ("word",)
 
     def execute(self, batch, collector):
         """The words of all sentences, with the row that each comes from."""
