@@ -303,6 +303,9 @@ class Driver:
         self.totals.attempt_failed(reason)
         self.observer.attempt_failed(header.number, reason)
         recovery = self.jobs.recover()
+        while not recovery.alive:
+            self.observer.note("no worker is left: waiting until one is back")
+            recovery = self.jobs.recover()
         if is_outage:
             self.sleep(min(5.0, 0.1 * 2**self._outages))
             self._outages = min(self._outages + 1, 16)

@@ -38,7 +38,7 @@ def explain(text: str, number_of: Mapping[str, int]) -> str:
         worker = f"worker {number_of[at[1]]}" if at and at[1] in number_of else "a worker"
     if lost := _LOST.search(text):
         return f"{worker} was lost ({_loss(lost[1])})"
-    if _FETCHED_FROM.search(text):
+    if _FETCHED_FROM.search(text) or "FetchFailedException" in text:
         return f"{worker} was lost, and with it what the stage before had made"
     if "Python worker exited unexpectedly" in text:
         return f"the Python process of {worker} ended: something killed it, or a component ended it"

@@ -11,6 +11,7 @@ for a later one.
 
 from __future__ import annotations
 
+import os
 import pickle
 import queue
 import threading
@@ -38,6 +39,7 @@ from fulmen.engine.protocol import (
 )
 from fulmen.engine.setup import Setup
 from fulmen.engine.spouts import CRASHED, SpoutTask
+from fulmen.plan.model import DRIVER
 
 PATIENCE_SECONDS = 0.01
 """How long a batch waits for turns that have just begun."""
@@ -184,7 +186,7 @@ class PinnedSpouts:
         """In the task's own thread."""
         setup = self.setup
         outbox = Outbox(setup, -1, np.random.default_rng())
-        summary = Summary(-1, -1)
+        summary = Summary(-1, DRIVER, process=(DRIVER, os.getpid()))
         started = time.perf_counter()
         if deliveries:
             task.deliver(deliveries, outbox)

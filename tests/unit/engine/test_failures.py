@@ -25,6 +25,14 @@ FETCH = (
     "Lost task 0.0 in stage 9.0 (TID 9) (127.0.0.2 executor 0): FetchFailed(BlockManagerId(1, "
     "127.0.0.3, 38347, None), shuffleId=5, mapIndex=1, mapId=24, reduceId=0, message="
 )
+FETCH_WITHOUT_A_PLACE = """An error occurred while calling o163.get.
+: java.util.concurrent.ExecutionException: Exception thrown by job
+Caused by: org.apache.spark.SparkException: Job aborted due to stage failure: ResultStage 12 \
+(collectAsync at NativeMethodAccessorImpl.java:0) has failed the maximum allowable number of times: \
+1. Most recent failure reason: org.apache.spark.shuffle.FetchFailedException
+\tat org.apache.spark.errors.SparkCoreErrors$.fetchFailedError(SparkCoreErrors.scala:398)
+Caused by: io.netty.channel.unix.Errors$NativeIoException: recvAddress(..) failed with error(-104)
+"""
 PYTHON = """An error occurred while calling o163.get.
 : java.util.concurrent.ExecutionException: Exception thrown by job
 \tat org.apache.spark.JavaFutureActionWrapper.getImpl(FutureAction.scala:284)
@@ -75,6 +83,11 @@ Caused by: org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 7 cancelle
             ABORTED.format(FETCH),
             "worker 1 was lost, and with it what the stage before had made",
             id="fetch",
+        ),
+        pytest.param(
+            FETCH_WITHOUT_A_PLACE,
+            "a worker was lost, and with it what the stage before had made",
+            id="fetch-without-a-place",
         ),
         pytest.param(
             ABORTED.format(CRASHED),
