@@ -32,6 +32,8 @@ from fulmen.metrics.view import View
 
 _REQUEST_SECONDS = 10
 """A client that has not sent its request by then is cut off."""
+_LOOK_SECONDS = 0.1
+"""How often the server looks whether it is to end."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,10 @@ class MetricsServer:
         self.host = host
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(
-            target=self._server.serve_forever, name="fulmen-metrics", daemon=True
+            target=self._server.serve_forever,
+            args=(_LOOK_SECONDS,),
+            name="fulmen-metrics",
+            daemon=True,
         )
 
     @property

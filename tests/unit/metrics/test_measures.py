@@ -1,0 +1,73 @@
+"""Histograms and windows."""
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fulmen.engine.measures import BOUNDS, Histogram, Times, Window
+
+
+def test_a_bound_belongs_to_its_bucket():
+    histogram = Histogram()
+    for seconds in (0.0, 0.001, 0.0010001, 60.0, 61.0):
+        histogram.add(seconds)
+    within = dict(histogram.cumulative())
+    assert (within[1e-6], within[0.0003], within[0.001], within[0.0025]) == (1, 1, 2, 3)
+    assert (within[60.0], within[float("inf")]) == (4, 5)
+    assert histogram.count == 5
+
+
+def test_bounds_ascend():
+    assert list(BOUNDS) == sorted(set(BOUNDS))
+
+
+def test_nothing_is_not_counted():
+    histogram = Histogram()
+    histogram.add(1.0, 0)
+    assert histogram.counts == {}
+
+
+events = st.lists(st.tuples(st.floats(0, 100), st.integers(0, 10)))
+
+
+@given(events, events)
+def test_merging_is_counting_together(first, second):
+    together, merged = Histogram(), Times()
+    for some in (first, second):
+        part = Times()
+        for seconds, n in some:
+            together.add(seconds, n)
+            part["a", "execute", ""].add(seconds, n)
+        merged.merge(pickle.loads(pickle.dumps(part, 5)))
+    found = merged["a", "execute", ""]
+    assert found.counts == together.counts
+    assert found.seconds == pytest.approx(together.seconds)
+
+
+def test_a_copy_does_not_change():
+    times = Times()
+    times["a", "execute", ""].add(1.0)
+    copy = times.copy()
+    times["a", "execute", ""].add(1.0)
+    assert copy["a", "execute", ""].count == 1
+
+
+def test_a_window_forgets_in_steps():
+    window = Window(100.0, 10, now=0.0)
+    window.add({1: 5.0, 2: 1.0}, 0.0)
+    window.add({1: 5.0}, 50.0)
+    assert window.shares(50.0) == {1: 0.2, 2: 0.02}
+    assert window.shares(99.0) == {1: 10 / 99, 2: 1 / 99}
+    assert window.shares(100.0) == {1: 5 / 90}
+    assert window.shares(149.0) == {1: 5 / 99}
+    assert window.shares(150.0) == {}
+    window.add({3: 9.0}, 10_000.0)
+    assert window.shares(10_000.0) == {3: 9 / 90}
+
+
+def test_a_window_that_is_young_knows_its_age():
+    window = Window(600.0, 20, now=7.0)
+    window.add({1: 3.0}, 8.0)
+    assert window.shares(13.0) == {1: 0.5}

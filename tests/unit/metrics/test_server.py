@@ -1,0 +1,158 @@
+"""What is answered over HTTP."""
+
+import base64
+import hashlib
+import json
+import re
+import socket
+import urllib.error
+import urllib.request
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from fulmen import metrics
+from fulmen.errors import FulmenError
+from fulmen.metrics import MetricsServer
+from support.metered import run_metered
+from support.scrapes import Scrape, check_consistent
+
+PAGE = Path(metrics.__file__).with_name("page.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def totals():
+    return run_metered(["a b", "fail once", "raise <b>this</b>"], max_replays=1).totals
+
+
+@pytest.fixture(scope="module")
+def server(totals):
+    with MetricsServer("127.0.0.1", 0, lambda: totals) as server:
+        yield server
+
+
+def get(server, path, method="GET", **headers):
+    """Status, headers and body."""
+    request = urllib.request.Request(server.url + path, headers=headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, answer.headers, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers, error.read().decode()
+
+
+def test_metrics_are_text(server, totals):
+    status, headers, text = get(server, "metrics")
+    assert status == 200
+    assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    scrape = Scrape(text)
+    check_consistent(scrape)
+    assert scrape.value("fulmen_batches_total") == totals.batches
+
+
+def test_or_open_metrics_if_asked(server):
+    accept = "application/openmetrics-text; version=1.0.0, text/plain;q=0.5"
+    status, headers, text = get(server, "metrics", Accept=accept)
+    assert status == 200
+    assert headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert text.endswith("# EOF\n")
+
+
+def test_health(server):
+    assert get(server, "healthz")[::2] == (200, "ok\n")
+
+
+def test_the_topology_agrees_with_the_report(server, totals):
+    status, headers, text = get(server, "api/topology")
+    assert (status, headers["Content-Type"]) == (200, "application/json")
+    shown, report = json.loads(text), totals.report()
+    assert shown["name"] == "metered"
+    assert shown["trees"] == report["trees"]
+    components = {component["name"]: component for component in shown["components"]}
+    assert components.keys() == report["components"].keys()
+    for name, wanted in report["components"].items():
+        of = components[name]
+        assert {k: v for k, v in wanted.items() if k != "errors"}.items() <= of.items()
+        assert sum(stream["emitted"] for stream in of["outputs"]) == wanted["emitted"]
+        assert sum(stream["executed"] for stream in of["inputs"]) == wanted["executed"]
+    assert {(e["from"], e["stream"], e["to"], e["grouping"]) for e in shown["edges"]} == {
+        ("texts", "default", "split", "shuffle"),
+        ("split", "default", "keep", "fields"),
+        ("silent", "default", "keep", "all"),
+        ("split", "lengths", "large", "global"),
+    }
+    assert sum(acker["acked"] for acker in shown["ackers"]) == report["trees"]["acked"]
+    hosted = [e for worker in shown["workers"] for e in worker["executors"]]
+    assert len(hosted) == sum(component["executors"] for component in shown["components"])
+    assert shown["batches"]["count"] == report["batches"]
+    assert "ValueError: raise <b>this</b>" in shown["errors"][0]["message"]
+
+
+def test_only_new_points_are_sent(server):
+    points = json.loads(get(server, "api/topology")[2])["history"]
+    later = len(points) + 1000
+    assert json.loads(get(server, f"api/topology?since={later}")[2])["history"] == []
+    for wrong in ("-1", "x", "9" * 99, "²"):
+        path = f"api/topology?since={urllib.parse.quote(wrong)}"
+        assert get(server, path)[0] == 400
+
+
+def test_anything_else_is_not_there(server):
+    status, _, text = get(server, "../../etc/passwd")
+    assert (status, text) == (404, "There are /, /metrics, /healthz and /api/topology.\n")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"])
+@pytest.mark.parametrize("path", ["", "metrics", "api/topology"])
+def test_nothing_can_be_changed(server, method, path):
+    status, headers, _ = get(server, path, method)
+    assert (status, headers["Allow"]) == (405, "GET")
+
+
+def test_the_page_may_only_do_what_it_must(server):
+    status, headers, text = get(server, "")
+    assert (status, headers["Content-Type"], text) == (200, "text/html; charset=utf-8", PAGE)
+    policy = dict(part.split(" ", 1) for part in headers["Content-Security-Policy"].split("; "))
+    assert policy["default-src"] == "'none'"
+    assert policy["connect-src"] == "'self'"
+    for tag in ("script", "style"):
+        (content,) = re.findall(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert policy[f"{tag}-src"] == f"'sha256-{digest}'"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert "unsafe" not in headers["Content-Security-Policy"]
+
+
+def test_the_page_loads_nothing_and_writes_no_html():
+    addresses = set(re.findall(r"""https?://[^"'` )]+""", PAGE))
+    assert addresses <= {"http://www.w3.org/1999/xhtml", "http://www.w3.org/2000/svg"}
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", PAGE)
+    assert not re.search(r"<[^>]+ (style|on\w+)=", PAGE)  # the policy would not allow them
+    assert "@import" not in PAGE
+    assert re.findall(r"url\(|src=", PAGE) == []
+
+
+def test_before_the_start_there_is_nothing_to_show():
+    with MetricsServer("127.0.0.1", 0, lambda: None) as server:
+        status, _, text = get(server, "api/topology")
+        assert (status, text) == (503, "The topology has not started yet.\n")
+        assert get(server, "metrics")[::2] == (200, "")
+        assert get(server, "healthz")[0] == 200
+
+
+def test_a_port_that_is_taken_is_told():
+    with closing(socket.create_server(("127.0.0.1", 0))) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(FulmenError) as error:
+            MetricsServer("127.0.0.1", port, lambda: None)
+    assert str(error.value) == (
+        f"metrics: can't listen on 127.0.0.1, port {port}: Address already in use. Choose another "
+        "port; 0 takes a free one."
+    )
+
+
+def test_an_address_that_is_not_ours_is_told():
+    with pytest.raises(FulmenError, match=r"metrics: can't listen on 192\.0\.2\.1, port 0: "):
+        MetricsServer("192.0.2.1", 0, lambda: None)
