@@ -20,6 +20,8 @@ from fulmen.cli.figures import component_table, elapsed, live_header, plain_line
 from fulmen.cli.meter import Meter
 
 DRAW_SECONDS = 0.25
+LARGEST_SHARE = 0.04
+"""Of one core, for drawing: a large table is drawn less often."""
 LINE_SECONDS = 5.0
 _LINES_BESIDE_TABLE = 6
 
@@ -64,8 +66,11 @@ class Display(ABC):
         """Show the figures of the moment, if it is time for it."""
 
     def _draw(self) -> None:
-        while not self._ended.wait(DRAW_SECONDS):
+        pause = DRAW_SECONDS
+        while not self._ended.wait(pause):
+            started = time.thread_time()
             self.draw()
+            pause = max(DRAW_SECONDS, (time.thread_time() - started) / LARGEST_SHARE)
 
 
 class LiveDisplay(Display):
@@ -100,9 +105,11 @@ class LiveDisplay(Display):
         self._live.refresh()
 
     def _picture(self) -> Group:
-        figures = self._meter.figures()
+        phase, figures = self._phase(), self._meter.figures()
+        header = live_header(self._name, phase.value, figures)
+        if phase in (Phase.STARTING, Phase.STARTING_SPARK):
+            return Group(next(header))
         rows = max(1, self.console.height - _LINES_BESIDE_TABLE)
-        header = live_header(self._name, self._phase().value, figures)
         return Group(*header, Text(""), component_table(figures.components, rows))
 
 

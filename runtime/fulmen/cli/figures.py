@@ -37,7 +37,7 @@ def plain_line(figures: Figures) -> str:
     """All that matters in one line, for a log."""
     return ", ".join(
         (
-            f"{elapsed(figures.seconds)}: {_batches(figures)}",
+            f"{elapsed(figures.seconds)}: batches {_batches(figures)}",
             f"{count(figures.tuples_per_second)} tuples/s",
             f"{count(figures.acked_per_second)} acked/s",
             f"acked {count(figures.acked)}",
@@ -51,17 +51,16 @@ def plain_line(figures: Figures) -> str:
 
 def _batches(figures: Figures) -> str:
     """Their number, and how long the last ones took."""
-    noun = "batch" if figures.batches == 1 else "batches"
     if figures.batch_millis is None:
-        return f"{count(figures.batches)} {noun}"
-    return f"{count(figures.batches)} {noun} of {milliseconds(figures.batch_millis)}"
+        return count(figures.batches)
+    return f"{count(figures.batches)} of {milliseconds(figures.batch_millis)}"
 
 
 def live_header(name: str, phase: str, figures: Figures) -> Iterator[Text]:
     """The lines above the table."""
     yield _line(((name, "bold"), f"  {phase}  {elapsed(figures.seconds)}"))
     yield _line(
-        _item("batches", f"{count(figures.batches)} of {milliseconds(figures.batch_millis)}"),
+        _item("batches", _batches(figures)),
         _item("tuples/s", count(figures.tuples_per_second)),
         _item("acked/s", count(figures.acked_per_second)),
         _item("latency p50", milliseconds(figures.p50)),

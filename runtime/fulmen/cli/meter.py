@@ -18,6 +18,10 @@ from fulmen.topology.spec import ACKER, Topology
 
 WINDOW_SECONDS = 10.0
 SAMPLE_SECONDS = 0.25
+_SLOT_SECONDS = 1.0
+_PER_DECADE = 200  # steps of a latency: some 1 % each
+_LEAST_MILLIS = 0.01
+_STEPS = 9 * _PER_DECADE  # up to 11 days
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,42 @@ class _Sample:
     executed: Mapping[str, int] = field(default_factory=dict)
 
 
+class RecentLatencies:
+    """How long trees took that ended in the last seconds: a histogram for each second."""
+
+    def __init__(self) -> None:
+        self._slots: deque[tuple[float, npt.NDArray[np.int64]]] = deque()
+
+    def add(self, born: Sequence[tuple[float, int, int]], wall_clock: float, now: float) -> None:
+        """Count trees that ended now.
+
+        Args:
+            born: As in a `Summary`: when they began in wall clock time, and how many.
+            wall_clock: That time now.
+            now: The steady time.
+        """
+        if not self._slots or now - self._slots[-1][0] >= _SLOT_SECONDS:
+            self._slots.append((now, np.zeros(_STEPS, np.int64)))
+            self._forget(now)
+        table = np.array(born, np.float64)
+        millis = np.maximum((wall_clock - table[:, 0]) * 1000, _LEAST_MILLIS)
+        steps = np.rint(_PER_DECADE * np.log10(millis / _LEAST_MILLIS)).astype(np.int64)
+        np.add.at(self._slots[-1][1], np.minimum(steps, _STEPS - 1), table[:, 1].astype(np.int64))
+
+    def quantiles(self, now: float, *shares: float) -> list[float | None]:
+        """The milliseconds that each of these shares of all trees stayed within."""
+        self._forget(now)
+        if not self._slots:
+            return [None] * len(shares)
+        seen = np.cumsum(sum(counts for _, counts in self._slots))
+        steps = [int(np.searchsorted(seen, share * seen[-1])) for share in shares]
+        return [_LEAST_MILLIS * 10 ** (step / _PER_DECADE) for step in steps]
+
+    def _forget(self, now: float) -> None:
+        while self._slots and now - self._slots[0][0] > WINDOW_SECONDS:
+            self._slots.popleft()
+
+
 class Meter:
     """Takes figures of batches, and gives those of the moment."""
 
@@ -93,7 +133,7 @@ class Meter:
         self._clock = clock
         self._lock = Lock()
         self._busy_seconds = 0.0
-        self._latencies: deque[tuple[float, npt.NDArray[np.float64]]] = deque()
+        self._latencies = RecentLatencies()
         self._latest: tuple[ComponentFigures, ...] = ()
         self._trees = (0, 0, 0, 0)
         self._batches = 0
@@ -122,10 +162,7 @@ class Meter:
             trees = totals.trees
             self._trees = trees.acked, trees.failed, trees.timed_out, trees.pending
             if born:
-                table = np.array(born, np.float64)
-                table[:, 0] = (wall_clock - table[:, 0]) * 1000
-                self._latencies.append((now, table))
-                _forget(self._latencies, now)
+                self._latencies.add(born, wall_clock, now)
             if now - self._samples[-1].at >= SAMPLE_SECONDS:
                 self._sample(totals, now)
 
@@ -148,7 +185,6 @@ class Meter:
         """Those of the moment."""
         with self._lock:
             now = self._clock()
-            _forget(self._latencies, now)
             first, last = self._samples[0], self._samples[-1]
             seconds = max(now - first.at, 1e-9)
             rates = {
@@ -158,6 +194,7 @@ class Meter:
             batches = last.batches - first.batches
             millis = 1000 * (last.busy_seconds - first.busy_seconds) / batches if batches else None
             acked, failed, timed_out, pending = self._trees
+            p50, p99 = self._latencies.quantiles(now, 0.5, 0.99)
             return Figures(
                 seconds=now - self._started,
                 batches=self._batches,
@@ -168,8 +205,8 @@ class Meter:
                 failed=failed,
                 timed_out=timed_out,
                 pending=pending,
-                p50=_quantile(self._latencies, 0.5),
-                p99=_quantile(self._latencies, 0.99),
+                p50=p50,
+                p99=p99,
                 components=tuple(
                     _with_rate(component, rates.get(component.name, 0.0))
                     for component in self._latest
@@ -205,20 +242,3 @@ def component_figures(
 
 def _with_rate(component: ComponentFigures, rate: float) -> ComponentFigures:
     return replace(component, executed_per_second=rate)
-
-
-def _forget(latencies: deque[tuple[float, npt.NDArray[np.float64]]], now: float) -> None:
-    while latencies and now - latencies[0][0] > WINDOW_SECONDS:
-        latencies.popleft()
-
-
-def _quantile(
-    latencies: Sequence[tuple[float, npt.NDArray[np.float64]]], share: float
-) -> float | None:
-    """The milliseconds that this share of all trees stayed within."""
-    if not latencies:
-        return None
-    table = np.concatenate([part for _, part in latencies])
-    table = table[np.argsort(table[:, 0])]
-    seen = np.cumsum(table[:, 1])
-    return float(table[np.searchsorted(seen, share * seen[-1]), 0])

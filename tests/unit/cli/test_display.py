@@ -30,7 +30,7 @@ FIGURES = Figures(
     ),
 )
 LINE = (
-    "1 min 15 s: 1,234 batches of 212 ms, 98,765 tuples/s, 4,321 acked/s, acked 300,123, failed 3, "
+    "1 min 15 s: batches 1,234 of 212 ms, 98,765 tuples/s, 4,321 acked/s, acked 300,123, failed 3, "
     "timed out 1, pending 512, latency p50 43 ms p99 12.3 s"
 )
 
@@ -76,7 +76,7 @@ def test_times(seconds, text):
 
 def test_a_line_for_a_log():
     assert plain_line(FIGURES) == LINE
-    assert plain_line(Figures(batches=1)).startswith("0 s: 1 batch, 0 tuples/s, ")
+    assert plain_line(Figures(batches=1)).startswith("0 s: batches 1, 0 tuples/s, ")
 
 
 def test_the_table():
@@ -107,6 +107,14 @@ def test_live_on_a_terminal():
     assert "trees acked 300,123   failed 3   timed out 1   pending 512" in text
     assert "error in 'count', task 3: ValueError: [red]not[/red] this one" in text
     assert text.endswith("\x1b[2K")  # the live figures are gone, the line stays
+
+
+def test_while_spark_starts_there_is_nothing_to_show_but_that():
+    screen = console(force_terminal=True, color_system=None)
+    with LiveDisplay(screen, "words", meter(), lambda: Phase.STARTING_SPARK):
+        pass
+    assert "words  starting Spark  1 min 15 s" in screen.file.getvalue()
+    assert "batches" not in screen.file.getvalue()
 
 
 def test_no_colors_where_they_are_not_wanted(monkeypatch):
