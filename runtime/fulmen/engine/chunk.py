@@ -5,13 +5,15 @@ Routing and acking work on the columns; only an author's code sees single tuples
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from typing_extensions import override
 
 Ids = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.int64]
@@ -150,7 +152,12 @@ class Chunk:
             pyarrow.ArrowInvalid: The values of a column are not of one type.
         """
         if self._batch is None:
-            columns = list(zip(*self.rows, strict=True)) if self.n else [()] * len(self.fields)
+            rows = self.rows
+            columns: Any = [()] * len(self.fields)
+            if isinstance(rows, Columns):
+                columns = rows.columns
+            elif self.n:
+                columns = list(zip(*rows, strict=True))
             self._batch = pa.RecordBatch.from_arrays(
                 [pa.array(c) for c in columns], names=list(self.fields)
             )
@@ -169,6 +176,62 @@ class Chunk:
     def began_at(self, i: int) -> float:
         """About when `execute` was called with tuple `i`: wall clock seconds."""
         return self.began + i * self.pace
+
+
+class Columns(Sequence[Any]):
+    """Rows that are kept as columns.
+
+    A row is made when it is its turn. One that is not kept then leaves its memory to the next:
+    twice as fast as a list of all rows.
+
+    Attributes:
+        columns: The values of each field; at least one.
+        container: What a row is: "l" a list, "t" a tuple, or for each row whether it is a list.
+    """
+
+    __slots__ = ("columns", "container")
+
+    def __init__(self, columns: Sequence[Sequence[Any]], container: str | Sequence[bool]) -> None:
+        self.columns = columns
+        self.container = container
+
+    @override
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    @override
+    def __iter__(self) -> Iterator[Any]:
+        rows = zip(*self.columns, strict=True)
+        if self.container == "l":
+            return map(list, rows)
+        if self.container == "t":
+            return rows
+        pairs = zip(rows, self.container, strict=True)
+        return (list(row) if is_list else row for row, is_list in pairs)
+
+    @override
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return list(self)[i]
+        row = [column[i] for column in self.columns]
+        is_list = self.container == "l" if isinstance(self.container, str) else self.container[i]
+        return row if is_list else tuple(row)
+
+    def take(self, index: Sequence[int]) -> Columns:
+        """The rows at `index`."""
+        container = self.container
+        if not isinstance(container, str):
+            container = [container[i] for i in index]
+        return Columns([[column[i] for i in index] for column in self.columns], container)
+
+    @staticmethod
+    def concat(parts: Sequence[Columns]) -> Columns | None:
+        """All rows, one after another; None if they are not of one kind."""
+        container = parts[0].container
+        if not isinstance(container, str) or any(p.container != container for p in parts):
+            return None
+        columns = zip(*(p.columns for p in parts), strict=True)
+        return Columns([list(chain.from_iterable(c)) for c in columns], container)
 
 
 def merge(chunks: Sequence[Chunk]) -> list[Chunk]:
@@ -207,7 +270,11 @@ def _concat(chunks: Sequence[Chunk]) -> Chunk:
         table = pa.Table.from_batches([c.batch for c in chunks]).combine_chunks()
         batch = table.to_batches()[0]
         return Chunk(first.component, first.stream, first.fields, tasks, lineage, batch=batch)
-    rows = [row for chunk in chunks for row in chunk.rows]
+    parts = [chunk.rows for chunk in chunks]
+    known = [rows for rows in parts if isinstance(rows, Columns)]
+    rows = Columns.concat(known) if len(known) == len(parts) else None
+    if rows is None:
+        rows = [row for some in parts for row in some]  # type: ignore[assignment]
     return Chunk(first.component, first.stream, first.fields, tasks, lineage, rows=rows)
 
 

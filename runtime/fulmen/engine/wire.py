@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fulmen.engine.chunk import Lineage, Positions, Tasks
+from fulmen.engine.chunk import Columns, Lineage, Positions, Tasks
 
 ROW_BYTES = 1 << 20
 ROW_TUPLES = 1 << 15
@@ -83,18 +83,11 @@ def _container(rows: Sequence[Sequence[Any]]) -> Any:
     return [type(row) is list for row in rows]
 
 
-def _unpack_rows(columns: list[Sequence[Any]], container: Any, n: int) -> list[Any]:
-    if not columns:
-        rows: list[Any] = [()] * n
-    elif container == "l" and len(columns) == 1:
-        return [[value] for value in columns[0]]
-    else:
-        rows = list(zip(*columns, strict=True))
-    if container == "l":
-        return list(map(list, rows))
-    if container == "t":
-        return rows
-    return [list(row) if is_list else row for row, is_list in zip(rows, container, strict=True)]
+def _unpack_rows(columns: list[Sequence[Any]], container: Any, n: int) -> Sequence[Any]:
+    if columns:
+        return Columns(columns, container)
+    kinds = [container == "l"] * n if isinstance(container, str) else container
+    return [[] if is_list else () for is_list in kinds]
 
 
 def pack_tuples(parcel: Parcel) -> Iterator[bytes]:
@@ -155,13 +148,18 @@ def part(parcel: Parcel, a: int, b: int) -> Parcel:
 
 def select(parcel: Parcel, index: Positions) -> Parcel:
     """The tuples at `index`."""
-    rows = parcel.rows
+    rows, at = parcel.rows, index.tolist()
+    taken: Sequence[Any] | None = None
+    if isinstance(rows, Columns):
+        taken = rows.take(at)
+    elif rows is not None:
+        taken = [rows[i] for i in at]
     return Parcel(
         parcel.subscription,
         parcel.targets[index],
         parcel.sources[index],
         parcel.lineage.take(index) if parcel.lineage is not None else None,
-        [rows[i] for i in index.tolist()] if rows is not None else None,
+        taken,
         parcel.batch.take(index) if parcel.batch is not None else None,
     )
 
