@@ -26,11 +26,11 @@ from fulmen.api.components import (
 from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held, Tuple
 from fulmen.engine.arrow_collectors import ArrowCollector
 from fulmen.engine.chunk import Chunk, Ids, RowsView
-from fulmen.engine.collectors import BasicCollector, BoltCollector, Buffer
+from fulmen.engine.collectors import BasicCollector, BoltCollector, Buffer, not_a_list
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase
 from fulmen.engine.measures import EXECUTE, PROCESS
 from fulmen.engine.outbox import Outbox
-from fulmen.errors import GroupingError
+from fulmen.errors import FulmenError, GroupingError
 
 
 def _own_references() -> int:
@@ -118,7 +118,8 @@ class BoltTask(TaskBase):
         """
         for buffer in self.collector.runs:
             if buffer.values:
-                self.check(buffer)
+                for i in reversed(buffer.wrong()):
+                    self._refuse(not_a_list(self.who, buffer.values[i]), i, buffer, chunk)
                 self._send_or_fail(buffer, chunk, xors, outbox)
                 if self.ordered:
                     outbox.pack_all()
@@ -130,17 +131,14 @@ class BoltTask(TaskBase):
                 self.send_buffer(buffer, chunk, xors, outbox)
                 return
             except GroupingError as e:
-                i = self._refused(e)
-                self.fail_origin(buffer.origins[i], chunk, str(e))
-                buffer.remove(i)
+                self._refuse(e, e.emission, buffer, chunk)
 
-    def _refused(self, error: GroupingError) -> int:
-        """Report an emit that no task can be chosen for, and give its number."""
-        fatal = error.emission is None or self.setup.topology.spec.on_error == "crash"
-        report = self.report(error, fatal=fatal, what="emit")
-        if error.emission is None or fatal:
-            raise ComponentFailed(report) from error
-        return error.emission
+    def _refuse(self, error: FulmenError, i: int | None, buffer: Buffer, chunk: Chunk) -> None:
+        """Emit `i` can't be sent: report it, and fail what it is anchored to."""
+        self.report_emit(error, fatal=i is None)
+        if i is not None:
+            self.fail_origin(buffer.origins[i], chunk, str(error))
+            buffer.remove(i)
 
     def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:
         """An emit came to nothing: fail what it is anchored to."""
@@ -388,10 +386,10 @@ class ArrowBoltTask(BoltTask):
                     self.send_anchored(stream, RowsView(arrow=batch), at, chunk, xors, outbox)
                     break
                 except GroupingError as e:
-                    i = self._refused(e)
+                    self.report_emit(e, fatal=e.emission is None)
+                    keep = np.arange(batch.num_rows) != e.emission
                     if self.collector.rows:  # in a tick there is nothing to fail
-                        self.fail_origin(int(at[i]), chunk, str(e))
-                    keep = np.arange(batch.num_rows) != i
+                        self.fail_origin(int(at[~keep][0]), chunk, str(e))
                     batch, at = batch.filter(pa.array(keep)), at[keep]
             if self.ordered:
                 outbox.pack_all()

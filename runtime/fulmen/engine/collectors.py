@@ -47,6 +47,16 @@ class Buffer:
         self.origins: list[Any] = []
         self.chosen: dict[int, list[tuple[int, list[int]]]] = {}
 
+    def wrong(self) -> list[int]:
+        """Emits whose values are no sequence; collectors look at their length only."""
+        if set(map(type, self.values)) <= {list, tuple}:
+            return []
+        return [
+            i
+            for i, values in enumerate(self.values)
+            if isinstance(values, str | bytes) or not isinstance(values, Sequence)
+        ]
+
     def remove(self, i: int) -> None:
         """Take emit number `i` out."""
         del self.values[i], self.origins[i]
@@ -370,11 +380,8 @@ class BasicCollector(Emitter, BasicOutputCollector):
         self._append_direct(task, stream, values, self.position)
 
 
-def refuse(who: str, values: Any) -> NoReturn:
-    """Raise about values that are no sequence of values.
-
-    Collectors only look at the length, so a str may get this far: emit("a") for emit(["a"]).
-    """
-    raise StreamError(
+def not_a_list(who: str, values: Any) -> StreamError:
+    """What is wrong about values that are no list or tuple: emit("a") for emit(["a"])."""
+    return StreamError(
         f"{who}: emit({values!r}): the values must be a list or a tuple, such as [{values!r}]"
     )

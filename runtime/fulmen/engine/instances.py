@@ -7,14 +7,12 @@ import pickle
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
 from fulmen.api.components import Bolt, Component, Spout
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
-from fulmen.engine.collectors import Buffer, refuse
 from fulmen.engine.protocol import ErrorReport
 from fulmen.engine.routes import Routes, context_of
 from fulmen.engine.setup import Setup
@@ -167,13 +165,16 @@ class TaskBase:
         self.fields.warnings.clear()
         return found
 
-    def check(self, buffer: Buffer) -> None:
-        """Stop the topology if something was emitted that is no sequence of values."""
-        if set(map(type, buffer.values)) <= {list, tuple}:
-            return
-        for values in buffer.values:
-            if isinstance(values, str | bytes) or not isinstance(values, Sequence):
-                self.guarded("emit", partial(refuse, self.who, values))
+    def report_emit(self, error: FulmenError, fatal: bool = False) -> None:
+        """Report an emit that can't be sent. What it is anchored to fails.
+
+        Raises:
+            ComponentFailed: `fatal`, or the topology has `onError: crash`.
+        """
+        fatal = fatal or self.setup.topology.spec.on_error == "crash"
+        report = self.report(error, fatal=fatal, what="emit")
+        if fatal:
+            raise ComponentFailed(report) from error
 
     def guarded(self, what: str, call: Callable[[], T]) -> T:
         """Call the author's code where the topology can't go on if it raises.

@@ -16,14 +16,14 @@ from fulmen.api.declarer import DEAD_LETTERS
 from fulmen.engine.ackers import root_ids
 from fulmen.engine.arrow_collectors import ArrowEmits, listed
 from fulmen.engine.chunk import EMPTY_IDS, Ids, Lineage, RowsView
-from fulmen.engine.collectors import SpoutCollector
+from fulmen.engine.collectors import SpoutCollector, not_a_list
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase, Update, takes_reason
 from fulmen.engine.outbox import Outbox
 from fulmen.engine.pending import PendingMessages
 from fulmen.engine.protocol import Deliveries
 from fulmen.engine.routes import Chosen
 from fulmen.engine.state import KeyedState
-from fulmen.errors import GroupingError
+from fulmen.errors import FulmenError, GroupingError
 
 SLICE = 4096
 """So many tuples are emitted before the stage's bolts run: less memory, and warm caches."""
@@ -268,9 +268,12 @@ class SpoutTask(TaskBase):
         self.arrow.emits = []
         for buffer in runs:
             if buffer.values:
-                self.check(buffer)
-                view = RowsView(buffer.values)
-                emits.append(Emits(buffer.routes.stream, view, buffer.origins, buffer.chosen))
+                some = Emits(
+                    buffer.routes.stream, RowsView(buffer.values), buffer.origins, buffer.chosen
+                )
+                for i in reversed(buffer.wrong()):
+                    some = self._refuse(not_a_list(self.who, buffer.values[i]), i, some, outbox)
+                emits.append(some)
         for some in emits:
             self._send(self._divert(some, outbox), outbox, poisoned)
             if self.ordered:
@@ -308,7 +311,7 @@ class SpoutTask(TaskBase):
                 try:
                     xors = outbox.send(self.task, routes, emits.view, parents, emits.chosen)
                 except GroupingError as e:
-                    emits = self._refuse(e, emits, outbox)
+                    emits = self._refuse(e, e.emission, emits, outbox)
                     continue
                 if len(roots):
                     born = np.full(len(roots), self.now())
@@ -336,13 +339,11 @@ class SpoutTask(TaskBase):
         self.pending.add(self.sequence, ids)
         self.sequence += len(ids)
 
-    def _refuse(self, error: GroupingError, emits: Emits, outbox: Outbox) -> Emits:
-        """Fail the one emit that no task can be chosen for; gives the others."""
-        i = error.emission
-        fatal = i is None or self.setup.topology.spec.on_error == "crash"
-        report = self.report(error, fatal=fatal, what="emit")
-        if i is None or fatal:
-            raise ComponentFailed(report) from error
+    def _refuse(self, error: FulmenError, i: int | None, emits: Emits, outbox: Outbox) -> Emits:
+        """Emit `i` can't be sent: report it, and fail its tree. Gives the others."""
+        self.report_emit(error, fatal=i is None)
+        if i is None:
+            return emits
         msg_id = emits.msg_ids[i] if emits.msg_ids is not None else None
         if self.setup.acking and msg_id is not None:
             self._fail_at_once(root_ids(self.slot, self.sequence, 1), str(error), outbox)

@@ -22,7 +22,7 @@ from fulmen.api import (
 )
 from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held
 from fulmen.engine.arrow_collectors import ArrowCollector
-from fulmen.engine.collectors import BasicCollector, BoltCollector, refuse
+from fulmen.engine.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.routes import Routes
 from fulmen.engine.state import Fields, KeyedState
 
@@ -236,7 +236,7 @@ class BoltHarness:
         for buffer in self._collector.runs:
             for i, values in enumerate(buffer.values):
                 if not isinstance(values, list | tuple):
-                    refuse(self.who, values)
+                    raise not_a_list(self.who, values)
                 anchors = (tup,) if isinstance(self.bolt, BasicBolt) else buffer.origins[i]
                 chosen = buffer.chosen.get(i) if buffer.routes.direct else None
                 task = chosen[0][1][0] if chosen else None

@@ -1,0 +1,162 @@
+"""Components that call functions of a test: everything runs in this process.
+
+A component's `config` names its functions; the instance is the first argument of each. The bolts
+declare the streams `default` (x), `pair` (a, b) and the direct `to-task` (x).
+"""
+
+from types import MappingProxyType
+
+from fulmen import ArrowBolt, ArrowSpout, BasicBolt, Bolt, Spout, Stream, TopologyBuilder
+from fulmen.testing import CollectBolt, ListSpout, run
+
+HOOKS = {}
+OUTPUTS = MappingProxyType(
+    {"default": ["x"], "pair": ["a", "b"], "to-task": Stream(("x",), direct=True)}
+)
+
+
+def hooks(**functions):
+    """A component's config that names these functions."""
+    names = {}
+    for what, function in functions.items():
+        name = f"{what}-{len(HOOKS)}"
+        HOOKS[name] = function
+        names[what] = name
+    return {"hooks": names}
+
+
+class Hooked:
+    outputs = OUTPUTS
+
+    def call(self, what, *args):
+        """Call the test's function, if there is one."""
+        name = self.conf["hooks"].get(what)
+        return HOOKS[name](self, *args) if name else None
+
+    def begin(self, conf, context, what, collector=None):
+        self.conf, self.context = conf, context
+        if collector is not None:
+            self.collector = collector
+        self.call(what)
+
+
+class HookSpout(Hooked, Spout):
+    """Functions: open, next_tuple, ack, fail, activate, deactivate, close, is_exhausted."""
+
+    def open(self, conf, context, collector):
+        self.begin(conf, context, "open", collector)
+
+    def next_tuple(self):
+        self.call("next_tuple")
+
+    def ack(self, msg_id):
+        self.call("ack", msg_id)
+
+    def fail(self, msg_id, reason):
+        self.call("fail", msg_id, reason)
+
+    def activate(self):
+        self.call("activate")
+
+    def deactivate(self):
+        self.call("deactivate")
+
+    def close(self):
+        self.call("close")
+
+    def is_exhausted(self):
+        return bool(self.call("is_exhausted"))
+
+
+class StormSpout(HookSpout):
+    """With Storm's own signature of `fail`."""
+
+    def fail(self, msg_id):
+        self.call("fail", msg_id)
+
+
+class HookArrowSpout(Hooked, ArrowSpout):
+    def open(self, conf, context, collector):
+        self.begin(conf, context, "open", collector)
+
+    def next_tuple(self):
+        self.call("next_tuple")
+
+    def ack_batch(self, msg_ids):
+        self.call("ack_batch", msg_ids)
+
+    def fail(self, msg_id, reason):
+        self.call("fail", msg_id, reason)
+
+    def is_exhausted(self):
+        return bool(self.call("is_exhausted"))
+
+
+class HookBolt(Hooked, Bolt):
+    """Functions: prepare, execute, cleanup."""
+
+    def prepare(self, conf, context, collector):
+        self.begin(conf, context, "prepare", collector)
+
+    def execute(self, tup):
+        self.call("execute", tup)
+
+    def cleanup(self):
+        self.call("cleanup")
+
+
+class HookBasicBolt(Hooked, BasicBolt):
+    def prepare(self, conf, context):
+        self.begin(conf, context, "prepare")
+
+    def execute(self, tup, collector):
+        self.call("execute", tup, collector)
+
+
+class HookArrowBolt(Hooked, ArrowBolt):
+    def prepare(self, conf, context):
+        self.begin(conf, context, "prepare")
+
+    def execute(self, batch, collector):
+        self.call("execute", batch, collector)
+
+    def tick(self, collector):
+        self.call("tick", collector)
+
+
+class Topology:
+    """A spout, a bolt that is looked at, and a sink for each of its streams.
+
+    Args:
+        bolt: Its class.
+        items: What the spout emits; or a HookSpout's functions.
+        spec: Fields of TopologySpec.
+    """
+
+    def __init__(self, bolt=HookBolt, items=(), *, spout=None, tasks=1, tick=None, **spec):
+        spec.setdefault("message_timeout_seconds", 3)
+        self.builder = TopologyBuilder(**spec)
+        if spout is None:
+            replays = spec.get("max_replays") is not None
+            self.builder.set_spout("source", ListSpout(items, fields=["x"], replays=replays))
+        else:
+            self.builder.set_spout("source", spout[0]).set_config(hooks(**spout[1]))
+        self.bolt = self.builder.set_bolt("bolt", bolt, tasks).shuffle_grouping("source")
+        if tick:
+            self.bolt.set_tick_seconds(tick)
+        self.sinks()
+
+    def sinks(self):
+        sink = self.builder.set_bolt("sink", CollectBolt).shuffle_grouping("bolt")
+        sink.shuffle_grouping("bolt", "pair").direct_grouping("bolt", "to-task")
+
+    def run(self, *, functions, **options):
+        """Run it with these functions for the bolt."""
+        self.bolt.set_config(hooks(**functions))
+        return run(self.builder, **options)
+
+
+def with_bolt(execute, items=(1,), *, kind=HookBolt, prepare=None, options=None, **spec):
+    """The result of a topology whose bolt calls `execute`."""
+    functions = {"execute": execute} | ({"prepare": prepare} if prepare else {})
+    return Topology(kind, items, **spec).run(functions=functions, **(options or {}))
