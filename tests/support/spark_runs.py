@@ -21,9 +21,9 @@ def settings(workers, folder, **changes):
     return Settings(workers=workers, **given | changes)
 
 
-def wait_until(test, what="the condition"):
+def wait_until(test, what="the condition", seconds=DEADLINE_SECONDS):
     """Wait for something that other processes do."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    deadline = time.monotonic() + seconds
     while not (result := test()):
         assert time.monotonic() < deadline, f"{what} did not come true"
         time.sleep(0.01)

@@ -1,0 +1,163 @@
+"""The page in a real browser, beside a topology in this process."""
+
+import threading
+
+import pytest
+
+from fulmen.metrics import MetricsServer
+from support.browser import SECONDS, see
+from support.engine_runs import make_driver
+from support.metered import WORDS, metered, run_metered
+
+pytestmark = pytest.mark.timeout(2 * SECONDS)
+
+EVIL = "raise <img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+DASH = "\N{EN DASH}"
+COLUMNS = ("executors", "tasks", "emitted", "transferred", "executed", "acked", "failed")
+
+
+@pytest.fixture(scope="module")
+def driver():
+    return run_metered([" ".join(WORDS)] * 700 + ["fail once", EVIL], max_replays=1)
+
+
+@pytest.fixture(scope="module")
+def seen(driver, tmp_path_factory):
+    """The page with `split` selected, and what the browser complained about."""
+    with MetricsServer("127.0.0.1", 0, lambda: driver.totals) as server:
+        return see(f"{server.url}#split", tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(scope="module")
+def page(seen):
+    return seen[0]
+
+
+def shown(n):
+    return f"{n:,}"
+
+
+def test_nothing_is_forbidden_and_nothing_fails(seen):
+    page, complaints = seen
+    assert complaints == []
+    assert page.id("status").text == "live"
+    assert page.id("name").text == "metered"
+    assert page.id("state").text == "draining"
+
+
+def test_the_components_have_the_numbers_of_the_report(driver, page):
+    report = driver.totals.report()["components"]
+    rows = {row[0]: row[1:] for row in page.id("components").rows()}
+    assert rows.keys() == report.keys()
+    for name, row in rows.items():
+        cells = dict(zip(COLUMNS, row, strict=False))
+        wanted = {what: shown(report[name][what]) for what in ("tasks", *COLUMNS[2:])}
+        if name in ("texts", "silent"):
+            wanted["executed"] = DASH
+        assert wanted.items() <= cells.items()
+
+
+def test_the_tiles_have_the_trees(driver, page):
+    tiles = dict(
+        zip(
+            [e.text for e in page.id("tiles").all("dt")],
+            [e.text for e in page.id("tiles").all("dd")],
+            strict=True,
+        )
+    )
+    trees = driver.totals.report()["trees"]
+    assert tiles["trees acked"] == shown(trees["acked"])
+    assert tiles["failed"] == shown(trees["failed"])
+    assert tiles["replayed"] == shown(trees["replayed"])
+    assert tiles["dead letters"] == shown(trees["dead_lettered"])
+    assert tiles["batches"] == shown(driver.totals.batches)
+
+
+def test_the_graph_has_every_component_and_every_edge(driver, page):
+    graph = page.id("graph")
+    labels = [node.attributes["aria-label"] for node in graph.all("g", class_="node")]
+    assert [label.split(":")[0] for label in labels] == [
+        "spout texts", "spout silent", "bolt split", "bolt keep", "bolt large",
+    ]  # fmt: skip
+    assert "2 tasks, 2 executors" in labels[0]
+    for node in graph.all("g", class_="node"):
+        assert (node.attributes["role"], node.attributes["tabindex"]) == ("button", "0")
+    titles = [e.all("title")[0].text for e in graph if "edge" in e.attributes.get("class", "")]
+    words = driver.totals.counts["keep", "executed", "split:default"]
+    assert f"split default → keep, fields word: {shown(words)} tuples, " in "".join(titles)
+    assert len(titles) == 4
+    pressed = [n for n in graph.all("g", class_="node") if n.attributes["aria-pressed"] == "true"]
+    assert ["bolt split" in n.attributes["aria-label"] for n in pressed] == [True]
+
+
+def test_a_selected_component_shows_its_streams(driver, page):
+    inputs, outputs = (table.rows() for table in page.id("details").all("tbody"))
+    executed = driver.totals.counts["split", "executed", "texts:default"]
+    assert inputs[0][:2] == ["texts:default", shown(executed)]
+    assert [row[0] for row in outputs] == ["default", "lengths"]
+
+
+def test_ackers_workers_and_batches(driver, page):
+    totals = driver.totals
+    rows = page.id("ackers").rows()
+    assert [row[0] for row in rows] == ["1", "2"]
+    assert sum(int(row[7].replace(",", "")) for row in rows) == totals.trees.acked
+    workers = page.id("workers").all("strong")
+    assert [worker.text for worker in workers] == ["worker 0", "worker 1"]
+    hosted = [e for e in page.id("workers").all("li") if "title" in e.attributes]
+    assert len(hosted) == len(totals.setup.plan.executors)
+    names = [row[0] for row in page.id("batches").rows()]
+    assert names[:3] == ["run, mean", "commit, mean", "wait, mean"]
+
+
+def test_errors_are_shown_as_text(page):
+    (title,) = page.all("title")[:1]
+    assert title.text == f"metered {DASH} Fulmen"
+    assert f"execute: ValueError: {EVIL}" in page.id("errors").text
+    assert page.all("img") == []
+    assert len(page.all("script")) == 1
+
+
+def test_it_says_what_charts_show(page):
+    labels = [chart.attributes["aria-label"] for chart in page.all("svg", role="img")]
+    assert [label.split(":")[0] for label in labels] == ["Complete latency", "Throughput"]
+
+
+def test_every_region_has_a_name_and_every_table_a_caption(page):
+    ids = {e.attributes["id"] for e in page if "id" in e.attributes}
+    for section in page.all("section"):
+        named = section.attributes.get("aria-labelledby")
+        assert named in ids or section.attributes["aria-label"]
+    for table in page.id("main").all("table"):
+        assert table.all("th", scope="col") or table.all("th", scope="row")
+
+
+def test_it_waits_for_a_topology_that_starts(tmp_path):
+    with MetricsServer("127.0.0.1", 0, lambda: None) as server:
+        page, _ = see(server.url, tmp_path)
+    assert page.id("status").text == "the topology is starting; trying again"
+
+
+def test_numbers_change_while_it_runs(tmp_path):
+    moving = MovingDriver()
+    with MetricsServer("127.0.0.1", 0, moving.totals) as server:
+        page, complaints = see(server.url, tmp_path)
+    assert complaints == []
+    emitted = {row[0]: row[3] for row in page.id("components").rows()}["texts"]
+    assert int(emitted.replace(",", "")) > moving.first
+
+
+class MovingDriver:
+    """Runs a batch whenever it is looked at."""
+
+    def __init__(self):
+        self.driver = make_driver(metered(["a b c"] * 5000, max_spout_pending=5))
+        self.driver.start()
+        self.driver.step()
+        self.first = self.driver.totals.counts["texts", "emitted", "default"]
+        self.lock = threading.Lock()
+
+    def totals(self):
+        with self.lock:
+            self.driver.step()
+        return self.driver.totals
