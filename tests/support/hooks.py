@@ -124,6 +124,22 @@ class HookArrowBolt(Hooked, ArrowBolt):
         self.call("tick", collector)
 
 
+class Refuses(BasicBolt):
+    """Fails what is in its `config`, so often; the rest goes on to the sink."""
+
+    outputs = ("value",)
+
+    def prepare(self, conf, context):
+        self.left = dict(conf["refuse"])
+
+    def execute(self, tup, collector):
+        key = str(tup["value"])
+        if self.left.get(key):
+            self.left[key] -= 1
+            raise ValueError("refused")
+        collector.emit([tup["value"]])
+
+
 class Topology:
     """A spout, a bolt that is looked at, and a sink for each of its streams.
 

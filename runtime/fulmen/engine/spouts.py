@@ -6,6 +6,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,8 @@ class SpoutTask(TaskBase):
             deliveries, later = deliveries.split(at_most)
         self.was_called = True
         self.collector.open()
-        for msg_ids in self.pending.end(deliveries.acked):
+        msg_ids = list(chain.from_iterable(self.pending.end(deliveries.acked)))
+        if msg_ids:
             self._ack(msg_ids)
         if deliveries.failed:
             reasons = dict(deliveries.failed)

@@ -1,5 +1,7 @@
 """Batches, attempts, sizes, and the search for a tuple that crashes its workers."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -117,7 +119,8 @@ def run(coordinator, batches, emitted, work):
 
 
 def test_permits_grow_while_batches_are_fast_and_full(coordinator):
-    assert run(coordinator, 8, 10**9, lambda n: 0.001) == 256 * 2**8
+    permit = run(coordinator, 8, 10**9, lambda n: 0.001)
+    assert permit == 256 * 2**8
 
 
 def test_permits_do_not_grow_beyond_what_spouts_have(coordinator):
@@ -202,7 +205,7 @@ def test_ranges_that_touch_become_one(numbers):
     pairs = np.array([[n, n + 1] for n in numbers], np.int64).reshape(-1, 2)
     found = merged(pairs).tolist()
     assert [n for a, b in found for n in range(a, b)] == sorted(numbers)
-    assert all(b < c for (_, b), (c, _) in zip(found, found[1:], strict=False))
+    assert all(b < c for (_, b), (c, _) in pairwise(found))
 
 
 # ---- a poison tuple --------------------------------------------------------------------------

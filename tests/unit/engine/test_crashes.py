@@ -74,7 +74,7 @@ def test_each_committed_emit_counts_exactly_once(world):
         mock.patch.object(coordinator, "INLINE_DELIVERIES", deliveries),
         mock.patch.object(log, "MANIFEST_EVERY", every),
         mock.patch.object(Committer, "collect", Committer._collect_quietly),
-        mock.patch.object(np.random, "default_rng", lambda: seeded(next(seeds))),
+        mock.patch.object(np.random, "default_rng", side_effect=lambda: seeded(next(seeds))),
     ):
         store, last = live(world)
     check(store, last)
@@ -88,7 +88,9 @@ def live(world):
     """Drivers, one after the other, until one of them comes to the end."""
     chaos, store, clock = world["chaos"], new_store(), ManualClock()
     zombies = []
-    for workers, ackers in itertools.cycle(world["shapes"]):
+    shapes = itertools.cycle(world["shapes"])
+    while True:
+        workers, ackers = next(shapes)
         topology = builder(
             workers, ackers, *(world[k] for k in ("tuples", "fails", "directly", "blocking"))
         )
@@ -124,13 +126,17 @@ class Unsteady(Steady):
         return Recovery([worker for worker in everyone if worker not in gone])
 
 
+def steps(driver, n):
+    for _ in range(n):
+        driver.step()
+
+
 def haunt(zombies):
     """Drivers that were thought to be dead go on: they must notice that they are not in charge."""
     for zombie in zombies:
         zombie.sleep = lambda seconds: None
         with pytest.raises((Fenced, Unreachable, DriverDied)):
-            for _ in range(50):
-                zombie.step()
+            steps(zombie, 50)
     zombies.clear()
 
 

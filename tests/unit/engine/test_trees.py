@@ -35,7 +35,7 @@ def topologies(draw):
         workers=draw(st.integers(1, 3)),
         ackers=draw(st.sampled_from((None, 0, 1, 2, 3))),
         message_timeout_seconds=draw(st.sampled_from((1, 3))),
-        max_spout_pending=draw(st.sampled_from((None, None, 1, 5))),
+        max_spout_pending=draw(st.sampled_from((None, None, None, 3, 10))),
     )
     honest = draw(st.sampled_from((False, False, True)))
     conf = {"seed": draw(st.integers(0, 10**9)), "honest": honest, "targets": []}
@@ -43,7 +43,7 @@ def topologies(draw):
     for i in range(draw(st.integers(1, 3))):
         more = {
             "tuples": draw(st.sampled_from((60, 20, 5, 0))),
-            "pause": draw(st.sampled_from((0.0, 0.3, 0.8))),
+            "pause": draw(st.sampled_from((0.0, 0.1, 0.4))),
             "at_once": draw(st.sampled_from(((1,), (0, 1, 2, 3)))),
         }
         spout = builder.set_spout(f"s{i}", draw(st.sampled_from(SPOUTS)), draw(st.integers(1, 2)))
@@ -108,7 +108,7 @@ def test_every_tree_ends_as_the_reference_says(case):
     reference = Reference(
         topology.spec.message_timeout_seconds, acking=topology.spec.acker_tasks > 0
     )
-    driver = make_driver(topology, observer=Witness(reference), seconds=0.05)
+    driver = make_driver(topology, observer=Witness(reference), seconds=0.25)
     with (
         mock.patch.object(spouts, "SLICE", slices),
         mock.patch.object(wire, "ROW_TUPLES", row_tuples),
