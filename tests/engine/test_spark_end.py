@@ -15,7 +15,7 @@ from fulmen.errors import FulmenError, JobFailed, SparkLost
 from support.spark_runs import Runs, environment, is_alive, settings, wait_until
 from support.toy_stages import Toy, parent_of
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 
 PROGRAM = """
 import sys

@@ -12,7 +12,7 @@ from fulmen.errors import JobFailed, JobTimedOut
 from support.spark_runs import Runs, Void, is_alive, wait_until
 from support.toy_stages import misroute
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(400)
 
 
 @pytest.fixture(scope="module")

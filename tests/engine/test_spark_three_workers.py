@@ -6,9 +6,9 @@ import signal
 import pytest
 
 from fulmen.errors import JobFailed
-from support.spark_runs import Runs, is_partitioned, wait_until
+from support.spark_runs import DEADLINE_SECONDS, Runs, Void, is_partitioned, wait_until
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +48,9 @@ def test_all_workers_lost_at_once_come_back(runs):
     before, _ = runs.until_it_counts()
     for partition in range(3):
         os.kill(before[0, partition][1], signal.SIGKILL)
-    with pytest.raises(JobFailed):
-        runs.once(fault=[0, 0, "kill jvm"])
-    assert runs.jobs.recover(patience_seconds=90).alive == (0, 1, 2)
+    with pytest.raises((JobFailed, Void)):
+        runs.once()
+    assert runs.jobs.recover(patience_seconds=DEADLINE_SECONDS).alive == (0, 1, 2)
     after, _ = runs.until_it_counts()
     assert is_partitioned(after, 3)
     assert not set(after.values()) & set(before.values())

@@ -7,9 +7,9 @@ import signal
 import pytest
 
 from fulmen.errors import JobFailed, JobTimedOut
-from support.spark_runs import Runs, Void, is_alive, is_partitioned, wait_until
+from support.spark_runs import DEADLINE_SECONDS, Runs, Void, is_alive, is_partitioned, wait_until
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(400)
 
 STAGES = 3
 
@@ -77,7 +77,7 @@ def test_a_killed_worker_fails_the_batch_and_comes_back(runs, places, stage):
     with pytest.raises(JobFailed, match=r"worker 1 was lost \(exit code 137") as failed:
         runs.once(fault=[stage, 1, "kill jvm"])
     assert_ours(failed.value)
-    recovery = runs.jobs.recover(patience_seconds=40)
+    recovery = runs.jobs.recover(patience_seconds=DEADLINE_SECONDS)
     assert recovery.alive == (0, 1)
     assert not recovery.rebuilt
     after = runs.once()
@@ -111,7 +111,7 @@ def test_a_worker_killed_after_its_task_makes_no_batch_count_with_a_part_run_twi
     else:
         assert isinstance(attempt.error, JobFailed | Void)
         assert_ours(attempt.error)
-    runs.jobs.recover(patience_seconds=40)
+    runs.jobs.recover(patience_seconds=DEADLINE_SECONDS)
     after, _ = runs.until_it_counts()
     assert is_partitioned(after, 2)
 

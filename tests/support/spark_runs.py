@@ -13,7 +13,7 @@ from fulmen.errors import JobFailed
 from support.toy_stages import Toy
 
 TESTS = Path(__file__).parent.parent
-DEADLINE_SECONDS = 40
+DEADLINE_SECONDS = 120
 
 
 def settings(workers, folder, **changes):
