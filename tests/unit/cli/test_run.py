@@ -69,8 +69,10 @@ def test_for_some_time(fulmen, tmp_path):
     assert " 0 pending" in result.stdout
 
 
-def test_a_signal_drains(fulmen, tmp_path):
-    result = fulmen("run", write_letters(tmp_path, {"count": 10**9, "signals": 1}), "--in-process")
+@pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])
+def test_a_signal_drains(fulmen, tmp_path, signal):
+    file = write_letters(tmp_path, {"count": 10**9, "signals": 1, "signal": signal})
+    result = fulmen("run", file, "--in-process")
     assert result.exit_code == 0
     assert "letters: drained after" in result.stdout
     assert " 0 pending" in result.stdout
@@ -148,6 +150,15 @@ def test_a_component_that_exits(letters):
     assert result.stderr.endswith(
         "Error: a component called sys.exit(3). With Spark that would have ended its worker.\n"
     )
+
+
+def test_the_log_goes_elsewhere_if_there_is_no_place_for_it(letters, tmp_path, monkeypatch):
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "state").write_text("not a folder")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    assert letters({"raise_at": 300}).exit_code == 0
+    [log] = tmp_path.glob("tmp/fulmen-runs-*/*/run.log")
+    assert "not this one" in log.read_text()
 
 
 # ---- attempts ------------------------------------------------------------------------------------
