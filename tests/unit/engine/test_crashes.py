@@ -6,7 +6,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen import TopologyBuilder
@@ -61,6 +61,7 @@ def worlds(draw):
     }
 
 
+@settings(max_examples=settings.default.max_examples // 3)
 @given(worlds())
 def test_each_committed_emit_counts_exactly_once(world):
     chaos = world["chaos"]

@@ -3,7 +3,7 @@
 from collections import Counter
 from unittest import mock
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen import TopologyBuilder
@@ -100,6 +100,7 @@ class Witness(Silent):
         raise AssertionError(reason)
 
 
+@settings(max_examples=settings.default.max_examples // 3)
 @given(topologies())
 def test_every_tree_ends_as_the_reference_says(case):
     builder, slices, row_tuples = case
