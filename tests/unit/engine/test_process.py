@@ -33,6 +33,14 @@ def test_a_task_that_spark_has_repeated_is_objected_to():
     assert guard.objection(0, 0, 0) is None  # the repeated task has left no trace
 
 
+@pytest.fixture(autouse=True)
+def automatic_collections():
+    """Tasks turn them off."""
+    yield
+    gc.unfreeze()
+    gc.enable()
+
+
 class Clock:
     def __init__(self):
         self.now = 0.0
@@ -99,14 +107,11 @@ def test_cycles_that_a_task_makes_do_not_stay():
         def __del__(self):
             Node.alive -= 1
 
-    try:
-        for _ in range(5):
-            garbage.begin()
-            Node()
-            garbage.end()
-        assert Node.alive == 0
-    finally:
-        gc.unfreeze()
+    for _ in range(5):
+        garbage.begin()
+        Node()
+        garbage.end()
+    assert Node.alive == 0
 
 
 ADOPTED = """
