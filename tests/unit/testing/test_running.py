@@ -1,0 +1,229 @@
+"""fulmen.testing: what authors use in their own tests."""
+
+import pytest
+
+from fulmen import FailedException, TopologyBuilder
+from fulmen.engine.inprocess import Crash
+from fulmen.errors import ValidationFailed
+from fulmen.testing import (
+    ABORT,
+    EOF,
+    PAUSE,
+    CollectBolt,
+    ListSpout,
+    ManualClock,
+    Message,
+    NotDrained,
+    run,
+)
+from support.hooks import HookBasicBolt, HookSpout, hooks
+
+
+def topology(items, *, tasks=1, fields=("value",), bolt=None, **options):
+    """A ListSpout and a CollectBolt, with a bolt between them if that is wanted."""
+    builder = TopologyBuilder(message_timeout_seconds=3)
+    builder.set_spout("source", ListSpout(items, fields, **options), tasks)
+    source = "source"
+    if bolt is not None:
+        builder.set_bolt("bolt", HookBasicBolt).set_config(hooks(execute=bolt)).shuffle_grouping(
+            "source"
+        )
+        source = "bolt"
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping(source)
+    return builder
+
+
+def pass_on(bolt, tup, collector):
+    collector.emit([tup[0]])
+
+
+# ---- what went in, what came out -------------------------------------------------------------
+
+
+def test_items_are_values_or_lists_of_them():
+    assert run(topology([1, [2], (3,), None])).collected("sink") == [[1], [2], (3,), [None]]
+    result = run(topology([["a", 1]], fields=["word", "n"]))
+    assert result.collected("sink") == [["a", 1]]
+
+
+def test_items_are_divided_among_the_tasks():
+    result = run(topology(list(range(7)), tasks=3))
+    assert sorted(x for [x] in result.collected("sink")) == list(range(7))
+    assert result.acked("source") == [0, 3, 6, 1, 4, 2, 5]  # task by task
+
+
+def test_untracked_items_are_never_acked():
+    assert run(topology([1, 2], tracked=False)).acked("source") == []
+    result = run(topology([Message([1], tracked=False), 2]))
+    assert result.acked("source") == [1]
+
+
+def test_other_streams_and_message_ids():
+    builder = TopologyBuilder()
+    items = [Message([1, 2], "pairs", msg_id="p"), Message([3])]
+    builder.set_spout("source", ListSpout(items, streams={"default": ["x"], "pairs": ["a", "b"]}))
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("source", "pairs")
+    result = run(builder)
+    assert result.collected("sink") == [[1, 2]]
+    assert set(result.acked("source")) == {"p", 1}
+
+
+def fail_twice(bolt, tup, collector):
+    if tup[0] == "bad" and bolt.state.get("fails", 0) < 2:
+        bolt.state["fails"] = bolt.state.get("fails", 0) + 1
+        raise FailedException("not yet")
+    collector.emit([tup[0]])
+
+
+def test_what_fails_is_emitted_again_unless_told_not_to():
+    result = run(topology(["bad", "good"], bolt=fail_twice))
+    assert result.failed("source") == [(0, "not yet")] * 2
+    assert sorted(result.acked("source")) == [0, 1]
+    result = run(topology(["bad", "good"], bolt=fail_twice, replays=False))
+    assert (result.failed("source"), result.acked("source")) == ([(0, "not yet")], [1])
+
+
+def test_what_components_emitted():
+    result = run(topology([1, 2], bolt=pass_on), emits=True, workers=2)
+    assert result.emitted("source") == [[1], [2]]
+    assert result.emitted("bolt", "default") == [[1], [2]]
+    assert result.emitted("bolt", "pair") == []
+    with pytest.raises(ValueError, match=r"call run\(\.\.\., emits=True\)"):
+        run(topology([1])).emitted("source")
+
+
+def count(bolt, tup, collector):
+    bolt.state[tup[0]] = bolt.state.get(tup[0], 0) + 1
+    bolt.latest = tup[0]
+
+
+def test_state_and_fields_as_committed():
+    result = run(topology(["a", "b", "a"], bolt=count))
+    assert result.state("bolt") == result.state("bolt", task=0) == {"a": 2, "b": 1}
+    assert result.state("bolt", task=1) == {}
+    assert result.fields("bolt") == {"latest": "a"}
+    assert result.fields("sink") == {}
+    assert (result.batches, result.notes, result.errors) == (result.report["batches"], [], [])
+
+
+# ---- markers ---------------------------------------------------------------------------------
+
+
+def test_pause_ends_a_batch():
+    result = run(topology([1, 2, PAUSE, 3]), batches=1)
+    assert result.collected("sink") == [[1], [2]]
+    result = run(topology([1, 2, PAUSE, 3]), batches=2)
+    assert result.collected("sink") == [[1], [2], [3]]
+
+
+def test_abort_loses_all_workers_once():
+    result = run(topology([1, ABORT, 2, ABORT, 3], bolt=count), workers=2)
+    assert result.state("bolt") == {1: 1, 2: 1, 3: 1}
+    assert result.notes == [
+        "batch 3 is run again: ABORT at item 1",
+        "batch 3 is run again: ABORT at item 3",
+    ]
+
+
+def test_eof_ends_a_run_and_the_next_goes_on_after_it():
+    builder = topology([1, EOF, 2, PAUSE, EOF, 3])
+    result = run(builder)
+    seen = [result.collected("sink")]
+    for _ in range(2):
+        result = run(builder, checkpoint=result.checkpoint)
+        seen.append(result.collected("sink"))
+    assert seen == [[[1]], [[1], [2]], [[1], [2], [3]]]
+    assert result.acked("source") == [0, 2, 5]
+
+
+# ---- until -----------------------------------------------------------------------------------
+
+
+def endless(spout):
+    spout.__dict__.setdefault("n", 0)
+    spout.n += 1
+    spout.collector.emit([spout.n], msg_id=spout.n)
+
+
+def endless_topology():
+    builder = TopologyBuilder()
+    builder.set_spout("source", HookSpout).set_config(hooks(next_tuple=endless))
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("source")
+    return builder
+
+
+def test_until_a_condition():
+    result = run(endless_topology(), until=lambda r: r.trees["acked"] > 1000)
+    assert result.trees["acked"] > 1000
+    assert result.fields("source")["n"] >= 1000
+
+
+@pytest.mark.parametrize("batches", [0, 1, 3])
+def test_so_many_batches(batches):
+    result = run(endless_topology(), batches=batches)
+    assert result.batches == batches
+
+
+def test_a_topology_that_never_ends():
+    with pytest.raises(NotDrained) as failure:
+        run(endless_topology(), at_most=5)
+    assert str(failure.value) == (
+        f"the topology has not come to its end after 5 batches; {failure.value.pending} trees are"
+        " pending. A spout ends by is_exhausted(), or by emitting nothing in 20 batches. For one"
+        " that never ends give `batches`, or `until` a condition."
+    )
+
+
+def test_an_error_ends_the_run():
+    builder = TopologyBuilder()
+    builder.set_spout("source", ListSpout([1]))
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("nowhere")
+    with pytest.raises(ValidationFailed, match="no component 'nowhere'"):
+        run(builder)
+
+
+# ---- time, checkpoints, faults ---------------------------------------------------------------
+
+
+def test_nothing_waits():
+    clock = ManualClock(100.0)
+    result = run(topology([1], bolt=lambda *args: None), clock=clock, batch_seconds=2.0)
+    assert result.acked("source") == [0]
+    assert clock() >= 100.0 + 2.0 * result.batches
+    clock.advance(5)
+
+
+def test_a_checkpoint_by_its_uri(tmp_path):
+    uri = f"file://{tmp_path}/checkpoint?fsync=false"
+    builder = topology([1, EOF, 2])
+    run(builder, checkpoint=uri)
+    assert run(builder, checkpoint=uri).collected("sink") == [[1], [2]]
+
+
+def test_each_run_has_a_checkpoint_of_its_own():
+    builder = topology([1])
+    run(builder)
+    assert run(builder).collected("sink") == [[1]]
+
+
+def test_other_numbers_of_workers_and_ackers():
+    result = run(topology([1]), workers=3, ackers=2)
+    assert result.report["components"]["__acker"]["tasks"] == 2
+    assert "__acker" not in run(topology([1]), ackers=0).report["components"]
+
+
+def test_faults():
+    left = ["after"]
+
+    def fault(stage, worker, moment):
+        if moment in left:
+            left.remove(moment)
+            raise Crash("pulled the plug")
+
+    result = run(topology([1, 2], bolt=count), fault=fault)
+    assert result.notes == ["batch 3 is run again: worker 0 was lost in stage 0: pulled the plug"]
+    assert result.state("bolt") == {1: 1, 2: 1}
+
+
+def test_a_model_is_as_good_as_a_builder():
+    assert run(topology([1]).build()).acked("source") == [0]
