@@ -24,7 +24,7 @@ from support.pages import ROOT, anchors, blocks, links, without_blocks, write_fi
 PAGES = sorted(
     str(path.relative_to(ROOT)) for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
 )
-WITH_CODE = ["README.md", "docs/api.md", "docs/concepts.md"]
+WITH_CODE = ["README.md", "docs/api.md", "docs/concepts.md", "docs/testing.md"]
 COMPONENTS = (Spout, Bolt, BasicBolt, ArrowBolt)
 
 
