@@ -36,7 +36,10 @@ class Numbers(Spout):
             number, self.position = self.position, self.position + 1
         else:
             return
-        self.collector.emit([number], msg_id=number)
+        self.collector.emit([number], msg_id=self.msg_id(number))
+
+    def msg_id(self, number):
+        return number
 
     def ack(self, msg_id):
         HEARD.threads.add(threading.current_thread().name)
@@ -58,6 +61,11 @@ class Gated(Numbers):
         if self.position == self.limit:
             HEARD.gate.wait()
         super().next_tuple()
+
+
+class Untracked(Numbers):
+    def msg_id(self, number):
+        return None
 
 
 class Seen(BasicBolt):

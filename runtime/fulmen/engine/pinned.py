@@ -18,17 +18,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fulmen.checkpoint import Store, Update, load_many, read_manifest, save, state_file_name
-from fulmen.engine import wire
 from fulmen.engine.instances import Slots
-from fulmen.engine.instances import Update as Record
-from fulmen.engine.outbox import Outbox, groups
+from fulmen.engine.outbox import Outbox
 from fulmen.engine.protocol import (
     INLINE_DELIVERIES,
     NOTHING_ENDED,
@@ -38,7 +36,8 @@ from fulmen.engine.protocol import (
     Summary,
 )
 from fulmen.engine.setup import Setup
-from fulmen.engine.spouts import CRASHED, SpoutTask
+from fulmen.engine.spouts import SpoutTask
+from fulmen.engine.turns import Turn
 from fulmen.plan.model import DRIVER
 
 PATIENCE_SECONDS = 0.01
@@ -65,27 +64,6 @@ class Thread:
         future: Future[Any] = Future()
         self._calls.put((future, call))
         return future
-
-
-@dataclass
-class Turn:
-    """What one task did in one turn.
-
-    Attributes:
-        setup: Whose plan the rows are for.
-        rows: (worker, row) for the first stage.
-        summary: Of this task alone.
-        outbox: Where its messages to ackers still are.
-        records: What the commit has to write of its state.
-        is_given_up: Whether all that was emitted fails instead of being sent.
-    """
-
-    setup: Setup
-    rows: list[tuple[int, bytes]]
-    summary: Summary
-    outbox: Outbox
-    records: Mapping[str, Record] = field(default_factory=dict)
-    is_given_up: bool = False
 
 
 @dataclass
@@ -150,18 +128,21 @@ class PinnedSpouts:
             yet.
         """
         if not header.is_retry:
-            self._kept = {}
+            self._kept = {task: turn for task, turn in self._kept.items() if turn.committed()}
             self._begin_turns(header)
             self._collect_turns()
-        for task in header.poisoned:
-            if task in self._kept:
-                self._give_up(self._kept[task])
         owed = {hosted.slot: hosted.owed for hosted in self._hosted.values() if hosted.owed}
         rows: dict[int, list[bytes]] = {}
-        for turn in self._kept.values():
-            for worker, row in self._routed(turn):
+        summaries: list[Summary] = []
+        for task, turn in self._kept.items():
+            if task in header.poisoned:
+                part, summary = turn.poisoned_attempt(self.setup)
+            else:
+                permit = header.permits.get(task, 0) if header.permits else None
+                part, summary = turn.attempt(self.setup, permit), turn.summary
+            for worker, row in part:
                 rows.setdefault(worker, []).append(row)
-        summaries = [self._summary(task, turn, header) for task, turn in self._kept.items()]
+            summaries.append(self._completed(task, turn, summary, header))
         return header.with_injected(self._inject(rows, header)), summaries, owed
 
     def _begin_turns(self, header: Header) -> None:
@@ -169,7 +150,7 @@ class PinnedSpouts:
             told = (header.deliveries or {}).get(hosted.slot, NOTHING_ENDED)
             # what was owed has come back with the commit, before what is new
             hosted.waiting = hosted.waiting.plus(told.after(hosted.owed))
-            if hosted.turn is None:
+            if hosted.turn is None and task not in self._kept:
                 hosted.handed, hosted.waiting = hosted.waiting, NOTHING_ENDED
                 permit = header.permit(task)
                 turn = partial(self._turn, hosted.task, hosted.handed, header, permit)
@@ -197,46 +178,33 @@ class PinnedSpouts:
         outbox.pack_all()
         for _, reason in outbox.refused:
             task.report(reason)
-        messages = outbox.messages
         outbox.pack_messages()
-        outbox.messages = messages
         summary.exhausted[task.task] = task.exhausted
         summary.spout_pending[task.task] = task.pending.count
         summary.counts = outbox.counts
         summary.errors, task.errors = task.errors, []
         summary.seconds = time.perf_counter() - started
-        return Turn(setup, outbox.take_rows(), summary, outbox)
+        return Turn(setup, outbox.take_rows(), summary)
 
-    def _routed(self, turn: Turn) -> list[tuple[int, bytes]]:
-        """The turn's rows for the plan that is in force, which may have changed since."""
-        if turn.setup is not self.setup:
-            routed = [r for _, row in turn.rows for r in rerouted(row, self.setup)]
-            turn.setup, turn.rows = self.setup, routed
-        return turn.rows
-
-    def _summary(self, task: int, turn: Turn, header: Header) -> Summary:
-        """The turn's summary, with the state of its task written for this very attempt."""
+    def _completed(self, task: int, turn: Turn, summary: Summary, header: Header) -> Summary:
+        """A turn's summary, with the state of its task written for this very attempt."""
+        hosted = self._hosted[task].task
+        pending = {task: hosted.pending.count + turn.left}
+        if turn.is_told:
+            process, exhausted = summary.process, summary.exhausted
+            return replace(
+                Summary(-1, DRIVER, process=process, exhausted=exhausted, spout_pending=pending),
+                errors=summary.errors[len(turn.summary.errors) :],
+                counts=summary.counts - turn.summary.counts,
+            )
         if not turn.records:
-            turn.records = self._hosted[task].task.updates(header.number)
+            turn.records = hosted.updates(header.number)
         key = self.setup.plan.key_of(task)
         updates: dict[str, Update] = {
             slot: save(self._store, header.number, header.tag, key, slot, data, keep_from)
             for slot, (data, keep_from) in turn.records.items()
         }
-        turn.summary.updates = {key: updates} if updates else {}
-        return turn.summary
-
-    def _give_up(self, turn: Turn) -> None:
-        """Fail all that was emitted in this turn, since it crashes its workers."""
-        if turn.is_given_up:
-            return
-        outbox = turn.outbox
-        for roots, values, _ in outbox.messages.inits:
-            values[:] = 1
-            outbox.messages.fails += [(root, CRASHED) for root in roots.tolist()]
-        outbox.messages.acks = []
-        outbox.pack_messages()
-        turn.rows, turn.is_given_up = outbox.take_rows(), True
+        return replace(summary, updates={key: updates} if updates else {}, spout_pending=pending)
 
     def _inject(self, rows: Mapping[int, list[bytes]], header: Header) -> Injected:
         if sum(len(row) for some in rows.values() for row in some) <= INLINE_DELIVERIES:
@@ -250,16 +218,3 @@ class PinnedSpouts:
         for hosted in self._hosted.values():
             if hosted.turn is None or hosted.turn.done():
                 hosted.thread.submit(hosted.task.close).result()
-
-
-def rerouted(row: bytes, setup: Setup) -> list[tuple[int, bytes]]:
-    """A row of tuples or of messages to an acker, as (worker, row) of another plan."""
-    if row[:1] == wire.ACKS:
-        acker = wire.unpack(row)[0]
-        return [(setup.plan.worker_of(acker), row)]
-    parcel = wire.unpack_tuples(row)
-    return [
-        (worker, part)
-        for worker, at in groups(setup.task_worker[parcel.targets])
-        for part in wire.pack_tuples(parcel if at is None else wire.select(parcel, at))
-    ]

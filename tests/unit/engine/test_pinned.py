@@ -4,14 +4,15 @@ import pytest
 
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store, load_many, read_newest
+from fulmen.engine import wire
 from fulmen.engine.driver import Driver, Stop
 from fulmen.engine.inprocess import Crash, InProcessJobs
 from fulmen.engine.jobs import Recovery
 from fulmen.engine.state import KeyedState
-from fulmen.errors import CheckpointError
+from fulmen.errors import CheckpointError, JobFailed
 from fulmen.topology.validation import check
 from support import pinned_parts
-from support.pinned_parts import Gated, Numbers, Seen
+from support.pinned_parts import Gated, Numbers, Seen, Untracked
 
 
 class FailingJobs(InProcessJobs):
@@ -37,6 +38,21 @@ class FailingJobs(InProcessJobs):
 
     def recover(self):
         return Recovery(self.alive())
+
+
+class PoisonedJobs(FailingJobs):
+    """Some numbers crash the worker that they come to."""
+
+    def __init__(self, poison):
+        super().__init__()
+        self.poison = poison
+
+    def run(self, header, timeout_seconds):
+        rows = [row for of_worker in header.injected.rows.values() for row in of_worker]
+        parcels = [wire.unpack_tuples(row) for row in rows if row[:1] == wire.TUPLES]
+        if self.poison & {number for parcel in parcels for (number,) in parcel.rows}:
+            raise JobFailed("killed")
+        return super().run(header, timeout_seconds)
 
 
 @pytest.fixture
@@ -106,6 +122,27 @@ def test_what_was_emitted_before_a_worker_was_lost_goes_to_those_that_are_left(
     driver.run(Stop(when_drained=True))
     driver.close()
     assert counts(tmp_path) == dict.fromkeys(range(50), 1)
+
+
+def test_poison_among_the_messages_of_a_turn_is_found_and_fails_alone(heard, tmp_path):
+    driver = started(PoisonedJobs({7, 8, 31}), Numbers, tmp_path)
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    good = set(range(50)) - {7, 8, 31}
+    assert counts(tmp_path) == dict.fromkeys(good, 1)
+    assert sorted(heard.acked) == sorted(good)
+    assert sorted(heard.failed) == [(n, "crashed worker") for n in (7, 8, 31)]
+    assert driver.totals.error_counts["numbers"] == 3
+    assert [e["message"] for e in driver.totals.errors["numbers"]] == [
+        f"dropped a tuple that crashed its worker or never ended: [{n}]" for n in (7, 8, 31)
+    ]
+
+
+def test_poison_among_messages_that_are_not_tracked_is_dropped(heard, tmp_path):
+    driver = started(PoisonedJobs({7, 31}), Untracked, tmp_path)
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    assert counts(tmp_path) == dict.fromkeys(set(range(50)) - {7, 31}, 1)
 
 
 def test_a_waiting_spout_is_told_once_and_keeps_no_batch_busy(heard, jobs, tmp_path):
