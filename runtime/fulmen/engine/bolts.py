@@ -28,7 +28,7 @@ from fulmen.engine.arrow_collectors import ArrowCollector
 from fulmen.engine.chunk import Chunk, Ids, RowsView
 from fulmen.engine.collectors import BasicCollector, BoltCollector, Buffer, not_a_list
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase
-from fulmen.engine.measures import EXECUTE, PROCESS
+from fulmen.engine.measures import add_chunk
 from fulmen.engine.outbox import Outbox
 from fulmen.errors import FulmenError, GroupingError
 
@@ -103,8 +103,7 @@ class BoltTask(TaskBase):
         n_acked = len(chunk) if acked is None else len(acked)
         counts[self.component, "acked", name] += n_acked
         counts[self.component, "failed", name] += len(self.failed)
-        outbox.times[self.component, EXECUTE, name].add(chunk.pace, len(chunk))
-        outbox.times[self.component, PROCESS, name].add(chunk.pace, n_acked)
+        add_chunk(outbox.times, self.component, name, chunk.pace, len(chunk), n_acked)
         outbox.busy[self.executor] += self.seconds
         self.send_acks(chunk, xors, acked, outbox)
 
@@ -330,7 +329,7 @@ class AnchoringBoltTask(BoltTask):
             if reason is None:
                 ended = chunk.began + self.seconds
                 took = ended - (tup._origin.began_at(0) or ended)
-                outbox.times[self.component, PROCESS, name].add(max(0.0, took))
+                add_chunk(outbox.times, self.component, name, max(0.0, took), 0, 1)
 
     def _hold(self, chunk: Chunk, xors: Ids) -> None:
         """Tuples that the bolt keeps are taken out of the chunk, so that it can be forgotten."""

@@ -195,7 +195,8 @@ class Cell:
         outbox.pack_messages()
         yield from outbox.take_rows()
         self._write_down(header, summary)
-        summary.counts, summary.times, summary.busy = outbox.counts, outbox.times, outbox.busy
+        summary.counts, summary.times = outbox.counts, outbox.times
+        summary.busy = dict(outbox.busy)
         if outbox.emits:
             summary.extra["emits"] = outbox.emits
         summary.seconds = time.perf_counter() - started

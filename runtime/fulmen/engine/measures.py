@@ -21,6 +21,23 @@ BOUNDS = (
 EXECUTE, PROCESS, COMPLETE, BATCH = "execute", "process", "complete", "batch"
 Key = tuple[str, str, str]
 """(component, one of these, of which): of which input `component:stream`, or phase of a batch."""
+ChunkTimes = dict[tuple[str, str, int], list[float]]
+"""What a worker sends: (component, source, bucket) -> executed, acked, the seconds of either."""
+
+
+def add_chunk(
+    times: ChunkTimes, component: str, source: str, each: float, executed: int, acked: int
+) -> None:
+    """Count tuples that took `each` seconds, to be executed, or to be acked, or both alike."""
+    key = component, source, bisect_left(BOUNDS, each)
+    found = times.get(key)
+    if found is None:
+        times[key] = [executed, acked, each * executed, each * acked]
+        return
+    found[0] += executed
+    found[1] += acked
+    found[2] += each * executed
+    found[3] += each * acked
 
 
 class Histogram:
@@ -40,14 +57,17 @@ class Histogram:
     def add(self, each: float, n: int = 1) -> None:
         """Count `n` events that took `each` seconds."""
         if n:
-            bucket = bisect_left(BOUNDS, each)
-            self.counts[bucket] = self.counts.get(bucket, 0) + n
-            self.seconds += each * n
+            self.put(bisect_left(BOUNDS, each), n, each * n)
+
+    def put(self, bucket: int, n: int, seconds: float) -> None:
+        """Count `n` events of one bucket that took `seconds` together."""
+        self.counts[bucket] = self.counts.get(bucket, 0) + n
+        self.seconds += seconds
 
     def merge(self, other: Histogram) -> None:
         """Add the events of `other`."""
         for bucket, n in other.counts.items():
-            self.counts[bucket] = self.counts.get(bucket, 0) + n
+            self.put(bucket, n, 0.0)
         self.seconds += other.seconds
 
     def copy(self) -> Histogram:
@@ -66,9 +86,6 @@ class Histogram:
             seen += self.counts.get(bucket, 0)
             yield bound, seen
 
-    def __reduce__(self) -> tuple[type[Histogram], tuple[dict[int, int], float]]:
-        return Histogram, (self.counts, self.seconds)
-
 
 class Times(dict[Key, Histogram]):
     """Histograms by key, made as they are needed."""
@@ -77,10 +94,14 @@ class Times(dict[Key, Histogram]):
         found = self[key] = Histogram()
         return found
 
-    def merge(self, other: Mapping[Key, Histogram]) -> None:
-        """Add the events of `other`."""
-        for key, histogram in other.items():
-            self[key].merge(histogram)
+    def add_chunks(self, times: ChunkTimes) -> None:
+        """Add what a worker has sent."""
+        for (component, source, bucket), numbers in times.items():
+            executed, acked, execute_seconds, process_seconds = numbers
+            if executed:
+                self[component, EXECUTE, source].put(bucket, int(executed), execute_seconds)
+            if acked:
+                self[component, PROCESS, source].put(bucket, int(acked), process_seconds)
 
     def copy(self) -> Times:
         """One that does not change with this."""

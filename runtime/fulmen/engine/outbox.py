@@ -22,7 +22,7 @@ from fulmen.engine import wire
 from fulmen.engine.ackers import Messages
 from fulmen.engine.chunk import Chunk, Ids, Lineage, Positions, RowsView, Tasks
 from fulmen.engine.grouping import Choice, Chooser
-from fulmen.engine.measures import Times
+from fulmen.engine.measures import ChunkTimes
 from fulmen.engine.routes import Chosen, Routes
 from fulmen.engine.setup import Setup, Subscription
 
@@ -60,7 +60,7 @@ class Outbox:
         self.rows: list[tuple[int, bytes]] = []
         self.messages = Messages()
         self.counts: Counter[tuple[str, str, str]] = Counter()
-        self.times = Times()
+        self.times: ChunkTimes = {}
         self.busy: dict[int, float] = defaultdict(float)
         self.refused: list[tuple[int, str]] = []
         self.emits: list[tuple[int, str, Sequence[Sequence[Any]]]] = []

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fulmen.checkpoint import Update
-from fulmen.engine.measures import Times
+from fulmen.engine.measures import ChunkTimes
 from fulmen.engine.pending import Ranges
 
 INLINE_DELIVERIES = 4096
@@ -275,7 +275,7 @@ class Summary:
     failed: list[tuple[int, int, str]] = field(default_factory=list)
     timed_out: int = 0
     pending: dict[int, int] = field(default_factory=dict)
-    times: Times = field(default_factory=Times)
+    times: ChunkTimes = field(default_factory=dict)
     busy: dict[int, float] = field(default_factory=dict)
     born: list[tuple[float, int, int]] = field(default_factory=list)
     errors: list[ErrorReport] = field(default_factory=list)

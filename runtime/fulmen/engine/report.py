@@ -181,7 +181,7 @@ class Totals:
             self._measure_stage(summary, now)
 
     def _measure_stage(self, summary: Summary, now: float) -> None:
-        self.times.merge(summary.times)
+        self.times.add_chunks(summary.times)
         self.executors.add(summary.busy, now)
         self.workers.add({summary.partition: summary.seconds}, now)
         self.pending_trees.update(summary.pending)

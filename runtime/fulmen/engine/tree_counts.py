@@ -9,7 +9,7 @@ import numpy as np
 
 from fulmen.engine.ackers import SLOT_BITS, Outcome, slot_and_sequence
 from fulmen.engine.acking import AckerTask
-from fulmen.engine.measures import EXECUTE, PROCESS
+from fulmen.engine.measures import add_chunk
 from fulmen.engine.outbox import Outbox
 from fulmen.engine.setup import Setup
 from fulmen.engine.spouts import CRASHED
@@ -46,8 +46,7 @@ def time_messages(acker: AckerTask, seconds: float, outbox: Outbox) -> None:
     each = seconds / max(1, sum(acker.executed.values()))
     for stream, n in acker.executed.items():
         if n:
-            outbox.times[ACKER, EXECUTE, stream].add(each, n)
-            outbox.times[ACKER, PROCESS, stream].add(each, n)
+            add_chunk(outbox.times, ACKER, stream, each, n, n)
 
 
 def born_by_slot(outcome: Outcome) -> list[tuple[float, int, int]]:

@@ -1,12 +1,10 @@
 """Histograms and windows."""
 
-import pickle
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.measures import BOUNDS, Histogram, Times, Window
+from fulmen.engine.measures import BOUNDS, Histogram, Times, Window, add_chunk
 
 
 def test_a_bound_belongs_to_its_bucket():
@@ -29,21 +27,32 @@ def test_nothing_is_not_counted():
     assert histogram.counts == {}
 
 
-events = st.lists(st.tuples(st.floats(0, 100), st.integers(0, 10)))
+chunks = st.lists(st.tuples(st.floats(0, 100), st.integers(0, 10), st.integers(0, 10)))
 
 
-@given(events, events)
-def test_merging_is_counting_together(first, second):
-    together, merged = Histogram(), Times()
-    for some in (first, second):
-        part = Times()
-        for seconds, n in some:
-            together.add(seconds, n)
-            part["a", "execute", ""].add(seconds, n)
-        merged.merge(pickle.loads(pickle.dumps(part, 5)))
-    found = merged["a", "execute", ""]
-    assert found.counts == together.counts
-    assert found.seconds == pytest.approx(together.seconds)
+@given(st.lists(chunks, max_size=3))
+def test_what_workers_send_adds_up_to_the_events(batches):
+    executed, acked, sent = Histogram(), Histogram(), Times()
+    for batch in batches:
+        times = {}
+        for each, n_executed, n_acked in batch:
+            executed.add(each, n_executed)
+            acked.add(each, n_acked)
+            add_chunk(times, "bolt", "spout:default", each, n_executed, n_acked)
+        sent.add_chunks(times)
+    for what, wanted in (("execute", executed), ("process", acked)):
+        found = sent["bolt", what, "spout:default"]
+        assert found.counts == wanted.counts
+        assert found.seconds == pytest.approx(wanted.seconds)
+
+
+def test_merging_adds_up():
+    first, second = Histogram(), Histogram()
+    first.add(0.5, 2)
+    second.add(0.5)
+    second.add(7.0)
+    first.merge(second)
+    assert (first.count, first.seconds) == (4, 8.5)
 
 
 def test_a_copy_does_not_change():
