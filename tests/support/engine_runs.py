@@ -4,10 +4,11 @@ import itertools
 
 from obstore.store import MemoryStore
 
-from fulmen.checkpoint import Store
+from fulmen.checkpoint import Store, load_many
 from fulmen.checkpoint.remote import RemoteBackend
 from fulmen.engine.driver import Driver, Silent
 from fulmen.engine.inprocess import InProcessJobs
+from fulmen.engine.state import KeyedState
 from fulmen.testing import ManualClock
 from fulmen.topology.builder import TopologyBuilder
 from fulmen.topology.validation import check
@@ -50,6 +51,16 @@ def make_driver(topology, *, store=None, clock=None, jobs=None, observer=None, s
         steady=clock,
         sleep=clock.advance,
     )
+
+
+def state_of(driver, component):
+    """The keyed state of a component's tasks together, as committed."""
+    manifest = driver.log.manifest
+    keys = [driver.plan.key_of(task) for task in driver.plan.tasks(component)]
+    found = {}
+    for slots in load_many(driver.store, manifest, keys).values():
+        found |= KeyedState.restore(slots.get("state", ()), 0)
+    return found
 
 
 class Records:
