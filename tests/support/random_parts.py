@@ -268,6 +268,9 @@ class RandomBolt(Part, Bolt):
                 self.ack(tup)
             else:
                 self.fail(tup, "held")
+            if self.rng.random() < 0.2:  # the second time changes nothing
+                self.collector.ack(tup)
+                self.collector.fail(tup)
 
     def ack(self, tup):
         LOG.append(Ack(self.copy(tup)))

@@ -126,6 +126,36 @@ def test_all_messages_about_a_root_go_to_the_same_acker(pairs, ackers):
         assert [root for root, _ in part.fails] == part.resets == mine
 
 
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 5), st.integers(0, 9))
+def test_many_messages_travel_in_several_rows(of_inits, of_acks, of_fails, of_resets):
+    whole = together(
+        inits(*((i, i + 1) for i in range(of_inits))),
+        acks(*((i, 2 * i) for i in range(of_acks))),
+        Messages(fails=[(i, "no") for i in range(of_fails)], resets=list(range(of_resets))),
+    )
+    whole.compact()
+    n = 16
+    parts = list(whole.parts(n))
+    back = together(*parts)
+    back.compact()
+    for kind in ("inits", "acks"):
+        for one, other in zip(getattr(whole, kind), getattr(back, kind), strict=False):
+            assert [column.tolist() for column in one] == [column.tolist() for column in other]
+    assert (back.fails, back.resets) == (whole.fails, whole.resets)
+    for part in parts:
+        assert part
+        assert sum(len(roots) for roots, _, _ in (*part.inits, *part.acks)) <= n
+        assert len(part.fails) <= 1
+    if of_inits + of_acks + 32 * of_fails + of_resets <= n:
+        assert len(parts) <= 1
+
+
+def test_long_reasons_are_cut():
+    messages = Messages()
+    messages.fail([1, 2], "x" * 10_000)
+    assert messages.fails == [(1, "x" * 500), (2, "x" * 500)]
+
+
 # ---- one batch -------------------------------------------------------------------------------
 
 

@@ -24,7 +24,16 @@ from support.reference import Reference, check_copies
 
 SPOUTS = (RandomSpout, RandomSpout, RandomArrowSpout)
 BOLTS = (RandomBolt, RandomBolt, RandomBolt, RandomBasicBolt, RandomArrowBolt)
-GROUPINGS = ("shuffle", "fields", "partial-key", "all", "global", "none", "local-or-shuffle")
+KINDS = (
+    "shuffle",
+    "fields",
+    "partial-key",
+    "all",
+    "global",
+    "none",
+    "local-or-shuffle",
+    "custom",
+)
 
 
 @st.composite
@@ -55,6 +64,7 @@ def topologies(draw):
         bolt.set_blocking(draw(st.booleans()))
         if draw(st.booleans()):
             bolt.set_tick_seconds(draw(st.sampled_from((0.05, 0.3))))
+        inputs = {}
         for source, stream in draw(
             st.lists(
                 st.tuples(
@@ -65,7 +75,12 @@ def topologies(draw):
                 unique=True,
             )
         ):
-            subscribe(bolt, source, stream, draw(st.sampled_from((*GROUPINGS, "custom"))))
+            inputs.setdefault((source, stream), draw(st.sampled_from(KINDS)))
+            if draw(st.booleans()):  # two streams of one component arrive in their order
+                inputs.setdefault((source, "default"), draw(st.sampled_from(KINDS)))
+                inputs.setdefault((source, "second"), draw(st.sampled_from(KINDS)))
+        for (source, stream), kind in inputs.items():
+            subscribe(bolt, source, stream, kind)
         sources.append(f"b{i}")
         names.append(f"b{i}")
     conf["targets"] += names
