@@ -28,8 +28,8 @@ FETCH = (
 FETCH_WITHOUT_A_PLACE = """An error occurred while calling o163.get.
 : java.util.concurrent.ExecutionException: Exception thrown by job
 Caused by: org.apache.spark.SparkException: Job aborted due to stage failure: ResultStage 12 \
-(collectAsync at NativeMethodAccessorImpl.java:0) has failed the maximum allowable number of times: \
-1. Most recent failure reason: org.apache.spark.shuffle.FetchFailedException
+(collectAsync at NativeMethodAccessorImpl.java:0) has failed the maximum allowable number of \
+times: 1. Most recent failure reason: org.apache.spark.shuffle.FetchFailedException
 \tat org.apache.spark.errors.SparkCoreErrors$.fetchFailedError(SparkCoreErrors.scala:398)
 Caused by: io.netty.channel.unix.Errors$NativeIoException: recvAddress(..) failed with error(-104)
 """
