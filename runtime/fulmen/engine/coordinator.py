@@ -31,6 +31,8 @@ from fulmen.engine.setup import Setup
 FIRST_PERMIT = 256
 EMIT_SECONDS = 0.1
 """A spout stage ends after that long, however much of its permit is left."""
+ENGINE_SHARE = 5.0
+"""A stage takes at most so many times as long as the author's code in it, if tuples are its work."""
 LARGEST_PERMIT = 10_000_000
 LONGEST_IDLE_SECONDS = 0.25
 FAILURES_BEFORE_HALVING = 2
@@ -115,7 +117,6 @@ class Coordinator:
         self._previous_clock = self.clock
         self._mark = self.now
         self._is_retry = False
-        self._slow_start = True
         self._pending_by_task: dict[int, int] = {}
         self._spout_pending_by_task: dict[int, int] = {}
         self._exhausted_by_task: dict[int, bool] = {}
@@ -296,12 +297,10 @@ class Coordinator:
         work = work_seconds(done.summaries)
         most = max((s.emitted for s in done.summaries), default=0)
         if work > target:
-            self._slow_start = False
             if most >= self.permit // 4:  # else it is not the number of tuples that makes it slow
                 self.permit = max(1, int(self.permit * max(0.5, 0.9 * target / work)))
         elif most >= self.permit:
-            is_small = self._slow_start and work < target / 2
-            step = self.permit if is_small else max(16, self.permit // 16)
+            step = self.permit if work < target / 2 else max(16, self.permit // 16)
             self.permit = min(LARGEST_PERMIT, self.permit + step)
 
     def idle_seconds(self) -> float:
@@ -333,11 +332,18 @@ def work_seconds(summaries: Sequence[Summary]) -> float:
     """The part of a batch's time that grows with its tuples: of each stage, the slowest worker's.
 
     What Spark needs for a job with few tuples is not in it: fewer tuples would not make that less.
+    Nor is most of a stage in which the author's code hardly ran: a machine that is busy with other
+    things, or a process that imports modules, takes its time for one tuple as for a thousand.
     """
     slowest: dict[int, float] = {}
+    authors: dict[int, float] = {}
     for summary in summaries:
         slowest[summary.stage] = max(slowest.get(summary.stage, 0.0), summary.seconds)
-    return sum(slowest.values())
+        busy = sum(summary.busy.values())
+        authors[summary.partition] = authors.get(summary.partition, 0.0) + busy
+    work = sum(slowest.values())
+    most = max(authors.values(), default=0.0)
+    return min(work, ENGINE_SHARE * most) if most else work
 
 
 def merged(ranges: Ranges) -> Ranges:
