@@ -32,7 +32,7 @@ FIRST_PERMIT = 256
 EMIT_SECONDS = 0.1
 """A spout stage ends after that long, however much of its permit is left."""
 ENGINE_SHARE = 5.0
-"""A stage takes at most so many times as long as the author's code in it, if tuples are its work."""
+"""If tuples are what takes time, a stage takes at most so many times as long as authors' code."""
 LARGEST_PERMIT = 10_000_000
 LONGEST_IDLE_SECONDS = 0.25
 FAILURES_BEFORE_HALVING = 2
