@@ -6,7 +6,16 @@ declare the streams `default` (x), `pair` (a, b) and the direct `to-task` (x).
 
 from types import MappingProxyType
 
-from fulmen import ArrowBolt, ArrowSpout, BasicBolt, Bolt, Spout, Stream, TopologyBuilder
+from fulmen import (
+    ArrowBolt,
+    ArrowSpout,
+    BasicBolt,
+    Bolt,
+    CustomStreamGrouping,
+    Spout,
+    Stream,
+    TopologyBuilder,
+)
 from fulmen.testing import CollectBolt, ListSpout, run
 
 HOOKS = {}
@@ -138,6 +147,29 @@ class Refuses(BasicBolt):
             self.left[key] -= 1
             raise ValueError("refused")
         collector.emit([tup["value"]])
+
+
+class BrokenGrouping(CustomStreamGrouping):
+    def prepare(self, context, stream, target_tasks):
+        raise OSError("no table")
+
+    def choose_tasks(self, task_id, values):
+        return []
+
+
+class Fragile:
+    """Can't be unpickled while it is broken."""
+
+    is_broken = False
+
+    def __reduce__(self):
+        return restore_fragile, ()
+
+
+def restore_fragile():
+    if Fragile.is_broken:
+        raise ValueError("of an older version")
+    return Fragile()
 
 
 class Topology:

@@ -71,18 +71,20 @@ class TaskBase:
         self.restored_at = number
         kind = "spout" if self.component in setup.spouts else "bolt"
         self.who = f"{kind} {self.component!r}, task {task}"
-        self.routes = self._routes(rng)
+        self.routes = self.guarded("making its groupings", lambda: self._routes(rng))
         self._engine_record: bytes | None = None
         engine = pickle.loads(slots["engine"][-1]) if slots.get("engine") else {}
         for stream, state in engine.get("routes", {}).items():
             if stream in self.routes:
                 self.routes[stream].restore(state)
-        self.restore_engine(engine, slots)
+        self.guarded("restoring its messages", lambda: self.restore_engine(engine, slots))
         spec = setup.component(self.component)
         self.instance: Component = self.guarded(
             "making the instance", lambda: create(spec, setup.code_folder)
         )
-        self.state = KeyedState.restore(slots.get("state", ()), number)
+        self.state = self.guarded(
+            "restoring self.state", lambda: KeyedState.restore(slots.get("state", ()), number)
+        )
         self.instance.__dict__["state"] = self.state
         self.conf = {**setup.topology.spec.config, **spec.config}
         self.context = context_of(setup, task)

@@ -7,8 +7,16 @@ import pytest
 
 from fulmen import FailedException, ReportedFailedException
 from fulmen.errors import TopologyFailed
-from fulmen.testing import PAUSE, CollectBolt, Message, run
-from support.hooks import HookArrowBolt, HookBasicBolt, HookBolt, Topology, hooks, with_bolt
+from fulmen.testing import EOF, PAUSE, CollectBolt, Message, run
+from support.hooks import (
+    Fragile,
+    HookArrowBolt,
+    HookBasicBolt,
+    HookBolt,
+    Topology,
+    hooks,
+    with_bolt,
+)
 
 
 def messages(result):
@@ -525,6 +533,37 @@ def test_reported_errors_change_nothing_else():
     result = with_bolt(execute)
     assert messages(result) == ["careful", "ValueError: very"]
     assert result.acked("source") == [0]
+
+
+def test_an_exception_in_a_grouping_that_is_made_stops_the_topology():
+    topology = Topology(HookBolt, [1])
+    topology.builder._bolts.pop("sink")
+    sink = topology.builder.set_bolt("sink", CollectBolt)
+    sink.custom_grouping("bolt", "support.hooks.BrokenGrouping")
+    with pytest.raises(TopologyFailed) as failure:
+        topology.run(functions={})
+    assert failure.value.reason == f"{WHO}: making its groupings: OSError: no table"
+
+
+@pytest.mark.parametrize("where", ["state", "fields"])
+def test_state_that_can_not_be_restored_stops_the_topology(where):
+    def execute(bolt, tup):
+        if where == "state":
+            bolt.state["x"] = Fragile()
+        else:
+            bolt.x = Fragile()
+        bolt.collector.ack(tup)
+
+    topology = Topology(HookBolt, [1, EOF, 2])
+    result = topology.run(functions={"execute": execute})
+    Fragile.is_broken = True
+    try:
+        with pytest.raises(TopologyFailed) as failure:
+            run(topology.builder, checkpoint=result.checkpoint)
+    finally:
+        Fragile.is_broken = False
+    what = {"state": "restoring self.state", "fields": "restoring its fields"}[where]
+    assert failure.value.reason == f"{WHO}: {what}: ValueError: of an older version"
 
 
 # ---- ticks -----------------------------------------------------------------------------------

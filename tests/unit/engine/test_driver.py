@@ -173,6 +173,7 @@ class Fragile(Steady):
         super().__init__(clock, **options)
         self.lost = set()
         self.failures = 0
+        self.recovery_seconds = 0
         self.fault = self.fail
 
     def fail(self, stage, worker, moment):
@@ -184,6 +185,7 @@ class Fragile(Steady):
         return tuple(w for w in range(self._setup.plan.workers) if w not in self.lost)
 
     def recover(self):
+        self.clock.advance(self.recovery_seconds)
         return Recovery(self.alive())
 
 
@@ -227,6 +229,34 @@ def test_state_moves_with_its_executors():
     finished(driver)
     assert counted(driver) == dict.fromkeys(range(10), 10)
     assert len(log.of("failed")) == 4
+
+
+def test_recovering_takes_no_time_from_tuples():
+    """A tuple that is kept for 2 of its 3 seconds, and then an hour until the worker is back."""
+
+    def execute(bolt, tup):
+        if tup.is_tick():
+            bolt.ticks += 1
+            if bolt.ticks == 2:
+                bolt.collector.ack(bolt.kept.pop())
+        else:
+            bolt.kept.append(tup)
+
+    def prepare(bolt):
+        bolt.kept, bolt.ticks = [], 0
+
+    builder = TopologyBuilder(message_timeout_seconds=3)
+    builder.set_spout("source", ListSpout([1]))
+    bolt = builder.set_bolt("bolt", HookBolt).set_config(hooks(execute=execute, prepare=prepare))
+    bolt.shuffle_grouping("source").set_tick_seconds(1)
+    driver, log = fragile(builder)
+    driver.jobs.seconds = 0.9
+    driver.step()
+    driver.jobs.failures = 2
+    driver.jobs.recovery_seconds = 3600
+    finished(driver)
+    assert len(log.of("failed")) == 2
+    assert (driver.totals.trees.acked, driver.totals.trees.timed_out) == (1, 0)
 
 
 def test_a_failed_attempt_counts_for_nothing():
