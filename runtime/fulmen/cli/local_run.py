@@ -125,9 +125,11 @@ class LocalRun:
                 f"a component called sys.exit({error.code!r}). With Spark that would have ended "
                 "its worker."
             ) from error
-        except Exception:  # a mistake of ours
+        except Exception as error:  # a mistake of ours
             self._log.write(traceback.format_exc())
-            raise
+            self._print_summary("failed")
+            message = f"{type(error).__name__}: {error}".rstrip(": ")
+            raise FulmenError(self._with_log(f"a mistake in Fulmen: {message}.")) from error
         self._print_summary("drained")
 
     def _run(self) -> None:

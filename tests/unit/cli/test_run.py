@@ -183,6 +183,22 @@ def test_a_failed_attempt_is_one_line(letters, monkeypatch):
     assert "2,000 acked, 0 failed, 0 timed out, 0 pending\n" in result.stdout
 
 
+def test_a_mistake_of_ours_is_in_the_log(letters, monkeypatch, tmp_path):
+    class Broken(InProcessJobs):
+        def run(self, header, timeout_seconds):
+            return [][0]
+
+    monkeypatch.setattr(run_module, "make_jobs", lambda *_: Broken())
+    result = letters()
+    [log] = tmp_path.glob("state/fulmen/runs/*/run.log")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"{STARTED}Error: a mistake in Fulmen: IndexError: list index out of range.\n"
+        f"More is in '{log}'.\n"
+    )
+    assert "return [][0]" in log.read_text()
+
+
 # ---- the report ----------------------------------------------------------------------------------
 
 STATISTICS = {"emitted", "transferred", "executed", "acked", "failed", "tasks", "errors"}
