@@ -121,8 +121,9 @@ class Driver:
         self._committer = Committer(self.log, self.observer.note, self.steady, self.sleep)
         self.plan = make_plan(self.topology, pinned=self.pinned)
         self.setup = self._setup(self._migrate(), range(self.plan.workers))
+        self.jobs.start(self.setup)
         manifest = self.log.manifest
-        self.coordinator = Coordinator(
+        self.coordinator = Coordinator(  # from now on time passes: starting may take a while
             self.setup,
             number=manifest.number,
             base=manifest.tag,
@@ -134,7 +135,6 @@ class Driver:
         )
         self.totals = Totals(self.setup, self.steady)
         self._ended = self.steady()
-        self.jobs.start(self.setup)
 
     def _migrate(self) -> Layout:
         """Bring the checkpoint into the shape of this topology, in a commit of its own."""
