@@ -14,6 +14,8 @@ from fulmen import TopologyBuilder
 from fulmen.engine.bolts import BoltTask
 from fulmen.engine.driver import Silent, Stop
 from fulmen.metrics.collector import TopologyCollector
+from fulmen.metrics.snapshot import Snapshot
+from fulmen.metrics.view import View
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
 from support.engine_runs import make_driver
 from support.metered import WORDS, Keeper, run_metered
@@ -266,3 +268,33 @@ def test_complete_latency_is_until_the_batch_counted():
     total = Scrape.of(driver.totals).value("fulmen_complete_latency_seconds_sum")
     assert 0 <= total <= most
     assert driver.totals.latencies.count == 1
+
+
+def test_without_ackers_spouts_have_no_trees():
+    scrape = Scrape.of(run_metered(["a b"], ackers=0).totals)
+    assert scrape.all("fulmen_executed_total", component="__acker") == []
+    assert scrape.all("fulmen_acker_pending_trees") == []
+    assert scrape.value("fulmen_emitted_total", component="texts", stream="default") == 1
+    assert scrape.sum("fulmen_acked_total", component="texts") == 0
+    assert scrape.sum("fulmen_execute_latency_seconds_count", component="keep") > 0
+
+
+class PinnedNumbers(ListSpout):
+    pinned = True
+
+
+def test_a_pinned_spout_is_the_drivers():
+    builder = TopologyBuilder(name="pinned", workers=1)
+    builder.set_spout("numbers", PinnedNumbers(range(5)))
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("numbers")
+    driver = make_driver(builder)
+    driver.start()
+    driver.run(Stop(when_drained=True))
+    scrape = Scrape.of(driver.totals)
+    now = Snapshot.of(driver.totals)
+    driver.close()
+    assert scrape.value("fulmen_complete_latency_seconds_count", component="numbers") == 5
+    check_consistent(scrape)
+    workers = {worker["worker"]: worker for worker in View(now, now, []).json()["workers"]}
+    assert [e["component"] for e in workers[-1]["executors"]] == ["numbers"]
+    assert workers[-1]["present"]
