@@ -1,0 +1,164 @@
+"""Messages that kill, workers that go away, and runs of another shape on the same checkpoint."""
+
+import pytest
+
+from fulmen.engine.driver import Stop
+from fulmen.errors import TopologyFailed
+from support.poison import PinnedMessages, bomb, poisonous
+from support.spark_topologies import (
+    NOTHING_PENDING,
+    Committed,
+    SharedSpark,
+    Witness,
+    add_worker,
+    make_driver,
+    remove_worker,
+)
+from support.unrepeatable import chaotic, check_commit
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    spark = SharedSpark(3, tmp_path_factory.mktemp("spark"))
+    yield spark
+    spark.end()
+
+
+class Drained:
+    """A topology that was run until it was drained."""
+
+    def __init__(self, spark, builder):
+        checkpoint = spark.new_checkpoint()
+        self.witness = Witness()
+        driver = make_driver(builder, spark, checkpoint, self.witness)
+        driver.start()
+        driver.run(Stop(when_drained=True))
+        driver.close()
+        self.totals, self.committed = driver.totals, Committed(checkpoint)
+
+    def heard(self):
+        """What the spout heard of each message."""
+        found = {}
+        for state in self.committed.state("messages").values():
+            found |= state
+        return found
+
+    def counted(self):
+        found = {}
+        for state in self.committed.state("tally").values():
+            found |= state
+        return found
+
+
+def check_poison(drained, messages, failed):
+    """Exactly these messages failed, for these reasons, and all others went through once."""
+    assert drained.heard() == {n: [failed.get(n, "acked")] for n in range(messages)}
+    assert drained.counted() == {n: 1 for n in range(messages) if n not in failed}
+    assert drained.committed.pending() == NOTHING_PENDING
+    assert drained.totals.trees.failed == len(failed)
+    assert drained.totals.trees.acked == messages - len(failed)
+    assert drained.totals.trees.timed_out == 0
+
+
+RAISED = "bolt 'drink': execute: ValueError: a component failed"
+
+
+def test_poison_that_ends_its_process_or_raises_fails_alone(spark):
+    poison = {7: "os._exit", 12: "raise", 30: "os._exit"}
+    drained = Drained(spark, poisonous(poison, limit=24))
+    check_poison(drained, 48, {7: "crashed worker", 12: RAISED, 30: "crashed worker"})
+    reasons = {reason for _, reason in drained.witness.failures}
+    assert any("something killed it, or a component ended it" in reason for reason in reasons)
+
+
+def test_poison_that_hangs_fails_alone(spark):
+    topology = poisonous({4: "sleep"}, 8, in_a_batch=1, tasks=1, batch_timeout_seconds=3)
+    drained = Drained(spark, topology)
+    check_poison(drained, 8, {4: "crashed worker"})
+    reasons = {reason for _, reason in drained.witness.failures}
+    assert "the batch took more than 3 seconds and was cancelled" in reasons
+
+
+def test_poison_of_a_pinned_spout_fails_alone(spark):
+    drained = Drained(spark, poisonous({7: "os._exit"}, limit=12, spout=PinnedMessages, tasks=1))
+    check_poison(drained, 12, {7: "crashed worker"})
+
+
+def test_a_tick_that_kills_stops_the_topology(spark):
+    driver = make_driver(bomb(), spark, spark.new_checkpoint(), Witness())
+    driver.start()
+    with pytest.raises(TopologyFailed, match=r"failed \d+ times in a row, at last without any"):
+        driver.run(Stop())
+    driver.close()
+    assert driver.totals.attempts_failed < 20
+    assert driver.coordinator.number < 20
+
+
+def test_executors_of_a_lost_worker_move_and_come_back(spark):
+    """Patience is short here; a worker of this machine would be back in time otherwise."""
+    spark.patience_seconds = 1
+    workers, stop = [], Stop()
+
+    def on_batch(totals, done):
+        hosts = {w for w in driver.plan.assignment if w >= 0}
+        assert {s.process[0] for s in done.summaries} == hosts
+        workers.append(hosts)
+        if workers.count({0, 1, 2}) == 5 and len(workers) == 5:
+            remove_worker(spark.session, 1)
+        elif workers.count({0, 2}) == 5 and hosts == {0, 2}:
+            add_worker(spark.session, 1)
+        elif len(workers) > 10 and workers[-5:] == [{0, 1, 2}] * 5:
+            stop.drain = True
+
+    checkpoint, witness = spark.new_checkpoint(), Witness(on_batch)
+    driver = make_driver(chaotic(3), spark, checkpoint, witness)
+    driver.start()
+    before = driver.plan
+    driver.run(stop)
+    driver.close()
+    spark.patience_seconds = 15
+    assert driver.plan.executors == before.executors
+    assert sorted(driver.plan.assignment) == sorted(before.assignment)
+    assert witness.notes == [
+        "workers [1] are gone: planned anew",
+        "all workers are back: planned anew",
+    ]
+    assert witness.restored
+    committed = Committed(checkpoint)
+    assert check_commit(committed) == (driver.totals.component("source")["emitted"], 0)
+    assert committed.pending() == NOTHING_PENDING
+    assert driver.totals.trees.failed == driver.totals.trees.timed_out == 0
+
+
+def test_pending_trees_go_on_with_other_workers_and_ackers(spark):
+    checkpoint, stop = spark.new_checkpoint(), Stop()
+
+    def on_batch(totals, done):
+        stop.now = first.coordinator.number > 20 and first.coordinator.pending > 10
+
+    first = make_driver(chaotic(2, ackers=2), spark, checkpoint, Witness(on_batch))
+    first.start()
+    first.run(stop)
+    first.close()
+    trees, messages, _ = Committed(checkpoint).pending()
+    assert trees > 10
+    assert messages >= trees
+    _, waiting = check_commit(Committed(checkpoint))
+    assert waiting == messages
+
+    ending = Stop()
+
+    def drain(totals, done):
+        ending.drain = totals.batches >= 10
+
+    second = make_driver(chaotic(3, ackers=1), spark, checkpoint, Witness(drain))
+    second.start()
+    second.run(ending)
+    second.close()
+    assert len(second.totals.processes) == 3
+    _, waiting = check_commit(Committed(checkpoint))
+    assert waiting == 0
+    assert Committed(checkpoint).pending() == NOTHING_PENDING
+    assert second.totals.trees.failed == second.totals.trees.timed_out == 0

@@ -1,0 +1,83 @@
+"""A topology with messages that kill, hang or raise. Which and how is in its configuration."""
+
+from fulmen import BasicBolt, Spout, TopologyBuilder
+from support.toy_stages import FAULTS
+
+
+class Messages(Spout):
+    """Emits a few numbers in each batch, and never again what has failed."""
+
+    outputs = ("n", "what")
+
+    def __init__(self):
+        self.calls = self.emitted = 0
+
+    def open(self, conf, context, collector):
+        self.collector, self.index = collector, context.task_index
+        self.tasks = len(context.tasks(context.component))
+        self.limit, self.in_a_batch = conf["limit"], conf["in-a-batch"]
+        self.poison = {int(n): what for n, what in conf["poison"].items()}
+
+    def next_tuple(self):
+        self.calls += 1
+        if self.calls % (self.in_a_batch + 1) == 0 or self.is_exhausted():
+            return
+        n = self.index + self.tasks * self.emitted
+        self.emitted += 1
+        self.collector.emit([n, self.poison.get(n, "")], msg_id=n)
+
+    def ack(self, msg_id):
+        self.state[msg_id] = [*self.state.get(msg_id, ()), "acked"]
+
+    def fail(self, msg_id, reason):
+        self.state[msg_id] = [*self.state.get(msg_id, ()), reason]
+
+    def is_exhausted(self):
+        return self.emitted == self.limit
+
+
+class PinnedMessages(Messages):
+    pinned = True
+
+
+class Drink(BasicBolt):
+    outputs = ("n",)
+
+    def execute(self, tup, collector):
+        if what := tup["what"]:
+            FAULTS[what]()
+        collector.emit([tup["n"]])
+
+
+class Tally(BasicBolt):
+    def execute(self, tup, collector):
+        self.state[tup["n"]] = self.state.get(tup["n"], 0) + 1
+
+
+class Bomb(BasicBolt):
+    """Ends its process with its third tick, whatever it receives."""
+
+    def __init__(self):
+        self.ticks = 0
+
+    def execute(self, tup, collector):
+        self.ticks += tup.is_tick()
+        if self.ticks > 2:
+            FAULTS["os._exit"]()
+
+
+def poisonous(poison, limit, in_a_batch=3, spout=Messages, tasks=2, **spec):
+    """`limit` messages come from each task of the spout. `poison` says what is wrong with some."""
+    poison = {str(n): what for n, what in poison.items()}
+    config = {"poison": poison, "limit": limit, "in-a-batch": in_a_batch}
+    b = TopologyBuilder("poisonous", workers=2, config=config, **spec)
+    b.set_spout("messages", spout, tasks)
+    b.set_bolt("drink", Drink, 2).shuffle_grouping("messages")
+    b.set_bolt("tally", Tally, 2).fields_grouping("drink", ["n"])
+    return b
+
+
+def bomb():
+    b = poisonous({}, limit=100_000, tasks=1)
+    b.set_bolt("bomb", Bomb).shuffle_grouping("messages").set_tick_seconds(0.1)
+    return b

@@ -1,0 +1,168 @@
+"""Drivers of topologies on real Spark, several of which share its JVMs, and what they committed."""
+
+import itertools
+import pickle
+from dataclasses import replace
+
+from fulmen.checkpoint import Store, load_many, read_newest
+from fulmen.engine.acking import restore
+from fulmen.engine.driver import Driver
+from fulmen.engine.jobs import Recovery
+from fulmen.engine.observer import Silent
+from fulmen.engine.pending import PendingMessages
+from fulmen.engine.placement import _INSIDE_ONE_JVM, scala_object
+from fulmen.engine.protocol import DELIVERIES
+from fulmen.engine.spark_jobs import LocalSparkJobs
+from fulmen.engine.stages import PATIENCE_SECONDS
+from fulmen.engine.state import KeyedState
+from fulmen.topology.spec import ACKER
+from fulmen.topology.validation import check
+from support.spark_runs import TESTS
+
+_numbers = itertools.count()
+
+
+def patient(settings):
+    """For a machine that is busy with other things."""
+    return replace(settings, start_timeout_seconds=400)
+
+
+class SharedSpark(LocalSparkJobs):
+    """Spark for one driver after another: it does not end when one of them is closed."""
+
+    def __init__(self, workers, folder, conf=()):
+        super().__init__(workers, dict(conf), TESTS, folder / "spark.log")
+        self._settings = patient(self._settings)
+        self.folder = folder
+        self.patience_seconds = PATIENCE_SECONDS
+
+    @property
+    def session(self):
+        return self._session
+
+    def new_checkpoint(self):
+        return (self.folder / f"checkpoint-{next(_numbers)}").as_uri()
+
+    def start(self, setup):
+        self.wanted = range(setup.plan.workers)  # maybe fewer than there are
+        super().start(setup)
+
+    def recover(self):
+        alive = self._jobs.recover(self.patience_seconds).alive
+        return Recovery([worker for worker in alive if worker in self.wanted])
+
+    def alive(self):
+        return [worker for worker in super().alive() if worker in self.wanted]
+
+    def close(self):
+        pass
+
+    def end(self):
+        super().close()
+
+
+class Witness(Silent):
+    """Writes down what happens. `on_batch` is called after each batch that counted."""
+
+    def __init__(self, on_batch=None):
+        self.failures, self.notes, self.errors, self.restored = [], [], [], []
+        self.processes = {}
+        self.on_batch = on_batch
+
+    def batch(self, totals, done):
+        for summary in done.summaries:
+            self.restored += summary.restored
+            self.processes[summary.process[0]] = summary.process[1]
+        if self.on_batch is not None:
+            self.on_batch(totals, done)
+
+    def error(self, error):
+        self.errors.append(error)
+
+    def attempt_failed(self, number, reason):
+        self.failures.append((number, reason))
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+def make_driver(builder, jobs, checkpoint, observer):
+    """A driver, not yet started. The components are in tests/support."""
+    checked = check(builder.build())
+    return Driver(
+        checked.topology(),
+        checked.streams,
+        jobs,
+        checkpoint,
+        code_folder=TESTS,
+        pinned=checked.pinned,
+        observer=observer,
+    )
+
+
+class Committed:
+    """What the newest commit in a checkpoint says."""
+
+    def __init__(self, checkpoint):
+        store = Store.open(checkpoint)
+        self.manifest = read_newest(store)
+        self._found = load_many(store, self.manifest, self.manifest.tasks)
+
+    def _tasks(self, component):
+        return {
+            int(key.split("/")[1]): slots
+            for key, slots in sorted(self._found.items())
+            if key.split("/")[0] == component
+        }
+
+    def state(self, component):
+        """`self.state` of each task, by its number within the component."""
+        return {
+            task: dict(KeyedState.restore(slots.get("state", ()), self.manifest.number))
+            for task, slots in self._tasks(component).items()
+        }
+
+    def fields(self, component):
+        """The durable fields of each task."""
+        return {
+            task: pickle.loads(slots["fields"][-1])[0]
+            for task, slots in self._tasks(component).items()
+            if slots.get("fields")
+        }
+
+    def pending(self):
+        """(trees that ackers track, messages that spouts wait for, deliveries still to be made)"""
+        trees = [restore(slots.get("trees", ())) for slots in self._tasks(ACKER).values()]
+        messages = [PendingMessages.restore(s.get("pending", ())) for s in self._found.values()]
+        return (
+            sum(map(len, trees)),
+            sum(m.count for m in messages),
+            DELIVERIES in self.manifest.transient,
+        )
+
+
+NOTHING_PENDING = (0, 0, False)
+
+
+def remove_worker(session, number):
+    """Make a worker of this machine go away, and not come back by itself."""
+    environment = session.cluster._environments[1 + number]
+    environment.shutdown()
+    environment.awaitTermination()
+
+
+def add_worker(session, number):
+    """Let it come back."""
+    jvm, cluster = session.sc._jvm, session.cluster
+    settings = jvm.org.apache.spark.SparkConf(False)
+    for name, value in {**dict(session.sc.getConf().getAll()), **_INSIDE_ONE_JVM}.items():
+        settings.set(name, value)
+    urls = session.sc._gateway.new_array(jvm.java.lang.String, 1)
+    urls[0] = cluster.url
+    memory = int(
+        jvm.org.apache.spark.util.Utils.memoryStringToMb(settings.get("spark.executor.memory"))
+    )
+    place = (cluster.hosts[number], 0, 0, 1, memory, urls, str(cluster._outputs))
+    start = scala_object(jvm.org.apache.spark.deploy.worker, "Worker").startRpcEnvAndEndpoint
+    none = scala_object(jvm.scala, "None")
+    cluster._environments[1 + number] = start(*place, jvm.scala.Some(number), settings, none)
