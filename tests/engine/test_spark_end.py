@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,16 +21,12 @@ pytestmark = pytest.mark.timeout(400)
 PROGRAM = """
 import sys
 from pathlib import Path
-from fulmen.errors import JobFailed
 from support.spark_runs import Runs
 
 runs = Runs(workers=int(sys.argv[1]), stages=2, folder=Path(sys.argv[2]))
 for fault in ("kill", "kill jvm") if runs.session.cluster else ("kill",):
-    try:
-        runs.once(say="hello", fault=[1, 0, fault])
-    except JobFailed:
-        runs.jobs.recover(patience_seconds=60)
-places = runs.once()
+    places, failures = runs.until_it_counts(say="hello", fault=[1, 0, fault])
+    assert failures
 pids = {pid for place in places.values() for pid in place}
 print(runs.session.work_dir, *pids, flush=True)
 sys.stdin.read()
@@ -38,11 +35,13 @@ print("closed")
 """
 
 
-def run_program(workers, folder):
+@contextmanager
+def running_program(workers, folder):
+    """The program, and the words of its first line: it says that when all is well."""
     cwd = folder / "cwd"
     cwd.mkdir()
     pipe = subprocess.PIPE
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(workers), str(folder)],
         env=environment(),
         cwd=cwd,
@@ -50,7 +49,13 @@ def run_program(workers, folder):
         stdout=pipe,
         stderr=pipe,
         text=True,
-    )
+    ) as program:
+        try:
+            words = program.stdout.readline().split()
+            assert words, program.communicate()
+            yield program, words
+        finally:
+            program.kill()
 
 
 def processes_below(pid):
@@ -70,13 +75,11 @@ def processes_below(pid):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_orderly_end_leaves_nothing(workers, tmp_path):
-    program = run_program(workers, tmp_path)
-    folder, *pids = program.stdout.readline().split()
-    processes = processes_below(program.pid)
-    assert processes >= {int(pid) for pid in pids}
-    assert not [pid for pid in processes if "secret" in command_line(pid)]
-    out, err = program.communicate("")
-    assert (out, err) == ("closed\n", "")
+    with running_program(workers, tmp_path) as (program, (folder, *pids)):
+        processes = processes_below(program.pid)
+        assert processes >= {int(pid) for pid in pids}
+        assert not [pid for pid in processes if "secret" in command_line(pid)]
+        assert program.communicate("") == ("closed\n", "")
     wait_until(lambda: not any(map(is_alive, processes)), "the end of all processes")
     assert not Path(folder).exists()
     assert list((tmp_path / "cwd").iterdir()) == []
@@ -89,13 +92,11 @@ def command_line(pid):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_driver_takes_everything_with_it(workers, tmp_path):
-    program = run_program(workers, tmp_path)
-    program.stdout.readline()
-    processes = processes_below(program.pid)
-    assert len(processes) >= 4 + 3 * (workers - 1)  # driver, JVMs, daemons, Python processes
-    program.kill()
-    out, err = program.communicate()
-    assert (out, err) == ("", "")
+    with running_program(workers, tmp_path) as (program, _):
+        processes = processes_below(program.pid)
+        assert len(processes) >= 4 + 3 * (workers - 1)  # driver, JVMs, daemons, Python processes
+        program.kill()
+        assert program.communicate() == ("", "")
     wait_until(lambda: not any(map(is_alive, processes)), "the end of all processes")
 
 

@@ -82,7 +82,7 @@ def test_a_killed_worker_fails_the_batch_and_comes_back(runs, places, stage):
     assert not recovery.rebuilt
     after = runs.once()
     assert is_partitioned(after, 2)
-    assert after[0, 0] == places[0, 0]
+    assert after[0, 0][1] == places[0, 0][1]
     assert not is_alive(places[0, 1][0])
 
 

@@ -77,7 +77,7 @@ class Runs:
                 failures.append(e)
             assert len(failures) < 6, failures
             order = {}
-            self.jobs.recover()
+            self.jobs.recover(DEADLINE_SECONDS)
 
     def in_thread(self, **order):
         """An attempt that goes on beside the test."""
