@@ -166,7 +166,8 @@ def test_a_partial_key_has_two_tasks_and_each_emitting_task_divides_it_evenly(ru
     assert set().union(*tasks_of.values()) == set(range(4))
     for source in run.plan.tasks("numbers"):
         assert sum(sent[source, task] for task in range(4)) == LIMIT
-        assert max(sent[source, task] for task in range(4)) < LIMIT / 2
+        # a task that got its c-th tuple was used no more than the other choice: that has c - 1
+        assert max(sent[source, task] for task in range(4)) <= (LIMIT + 1) // 2
 
 
 def test_all_global_and_none(run):
