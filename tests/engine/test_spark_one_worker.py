@@ -70,7 +70,7 @@ FAILURES = {
 def test_a_process_that_ends_fails_the_batch_and_the_next_attempt_succeeds(runs, what):
     with pytest.raises(JobFailed, match=f"^{re.escape(FAILURES[what])}$"):
         runs.once(fault=[0, 0, what])
-    assert runs.jobs.recover().alive == (0,)
+    assert runs.jobs.recover() == (0,)
     runs.once()
 
 
@@ -115,6 +115,25 @@ def test_an_interrupt_ends_the_run_and_the_next_one_gets_its_own_answer(runs, tm
         runs.once(wait=[0, 0, str(tmp_path / "file")])
     thread.join()
     runs.jobs.recover()
+    runs.once()
+
+
+def test_an_interrupt_before_the_job_has_a_name_leaves_no_job_behind(runs, tmp_path, monkeypatch):
+    class Interrupted:
+        def __init__(self, chain):
+            self.chain, self.shuffles, self.rdd = chain, [], self
+
+        def collectAsync(self):
+            self.chain.rdd.collectAsync()
+            wait_until((tmp_path / "file.reached").exists)
+            raise KeyboardInterrupt
+
+    chain = runs.jobs._ring._chains[0]
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.jobs._ring, "_chains", [Interrupted(chain)])
+        with pytest.raises(KeyboardInterrupt):
+            runs.once(wait=[0, 0, str(tmp_path / "file")])
+    assert runs.jobs.recover() == (0,)
     runs.once()
 
 

@@ -77,9 +77,7 @@ def test_a_killed_worker_fails_the_batch_and_comes_back(runs, places, stage):
     with pytest.raises(JobFailed, match=r"worker 1 was lost \(exit code 137") as failed:
         runs.once(fault=[stage, 1, "kill jvm"])
     assert_ours(failed.value)
-    recovery = runs.jobs.recover(patience_seconds=DEADLINE_SECONDS)
-    assert recovery.alive == (0, 1)
-    assert not recovery.rebuilt
+    assert runs.jobs.recover(patience_seconds=DEADLINE_SECONDS) == (0, 1)
     after = runs.once()
     assert is_partitioned(after, 2)
     assert after[0, 0][1] == places[0, 0][1]

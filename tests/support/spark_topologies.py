@@ -7,7 +7,6 @@ from dataclasses import replace
 from fulmen.checkpoint import Store, load_many, read_newest
 from fulmen.engine.acking import restore
 from fulmen.engine.driver import Driver
-from fulmen.engine.jobs import Recovery
 from fulmen.engine.observer import Silent
 from fulmen.engine.pending import PendingMessages
 from fulmen.engine.placement import _INSIDE_ONE_JVM, scala_object
@@ -48,8 +47,8 @@ class SharedSpark(LocalSparkJobs):
         super().start(setup)
 
     def recover(self):
-        alive = self._jobs.recover(self.patience_seconds).alive
-        return Recovery([worker for worker in alive if worker in self.wanted])
+        alive = self._jobs.recover(self.patience_seconds)
+        return [worker for worker in alive if worker in self.wanted]
 
     def alive(self):
         return [worker for worker in super().alive() if worker in self.wanted]

@@ -41,8 +41,6 @@ from fulmen.errors import CodeError
 from fulmen.topology.code import create, load_class
 from fulmen.topology.spec import ACKER
 
-NO_TAG = ""
-"""The base of the very first batch: nothing was ever committed."""
 UNCOLLECTED_OBJECTS = 2_000_000
 """So many new objects within a batch are looked through for cycles; workers collect at its end."""
 WAITING_TUPLES = 1 << 14

@@ -111,11 +111,13 @@ class Emitter:
         self._report = report
         self._closed = _Closed(who)
         self._buffers: Mapping[str, Buffer] = self._closed
+        self._earlier = 0
         self.runs: list[Buffer] = []
 
     def open(self) -> None:
         """From now on the author's code may emit."""
         self.runs = []
+        self._earlier = 0  # emits in all runs but the last
         if self._ordered:
             self._buffers = {}
         else:
@@ -163,6 +165,7 @@ class Emitter:
                 " direct=True"
             )
         if self._ordered and (not self.runs or self.runs[-1].routes is not routes):
+            self._earlier += len(self.runs[-1].values) if self.runs else 0
             self.runs.append(Buffer(routes))
             self._buffers = {stream: self.runs[-1]}
         return self._buffers[stream]
@@ -236,7 +239,9 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
             self.acks_at_once(msg_id)
 
     def emitted(self) -> int:
-        """How many tuples were emitted since `open`."""
+        """How many tuples were emitted since `open`. Called after each: runs may be many."""
+        if self._ordered:
+            return self._earlier + (len(self.runs[-1].values) if self.runs else 0)
         return sum(len(buffer.values) for buffer in self.runs)
 
 

@@ -302,10 +302,10 @@ class Driver:
     def _failed(self, header: Header, reason: str, is_outage: bool = False) -> None:
         self.totals.attempt_failed(reason)
         self.observer.attempt_failed(header.number, reason)
-        recovery = self.jobs.recover()
-        while not recovery.alive:
+        alive = self.jobs.recover()
+        while not alive:
             self.observer.note("no worker is left: waiting until one is back")
-            recovery = self.jobs.recover()
+            alive = self.jobs.recover()
         if is_outage:
             self.sleep(min(5.0, 0.1 * 2**self._outages))
             self._outages = min(self._outages + 1, 16)
@@ -316,7 +316,7 @@ class Driver:
                 f" at last without any tuple of a spout in it: {reason}. The last attempts are in"
                 " the log"
             )
-        self._replan(recovery.alive)
+        self._replan(alive)
 
     def _look_for_workers(self) -> None:
         """While workers are missing, see now and then whether they are back."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fulmen.checkpoint import Store
-from fulmen.engine.jobs import Recovery
 from fulmen.engine.protocol import Header
 from fulmen.engine.setup import Setup
 from fulmen.engine.worker import Worker
@@ -68,9 +67,9 @@ class InProcessJobs:
             inputs = outputs
         return [row for rows in inputs for row in rows]
 
-    def recover(self) -> Recovery:
+    def recover(self) -> Sequence[int]:
         """Nothing has to be waited for."""
-        return Recovery(alive=tuple(range(self._setup.plan.workers)))
+        return range(self._setup.plan.workers)
 
     def alive(self) -> tuple[int, ...]:
         """All of them."""

@@ -11,13 +11,6 @@ from fulmen.engine.protocol import ErrorReport, Header, Summary
 from fulmen.engine.setup import Setup
 
 
-@dataclass(frozen=True)
-class Recovery:
-    """Which workers are there after a failure."""
-
-    alive: Sequence[int]
-
-
 class Jobs(Protocol):
     """Runs the stages of a batch."""
 
@@ -32,8 +25,12 @@ class Jobs(Protocol):
         """
         ...
 
-    def recover(self) -> Recovery:
-        """After an attempt that failed or was void: wait until another can be made."""
+    def recover(self) -> Sequence[int]:
+        """After an attempt that failed or was void: wait until another can be made.
+
+        Returns:
+            Numbers of the workers that are there.
+        """
         ...
 
     def alive(self) -> Sequence[int]:

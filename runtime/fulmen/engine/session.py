@@ -113,13 +113,14 @@ class Session:
                 self.cluster = LocalCluster(gateway, settings.workers, conf, self.work_dir)
             conf.setdefault("spark.master", self.cluster.url if self.cluster else "local[1]")
             self.sc = _context(gateway, conf)
+            self.workers = Workers(self.sc, settings.workers, self.cluster)
+            self.workers.wait_for_all(settings.start_timeout_seconds, settings.log_file)
         except JVM_ERRORS as e:
-            self.log(str(e))
+            text = text_of(e)
+            self.log(text)
             raise FulmenError(
-                f"Spark did not start: {java_message(str(e))} More is in '{settings.log_file}'."
+                f"Spark did not start: {java_message(text)}. More is in '{settings.log_file}'."
             ) from None
-        self.workers = Workers(self.sc, settings.workers, self.cluster)
-        self.workers.wait_for_all(settings.start_timeout_seconds, settings.log_file)
 
     def _worker_environment(self, java_home: str) -> dict[str, str]:
         """Of the workers' JVMs and Python processes, unless the user's settings say otherwise."""
@@ -182,8 +183,14 @@ class Session:
             for text in self.cluster.new_output():
                 self.log(text)
 
+    def has_ended(self) -> bool:
+        """Whether Spark's JVM has, as far as is known at once."""
+        return self._gateway is None or self._gateway.proc.poll() is not None
+
     def how_it_ended(self) -> str | None:
         """What is known of the end of Spark's JVM. None: it has not ended."""
+        if self._gateway is None:
+            return "this process has ended it"
         try:
             code: int = self._gateway.proc.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
@@ -192,17 +199,16 @@ class Session:
 
     def abandon_connection(self) -> None:
         """Close this thread's connection to the JVM, as an answer that nobody read may come."""
-        client = self._gateway._gateway_client
-        if (connection := client.get_thread_connection()) is not None:
-            connection.close()
+        if self._gateway is not None:
+            connection = self._gateway._gateway_client.get_thread_connection()
+            if connection is not None:
+                connection.close()
 
     def close(self) -> None:
         """End Spark and everything it has started. May be called again."""
         if self._gateway is not None:
             if hasattr(self, "sc"):
-                for _ in range(
-                    2
-                ):  # if its JVM is gone, it is only the second time that it cleans up
+                for _ in range(2):  # if the JVM is gone, only the second call cleans up
                     with suppress(*JVM_ERRORS), warnings.catch_warnings():
                         warnings.simplefilter("ignore")
                         self.sc.stop()
@@ -219,6 +225,14 @@ def start(settings: Settings) -> Session:
         FulmenError: Java, Spark or a worker does not start, or the settings contradict the engine.
     """
     return Session(settings)
+
+
+def text_of(error: Exception) -> str:
+    """The text of one of JVM_ERRORS. That of an exception in the JVM has to be asked for there."""
+    try:
+        return str(error)
+    except JVM_ERRORS as e:
+        return f"{type(e).__name__}: {e}"
 
 
 def _context(gateway: Any, conf: Mapping[str, str]) -> SparkContext:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fulmen.engine import session
-from fulmen.engine.jobs import Recovery
 from fulmen.engine.protocol import Header
 from fulmen.engine.session import Session, Settings
 from fulmen.engine.setup import Setup
@@ -47,10 +46,10 @@ class LocalSparkJobs:
         assert self._jobs is not None
         return self._jobs.run(header.encode(), timeout_seconds)
 
-    def recover(self) -> Recovery:
+    def recover(self) -> tuple[int, ...]:
         """Wait until another attempt can be made. Errors as for `SparkJobs.recover`."""
         assert self._jobs is not None
-        return Recovery(self._jobs.recover().alive)
+        return self._jobs.recover()
 
     def alive(self) -> tuple[int, ...]:
         """Numbers of the workers that are there now."""

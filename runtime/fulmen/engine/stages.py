@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -22,7 +21,7 @@ from pyspark.util import _load_from_socket
 
 from fulmen.engine.failures import explain, is_over
 from fulmen.engine.placement import POLL_SECONDS, Anchors
-from fulmen.engine.session import JVM_ERRORS, Session
+from fulmen.engine.session import JVM_ERRORS, Session, text_of
 from fulmen.engine.stage_runner import HEADER, Raw, StageFunction, run_stage, separated
 from fulmen.errors import FulmenError, JobFailed, JobTimedOut, SparkLost
 
@@ -104,19 +103,6 @@ def _java_function(session: Session, function: Callable[..., Any]) -> Any:
     )
 
 
-@dataclass(frozen=True)
-class Recovery:
-    """What a failure has left.
-
-    Attributes:
-        alive: Numbers of the workers that are there.
-        rebuilt: Whether the chains are new ones, because a worker came back somewhere else.
-    """
-
-    alive: tuple[int, ...]
-    rebuilt: bool
-
-
 class SparkJobs:
     """Runs batches, one at a time. One thread runs them; any other may cancel.
 
@@ -179,7 +165,7 @@ class SparkJobs:
             self._is_cancelled = True
         self._end_job()
 
-    def recover(self, patience_seconds: float = PATIENCE_SECONDS) -> Recovery:
+    def recover(self, patience_seconds: float = PATIENCE_SECONDS) -> tuple[int, ...]:
         """After a run that failed or was void: wait until the next one can succeed.
 
         A lost worker of this machine is back after 5 seconds. What is left of the failed job ends:
@@ -189,7 +175,7 @@ class SparkJobs:
             patience_seconds: How long to wait for a lost worker.
 
         Returns:
-            What there is now. If a worker is missing, `rebuild` without it.
+            The numbers of the workers that are there. If one is missing, `rebuild` without it.
 
         Raises:
             SparkLost: Spark itself is gone.
@@ -243,21 +229,20 @@ class SparkJobs:
         self._ring = Ring(self._session, self._function, self._stages, self._placed)
         self._roll_call = Ring(self._session, answer, 1, self._placed)
 
-    def _await_workers(self, patience_seconds: float) -> Recovery:
+    def _await_workers(self, patience_seconds: float) -> tuple[int, ...]:
         """Wait until every worker is there, and every partition has met a process of its own."""
         deadline = time.monotonic() + patience_seconds
         with self._lock:
             self._is_cancelled = False
         self._epoch += 1
-        is_elsewhere = False
         try:
             while True:
+                self._cancel_leftovers()
                 alive = self._session.workers.alive()
                 if set(self._workers).issubset(alive):
                     if self._placed != self._hosts():
                         self._ring.clean(keep=0)
                         self._build()
-                        is_elsewhere = True
                     if self._answer(max(deadline - time.monotonic(), LEAST_SECONDS)):
                         break
                 if time.monotonic() > deadline or self._is_cancelled:
@@ -267,7 +252,7 @@ class SparkJobs:
             raise self._lost(e) from None
         finally:
             self._session.collect_logs()
-        return Recovery(alive, is_elsewhere)
+        return alive
 
     def _answer(self, seconds: float) -> bool:
         """Whether every partition meets a process of its own, in a job that nothing disturbs.
@@ -296,11 +281,15 @@ class SparkJobs:
             raise self._failure(e, timeout_seconds) from None
         except BaseException:  # a signal handler's: the JVM's answer is still to come
             self._session.abandon_connection()
-            self._end_job()
+            self._end_job()  # if it was started already and this was not told: `recover` ends it
             raise
         finally:
             with self._lock:
                 self._future = None
+
+    def _cancel_leftovers(self) -> None:
+        """End jobs that nobody waits for: a signal may come between a job's start and its name."""
+        self._jsc.sc().cancelAllJobs()
 
     def _end_job(self) -> None:
         with self._lock:
@@ -313,21 +302,18 @@ class SparkJobs:
         """What an exception means. A job that took too long is cancelled here."""
         if not isinstance(error, Py4JJavaError):
             return self._lost(error)
-        try:
-            text = str(error)  # this asks the JVM
-        except JVM_ERRORS as e:
-            return self._lost(e)
+        text = text_of(error)
         if timeout_seconds is not None and "java.util.concurrent.TimeoutException" in text:
             self._end_job()
             return JobTimedOut(timeout_seconds)
         self._session.log(text)
-        if is_over(text):
+        if is_over(text) or self._session.has_ended():
             return self._lost(error)
         hosts = self._session.workers.hosts
         return JobFailed(explain(text, {host or "localhost": n for n, host in enumerate(hosts)}))
 
     def _lost(self, error: Exception) -> SparkLost:
-        self._session.log(str(error))
+        self._session.log(text_of(error))
         how = self._session.how_it_ended() or "it does not answer, or takes no more jobs"
         return SparkLost(how, str(self._session.settings.log_file))
 

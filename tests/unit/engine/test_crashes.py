@@ -16,7 +16,6 @@ from fulmen.engine import driver as driver_module
 from fulmen.engine.acking import restore
 from fulmen.engine.committing import Committer
 from fulmen.engine.driver import Stop
-from fulmen.engine.jobs import Recovery
 from fulmen.engine.observer import Silent
 from fulmen.engine.pending import PendingMessages
 from fulmen.engine.state import KeyedState
@@ -129,7 +128,7 @@ class Unsteady(Steady):
             return super().recover()
         everyone = super().alive()
         gone = self.chaos.random.sample(everyone, self.chaos.random.randrange(len(everyone)))
-        return Recovery([worker for worker in everyone if worker not in gone])
+        return [worker for worker in everyone if worker not in gone]
 
 
 def steps(driver, n):

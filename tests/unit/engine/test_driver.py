@@ -10,7 +10,6 @@ from fulmen.engine import driver as driver_module
 from fulmen.engine.committing import COMMIT_TRIES, Committer
 from fulmen.engine.driver import Stop
 from fulmen.engine.inprocess import Crash
-from fulmen.engine.jobs import Recovery
 from fulmen.engine.observer import Silent
 from fulmen.errors import CheckpointError, Fenced, TopologyFailed, Unreachable
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
@@ -186,7 +185,7 @@ class Fragile(Steady):
 
     def recover(self):
         self.clock.advance(self.recovery_seconds)
-        return Recovery(self.alive())
+        return self.alive()
 
 
 def fragile(topology):

@@ -7,7 +7,6 @@ from fulmen.checkpoint import Store, load_many, read_newest
 from fulmen.engine import wire
 from fulmen.engine.driver import Driver, Stop
 from fulmen.engine.inprocess import Crash, InProcessJobs
-from fulmen.engine.jobs import Recovery
 from fulmen.engine.state import KeyedState
 from fulmen.errors import CheckpointError, JobFailed
 from fulmen.topology.validation import check
@@ -37,7 +36,7 @@ class FailingJobs(InProcessJobs):
         return super().alive() if self.living is None else self.living
 
     def recover(self):
-        return Recovery(self.alive())
+        return self.alive()
 
 
 class PoisonedJobs(FailingJobs):
