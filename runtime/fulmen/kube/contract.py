@@ -1,0 +1,309 @@
+"""What the operator and the driver say to each other: names, files, exit codes, messages. Pure.
+
+Operator and driver may be of different versions: a running driver is not restarted by an upgrade of
+the operator. So both ignore fields that they don't know, and what is here is only ever added to.
+"""
+
+import json
+from collections.abc import Mapping
+from enum import IntEnum, StrEnum
+from typing import Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+SCHEMA_VERSION: Final = 1
+
+# ---- Labels and annotations
+
+GROUP: Final = "fulmen.dev"
+PLURAL: Final = "topologies"
+VERSION: Final = "v1alpha1"
+
+NAME_LABEL: Final = "app.kubernetes.io/name"
+INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
+COMPONENT_LABEL: Final = "app.kubernetes.io/component"
+MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
+TOPOLOGY_LABEL: Final = "fulmen.dev/topology"
+ATTEMPT_LABEL: Final = "fulmen.dev/attempt"
+WORKER_LABEL: Final = "fulmen.dev/worker"
+"""The worker's number. The driver sets it, when it knows which worker a pod is."""
+
+APP_NAME: Final = "fulmen"
+MANAGER: Final = "fulmen-operator"
+DRIVER: Final = "driver"
+WORKER: Final = "worker"
+PREFLIGHT: Final = "preflight"
+
+REPORT_ANNOTATION: Final = "fulmen.dev/report"
+PAUSED_ANNOTATION: Final = "fulmen.dev/paused"
+ACCEPT_LOSS_ANNOTATION: Final = "fulmen.dev/accept-checkpoint-loss"
+
+# ---- Containers
+
+DRIVER_CONTAINER: Final = "driver"
+WORKER_CONTAINER: Final = "worker"
+PREFLIGHT_CONTAINER: Final = "preflight"
+DRIVER_COMMAND: Final = "driver"
+EXECUTOR_COMMAND: Final = "executor"
+PREFLIGHT_COMMAND: Final = "preflight"
+USER_ID: Final = 185
+
+METRICS_PORT: Final = 9464
+METRICS_PORT_NAME: Final = "metrics"
+SPARK_PORT: Final = 7078
+BLOCK_MANAGER_PORT: Final = 7079
+HEALTH_PATH: Final = "/healthz"
+READY_PATH: Final = "/readyz"
+
+NAMESPACE_ENV: Final = "FULMEN_NAMESPACE"
+TOPOLOGY_ENV: Final = "FULMEN_TOPOLOGY"
+UID_ENV: Final = "FULMEN_UID"
+ATTEMPT_ENV: Final = "FULMEN_ATTEMPT"
+POD_NAME_ENV: Final = "FULMEN_POD_NAME"
+POD_IP_ENV: Final = "FULMEN_POD_IP"
+
+# ---- Files
+
+ENTRYPOINT: Final = "/opt/fulmen/entrypoint"
+CODE_FOLDER: Final = "/opt/fulmen/code"
+SECRET_FILE: Final = "/etc/fulmen/auth/secret"
+SECRET_KEY: Final = "secret"
+CANDIDATE_FILE: Final = "/etc/fulmen/candidate/candidate.json"
+CANDIDATE_KEY: Final = "candidate.json"
+CHECKPOINT_FOLDER: Final = "/checkpoint"
+CHECKPOINT_URI: Final = "file:///checkpoint"
+TEMP_FOLDER: Final = "/tmp"
+WORK_FOLDER: Final = "/work"
+HOME_FOLDER: Final = "/work/home"
+SPARK_FOLDER: Final = "/work/spark"
+LOG_FILE: Final = "/work/spark.log"
+TERMINATION_FILE: Final = "/dev/termination-log"
+PLAN_KEY: Final = "plan.json"
+
+GRACE_SECONDS: Final = 30
+"""What a driver's pod gets on top of messageTimeoutSeconds, to end in."""
+REPORT_SECONDS: Final = 5
+"""The least time between two reports."""
+REPORT_BYTES: Final = 64 * 1024
+ENDED_BYTES: Final = 4096
+"""As much as the kubelet takes of a termination message."""
+
+
+def plan_name(topology: str) -> str:
+    """The ConfigMap that the driver reads and watches."""
+    return f"{topology}-plan"
+
+
+def driver_pod_name(topology: str, attempt: int) -> str:
+    """The pod of the driver."""
+    return f"{topology}-driver-{attempt}"
+
+
+def app_id(topology: str, attempt: int) -> str:
+    """Spark's id of the application, and what the names of worker pods begin with."""
+    return f"{topology}-{attempt}"
+
+
+def executor_name(component: str, first: int, last: int) -> str:
+    """An executor as status and reports name it: `split[3-4]`, the ids of its tasks."""
+    return f"{component}[{first}-{last}]"
+
+
+class Message(BaseModel):
+    """Base of what is said. Fields of a newer version are ignored."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        extra="ignore",
+        frozen=True,
+        serialize_by_alias=True,
+        validate_by_alias=True,
+        validate_by_name=True,
+    )
+
+    def to_json(self) -> str:
+        """As it travels. Equal messages are equal text."""
+        return json.dumps(
+            self.model_dump(mode="json", by_alias=True),
+            sort_keys=True,
+            separators=(",", ":"),
+            ensure_ascii=False,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The message in that text. pydantic's ValidationError if there is none."""
+        return cls.model_validate_json(text)
+
+
+class Hosted(Message):
+    """What one worker hosts.
+
+    Attributes:
+        worker: Its number; -1 is the driver, which hosts pinned spouts.
+        pod: Its pod; empty in a plan.
+        executors: As `executor_name` names them, by ascending task ids.
+    """
+
+    worker: int
+    pod: str = ""
+    executors: tuple[str, ...] = ()
+
+
+class Directive(StrEnum):
+    """What a driver is to do."""
+
+    RUN = "Run"
+    INACTIVE = "Inactive"
+    DRAIN = "Drain"
+
+
+class Images(Message):
+    """The images that the plan was accepted with."""
+
+    driver: str = ""
+    worker: str = ""
+
+
+class DriverPlan(Message):
+    """The last accepted spec, resolved. In the ConfigMap `plan_name`, under the key PLAN_KEY.
+
+    Attributes:
+        schema_version: SCHEMA_VERSION of the operator that wrote it.
+        generation: metadata.generation of the accepted spec.
+        directive: What to do.
+        topology: The whole document: apiVersion, kind, metadata (name, namespace, uid) and spec,
+            with numTasks resolved, `checkpoint` as a uri, and without `code`.
+        assignment: Planned.
+        worker_pod: A pod manifest, Spark's template for worker pods.
+        images: Of driver and workers.
+        input_hash: Of the user's accepted input.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    generation: int
+    directive: Directive = Directive.RUN
+    topology: dict[str, Any]
+    assignment: tuple[Hosted, ...] = ()
+    worker_pod: dict[str, Any] = Field(default_factory=dict)
+    images: Images = Images()
+    input_hash: str = ""
+
+
+class Candidate(Message):
+    """What a preflight validates: in the file CANDIDATE_FILE.
+
+    Attributes:
+        topology: The whole document, as in a plan.
+        tasks: The number of tasks of each component that has a checkpoint.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    topology: dict[str, Any]
+    tasks: Mapping[str, int] = Field(default_factory=dict)
+
+
+class Phase(StrEnum):
+    """What a driver is doing."""
+
+    STARTING = "Starting"
+    ACTIVE = "Active"
+    INACTIVE = "Inactive"
+    DRAINING = "Draining"
+    REBALANCING = "Rebalancing"
+    FINISHED = "Finished"
+
+
+class ReportedError(Message):
+    """An error of a component.
+
+    Attributes:
+        component: Whose.
+        task: Its task id.
+        message: One line.
+        time: In seconds of the Unix clock.
+    """
+
+    component: str
+    task: int
+    message: str
+    time: float
+
+
+class Report(Message):
+    """What a driver says about itself, in the annotation REPORT_ANNOTATION of its own pod.
+
+    Attributes:
+        phase: What it is doing.
+        generation: Of the plan that it runs.
+        epoch: Its epoch in the checkpoint; 0: not claimed yet.
+        batch: The number of the last commit.
+        workers: Observed placement.
+        tasks: The number of tasks of each component, `__acker` included.
+        errors: The newest ones.
+        message: What a person should know now; may be empty.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    phase: Phase
+    generation: int
+    epoch: int = 0
+    batch: int = 0
+    workers: tuple[Hosted, ...] = ()
+    tasks: Mapping[str, int] = Field(default_factory=dict)
+    errors: tuple[ReportedError, ...] = ()
+    message: str = ""
+
+
+class ExitCode(IntEnum):
+    """How the driver's container ends. Any other code: try again."""
+
+    FINISHED = 0
+    FAILED = 1
+    MISTAKE = 2
+    CHECKPOINT = 3
+    FENCED = 4
+    TERMINATED = 143
+
+
+EndReason = Literal[
+    "Finished",
+    "Drained",
+    "Valid",
+    "InvalidSpec",
+    "CheckpointLost",
+    "CheckpointUnreachable",
+    "CheckpointMismatch",
+    "Fenced",
+    "Terminated",
+    "Error",
+]
+
+
+class Mistake(Message):
+    """Something wrong in the spec or the code.
+
+    Attributes:
+        path: Where in the document; empty for all of it.
+        reason: What is wrong, without a full stop.
+        cure: What to do about it: a sentence, or nothing.
+    """
+
+    path: str = ""
+    reason: str
+    cure: str = ""
+
+
+class Ended(Message):
+    """Why a driver's or preflight's container ended: its termination message.
+
+    Attributes:
+        reason: For programs.
+        message: For people, one line.
+        errors: All mistakes, as far as there is room.
+    """
+
+    reason: EndReason
+    message: str
+    errors: tuple[Mistake, ...] = ()
