@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fulmen.topology.graph import find_cycles
 from fulmen.topology.parts import ComponentPart, InputPart
-from fulmen.topology.pods import Code
+from fulmen.topology.pods import Code, Pod
 from fulmen.topology.problems import Problem, did_you_mean
 from fulmen.topology.spec import TopologySpec
 
@@ -49,6 +49,28 @@ def _only_one(path: str, given: list[str]) -> Iterator[Problem]:
     if len(given) > 1:
         message = f"{' and '.join(given)} are given, but only one of them is allowed"
         yield Problem(path, message, "Remove all but one.")
+
+
+def pods(spec: TopologySpec) -> Iterator[Problem]:
+    """What can't be right in the pods of driver and workers."""
+    for path, pod in (("spec.driver", spec.driver), ("spec.worker", spec.worker)):
+        yield from _resources(path, pod)
+        for number, variable in enumerate(pod.env):
+            if variable.value is not None and variable.value_from is not None:
+                message = f"variable {variable.name!r} has both value and valueFrom"
+                yield Problem(f"{path}.env[{number}]", message, "Remove one of them.")
+
+
+def _resources(path: str, pod: Pod) -> Iterator[Problem]:
+    limit, request = pod.resources.limits.get("memory"), pod.resources.requests.get("memory")
+    if request is not None and limit is None:
+        message = "memory is requested, but not limited"
+        cure = f"Add limits: {{memory: {request}}}: heap and Python are sized by the limit."
+        yield Problem(f"{path}.resources.limits", message, cure)
+    elif request is not None and request != limit:
+        message = f"{request} of memory are requested, but the limit is {limit}"
+        cure = f"Leave the request out, or write memory: {limit}: a worker uses all of its limit."
+        yield Problem(f"{path}.resources.requests", message, cure)
 
 
 def tasks(parts: Sequence[ComponentPart], checkpoint_tasks: Mapping[str, int]) -> Iterator[Problem]:

@@ -210,8 +210,16 @@ class TopologySpec(Model):
     spark: Spark = Spark()
     """Settings of Spark, besides those that Fulmen makes."""
 
-    restart_nonce: Annotated[int, Field(strict=True)] | None = None
+    restart_nonce: Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)] | None = None
     """Any number. Changing it restarts the topology's pods; state is kept."""
+
+    start_timeout_seconds: Seconds = 300
+    """Seconds that a pod may take to start, on Kubernetes. After that the topology is not `Ready`,
+    with what keeps the pod from starting as the reason. The pod is left waiting."""
+
+    network_policy: Literal["None", "Restrict"] = "None"
+    """`Restrict`: a NetworkPolicy lets only the topology's own pods connect to each other, and
+    anybody to the port with metrics. Connections to the outside are not limited."""
 
     @property
     def acker_tasks(self) -> int:

@@ -95,6 +95,7 @@ def check(
     spec, wrong = rest_of(document)
     problems += checks.names(parts)
     problems += checks.either_or(spec)
+    problems += checks.pods(spec)
     problems += checks.tasks(parts, checkpoint_tasks or {})
     problems += checks.inputs(parts)
     problems += checks.groupings(parts)

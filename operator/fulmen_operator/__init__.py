@@ -1,0 +1,1 @@
+"""The operator: makes what a Topology says true, and says how it stands."""

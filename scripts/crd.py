@@ -1,0 +1,133 @@
+"""Writes the resource's definition for Kubernetes, from the models, into crds/ and the chart.
+
+.venv/bin/python scripts/crd.py
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fulmen.kube.contract import GROUP, PLURAL, VERSION
+from fulmen.topology.spec import KIND, TopologySpec
+from fulmen.topology.status import TopologyStatus
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from crd_schema import rules, structural  # noqa: E402  (a script finds its neighbours so)
+
+FILE = ROOT / "crds" / f"{PLURAL}.{GROUP}.yaml"
+CHART_FILE = ROOT / "charts" / "fulmen" / "templates" / "crd.yaml"
+HEAD = "# Written by scripts/crd.py from the models in runtime/fulmen/topology. Don't edit.\n"
+COLUMNS = [
+    # name, type, where, what it is, 1: only with -o wide
+    ("State", "string", ".status.state", "What the topology is doing.", 0),
+    (
+        "Ready",
+        "string",
+        '.status.conditions[?(@.type=="Ready")].status',
+        "Whether it does what the spec asks for.",
+        0,
+    ),
+    ("Workers", "integer", ".status.workers.ready", "Workers that run.", 0),
+    ("Executors", "integer", ".status.executors", "Executors, those of ackers included.", 0),
+    ("Tasks", "integer", ".status.tasks", "Tasks, ackers included.", 0),
+    ("Ackers", "integer", ".status.ackers", "Acker tasks.", 0),
+    ("Restarts", "integer", ".status.restarts.count", "Drivers that were started again.", 0),
+    ("Age", "date", ".metadata.creationTimestamp", "Time since it was made.", 0),
+    ("Attempt", "integer", ".status.attempt", "The number of the driver.", 1),
+    ("Last batch", "integer", ".status.lastBatch", "The last batch that was committed.", 1),
+    ("Message", "string", ".status.message", "What to know now.", 1),
+]
+
+
+def definition() -> dict[str, Any]:
+    """The CustomResourceDefinition."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{PLURAL}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": KIND,
+                "listKind": f"{KIND}List",
+                "plural": PLURAL,
+                "singular": KIND.lower(),
+                "shortNames": ["topo"],
+                "categories": ["fulmen"],
+            },
+            "versions": [_version()],
+        },
+    }
+
+
+def _version() -> dict[str, Any]:
+    return {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "subresources": {
+            "status": {},
+            "scale": {
+                "specReplicasPath": ".spec.workers",
+                "statusReplicasPath": ".status.workers.ready",
+                "labelSelectorPath": ".status.selector",
+            },
+        },
+        "additionalPrinterColumns": [
+            {
+                "name": name,
+                "type": kind,
+                "jsonPath": path,
+                "description": what,
+                **({"priority": wide} if wide else {}),
+            }
+            for name, kind, path, what, wide in COLUMNS
+        ],
+        "schema": {"openAPIV3Schema": _schema()},
+    }
+
+
+def _schema() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": "A topology of spouts and bolts that runs on Apache Spark.",
+        "required": ["spec"],
+        **rules(""),
+        "properties": {
+            "apiVersion": {"type": "string", "description": "The version of this resource."},
+            "kind": {"type": "string", "description": "The kind of this resource."},
+            "metadata": {"type": "object"},
+            "spec": structural(TopologySpec, "spec"),
+            "status": structural(TopologyStatus, "status"),
+        },
+    }
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write everything out: kubectl does not care, but people do."""
+        return True
+
+
+def texts() -> dict[Path, str]:
+    """The files, and what must be in them."""
+    plain = definition()
+    kept = {**plain, "metadata": {**plain["metadata"]}}
+    kept["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+    return {
+        FILE: HEAD + yaml.dump(plain, Dumper=_Dumper, sort_keys=False, width=100),
+        CHART_FILE: HEAD
+        + "{{- if .Values.crd.install }}\n"
+        + yaml.dump(kept, Dumper=_Dumper, sort_keys=False, width=100)
+        + "{{- end }}\n",
+    }
+
+
+if __name__ == "__main__":
+    for path, text in texts().items():
+        path.write_text(text, encoding="utf-8")
