@@ -56,12 +56,14 @@ class Stop:
         now: Stop after the batch at hand.
         after_seconds: Drain then.
         when_drained: Drain when every spout is exhausted, or nothing has happened for some batches.
+        active: Whether spouts may emit. None: as the topology says.
     """
 
     drain: bool = False
     now: bool = False
     after_seconds: float | None = None
     when_drained: bool = False
+    active: bool | None = None
 
 
 @dataclass
@@ -135,6 +137,7 @@ class Driver:
         )
         self.totals = Totals(self.setup, self.steady)
         self._ended = self.steady()
+        self._replan(self.jobs.alive())  # not all workers may be there yet
 
     def _migrate(self) -> Layout:
         """Bring the checkpoint into the shape of this topology, in a commit of its own."""
@@ -199,6 +202,8 @@ class Driver:
                     if self.coordinator.settled and not self.coordinator.active:
                         break
                     self.coordinator.active = False
+                elif stop.active is not None:
+                    self.coordinator.active = stop.active
                 self._look_for_workers()
                 if self.step() and not stop.drain:
                     self._rest(self.coordinator.idle_seconds(), stop)
@@ -331,8 +336,8 @@ class Driver:
 
     def _replan(self, alive: Sequence[int]) -> None:
         """Give executors of workers that are gone to those that are left, or back to their own."""
-        if set(alive) == set(self.setup.workers):
-            return
+        if not alive or set(alive) == set(self.setup.workers):
+            return  # without any, the next batch fails, and waits
         plan = make_plan(self.topology, pinned=self.pinned, workers=list(alive), previous=self.plan)
         gone = sorted(set(range(plan.workers)) - set(alive))
         self.observer.note(

@@ -136,13 +136,27 @@ class Workers:
         Raises:
             FulmenError: Some are not there in that time.
         """
+        self.wait_for(len(self.hosts), seconds, log_file)
+
+    def wait_for(self, count: int, seconds: float, log_file: Path) -> None:
+        """Wait until so many workers are there.
+
+        Raises:
+            FulmenError: They are not there in that time.
+        """
         deadline = time.monotonic() + seconds
-        while len(alive := self.alive()) < len(self.hosts):
+        while len(alive := self.alive()) < count:
             if time.monotonic() > deadline:
                 raise FulmenError(
                     f"{len(alive)} of {len(self.hosts)} workers started within {seconds:g} "
                     f"seconds. The reason may be in '{log_file}'."
                 )
+            time.sleep(POLL_SECONDS)
+
+    def wait_some_time(self, seconds: float) -> None:
+        """Wait until each worker is there, but no longer than that."""
+        deadline = time.monotonic() + seconds
+        while len(self.alive()) < len(self.hosts) and time.monotonic() <= deadline:
             time.sleep(POLL_SECONDS)
 
     def alive(self) -> tuple[int, ...]:

@@ -52,6 +52,8 @@ class Settings:
         python: The interpreter of the workers; it has the version of this one.
         env: Environment variables of the workers.
         start_timeout_seconds: How long to wait for the workers.
+        least_workers: So many are enough to start with; the others may follow. Default: all.
+        patience_seconds: How long to wait for the others.
     """
 
     workers: int
@@ -62,6 +64,8 @@ class Settings:
     python: str = sys.executable
     env: Mapping[str, str] | None = None
     start_timeout_seconds: float = 60.0
+    least_workers: int | None = None
+    patience_seconds: float = 0.0
 
 
 class Session:
@@ -114,13 +118,22 @@ class Session:
             conf.setdefault("spark.master", self.cluster.url if self.cluster else "local[1]")
             self.sc = _context(gateway, conf)
             self.workers = Workers(self.sc, settings.workers, self.cluster)
-            self.workers.wait_for_all(settings.start_timeout_seconds, settings.log_file)
+            self._wait_for_workers()
         except JVM_ERRORS as e:
             text = text_of(e)
             self.log(text)
             raise FulmenError(
                 f"Spark did not start: {java_message(text)}. More is in '{settings.log_file}'."
             ) from None
+
+    def _wait_for_workers(self) -> None:
+        settings = self.settings
+        if settings.least_workers is not None:
+            least, seconds = settings.least_workers, settings.start_timeout_seconds
+            self.workers.wait_for(least, seconds, settings.log_file)
+            self.workers.wait_some_time(settings.patience_seconds)
+        else:
+            self.workers.wait_for_all(settings.start_timeout_seconds, settings.log_file)
 
     def _worker_environment(self, java_home: str) -> dict[str, str]:
         """Of the workers' JVMs and Python processes, unless the user's settings say otherwise."""

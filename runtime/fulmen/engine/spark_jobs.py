@@ -1,4 +1,4 @@
-"""Batches as Spark jobs, on workers of this machine."""
+"""Batches as Spark jobs, on workers of this machine or somewhere else."""
 
 from __future__ import annotations
 
@@ -13,21 +13,15 @@ from fulmen.engine.stages import SparkJobs
 from fulmen.engine.worker import stage_function
 
 
-class LocalSparkJobs:
-    """Spark on this machine: one worker in the driver's JVM, or several with a JVM of their own.
+class SparkBatches:
+    """Spark, started for the first batch. One thread runs batches; any other may cancel or look.
 
     Args:
-        workers: How many.
-        conf: The user's Spark settings.
-        code_folder: Where workers import the components from.
-        log_file: Where Spark and the workers write.
+        settings: What to start it with.
     """
 
-    def __init__(
-        self, workers: int, conf: Mapping[str, str], code_folder: Path | None, log_file: Path
-    ) -> None:
-        path = str(code_folder) if code_folder else None
-        self._settings = Settings(workers=workers, log_file=log_file, conf=conf, code_path=path)
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._session: Session | None = None
         self._jobs: SparkJobs | None = None
 
@@ -39,7 +33,9 @@ class LocalSparkJobs:
             return
         if self._session is None:
             self._session = session.start(self._settings)
-        self._jobs = SparkJobs(self._session, function, stages, len(setup.workers))
+        present = self._session.workers.alive()
+        workers = [worker for worker in setup.workers if worker in present]
+        self._jobs = SparkJobs(self._session, function, stages, len(workers), workers=workers)
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
         """One attempt of a batch. Errors as for `SparkJobs.run`."""
@@ -56,6 +52,16 @@ class LocalSparkJobs:
         assert self._session is not None
         return self._session.workers.alive()
 
+    @property
+    def hosts(self) -> tuple[str | None, ...]:
+        """Where each worker is, or was last. None: it has not been there yet."""
+        return () if self._session is None else tuple(self._session.workers.hosts)
+
+    def cancel(self) -> None:
+        """End the attempt that goes on, if any, and waiting for lost workers."""
+        if self._jobs is not None:
+            self._jobs.cancel()
+
     def close(self) -> None:
         """End Spark."""
         if self._jobs is not None:
@@ -63,3 +69,20 @@ class LocalSparkJobs:
         if self._session is not None:
             self._session.close()
         self._jobs = self._session = None
+
+
+class LocalSparkJobs(SparkBatches):
+    """Spark on this machine: one worker in the driver's JVM, or several with a JVM of their own.
+
+    Args:
+        workers: How many.
+        conf: The user's Spark settings.
+        code_folder: Where workers import the components from.
+        log_file: Where Spark and the workers write.
+    """
+
+    def __init__(
+        self, workers: int, conf: Mapping[str, str], code_folder: Path | None, log_file: Path
+    ) -> None:
+        path = str(code_folder) if code_folder else None
+        super().__init__(Settings(workers=workers, log_file=log_file, conf=conf, code_path=path))

