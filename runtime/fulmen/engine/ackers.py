@@ -60,12 +60,13 @@ def combine(
         place = (roots - low).astype(np.int64)
         sums = np.zeros(span, np.uint64)
         np.bitwise_xor.at(sums, place, values)
-        counts = np.bincount(place, weights, span).astype(np.int64)
+        counts = np.bincount(place, weights, span).astype(np.int64, copy=False)
         present = np.flatnonzero(counts)
         return low + present.astype(np.uint64), sums[present], counts[present]
     slots = roots >> _SHIFT
     if (slots != slots[0]).any():  # slot by slot: the numbers of each are likely to lie close
-        masks = [slots == slot for slot in np.unique(slots)]
+        used = np.flatnonzero(np.bincount(slots.astype(np.int64)))  # np.unique would sort
+        masks = [slots == slot for slot in used.astype(np.uint64)]
         parts = [
             combine(roots[m], values[m], None if weights is None else weights[m]) for m in masks
         ]
@@ -114,8 +115,12 @@ class Messages:
         if len(self.acks) > 1 or (self.acks and self.acks[0][2] is None):
             roots = np.concatenate([a[0] for a in self.acks])
             values = np.concatenate([a[1] for a in self.acks])
-            weights = [np.ones(len(a[0]), np.int64) if a[2] is None else a[2] for a in self.acks]
-            self.acks = [combine(roots, values, np.concatenate(weights))]
+            weights = None
+            if any(a[2] is not None for a in self.acks):
+                weights = np.concatenate(
+                    [np.ones(len(a[0]), np.int64) if a[2] is None else a[2] for a in self.acks]
+                )
+            self.acks = [combine(roots, values, weights)]
         if len(self.inits) > 1:
             roots, values, born = (np.concatenate([i[k] for i in self.inits]) for k in range(3))
             self.inits = [(roots, values, born)]

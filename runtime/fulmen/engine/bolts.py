@@ -25,11 +25,12 @@ from fulmen.api.components import (
 )
 from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held, Tuple
 from fulmen.engine.arrow_collectors import ArrowCollector
-from fulmen.engine.chunk import Chunk, Ids, RowsView
+from fulmen.engine.chunk import Chunk, Ids
 from fulmen.engine.collectors import BasicCollector, BoltCollector, Buffer, not_a_list
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase
 from fulmen.engine.measures import add_chunk
 from fulmen.engine.outbox import Outbox
+from fulmen.engine.view import RowsView
 from fulmen.errors import FulmenError, GroupingError
 
 
@@ -75,6 +76,7 @@ class BoltTask(TaskBase):
         chunk.began = self.now()
         started = time.perf_counter()
         self.was_called = True
+        self.calls += len(chunk)
         self.failed = []
         self.collector.open()
         self.execute(chunk)
@@ -147,7 +149,7 @@ class BoltTask(TaskBase):
     def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         """Send the emits on one stream."""
         at = np.array(buffer.origins, np.int64)
-        view, stream = RowsView(buffer.values), buffer.routes.stream
+        view, stream = buffer.view(), buffer.routes.stream
         self.send_anchored(stream, view, at, chunk, xors, outbox, buffer.chosen)
 
     def send_anchored(
@@ -284,7 +286,7 @@ class AnchoringBoltTask(BoltTask):
             for origin in buffer.origins
         ]
         if not any(anchors):
-            outbox.send(self.task, buffer.routes, RowsView(buffer.values), None, buffer.chosen)
+            outbox.send(self.task, buffer.routes, buffer.view(), None, buffer.chosen)
             return
 
         def tell(anchor: Tuple, edge: int) -> None:
@@ -293,9 +295,7 @@ class AnchoringBoltTask(BoltTask):
             elif isinstance(anchor._origin, Held):
                 anchor._origin.xor ^= edge
 
-        outbox.send_joined(
-            self.task, buffer.routes, RowsView(buffer.values), anchors, tell, buffer.chosen
-        )
+        outbox.send_joined(self.task, buffer.routes, buffer.view(), anchors, tell, buffer.chosen)
 
     @override
     def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:

@@ -149,7 +149,7 @@ class Chunk:
         """The values as an Arrow record batch.
 
         Raises:
-            pyarrow.ArrowInvalid: The values of a column are not of one type.
+            pyarrow.ArrowException: The values of a column are not of one type.
         """
         if self._batch is None:
             rows = self.rows
@@ -281,45 +281,3 @@ def _concat(chunks: Sequence[Chunk]) -> Chunk:
 def batch_rows(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
     """The rows of a record batch as tuples of Python objects."""
     return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-
-
-class RowsView:
-    """Emitted values as the groupings see them: rows, or columns of Python objects, or Arrow."""
-
-    __slots__ = ("_rows", "arrow")
-
-    def __init__(
-        self, rows: Sequence[Sequence[Any]] | None = None, arrow: pa.RecordBatch | None = None
-    ) -> None:
-        self._rows = rows
-        self.arrow = arrow
-
-    def __len__(self) -> int:
-        if self._rows is not None:
-            return len(self._rows)
-        assert self.arrow is not None
-        return int(self.arrow.num_rows)
-
-    def column(self, i: int) -> list[Any]:
-        """The values of field number `i`."""
-        if self._rows is not None:
-            return [row[i] for row in self._rows]
-        assert self.arrow is not None
-        return list(self.arrow.column(i).to_pylist())
-
-    def row(self, k: int) -> Sequence[Any]:
-        """All values of row `k`."""
-        return self.rows[k]
-
-    @property
-    def rows(self) -> Sequence[Sequence[Any]]:
-        """All rows as Python objects."""
-        if self._rows is None:
-            self._rows = batch_rows(self.arrow)
-        return self._rows
-
-    def take(self, positions: Sequence[int]) -> RowsView:
-        """The rows at `positions` alone."""
-        if self.arrow is not None:
-            return RowsView(arrow=self.arrow.take(pa.array(positions, pa.int64())))
-        return RowsView([self.rows[i] for i in positions])

@@ -22,6 +22,7 @@ from fulmen.api.collector import (
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.tuples import HELD, Tuple
 from fulmen.engine.routes import Routes
+from fulmen.engine.view import RowsView
 from fulmen.errors import CollectorError, StreamError
 
 EXPLICIT = "failed by the bolt"
@@ -37,7 +38,7 @@ class Buffer:
         chosen: Emits whose tasks are known already: emit number -> (subscription number, tasks).
     """
 
-    __slots__ = ("chosen", "origins", "routes", "values", "width")
+    __slots__ = ("_container", "chosen", "origins", "routes", "values", "width")
 
     def __init__(self, routes: Routes) -> None:
         self.routes = routes
@@ -46,16 +47,23 @@ class Buffer:
         self.values: list[Values] = []
         self.origins: list[Any] = []
         self.chosen: dict[int, list[tuple[int, list[int]]]] = {}
+        self._container: str | None = None
 
     def wrong(self) -> list[int]:
         """Emits whose values are no sequence; collectors look at their length only."""
-        if set(map(type, self.values)) <= {list, tuple}:
+        kinds = set(map(type, self.values))
+        if kinds <= {list, tuple}:
+            self._container = None if len(kinds) > 1 else "l" if list in kinds else "t"
             return []
         return [
             i
             for i, values in enumerate(self.values)
             if isinstance(values, str | bytes) or not isinstance(values, Sequence)
         ]
+
+    def view(self) -> RowsView:
+        """The values, for the outbox. After `wrong`."""
+        return RowsView(self.values, container=self._container)
 
     def remove(self, i: int) -> None:
         """Take emit number `i` out."""

@@ -33,13 +33,9 @@ Tasks = npt.NDArray[np.int32]
 class Rows(Protocol):
     """The values that were emitted, one row for each emission."""
 
-    @property
-    def arrow(self) -> pa.RecordBatch | None:
-        """The same values in Arrow, if that is how they were emitted."""
-
     def __len__(self) -> int: ...
 
-    def column(self, i: int) -> list[Any]:
+    def column(self, i: int) -> list[Any] | pa.Array:
         """Field number `i` of every row."""
 
     def row(self, k: int) -> Sequence[Any]:
@@ -131,8 +127,6 @@ def choose_one(chooser: Chooser, row: Sequence[Any]) -> list[int]:
 
 
 class _OneRow:
-    arrow = None
-
     def __init__(self, row: Sequence[Any]) -> None:
         self._row = row
 
@@ -151,10 +145,9 @@ def _field_hashes(rows: Rows, fields: Sequence[int]) -> list[Hashes]:
     columns = []
     for field in fields:
         try:
-            if rows.arrow is None:
-                columns.append(column_hash(rows.column(field)))
-            else:
-                columns.append(arrow_column_hash(rows.arrow.column(field)))
+            values = rows.column(field)
+            is_python = isinstance(values, list)
+            columns.append(column_hash(values) if is_python else arrow_column_hash(values))
         except GroupingError as error:
             raise GroupingError(error.reason, error.emission, field) from error.__cause__
     return columns

@@ -68,6 +68,7 @@ class TaskBase:
         self.component = setup.plan.component_of(task)
         self.errors: list[ErrorReport] = []
         self.was_called = True
+        self.calls = 0  # of execute, since the last commit
         self.restored_at = number
         kind = "spout" if self.component in setup.spouts else "bolt"
         self.who = f"{kind} {self.component!r}, task {task}"
@@ -159,7 +160,8 @@ class TaskBase:
         fields = self.guarded("pickling its fields", self.fields.record)
         if fields is not None:
             found["fields"] = fields, number
-        state = self.guarded("pickling self.state", lambda: self.state.record(number))
+        state = self.guarded("pickling self.state", lambda: self.state.record(number, self.calls))
+        self.calls = 0
         if state is not None:
             found["state"] = state
         for warning in self.fields.warnings:

@@ -10,21 +10,24 @@ from __future__ import annotations
 import pickle
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from fulmen.api.tuples import Tuple
 from fulmen.engine import wire
 from fulmen.engine.ackers import Messages
-from fulmen.engine.chunk import Chunk, Ids, Lineage, Positions, RowsView, Tasks
+from fulmen.engine.chunk import Chunk, Ids, Lineage, Positions, Tasks
+from fulmen.engine.encoded import Encoded
 from fulmen.engine.grouping import Choice, Chooser
 from fulmen.engine.measures import ChunkTimes
 from fulmen.engine.routes import Chosen, Routes
 from fulmen.engine.setup import Setup, Subscription
+from fulmen.engine.view import RowsView
 
 Index = npt.NDArray[np.integer[Any]]
 """Which of a view's rows are meant; None in its place: all."""
@@ -35,8 +38,11 @@ class _Piece:
     targets: Tasks
     source: int
     lineage: Lineage | None
-    view: RowsView
+    values: Encoded | pa.RecordBatch
     index: Index | None
+
+    def picked(self) -> Encoded | pa.RecordBatch:
+        return self.values if self.index is None else self.values.take(self.index)
 
 
 class Outbox:
@@ -168,6 +174,8 @@ class Outbox:
         """Which emits go to which tasks, subscription by subscription."""
         found = []
         transferred = 0
+        if view.arrow is None and any(self._leaves(s) for s in routes.subscriptions):
+            view.encode()  # first, as groupings are faster with columns
         for k, (subscription, chooser) in enumerate(
             zip(routes.subscriptions, routes.choosers, strict=True)
         ):
@@ -184,6 +192,10 @@ class Outbox:
         if self._setup.shows_emits:
             self.emits.append((task, routes.stream, list(view.rows)))
         return found
+
+    def _leaves(self, subscription: Subscription) -> bool:
+        """Whether its tuples go to another stage."""
+        return self._setup.plan.stage_of(subscription.target) != self._stage
 
     def _with_chosen(
         self, k: int, chooser: Chooser | None, view: RowsView, chosen: Chosen
@@ -213,21 +225,30 @@ class Outbox:
     ) -> None:
         if not len(targets):
             return
-        if self._setup.plan.stage_of(subscription.target) == self._stage:
+        if not self._leaves(subscription):
             for target, at in groups(targets):
                 here = lineage if at is None or lineage is None else lineage.take(at)
-                picked = _pick(view, compose(index, at))
+                some = view if (index_here := compose(index, at)) is None else view.take(index_here)
                 self.receive(
                     target,
-                    Chunk(subscription.source, routes.stream, routes.fields, task, here, *picked),
+                    Chunk(
+                        subscription.source,
+                        routes.stream,
+                        routes.fields,
+                        task,
+                        here,
+                        None if some.arrow is not None else some.rows,
+                        some.arrow,
+                    ),
                 )
             return
+        values = view.encode() if view.arrow is None else view.arrow
         for worker, at in groups(self._setup.task_worker[targets]):
             piece = _Piece(
                 targets if at is None else targets[at],
                 task,
                 lineage if at is None or lineage is None else lineage.take(at),
-                view,
+                values,
                 compose(index, at),
             )
             key = subscription.number, worker
@@ -245,20 +266,22 @@ class Outbox:
         number, worker = key
         pieces = self._pieces.pop(key)
         del self._held[key]
-        picked = [_pick(piece.view, piece.index) for piece in pieces]
+        picked = [piece.picked() for piece in pieces]
         targets = np.concatenate([p.targets for p in pieces])
         sources = np.concatenate([np.full(len(p.targets), p.source, np.int32) for p in pieces])
         lineage = Lineage.concat([(p.lineage, len(p.targets)) for p in pieces])
-        if all(rows is not None for rows, _ in picked):
-            rows = [row for some, _ in picked for row in some or ()]
-            parcels = [wire.Parcel(number, targets, sources, lineage, rows=rows)]
+        encoded = [values for values in picked if isinstance(values, Encoded)]
+        if len(encoded) == len(picked):
+            together = Encoded.concat(encoded)
+            parcels = [wire.Parcel(number, targets, sources, lineage, encoded=together)]
         else:  # Arrow: one batch each, since their schemas may differ
             whole, parcels, start = wire.Parcel(number, targets, sources, lineage), [], 0
-            for (_, batch), piece in zip(picked, pieces, strict=True):
-                end = start + len(piece.targets)
+            for values in picked:
+                end = start + len(values)
                 cut = wire.part(whole, start, end)
+                is_rows = isinstance(values, Encoded)
                 parcels.append(
-                    wire.Parcel(number, cut.targets, cut.sources, cut.lineage, batch=batch)
+                    replace(cut, encoded=values) if is_rows else replace(cut, batch=values)
                 )
                 start = end
         for parcel in parcels:
@@ -273,7 +296,7 @@ class Outbox:
         """The tuples of a parcel that can leave their worker. The trees of the others fail."""
         subscription = self._setup.subscriptions[parcel.subscription]
         kept = []
-        for i, row in enumerate(parcel.rows or ()):
+        for i, row in enumerate(parcel.encoded.rows() if parcel.encoded else ()):
             wrong = _unpicklable(row)
             if wrong is None:
                 kept.append(i)
@@ -338,11 +361,3 @@ def compose(index: Index | None, at: Index | None) -> Index | None:
     if at is None:
         return index
     return at if index is None else index[at]
-
-
-def _pick(view: RowsView, index: Index | None) -> tuple[Sequence[Sequence[Any]] | None, Any]:
-    """The rows at `index`, as (Python rows or None, Arrow batch or None)."""
-    if view.arrow is not None:
-        return None, view.arrow if index is None else view.arrow.take(index)
-    rows = view.rows
-    return (rows if index is None else [rows[i] for i in index.tolist()]), None

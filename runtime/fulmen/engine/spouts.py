@@ -16,7 +16,7 @@ from fulmen.api.components import ArrowSpout, Spout
 from fulmen.api.declarer import DEAD_LETTERS
 from fulmen.engine.ackers import root_ids
 from fulmen.engine.arrow_collectors import ArrowEmits, listed
-from fulmen.engine.chunk import EMPTY_IDS, Ids, Lineage, RowsView
+from fulmen.engine.chunk import EMPTY_IDS, Ids, Lineage
 from fulmen.engine.collectors import SpoutCollector, not_a_list
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase, Update, takes_reason
 from fulmen.engine.outbox import Outbox
@@ -24,6 +24,7 @@ from fulmen.engine.pending import PendingMessages
 from fulmen.engine.protocol import Deliveries
 from fulmen.engine.routes import Chosen
 from fulmen.engine.state import KeyedState
+from fulmen.engine.view import RowsView
 from fulmen.errors import FulmenError, GroupingError
 
 SLICE = 4096
@@ -53,7 +54,7 @@ class Emits:
         """The emits at `positions` alone."""
         return Emits(
             self.stream,
-            self.view.take(positions),
+            self.view.take(np.array(positions, np.int64)),
             None if self.msg_ids is None else [self.msg_ids[i] for i in positions],
             {new: self.chosen[old] for new, old in enumerate(positions) if old in self.chosen},
         )
@@ -270,10 +271,9 @@ class SpoutTask(TaskBase):
         self.arrow.emits = []
         for buffer in runs:
             if buffer.values:
-                some = Emits(
-                    buffer.routes.stream, RowsView(buffer.values), buffer.origins, buffer.chosen
-                )
-                for i in reversed(buffer.wrong()):
+                wrong = buffer.wrong()
+                some = Emits(buffer.routes.stream, buffer.view(), buffer.origins, buffer.chosen)
+                for i in reversed(wrong):
                     some = self._refuse(not_a_list(self.who, buffer.values[i]), i, some, outbox)
                 emits.append(some)
         for some in emits:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from typing_extensions import override
@@ -26,15 +26,21 @@ WARN_FIELD_BYTES = 5 * 1024 * 1024
 MOST_RECORDS = 1000
 """More are in a log only if restarts have ended all cycles before their time: then compact it."""
 _MISSING = object()
+_UNCHANGEABLE = {int, float, str, bytes, bool, type(None)}
 
 
 class KeyedState(dict[Any, Any]):
     """`self.state` of a component: a dict that knows which keys changed since the last commit.
 
     A key changes when it is assigned or deleted, not when its value is changed in place.
+
+    Either each assignment is noted, or, while batches have more calls than there are keys, what
+    changed is found by comparing with a copy: then an assignment is as fast as a dict's (150
+    instead of 330 ns for `state[k] = state.get(k, 0) + 1`). It changes between the two by changing
+    its class. A value that could have been changed in place can't be compared.
     """
 
-    __slots__ = ("_changed", "_cycle", "_is_long", "_position", "_since", "_touch")
+    __slots__ = ("_before", "_changed", "_cycle", "_is_long", "_position", "_since", "_touch")
 
     def __init__(
         self, items: Mapping[Any, Any] | None = None, at: int = 0, records: int = 0
@@ -42,6 +48,7 @@ class KeyedState(dict[Any, Any]):
         """`items` is what was restored from commit `at`, from so many records."""
         super().__init__(items or {})
         self._is_long = records > MOST_RECORDS
+        self._before: dict[Any, Any] = {}
         self._changed: set[Any] = set()
         self._touch = self._changed.add
         self._begin_cycle(at)
@@ -98,30 +105,48 @@ class KeyedState(dict[Any, Any]):
     def __reduce__(self) -> Any:
         return dict, (dict(self),)
 
-    def record(self, number: int) -> tuple[bytes, int] | None:
+    def record(self, number: int, calls: int = 0) -> tuple[bytes, int] | None:
         """What commit `number` has to write; None if nothing changed.
+
+        Args:
+            number: Of the commit.
+            calls: How often the author's code was called since the last one.
 
         Returns:
             The record, and from which commit on records are still needed.
         """
-        if not self._changed:
+        changed = self._find_changed()
+        few = 8 * len(changed) < len(self)
+        self._note_by(_Compared if calls > len(self) and not few else KeyedState)
+        if not changed:
             return None
-        values = {key: self[key] for key in self._changed if key in self}
-        deleted = [key for key in self._changed if key not in self]
-        end = self._position + max(16, len(self._changed) // 2, len(self) // 256)
+        values = {key: self[key] for key in changed if key in self}
+        deleted = [key for key in changed if key not in self]
+        end = self._position + max(16, len(changed) // 2, len(self) // 256)
         if self._is_long:
             end, self._is_long = len(self._cycle), False
         for key in self._cycle[self._position : end]:
             if key in self:
                 values.setdefault(key, self[key])
         self._position = end
-        self._changed.clear()
         data = pickle.dumps((values, deleted), 5)
         if end < len(self._cycle):
             return data, 0
         keep_from = min(self._since, number)
         self._begin_cycle(number)
         return data, keep_from
+
+    def _find_changed(self) -> Collection[Any]:
+        changed, self._changed = self._changed, set()
+        self._touch = self._changed.add
+        return changed
+
+    def _note_by(self, way: type[KeyedState]) -> None:
+        """How changes are noticed from now on."""
+        if way is _Compared and not set(map(type, self.values())) <= _UNCHANGEABLE:
+            way = KeyedState
+        self.__class__ = way
+        self._before = dict(self) if way is _Compared else {}
 
     @staticmethod
     def restore(records: Iterable[bytes], at: int) -> KeyedState:
@@ -134,6 +159,26 @@ class KeyedState(dict[Any, Any]):
             for key in deleted:
                 items.pop(key, None)
         return KeyedState(items, at, n)
+
+
+class _Compared(KeyedState):
+    """The same while changes are found by comparing: a dict's own methods, which are in C."""
+
+    __slots__ = ()
+    __setitem__ = dict.__setitem__  # type: ignore[assignment]
+    __delitem__ = dict.__delitem__
+    __ior__ = dict.__ior__
+    pop = dict.pop  # type: ignore[assignment]
+    popitem = dict.popitem
+    clear = dict.clear
+    setdefault = dict.setdefault  # type: ignore[assignment]
+    update = dict.update
+
+    @override
+    def _find_changed(self) -> Collection[Any]:
+        before = self._before
+        changed = [k for k, value in self.items() if before.get(k, _MISSING) is not value]
+        return changed + [k for k in before if k not in self]
 
 
 class Fields:

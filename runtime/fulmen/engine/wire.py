@@ -1,9 +1,7 @@
 """Rows between stages: bytes to Spark. The first one says what a row is, the rest is ours.
 
-Tuples travel in Arrow, at most `ROW_BYTES` a row (unless one tuple alone is larger). A column is
-Arrow only if all its values are exactly one of str, int (of 64 bits), float, bool or bytes, or None
-beside them; anything else is pickled, because Arrow would change it: `[1, 2.5]` into floats, tuples
-into lists, str among bytes into bytes.
+Tuples travel in Arrow as far as possible, at most `ROW_BYTES` a row (unless one tuple alone is
+larger). How Python objects become columns is in engine/encoded.py.
 """
 
 from __future__ import annotations
@@ -19,21 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fulmen.engine.chunk import Columns, Lineage, Positions, Tasks
+from fulmen.engine.encoded import Encoded, encode, from_bytes, to_bytes
 
 ROW_BYTES = 1 << 20
 ROW_TUPLES = 1 << 15
 
 TUPLES, ACKS, SUMMARY, VOID = b"T", b"A", b"S", b"V"
 
-_TYPES: dict[type, tuple[str, pa.DataType]] = {
-    str: ("s", pa.large_string()),
-    int: ("i", pa.int64()),
-    float: ("f", pa.float64()),
-    bool: ("b", pa.bool_()),
-    bytes: ("y", pa.large_binary()),
-}
-_BY_CODE = dict(_TYPES.values())
-_NONE = type(None)
 _LENGTH = struct.Struct("<I")
 
 
@@ -48,6 +38,7 @@ class Parcel:
         lineage: None: none of them is tracked.
         rows: The values, if they are Python objects.
         batch: The values, if they are Arrow.
+        encoded: The values, if they are Python objects on their way out.
     """
 
     subscription: int
@@ -56,43 +47,14 @@ class Parcel:
     lineage: Lineage | None
     rows: Sequence[Sequence[Any]] | None = None
     batch: pa.RecordBatch | None = None
-
-
-def pack_column(values: Sequence[Any]) -> tuple[str, Any]:
-    """A column's type code and what is sent: an Arrow array, or a pickle (code `p`)."""
-    types = set(map(type, values))
-    types.discard(_NONE)
-    if len(types) == 1:
-        known = _TYPES.get(types.pop())
-        if known is not None:
-            try:
-                return known[0], pa.array(values, known[1], from_pandas=False)
-            except (OverflowError, UnicodeEncodeError, pa.ArrowInvalid):
-                pass  # an int beyond 64 bits, a str with a lone surrogate
-    return "p", pickle.dumps(list(values), 5)
-
-
-def _container(rows: Sequence[Sequence[Any]]) -> Any:
-    """Which kind of sequence the rows are: "l" lists, "t" tuples, or for each whether it is a list.
-
-    They arrive as what they were emitted as.
-    """
-    kinds = set(map(type, rows))
-    if len(kinds) == 1:
-        return "l" if kinds.pop() is list else "t"
-    return [type(row) is list for row in rows]
-
-
-def _unpack_rows(columns: list[Sequence[Any]], container: Any, n: int) -> Sequence[Any]:
-    if columns:
-        return Columns(columns, container)
-    kinds = [container == "l"] * n if isinstance(container, str) else container
-    return [[] if is_list else () for is_list in kinds]
+    encoded: Encoded | None = None
 
 
 def pack_tuples(parcel: Parcel) -> Iterator[bytes]:
     """The rows that carry a parcel; more than one if it is large."""
     n = len(parcel.targets)
+    if parcel.rows is not None:
+        parcel = replace(parcel, rows=None, encoded=encode(parcel.rows))
     if n > ROW_TUPLES:
         for a in range(0, n, ROW_TUPLES):
             yield from pack_tuples(part(parcel, a, min(n, a + ROW_TUPLES)))
@@ -143,6 +105,7 @@ def part(parcel: Parcel, a: int, b: int) -> Parcel:
         parcel.lineage.take(np.arange(a, b)) if parcel.lineage is not None else None,
         parcel.rows[a:b] if parcel.rows is not None else None,
         parcel.batch.slice(a, b - a) if parcel.batch is not None else None,
+        parcel.encoded.part(a, b) if parcel.encoded is not None else None,
     )
 
 
@@ -161,31 +124,23 @@ def select(parcel: Parcel, index: Positions) -> Parcel:
         parcel.lineage.take(index) if parcel.lineage is not None else None,
         taken,
         parcel.batch.take(index) if parcel.batch is not None else None,
+        parcel.encoded.take(index) if parcel.encoded is not None else None,
     )
 
 
 def _pack(parcel: Parcel) -> bytes:
     container: Any = None
     codes = ""
-    pickled: list[Any] = []
-    if parcel.rows is None:
+    pickled: list[bytes] = []
+    if parcel.encoded is not None:
+        container, codes = parcel.encoded.container, parcel.encoded.codes
+        pickled, arrow = to_bytes(parcel.encoded)
+    else:
         assert parcel.batch is not None
         body = pa.BufferOutputStream()
         with pa.ipc.new_stream(body, parcel.batch.schema) as writer:
             writer.write_batch(parcel.batch)
         arrow = body.getvalue().to_pybytes()
-    else:
-        container = _container(parcel.rows)
-        arrays: list[Any] = []
-        rows = parcel.rows
-        for i in range(len(rows[0])):  # zip(*rows) makes an iterator for each row: 3 times slower
-            code, data = pack_column([row[i] for row in rows])
-            codes += code
-            (pickled if code == "p" else arrays).append(data)
-        arrow = b""
-        if arrays:
-            batch = pa.RecordBatch.from_arrays(arrays, schema=_schema(codes.replace("p", "")))
-            arrow = batch.serialize().to_pybytes()
     lineage = parcel.lineage
     sources = parcel.sources
     same = len(sources) > 0 and bool((sources == sources[0]).all())
@@ -205,18 +160,6 @@ def _pack(parcel: Parcel) -> bytes:
         5,
     )
     return b"".join((TUPLES, _LENGTH.pack(len(header)), header, arrow))
-
-
-_schemas: dict[str, pa.Schema] = {}
-
-
-def _schema(codes: str) -> pa.Schema:
-    schema = _schemas.get(codes)
-    if schema is None:
-        schema = _schemas[codes] = pa.schema(
-            [(str(i), _BY_CODE[code]) for i, code in enumerate(codes)]
-        )
-    return schema
 
 
 def unpack_tuples(row: bytes) -> Parcel:
@@ -244,13 +187,8 @@ def unpack_tuples(row: bytes) -> Parcel:
         with pa.ipc.open_stream(arrow) as reader:
             batch = reader.read_next_batch()
         return Parcel(number, task_ids, source_ids, lineage, batch=batch)
-    plain = codes.replace("p", "")
-    arrays = iter(pa.ipc.read_record_batch(arrow, _schema(plain)).columns if plain else ())
-    others = iter(pickled)
-    columns = [
-        pickle.loads(next(others)) if code == "p" else next(arrays).to_pylist() for code in codes
-    ]
-    return Parcel(number, task_ids, source_ids, lineage, rows=_unpack_rows(columns, container, n))
+    rows = from_bytes(codes, container, n, pickled, arrow)
+    return Parcel(number, task_ids, source_ids, lineage, rows=rows)
 
 
 def pack(kind: bytes, value: Any) -> bytes:

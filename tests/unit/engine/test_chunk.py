@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.chunk import Chunk, Columns, Lineage, RowsView, merge
+from fulmen.engine.chunk import Chunk, Columns, Lineage, merge
+from fulmen.engine.view import RowsView
 
 
 @st.composite
@@ -105,7 +106,9 @@ def batch(values, kind=None):
 
 
 def test_batches_of_one_type_become_one():
-    merged = merge([chunk(batch=batch([1, 2])), chunk(batch=batch([3])), chunk(batch=batch([]))])
+    merged = merge(
+        [chunk(batch=batch([1, 2])), chunk(batch=batch([3])), chunk(batch=batch([], pa.int64()))]
+    )
     assert len(merged) == 1
     assert merged[0].is_arrow
     assert merged[0].batch.to_pydict() == {"x": [1, 2, 3]}
@@ -136,16 +139,16 @@ def test_rows_as_a_batch_and_back():
     assert chunk([[1], [None]]).batch.to_pydict() == {"x": [1, None]}
     assert chunk([]).batch.num_rows == 0
     assert list(chunk(batch=batch([1, 2])).rows) == [(1,), (2,)]
-    with pytest.raises(pa.ArrowInvalid):
+    with pytest.raises(pa.ArrowException):
         _ = chunk([["a"], [1]]).batch
 
 
 def test_views_of_rows_and_of_batches():
     for view in (RowsView([["a"], ["b"], ["c"]]), RowsView(arrow=batch(["a", "b", "c"]))):
         assert len(view) == 3
-        assert view.column(0) == ["a", "b", "c"]
+        assert list(map(str, view.column(0))) == ["a", "b", "c"]
         assert tuple(view.row(1)) == ("b",)
-        taken = view.take([2, 0, 2])
+        taken = view.take(np.array([2, 0, 2]))
         assert [tuple(row) for row in taken.rows] == [("c",), ("a",), ("c",)]
         assert (taken.arrow is None) == (view.arrow is None)
-        assert len(view.take([])) == 0
+        assert len(view.take(np.array([], np.int64))) == 0

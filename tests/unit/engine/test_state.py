@@ -62,10 +62,13 @@ def apply(mapping, operation):
     return None
 
 
-@given(st.lists(st.tuples(st.lists(operations(), max_size=8), st.booleans()), max_size=25))
+BATCHES = st.tuples(st.lists(operations(), max_size=8), st.booleans(), st.sampled_from((0, 99)))
+
+
+@given(st.lists(BATCHES, max_size=25))
 def test_it_is_a_dict_that_outlives_its_process(batches):
     state, expected, records = KeyedState(), {}, Records()
-    for number, (some, lost) in enumerate(batches, 1):
+    for number, (some, lost, calls) in enumerate(batches, 1):
         for operation in some:
             if operation[0] == "popitem" and expected:  # which one is not promised after a restart
                 key, _ = state.popitem()
@@ -74,10 +77,26 @@ def test_it_is_a_dict_that_outlives_its_process(batches):
             if operation[0] != "get":
                 assert apply(state, operation) == apply(expected, operation)
         assert state == expected
-        records.add(number, state.record(number))
+        records.add(number, state.record(number, calls))
         assert KeyedState.restore(records.payloads, number) == expected
         if lost:
             state = KeyedState.restore(records.payloads, number)
+
+
+def test_a_value_that_is_changed_in_place_and_assigned_is_written_however_often_it_is_called():
+    state, records = KeyedState({"a": 1}), Records()
+    for number in range(1, 6):
+        state["a"] = 10 * number
+        if number == 3:
+            state["b"] = []
+        if number > 3:
+            changed = state["b"]
+            changed.append(number)
+            state["b"] = changed
+        records.add(number, state.record(number, calls=1000))
+        assert KeyedState.restore(records.payloads, number) == state
+        assert (type(state) is KeyedState) == (number >= 3)  # before, changes were found otherwise
+    assert state == {"a": 50, "b": [4, 5]}
 
 
 def test_what_is_read_is_not_written():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fulmen.engine import wire
 from fulmen.engine.chunk import Lineage
+from fulmen.engine.encoded import Encoded, encode, encode_column
 from fulmen.engine.wire import Parcel, pack_tuples, part, select, unpack_tuples
 
 
@@ -109,7 +110,7 @@ class Text(str):
     ],
 )
 def test_only_plain_columns_of_one_type_are_arrow(values, code):
-    assert wire.pack_column(values)[0] == code
+    assert encode_column(values)[0] == code
 
 
 Point = namedtuple("Point", "x y")
@@ -293,3 +294,22 @@ def test_other_rows():
     row = wire.pack(wire.ACKS, (1, [], "x"))
     assert row[:1] == wire.ACKS
     assert wire.unpack(row) == (1, [], "x")
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(([1, "a"], (2, None), [2**70, 3], ["x", b"y"]))), max_size=4)
+)
+def test_encoded_rows_of_any_kind_can_be_picked_and_joined(parts):
+    parts = [rows for rows in parts if rows]
+    if not parts:
+        return
+    everything = [row for rows in parts for row in rows]
+    index = np.arange(len(everything))[::-2]
+    encoded = Encoded.concat([encode(rows) for rows in parts])
+    assert len(encoded) == len(everything)
+    assert all(map(same, encoded.rows(), everything))
+    picked = encoded.take(index)
+    assert all(map(same, picked.rows(), [everything[i] for i in index]))
+    assert all(map(same, encoded.part(1, 3).rows(), everything[1:3]))
+    (arrived,) = (unpack_tuples(row) for row in pack_tuples(parcel(picked.rows())))
+    assert all(map(same, arrived.rows, picked.rows()))
