@@ -81,7 +81,13 @@ class Page:
 class Site:
     """What there is to read of one topology."""
 
-    def __init__(self, totals: Callable[[], Totals | None], history: History) -> None:
+    def __init__(
+        self,
+        totals: Callable[[], Totals | None],
+        history: History,
+        is_ready: Callable[[], bool] | None = None,
+    ) -> None:
+        self._is_ready = is_ready
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(TopologyCollector(totals))
         self._totals = totals
@@ -104,6 +110,10 @@ class Site:
                 return Answer(encode(self._registry), content_type)
             case "/healthz":
                 return Answer(b"ok\n")
+            case "/readyz" if self._is_ready is not None:
+                if self._is_ready():
+                    return Answer(b"ok\n")
+                return Answer(b"not ready\n", status=HTTPStatus.SERVICE_UNAVAILABLE)
             case "/api/topology":
                 return self._topology(url.query)
         return Answer(
@@ -187,19 +197,26 @@ class _Server6(_Server):
 class MetricsServer:
     """A server for as long as it is open. Any number of clients; each request has a thread."""
 
-    def __init__(self, host: str, port: int, totals: Callable[[], Totals | None]) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        totals: Callable[[], Totals | None],
+        is_ready: Callable[[], bool] | None = None,
+    ) -> None:
         """Listen. Nothing is answered before it is entered.
 
         Args:
             host: The address to listen on.
             port: 0: a free one.
             totals: Gives those of the driver; None as long as it has not started.
+            is_ready: Answers /readyz, if there is to be one.
 
         Raises:
             FulmenError: It can't listen there.
         """
         self._history = History(totals)
-        site = Site(totals, self._history)
+        site = Site(totals, self._history, is_ready)
         try:
             self._server = (_Server6 if ":" in host else _Server)((host, port), _handler(site))
         except (OSError, OverflowError) as error:

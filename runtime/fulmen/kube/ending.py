@@ -1,0 +1,82 @@
+"""How a container of a driver or a preflight ends: its exit code, and its termination message."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from fulmen.errors import (
+    CheckpointError,
+    CodeError,
+    DeclarationError,
+    Fenced,
+    FulmenError,
+    Unreachable,
+    ValidationFailed,
+)
+from fulmen.kube.contract import ENDED_BYTES, TERMINATION_FILE, Ended, EndReason, ExitCode, Mistake
+from fulmen.topology.problems import Problem
+
+MESSAGE_CHARACTERS = 1000
+
+
+class CheckpointLost(CheckpointError):
+    """The checkpoint is empty, but was not: starting anew would lose what was committed."""
+
+
+def of_error(error: Exception) -> tuple[ExitCode, Ended]:
+    """How an exception ends the container."""
+    match error:
+        case ValidationFailed():
+            mistakes = [mistake(p) for p in error.problems if isinstance(p, Problem)]
+            return ExitCode.MISTAKE, refusal(mistakes)
+        case CodeError() | DeclarationError():
+            return ExitCode.MISTAKE, refusal([Mistake(reason=str(error))])
+        case Fenced():
+            return ExitCode.FENCED, Ended(reason="Fenced", message=one_line(error))
+        case CheckpointLost():
+            return ExitCode.CHECKPOINT, Ended(reason="CheckpointLost", message=one_line(error))
+        case Unreachable():
+            unreachable: EndReason = "CheckpointUnreachable"
+            return ExitCode.CHECKPOINT, Ended(reason=unreachable, message=one_line(error))
+        case CheckpointError():
+            return ExitCode.CHECKPOINT, Ended(reason="CheckpointMismatch", message=one_line(error))
+        case FulmenError():
+            return ExitCode.FAILED, Ended(reason="Error", message=one_line(error))
+    traceback.print_exception(error)
+    what = f"a mistake in Fulmen: {type(error).__name__}: {error}".rstrip(": ")
+    return ExitCode.FAILED, Ended(reason="Error", message=what[:MESSAGE_CHARACTERS])
+
+
+def refusal(mistakes: Sequence[Mistake]) -> Ended:
+    """The end of a container that found mistakes."""
+    count = len(mistakes)
+    first = mistakes[0]
+    where = f"{first.path}: " if first.path else ""
+    more = f" (and {count - 1} more)" if count > 1 else ""
+    message = f"{where}{first.reason}{more}"[:MESSAGE_CHARACTERS]
+    return Ended(reason="InvalidSpec", message=message, errors=tuple(mistakes))
+
+
+def mistake(problem: Problem) -> Mistake:
+    """A problem as the operator is told of it."""
+    return Mistake(path=problem.path, reason=problem.message, cure=problem.cure)
+
+
+def one_line(error: Exception) -> str:
+    """What an exception says, without a traceback of the author's code."""
+    return str(error).partition("\n")[0][:MESSAGE_CHARACTERS]
+
+
+def write_ended(ended: Ended, file: Path = Path(TERMINATION_FILE)) -> None:
+    """Leave the termination message, with as many mistakes as there is room for."""
+    while len(text := ended.to_json()) > ENDED_BYTES - 64 or len(text.encode()) > ENDED_BYTES:
+        if ended.errors:
+            ended = ended.model_copy(update={"errors": ended.errors[:-1]})
+        else:
+            ended = ended.model_copy(update={"message": ended.message[: len(ended.message) // 2]})
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:  # then there is the exit code
+        print(f"{file} can't be written: {error}")  # noqa: T201 (the container's log)

@@ -1,0 +1,175 @@
+"""What the driver says: a report in an annotation of its own pod, and a label on each worker's."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from fulmen.engine.driver import Driver
+from fulmen.engine.report import Totals
+from fulmen.kube.api import Api, ApiError
+from fulmen.kube.contract import (
+    REPORT_ANNOTATION,
+    REPORT_BYTES,
+    REPORT_SECONDS,
+    WORKER_LABEL,
+    Hosted,
+    Phase,
+    Report,
+    ReportedError,
+    executor_name,
+)
+from fulmen.plan.model import DRIVER
+
+ERRORS_REPORTED = 10
+ERROR_CHARACTERS = 500
+
+_log = logging.getLogger(__name__)
+
+
+class Reporter:
+    """Writes reports when they change, from a thread of its own, at most every 5 seconds."""
+
+    def __init__(self, api: Api, pod: str, report: Callable[[], Report]) -> None:
+        self._api = api
+        self._pod = pod
+        self._report = report
+        self._written = ""
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="fulmen-report", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write what there is to say in the end."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            is_last = self._stopped.is_set()
+            self._write()
+            if is_last:
+                return
+            self._stopped.wait(REPORT_SECONDS)
+
+    def _write(self) -> None:
+        try:
+            text = fitting(self._report()).to_json()
+            if text != self._written:
+                annotations = {REPORT_ANNOTATION: text}
+                self._api.patch_pod(self._pod, {"metadata": {"annotations": annotations}})
+                self._written = text
+        except ApiError as e:
+            _log.warning("%s; the next report will say it", e)
+
+
+class WorkerPods:
+    """Which pod each worker is. Labels them."""
+
+    def __init__(self, api: Api, app_id: str) -> None:
+        self._api = api
+        self._selector = f"spark-app-selector={app_id},spark-role=executor"
+        self._hosts: tuple[str | None, ...] = ()
+        self._names: dict[int, str] = {}
+
+    def names(self, hosts: Sequence[str | None]) -> Mapping[int, str]:
+        """The name of each worker's pod, as far as it is known.
+
+        Args:
+            hosts: The address of each worker.
+        """
+        if tuple(hosts) != self._hosts:
+            try:
+                self._look(hosts)
+            except ApiError as e:
+                _log.warning("%s; workers' pods are looked at later", e)
+        return self._names
+
+    def _look(self, hosts: Sequence[str | None]) -> None:
+        pods = {
+            pod["status"]["podIP"]: pod["metadata"]
+            for pod in self._api.pods(self._selector)
+            if pod.get("status", {}).get("podIP") and "deletionTimestamp" not in pod["metadata"]
+        }
+        found = {n: pods[host] for n, host in enumerate(hosts) if host in pods}
+        for number, metadata in found.items():
+            if metadata.get("labels", {}).get(WORKER_LABEL) != str(number):
+                change = {"metadata": {"labels": {WORKER_LABEL: str(number)}}}
+                self._api.patch_pod(metadata["name"], change)
+        self._names = {number: metadata["name"] for number, metadata in found.items()}
+        self._hosts = tuple(hosts)
+
+
+def report_of(
+    driver: Driver,
+    phase: Phase,
+    generation: int,
+    pods: Mapping[int, str],
+    own_pod: str,
+    message: str,
+) -> Report:
+    """What there is to say of a driver that has started.
+
+    Args:
+        driver: The driver.
+        phase: What it is doing.
+        generation: Of the plan that it runs.
+        pods: The name of each worker's pod.
+        own_pod: Its own, which hosts pinned spouts.
+        message: What a person should know.
+    """
+    plan, present = driver.setup.plan, driver.setup.workers
+    hosting = [DRIVER, *present] if plan.pinned else present
+    return Report(
+        phase=phase,
+        generation=generation,
+        epoch=driver.log.epoch,
+        batch=driver.coordinator.number,
+        workers=tuple(
+            Hosted(
+                worker=worker,
+                pod=own_pod if worker == DRIVER else pods.get(worker, ""),
+                executors=tuple(
+                    executor_name(e.component, e.first, e.last) for e in plan.executors_on(worker)
+                ),
+            )
+            for worker in hosting
+        ),
+        tasks={name: len(tasks) for name, tasks in plan.component_tasks.items()},
+        errors=errors_of(driver.totals),
+        message=message,
+    )
+
+
+def errors_of(totals: Totals) -> tuple[ReportedError, ...]:
+    """The newest errors of all components."""
+    with totals.lock:
+        errors = [
+            ReportedError(
+                component=component,
+                task=error["task"],
+                message=error["message"][:ERROR_CHARACTERS],
+                time=round(error["time"], 3),
+            )
+            for component, kept in totals.errors.items()
+            for error in kept
+        ]
+    return tuple(sorted(errors, key=lambda error: -error.time)[:ERRORS_REPORTED])
+
+
+def fitting(report: Report) -> Report:
+    """The report, without what there is no room for: errors first, then executors."""
+    shorter = (
+        report,
+        report.model_copy(update={"errors": report.errors[:1]}),
+        report.model_copy(update={"errors": ()}),
+    )
+    for candidate in shorter:
+        if len(candidate.to_json().encode()) <= REPORT_BYTES:
+            return candidate
+    workers = tuple(h.model_copy(update={"executors": ()}) for h in report.workers)
+    return report.model_copy(update={"errors": (), "workers": workers})

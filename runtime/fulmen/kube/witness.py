@@ -1,0 +1,47 @@
+"""Told by the engine what happens: writes it to the log."""
+
+from __future__ import annotations
+
+import logging
+
+from fulmen.engine.coordinator import Done
+from fulmen.engine.protocol import ErrorReport
+from fulmen.engine.report import Totals
+
+MESSAGE_CHARACTERS = 500
+
+_log = logging.getLogger(__name__)
+
+
+class Witness:
+    """An observer for pods.
+
+    Attributes:
+        latest: What happened last, until batches count again.
+    """
+
+    def __init__(self) -> None:
+        self.latest = ""
+
+    def batch(self, totals: Totals, done: Done) -> None:
+        """A batch counted."""
+        if totals.batches == 1:
+            _log.info("the first batch was committed")
+        self.latest = ""
+
+    def error(self, error: ErrorReport) -> None:
+        """A component reported an error."""
+        text = f"error in {error.component!r}, task {error.task}: {error.message}"
+        _log.error("%s", text, extra={"details": error.traceback})
+
+    def attempt_failed(self, number: int, reason: str) -> None:
+        """An attempt of a batch came to nothing."""
+        self._tell(f"batch {number} is run again: {reason}")
+
+    def note(self, text: str) -> None:
+        """Something else happened."""
+        self._tell(text)
+
+    def _tell(self, text: str) -> None:
+        _log.warning("%s", text)
+        self.latest = text[:MESSAGE_CHARACTERS]
