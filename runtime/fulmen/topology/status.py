@@ -22,7 +22,9 @@ State = Literal[
 ]
 
 MAX_ERRORS = 10
-MAX_MESSAGE = 2048
+MAX_MESSAGE = 1024
+MAX_CONDITION_MESSAGE = 8192
+"""Room for all mistakes of a spec."""
 
 Name = Annotated[str, Field(max_length=253)]
 Number = Annotated[int, Field(ge=0, le=2**53)]
@@ -43,7 +45,7 @@ class Condition(Model):
     reason: Annotated[str, Field(max_length=63)]
     """Why, for programs: one word."""
 
-    message: Message = ""
+    message: Annotated[str, Field(max_length=MAX_CONDITION_MESSAGE)] = ""
     """Why, for people."""
 
     observed_generation: Number
@@ -137,6 +139,9 @@ class TopologyStatus(Model):
 
     state: State = "Pending"
     """What the topology is doing, in a word."""
+
+    state_since: Time = ""
+    """Since when it does that."""
 
     message: Message = ""
     """What to know now, in a line."""

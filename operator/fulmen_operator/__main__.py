@@ -1,0 +1,26 @@
+"""`python -m fulmen_operator`: runs the operator until it is told to end."""
+
+import os
+
+import kopf
+
+from fulmen_operator import handlers
+from fulmen_operator.settings import Settings
+
+
+def main() -> None:
+    """Run the operator, with settings from the environment."""
+    settings = Settings.from_environment(os.environ)
+    log_format = kopf.LogFormat.JSON if settings.json_logs else kopf.LogFormat.FULL
+    kopf.configure(log_format=log_format)
+    kopf.run(
+        standalone=True,
+        clusterwide=not settings.namespaces,
+        namespaces=settings.namespaces,
+        liveness_endpoint=f"http://0.0.0.0:{settings.probe_port}/healthz",
+        memo=handlers.Running(settings),
+    )
+
+
+if __name__ == "__main__":
+    main()

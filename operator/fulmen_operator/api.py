@@ -1,0 +1,96 @@
+"""What is needed of Kubernetes' API: one kind of call, its errors, and where things are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol
+
+from fulmen.kube import contract
+from fulmen_operator.model import Object
+
+Method = Literal["GET", "POST", "PATCH", "DELETE"]
+
+APPLY: Final = {"fieldManager": contract.MANAGER, "force": "true", "fieldValidation": "Strict"}
+"""The query of a server-side apply."""
+
+
+class ApiError(Exception):
+    """The API server did not do what it was asked to.
+
+    Attributes:
+        status: The HTTP status; 0: it could not be reached.
+        message: Its words.
+        what: What it was asked to do.
+    """
+
+    def __init__(self, status: int, message: str, what: str) -> None:
+        super().__init__(status, message, what)
+        self.status = status
+        self.message = message
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.message} ({self.status})"
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the same call would be refused again: people have to know."""
+        return self.status in (400, 403, 404, 413, 422)
+
+
+class Api(Protocol):
+    """The API server."""
+
+    async def call(
+        self,
+        method: Method,
+        path: str,
+        body: Object | None = None,
+        query: Mapping[str, str] | None = None,
+        *,
+        metadata_only: bool = False,
+    ) -> dict[str, Any]:
+        """One call. A PATCH is a server-side apply.
+
+        Args:
+            method: Its method.
+            path: The path of the URL.
+            body: What is sent.
+            query: The query of the URL.
+            metadata_only: Leave out all but the metadata of a list's items.
+
+        Raises:
+            ApiError: The server refused, or could not be reached.
+        """
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Where objects of a kind are.
+
+    Attributes:
+        group: `/api/v1`, or `/apis/GROUP/VERSION`.
+        plural: What it is called there.
+    """
+
+    group: str
+    plural: str
+
+    def path(self, namespace: str, name: str = "") -> str:
+        """Of one object, or of all of a namespace."""
+        tail = f"/{name}" if name else ""
+        return f"{self.group}/namespaces/{namespace}/{self.plural}{tail}"
+
+
+_RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
+KINDS: Final = {
+    "Topology": Kind(f"/apis/{contract.GROUP}/{contract.VERSION}", contract.PLURAL),
+    "Pod": Kind("/api/v1", "pods"),
+    "ConfigMap": Kind("/api/v1", "configmaps"),
+    "Secret": Kind("/api/v1", "secrets"),
+    "ServiceAccount": Kind("/api/v1", "serviceaccounts"),
+    "PersistentVolumeClaim": Kind("/api/v1", "persistentvolumeclaims"),
+    "Event": Kind("/api/v1", "events"),
+    "Role": Kind(_RBAC, "roles"),
+    "RoleBinding": Kind(_RBAC, "rolebindings"),
+    "NetworkPolicy": Kind("/apis/networking.k8s.io/v1", "networkpolicies"),
+}

@@ -1,0 +1,106 @@
+"""What is left over and can go. Pure."""
+
+from fulmen.kube import contract
+from fulmen_operator.acceptance import Accepted
+from fulmen_operator.endings import ending_of, is_terminating
+from fulmen_operator.lifecycle import Step
+from fulmen_operator.manifests.pods import secret_name
+from fulmen_operator.model import (
+    CODE_ANNOTATION,
+    Action,
+    Delete,
+    Object,
+    Observed,
+    annotation,
+    attempt_of,
+    component_of,
+    name_of,
+    uid_of,
+)
+from fulmen_operator.replacing import Verdict
+
+
+def leftovers(seen: Observed, step: Step, verdict: Verdict, accepted: Accepted) -> list[Action]:
+    """What belongs to earlier attempts, to finished trials, to other code.
+
+    The driver that failed last is kept for its log.
+    """
+    return [
+        *_drivers(seen, step),
+        *(_pod(pod) for pod in _workers(seen, step)),
+        *(_pod(pod) for pod in _preflights(seen, verdict)),
+        *_config_maps(seen, verdict, accepted),
+        *_policy(seen, accepted),
+    ]
+
+
+def _pod(pod: Object) -> Action:
+    return Delete("Pod", name_of(pod), uid_of(pod))
+
+
+def _of(seen: Observed, component: str) -> list[Object]:
+    return [pod for pod in seen.pods if component_of(pod) == component and not is_terminating(pod)]
+
+
+def _has_ended(seen: Observed, pod: Object) -> bool:
+    return ending_of(pod, contract.DRIVER_CONTAINER, seen.now) is not None
+
+
+def _drivers(seen: Observed, step: Step) -> list[Action]:
+    """Drivers that can go, each after its secret, which nobody may list."""
+    drivers = _of(seen, contract.DRIVER)
+    if step.state == "Suspended":
+        gone = drivers
+    else:
+        failed = [
+            pod
+            for pod in drivers
+            if pod.get("status", {}).get("phase") == "Failed" and _has_ended(seen, pod)
+        ]
+        last = max(map(attempt_of, failed), default=0)
+        gone = [
+            pod for pod in drivers if attempt_of(pod) < step.attempt and attempt_of(pod) != last
+        ]
+    actions: list[Action] = []
+    for pod in gone:
+        actions += [Delete("Secret", secret_name(seen.name, attempt_of(pod))), _pod(pod)]
+    if step.cause is not None and step.cause.reason == "DriverGone":
+        actions.append(Delete("Secret", secret_name(seen.name, step.attempt - 1)))
+    return actions
+
+
+def _workers(seen: Observed, step: Step) -> list[Object]:
+    """Workers whose driver is not the present one, or has ended."""
+    alive = {
+        attempt_of(pod)
+        for pod in seen.pods
+        if component_of(pod) == contract.DRIVER and not _has_ended(seen, pod)
+    }
+    return [
+        pod
+        for pod in _of(seen, contract.WORKER)
+        if attempt_of(pod) < step.attempt or attempt_of(pod) not in alive
+    ]
+
+
+def _preflights(seen: Observed, verdict: Verdict) -> list[Object]:
+    return [pod for pod in _of(seen, contract.PREFLIGHT) if name_of(pod) != verdict.preflight]
+
+
+def _config_maps(seen: Observed, verdict: Verdict, accepted: Accepted) -> list[Action]:
+    """The candidate when there is none, and code that no pod has mounted and no plan names."""
+    mounted = {annotation(pod, CODE_ANNOTATION) for pod in seen.pods}
+    kept = {accepted.code_name, verdict.code_name, *mounted}
+    names = [name for kind, name in seen.children if kind == "ConfigMap"]
+    code, candidate = f"{seen.name}-code-", f"{seen.name}-candidate"
+    gone = [name for name in names if name.startswith(code) and name not in kept]
+    if candidate in names and not verdict.preflight:
+        gone.append(candidate)
+    return [Delete("ConfigMap", name) for name in gone]
+
+
+def _policy(seen: Observed, accepted: Accepted) -> list[Action]:
+    wanted = accepted.topology.spec.network_policy == "Restrict"
+    if wanted or ("NetworkPolicy", seen.name) not in seen.children:
+        return []
+    return [Delete("NetworkPolicy", seen.name)]

@@ -1,0 +1,193 @@
+"""How pods are: whether they live, how they ended, what they wait for. Pure.
+
+What counts is the container, not the pod: a sidecar may outlive it.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
+from typing import Final
+
+from pydantic import ValidationError
+
+from fulmen.kube import contract
+from fulmen_operator.model import Object, name_of, seconds_since, time_of
+
+GONE_AFTER: Final = 30
+"""Seconds beyond its grace period after which a pod that should end is on a dead node."""
+NODE_TROUBLE: Final = ("DeletionByTaintManager", "DeletionByPodGC")
+POD_TROUBLE: Final = ("Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "Shutdown")
+"""What the kubelet says of a pod that it ended for reasons of the node's."""
+
+
+class Next(Enum):
+    """What the end of a driver asks for.
+
+    AT_ONCE: a new one, whatever happened before. LATER: a new one, after a while that grows.
+    NEVER: nothing until the user changes something.
+    """
+
+    AT_ONCE = auto()
+    LATER = auto()
+    NEVER = auto()
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Why a container ended.
+
+    Attributes:
+        next: What it asks for.
+        reason: For programs.
+        message: For people.
+        at: When; None if nobody knows.
+        errors: All mistakes that it found.
+    """
+
+    next: Next
+    reason: str
+    message: str
+    at: datetime | None = None
+    errors: tuple[contract.Mistake, ...] = ()
+
+
+def ending_of(pod: Object, container: str, now: datetime) -> Ending | None:
+    """How a pod's container ended; None if it has not, and can still be waited for."""
+    state = _container_state(pod, container)
+    terminated = state.get("terminated")
+    if terminated is None:
+        return _ended_without_container(pod, now)
+    at = time_of(terminated["finishedAt"]) if terminated.get("finishedAt") else None
+    trouble = _disruption(pod)
+    if trouble and terminated["exitCode"] != contract.ExitCode.FINISHED:
+        return Ending(Next.AT_ONCE, trouble[0], trouble[1], at)
+    return _of_exit(pod, terminated, at)
+
+
+def _of_exit(pod: Object, terminated: Object, at: datetime | None) -> Ending:
+    code, said = terminated["exitCode"], _said(terminated)
+    message = said.message if said else _last_words(terminated)
+    errors = said.errors if said else ()
+    reason: str = said.reason if said else "Error"
+    match code:
+        case contract.ExitCode.FINISHED:
+            return Ending(Next.AT_ONCE, said.reason if said else "Finished", message, at)
+        case contract.ExitCode.TERMINATED:
+            return Ending(Next.AT_ONCE, said.reason if said else "Terminated", message, at)
+        case contract.ExitCode.MISTAKE:
+            return Ending(Next.NEVER, said.reason if said else "InvalidSpec", message, at, errors)
+        case contract.ExitCode.CHECKPOINT if reason in ("CheckpointLost", "CheckpointMismatch"):
+            return Ending(Next.NEVER, reason, message, at, errors)
+        case _ if terminated.get("reason") == "OOMKilled":
+            cure = "If it repeats, raise its memory limit."
+            return Ending(Next.LATER, "OOMKilled", f"{name_of(pod)} ran out of memory. {cure}", at)
+        case _:
+            text = message or f"{name_of(pod)} ended with exit code {code}"
+            return Ending(Next.LATER, reason, text, at, errors)
+
+
+def _ended_without_container(pod: Object, now: datetime) -> Ending | None:
+    status = pod.get("status", {})
+    phase = status.get("phase")
+    lost = _is_lost(pod, now)
+    if phase not in ("Failed", "Succeeded") and not lost:
+        return None
+    trouble = _disruption(pod)
+    reason, message = trouble or (str(status.get("reason") or "PodLost"), status.get("message", ""))
+    text = message or f"{name_of(pod)} is gone without a word"
+    known = trouble is not None or lost or reason in POD_TROUBLE
+    return Ending(Next.AT_ONCE if known else Next.LATER, reason, text, _last_seen(pod))
+
+
+def _is_lost(pod: Object, now: datetime) -> bool:
+    """Whether a pod is to end, but on a node that does not answer."""
+    deletion = pod["metadata"].get("deletionTimestamp")
+    if deletion is None:
+        return bool(pod.get("status", {}).get("reason") == "NodeLost")
+    trouble = _disruption(pod)
+    by_node = trouble is not None and trouble[0] in NODE_TROUBLE
+    return by_node or seconds_since(deletion, now) > GONE_AFTER
+
+
+def _disruption(pod: Object) -> tuple[str, str] | None:
+    """By whom a pod was ended for reasons that are not its own, and in which words."""
+    status = pod.get("status", {})
+    for condition in status.get("conditions") or ():
+        if condition["type"] == "DisruptionTarget" and condition["status"] == "True":
+            return str(condition.get("reason", "Evicted")), str(condition.get("message", ""))
+    if status.get("reason") in POD_TROUBLE:
+        return str(status["reason"]), str(status.get("message", ""))
+    return None
+
+
+def _last_seen(pod: Object) -> datetime | None:
+    times = [
+        condition["lastTransitionTime"]
+        for condition in pod.get("status", {}).get("conditions") or ()
+        if condition.get("lastTransitionTime")
+    ]
+    return time_of(max(times)) if times else None
+
+
+def _container_state(pod: Object, container: str) -> Object:
+    for status in pod.get("status", {}).get("containerStatuses") or ():
+        if status["name"] == container:
+            state: Object = status.get("state") or {}
+            return state
+    return {}
+
+
+def _said(terminated: Object) -> contract.Ended | None:
+    """The termination message, if the container left one."""
+    try:
+        return contract.Ended.from_json(terminated.get("message") or "")
+    except ValidationError:
+        return None
+
+
+def _last_words(terminated: Object) -> str:
+    """The last line of its log, which the kubelet takes when there is no message."""
+    lines = [line for line in (terminated.get("message") or "").splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""
+
+
+# ---- what has not ended
+
+
+def is_terminating(pod: Object) -> bool:
+    """Whether a pod was told to end."""
+    return pod["metadata"].get("deletionTimestamp") is not None
+
+
+def is_ready(pod: Object) -> bool:
+    """Whether the kubelet finds a pod ready."""
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True"
+        for condition in pod.get("status", {}).get("conditions") or ()
+    )
+
+
+def waiting_for(pod: Object) -> tuple[str, str] | None:
+    """What keeps a pod from starting, in Kubernetes' own words; None if it runs or just begins."""
+    status = pod.get("status", {})
+    if status.get("phase") != "Pending":
+        return None
+    for condition in status.get("conditions") or ():
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            reason = condition.get("reason", "Unschedulable")
+            return str(reason), f"{name_of(pod)}: {condition.get('message', '')}"
+    for container in status.get("containerStatuses") or ():
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
+            words = waiting.get("message") or waiting["reason"]
+            return str(waiting["reason"]), f"{name_of(pod)}: {words}"
+    return None
+
+
+def report_of(pod: Object) -> contract.Report | None:
+    """What a driver says about itself; None if it has not yet."""
+    text = (pod["metadata"].get("annotations") or {}).get(contract.REPORT_ANNOTATION)
+    try:
+        return contract.Report.from_json(text) if text else None
+    except ValidationError:
+        return None

@@ -1,0 +1,143 @@
+"""Looks at topologies, one after another, for as long as the operator runs."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import Final
+
+from fulmen_operator.access import CONFLICT, Access
+from fulmen_operator.api import ApiError
+from fulmen_operator.metrics import RECONCILES, SECONDS
+from fulmen_operator.model import Decision, Event, Key, Observed
+from fulmen_operator.queue import Queue
+from fulmen_operator.reconcile import decide
+from fulmen_operator.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+RECONCILE_SECONDS: Final = 240
+"""After so long a reconcile is given up: the API server answers too slowly."""
+TRIAL_SECONDS: Final = 60
+"""For how long the result of a dry run holds."""
+
+
+@dataclass
+class Memory:
+    """What one reconcile tells the next. All of it may be lost.
+
+    Attributes:
+        refusals: What the API server refused to make, by topology.
+        trials: Results of dry runs, by topology: hash, refusal, and when.
+    """
+
+    refusals: dict[Key, str] = field(default_factory=dict)
+    trials: dict[Key, tuple[str, str, float]] = field(default_factory=dict)
+
+    def forget(self, key: Key) -> None:
+        """A topology is gone."""
+        self.refusals.pop(key, None)
+        self.trials.pop(key, None)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a reconcile ended.
+
+    Attributes:
+        exists: Whether there is such a topology.
+        again_in: Seconds after which to look again although nothing happened, if so.
+    """
+
+    exists: bool
+    again_in: float | None = None
+
+
+async def reconcile(key: Key, access: Access, settings: Settings, memory: Memory) -> Outcome:
+    """Take one topology a step nearer to its spec.
+
+    Raises:
+        ApiError: Something could not be done; the next reconcile goes on from there.
+    """
+    seen = await access.observe(key)
+    if seen is None:
+        memory.forget(key)
+        return Outcome(exists=False)
+    seen = replace(seen, refusal=memory.refusals.get(key, ""), trial=_known_trial(key, memory))
+    decision = decide(seen, settings)
+    if decision.trial is not None:
+        refused = await access.try_out(seen, decision.trial)
+        memory.trials[key] = (decision.trial.hash, refused, monotonic())
+        seen = replace(seen, trial=(decision.trial.hash, refused))
+        decision = decide(seen, settings)
+    await _carry_out(key, seen, decision, access, memory)
+    return Outcome(exists=True, again_in=decision.again_in)
+
+
+async def _carry_out(
+    key: Key, seen: Observed, decision: Decision, access: Access, memory: Memory
+) -> None:
+    if decision.status is not None:  # first: an operator that dies now leaves a trace
+        await access.write_status(seen, decision.status)
+    for event in decision.events:
+        await _tell(seen, event, access)
+    try:
+        for action in decision.actions:
+            await access.carry_out(seen, action)
+    except ApiError as error:
+        if error.is_refusal:
+            memory.refusals[key] = str(error)
+        raise
+    if memory.refusals.pop(key, None) is not None:
+        raise ApiError(CONFLICT, "what was refused is accepted now: look again", str(key))
+
+
+async def _tell(seen: Observed, event: Event, access: Access) -> None:
+    try:
+        await access.tell(seen, event)
+    except ApiError as error:
+        logger.warning("%s/%s: no event: %s", seen.namespace, seen.name, error)
+
+
+def _known_trial(key: Key, memory: Memory) -> tuple[str, str] | None:
+    known = memory.trials.get(key)
+    if known is None or monotonic() - known[2] > TRIAL_SECONDS:
+        return None
+    return known[0], known[1]
+
+
+async def work(queue: Queue[Key], access: Access, settings: Settings, memory: Memory) -> None:
+    """Reconcile what is due, for ever. No failure of one topology's ends it."""
+    while True:
+        key = await queue.get()
+        started = monotonic()
+        result = await _one(key, queue, access, settings, memory)
+        RECONCILES.labels(result).inc()
+        SECONDS.observe(monotonic() - started)
+
+
+async def _one(
+    key: Key, queue: Queue[Key], access: Access, settings: Settings, memory: Memory
+) -> str:
+    try:
+        async with asyncio.timeout(RECONCILE_SECONDS):
+            outcome = await reconcile(key, access, settings, memory)
+    except ApiError as error:
+        if error.status == CONFLICT:  # somebody was faster: look again
+            queue.done(key, 0.1)
+            return "conflict"
+        logger.warning("%s: %s; again in %.0f s", key, error, queue.failed(key))
+        return "error"
+    except TimeoutError:
+        logger.warning("%s: given up after %d s", key, RECONCILE_SECONDS)
+        queue.failed(key)
+        return "error"
+    except Exception:  # a mistake of ours about one topology must not stop the others
+        logger.exception("%s: a mistake of the operator's", key)
+        queue.failed(key)
+        return "error"
+    if not outcome.exists:
+        queue.forget(key)
+        return "gone"
+    queue.done(key, outcome.again_in)
+    return "done"

@@ -1,0 +1,71 @@
+"""Names, labels and owners: what all objects have in common."""
+
+from fulmen.kube import contract
+from fulmen.topology.spec import API_VERSION, KIND
+from fulmen_operator.changes import digest
+from fulmen_operator.model import APPLIED_ANNOTATION, Manifest, Observed
+
+
+def labels(name: str, component: str = "") -> dict[str, str]:
+    """The labels of an object of a topology's."""
+    common = {
+        contract.NAME_LABEL: contract.APP_NAME,
+        contract.INSTANCE_LABEL: name,
+        contract.MANAGED_BY_LABEL: contract.MANAGER,
+        contract.TOPOLOGY_LABEL: name,
+    }
+    return common | ({contract.COMPONENT_LABEL: component} if component else {})
+
+
+def selector(name: str, component: str = "") -> dict[str, str]:
+    """The labels that a topology's pods are found by."""
+    found = {contract.TOPOLOGY_LABEL: name}
+    return found | ({contract.COMPONENT_LABEL: component} if component else {})
+
+
+def owner(seen: Observed) -> Manifest:
+    """The reference by which an object goes when the topology goes."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "name": seen.name,
+        "uid": seen.topology["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def metadata(
+    seen: Observed,
+    name: str,
+    component: str = "",
+    *,
+    annotations: dict[str, str] | None = None,
+    owned: bool = True,
+) -> Manifest:
+    """The metadata of an object of a topology's.
+
+    Args:
+        seen: The topology.
+        name: The object's name.
+        component: What a pod is.
+        annotations: Its annotations.
+        owned: Whether it goes when the topology goes.
+    """
+    made: Manifest = {
+        "name": name,
+        "namespace": seen.namespace,
+        "labels": labels(seen.name, component),
+    }
+    if annotations:
+        made["annotations"] = annotations
+    if owned:
+        made["ownerReferences"] = [owner(seen)]
+    return made
+
+
+def marked(manifest: Manifest) -> Manifest:
+    """The manifest with a digest of itself, by which an object is known to be as it should be."""
+    meta = manifest["metadata"]
+    annotations = {**meta.get("annotations", {}), APPLIED_ANNOTATION: digest(manifest)}
+    return {**manifest, "metadata": {**meta, "annotations": annotations}}

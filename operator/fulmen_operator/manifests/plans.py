@@ -1,0 +1,89 @@
+"""The plan: what was accepted, resolved, and what the driver is to do with it."""
+
+from fulmen.kube import contract
+from fulmen.plan import make_plan
+from fulmen.topology.documents import to_document
+from fulmen.topology.spec import Topology
+from fulmen_operator.acceptance import Accepted, own_claim
+from fulmen_operator.manifests.pods import (
+    CHECKPOINT_VOLUME,
+    CODE_VOLUME,
+    of_attempt,
+    worker_pod,
+)
+from fulmen_operator.manifests.storage import is_shared
+from fulmen_operator.model import Observed
+from fulmen_operator.settings import Settings
+
+
+def new_plan(
+    seen: Observed,
+    accepted: Accepted,
+    before: contract.DriverPlan | None,
+    settings: Settings,
+) -> contract.DriverPlan:
+    """The plan for a spec that was just accepted.
+
+    What pods are made of is taken from the plan before, if the change does not replace the driver:
+    what a newer operator would make otherwise must not change under a running topology.
+    """
+    if before is not None and before.input_hash == accepted.hash:
+        images, worker = before.images, before.worker_pod
+    else:
+        spec = accepted.topology.spec
+        images = contract.Images(
+            driver=spec.driver.image or settings.image, worker=spec.worker.image or settings.image
+        )
+        together = bool(accepted.claim) and not is_shared(seen.claim, settings)
+        policy = settings.image_pull_policy
+        worker = worker_pod(seen, accepted, images.worker, 0, together, policy)
+    return contract.DriverPlan(
+        generation=seen.generation,
+        topology=to_document(accepted.topology),
+        assignment=assignment(accepted.topology),
+        worker_pod=worker,
+        images=images,
+        input_hash=accepted.hash,
+        last_batch=0 if before is None else before.last_batch,
+    )
+
+
+def for_attempt(
+    plan: contract.DriverPlan, topology: str, attempt: int, last_batch: int
+) -> contract.DriverPlan:
+    """The plan as a new driver finds it."""
+    worker = of_attempt(plan.worker_pod, topology, attempt)
+    return plan.model_copy(update={"worker_pod": worker, "last_batch": last_batch})
+
+
+def accepted_in(plan: contract.DriverPlan) -> Accepted:
+    """What was accepted when the plan was written: drivers are started from that."""
+    topology = Topology.model_validate(plan.topology, by_alias=True, by_name=False)
+    volumes = {volume["name"]: volume for volume in plan.worker_pod["spec"]["volumes"]}
+    code = volumes.get(CODE_VOLUME, {}).get("configMap", {}).get("name", "")
+    claim = volumes.get(CHECKPOINT_VOLUME, {}).get("persistentVolumeClaim", {}).get("claimName", "")
+    return Accepted(
+        topology=topology,
+        hash=plan.input_hash,
+        code_name=code,
+        claim=claim,
+        owns_claim=claim == own_claim(topology.name),
+    )
+
+
+def assignment(
+    topology: Topology, pinned: frozenset[str] = frozenset()
+) -> tuple[contract.Hosted, ...]:
+    """Which worker is to host what, when all workers are there."""
+    plan = make_plan(topology, pinned=pinned)
+    numbers = [*([-1] if pinned else []), *range(plan.workers)]
+    return tuple(
+        contract.Hosted(
+            worker=number,
+            executors=tuple(
+                contract.executor_name(e.component, e.first, e.last)
+                for e in plan.executors_on(number)
+            ),
+        )
+        for number in numbers
+    )

@@ -1,0 +1,100 @@
+"""ConfigMaps, the secret, the claim and the NetworkPolicy."""
+
+from collections.abc import Mapping
+
+from fulmen.kube import contract
+from fulmen_operator.acceptance import Accepted
+from fulmen_operator.manifests.common import metadata, selector
+from fulmen_operator.manifests.pods import secret_name
+from fulmen_operator.model import Manifest, Object, Observed
+from fulmen_operator.settings import Settings
+
+
+def plan_map(seen: Observed, plan: contract.DriverPlan) -> Manifest:
+    """What was accepted last, for the driver and for the operator itself."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(seen, contract.plan_name(seen.name)),
+        "data": {contract.PLAN_KEY: plan.to_json()},
+    }
+
+
+def code_map(seen: Observed, name: str, files: Mapping[str, str]) -> Manifest:
+    """The author's code. Its name has its digest, so that old and new code never mix."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(seen, name),
+        "immutable": True,
+        "data": dict(files),
+    }
+
+
+def candidate_map(seen: Observed, accepted: Accepted, tasks: Mapping[str, int]) -> Manifest:
+    """What a preflight validates."""
+    topology = accepted.topology.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    head = {"apiVersion": accepted.topology.api_version, "kind": accepted.topology.kind}
+    candidate = contract.Candidate(topology=head | topology, tasks=dict(tasks))
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(seen, f"{seen.name}-candidate"),
+        "data": {contract.CANDIDATE_KEY: candidate.to_json()},
+    }
+
+
+def auth_secret(seen: Observed, attempt: int) -> Manifest:
+    """By which driver and workers know each other. Its content is added when it is made."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(seen, secret_name(seen.name, attempt)),
+        "immutable": True,
+    }
+
+
+def checkpoint_claim(seen: Observed, accepted: Accepted, settings: Settings) -> Manifest:
+    """The claim for a topology that names none. It stays when the topology goes, if so wished.
+
+    Of a claim that exists the spec is left as it is: hardly anything of it can be changed.
+    """
+    spec: Manifest = {
+        "accessModes": [settings.claim_access_mode],
+        "resources": {"requests": {"storage": settings.claim_size}},
+    }
+    if settings.claim_storage_class:
+        spec["storageClassName"] = settings.claim_storage_class
+    if seen.claim is not None:
+        spec = {key: seen.claim["spec"][key] for key in spec if key in seen.claim["spec"]}
+    kept = accepted.topology.spec.checkpoint.deletion_policy == "Retain"
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata(seen, accepted.claim, owned=not kept),
+        "spec": spec,
+    }
+
+
+def is_shared(claim: Object | None, settings: Settings) -> bool:
+    """Whether a claim can be mounted by the pods of several nodes."""
+    modes = claim["spec"].get("accessModes", []) if claim else [settings.claim_access_mode]
+    return "ReadWriteMany" in modes
+
+
+def network_policy(seen: Observed) -> Manifest:
+    """Only the topology's own pods may connect to each other, and anybody to the metrics."""
+    own = {"podSelector": {"matchLabels": selector(seen.name)}}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(seen, seen.name),
+        "spec": {
+            "podSelector": {"matchLabels": selector(seen.name)},
+            "policyTypes": ["Ingress"],
+            "ingress": [
+                {"from": [own]},
+                {"ports": [{"port": contract.METRICS_PORT_NAME, "protocol": "TCP"}]},
+            ],
+        },
+    }

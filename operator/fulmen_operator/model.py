@@ -1,0 +1,202 @@
+"""What was seen of a topology, and what is to be done about it. Plain values, no I/O.
+
+A reconcile is: `Observed` in, `Decision` out, and the decision carried out. Objects of Kubernetes
+are the mappings that the API gives and takes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from fulmen.kube import contract
+
+Manifest = dict[str, Any]
+Object = Mapping[str, Any]
+
+APPLIED_ANNOTATION: Final = "fulmen.dev/applied"
+"""A digest of what was applied: an object that bears the right one is left alone."""
+INPUT_ANNOTATION: Final = "fulmen.dev/input"
+"""On driver pods: the hash of the input that the pod was made from."""
+GENERATION_ANNOTATION: Final = "fulmen.dev/generation"
+"""On driver pods: the generation of the spec that the pod was made from."""
+CODE_ANNOTATION: Final = "fulmen.dev/code"
+"""On pods: the ConfigMap with the code that is mounted."""
+
+
+@dataclass(frozen=True, order=True)
+class Key:
+    """Which topology."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Everything that a decision is made from.
+
+    Attributes:
+        topology: The resource.
+        now: The time.
+        plan: The ConfigMap with the plan, if there is one.
+        pods: All pods of the topology.
+        children: Its other objects by (kind, name); of ConfigMaps only the metadata.
+        source: The ConfigMap that `spec.code.configMap` names, if it does and there is one.
+        claim: The claim that the checkpoint is on, if it is on one and it exists.
+        trial: What a dry run of a candidate's pods said, if there was one: (its hash, what was
+            refused or nothing).
+        refusal: What the API server refused when the last decision was carried out, or nothing.
+    """
+
+    topology: Object
+    now: datetime
+    plan: Object | None = None
+    pods: Sequence[Object] = ()
+    children: Mapping[tuple[str, str], Object] = field(default_factory=dict)
+    source: Object | None = None
+    claim: Object | None = None
+    trial: tuple[str, str] | None = None
+    refusal: str = ""
+
+    @property
+    def name(self) -> str:
+        """The topology's name."""
+        return str(self.topology["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        """The topology's namespace."""
+        return str(self.topology["metadata"]["namespace"])
+
+    @property
+    def generation(self) -> int:
+        """The generation of the topology's spec."""
+        return int(self.topology["metadata"]["generation"])
+
+    def annotation(self, name: str) -> str:
+        """An annotation of the topology's; empty if there is none."""
+        return annotation(self.topology, name)
+
+
+# ---- what is to be done, in this order
+
+
+@dataclass(frozen=True)
+class Apply:
+    """Make an object be as in the manifest, by server-side apply."""
+
+    manifest: Manifest
+
+
+@dataclass(frozen=True)
+class MakeSecret:
+    """Make a secret with random content, unless there is one of that name."""
+
+    manifest: Manifest
+    key: str
+
+
+@dataclass(frozen=True)
+class Delete:
+    """Delete an object, if it still is the one with that uid."""
+
+    kind: Literal["Pod", "ConfigMap", "Secret", "NetworkPolicy"]
+    name: str
+    uid: str = ""
+
+
+Action = Apply | MakeSecret | Delete
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something to tell people about."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Pods that the API server is to be asked about, without making them."""
+
+    hash: str
+    pods: tuple[Manifest, ...]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to do about a topology.
+
+    Attributes:
+        status: To be written first, before anything else: None leaves it as it is.
+        actions: In this order.
+        events: To be told after that.
+        trial: A dry run to make before anything else: the decision is then made anew.
+        again_in: Seconds after which to look again although nothing happened, if so.
+    """
+
+    status: Manifest | None = None
+    actions: tuple[Action, ...] = ()
+    events: tuple[Event, ...] = ()
+    trial: Trial | None = None
+    again_in: float | None = None
+
+
+# ---- reading objects
+
+
+def annotation(thing: Object, name: str) -> str:
+    """An annotation of an object; empty if there is none."""
+    return str((thing["metadata"].get("annotations") or {}).get(name, ""))
+
+
+def label(thing: Object, name: str) -> str:
+    """A label of an object; empty if there is none."""
+    return str((thing["metadata"].get("labels") or {}).get(name, ""))
+
+
+def name_of(thing: Object) -> str:
+    """An object's name."""
+    return str(thing["metadata"]["name"])
+
+
+def uid_of(thing: Object) -> str:
+    """An object's uid."""
+    return str(thing["metadata"].get("uid", ""))
+
+
+def attempt_of(pod: Object) -> int:
+    """The attempt that a pod belongs to; 0 if it says none."""
+    text = label(pod, contract.ATTEMPT_LABEL)
+    return int(text) if text.isdecimal() else 0
+
+
+def component_of(pod: Object) -> str:
+    """Whether a pod is a driver, a worker or a preflight."""
+    return label(pod, contract.COMPONENT_LABEL)
+
+
+def time_of(text: str) -> datetime:
+    """A time as Kubernetes writes it."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def text_of(time: datetime) -> str:
+    """A time as Kubernetes reads it."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def seconds_since(text: str, now: datetime) -> float:
+    """How long ago a time was."""
+    return (now - time_of(text)).total_seconds()
+
+
+def clipped(text: str, most: int) -> str:
+    """The text, or as much of its beginning as there is room for."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,229 @@
+"""The decision: everything that was seen in, everything that is to be done out. Pure.
+
+Written so that it can be cut off after any of its actions, and made anew by another operator: each
+time all of it is decided again from what there is.
+"""
+
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from fulmen.kube import contract
+from fulmen.topology.status import TopologyStatus
+from fulmen_operator.acceptance import Accepted
+from fulmen_operator.cleaning import leftovers
+from fulmen_operator.lifecycle import Situation, Step, is_driver_alive, next_step
+from fulmen_operator.manifests.common import marked
+from fulmen_operator.manifests.plans import accepted_in, for_attempt
+from fulmen_operator.manifests.pods import driver_pod
+from fulmen_operator.manifests.rights import rights
+from fulmen_operator.manifests.storage import (
+    auth_secret,
+    checkpoint_claim,
+    network_policy,
+    plan_map,
+)
+from fulmen_operator.model import (
+    APPLIED_ANNOTATION,
+    Action,
+    Apply,
+    Decision,
+    Delete,
+    Event,
+    MakeSecret,
+    Manifest,
+    Object,
+    Observed,
+    annotation,
+    uid_of,
+)
+from fulmen_operator.replacing import Verdict, consider
+from fulmen_operator.settings import Settings
+from fulmen_operator.status import kept_tasks, new_status, paused, read_status, written
+
+
+def decide(seen: Observed, settings: Settings) -> Decision:
+    """What to do about a topology."""
+    if seen.topology["metadata"].get("deletionTimestamp"):
+        return Decision()  # the garbage collector ends everything, and nothing may be made anew
+    before = read_status(seen.topology.get("status"))
+    if seen.annotation(contract.PAUSED_ANNOTATION) == "true":
+        return _told(seen, before, paused(seen, before), Decision())
+    held = plan_of(seen.plan)
+    alive = is_driver_alive(seen, before.attempt)
+    verdict = consider(seen, held, kept_tasks(before), before.attempt, alive, settings)
+    if verdict.trial is not None:
+        return Decision(trial=verdict.trial)
+    if verdict.plan is None:
+        status = new_status(seen, before, verdict, None, None)
+        return _told(seen, before, status, Decision(again_in=verdict.again_in))
+    return _with_plan(seen, before, verdict, verdict.plan, settings)
+
+
+def plan_of(plan: Object | None) -> contract.DriverPlan | None:
+    """What was accepted last, if it can still be read."""
+    if plan is None:
+        return None
+    try:
+        return contract.DriverPlan.from_json((plan.get("data") or {}).get(contract.PLAN_KEY, ""))
+    except ValidationError:
+        return None
+
+
+def _with_plan(
+    seen: Observed,
+    before: TopologyStatus,
+    verdict: Verdict,
+    plan: contract.DriverPlan,
+    settings: Settings,
+) -> Decision:
+    accepted = accepted_in(plan)
+    spec = accepted.topology.spec
+    step = next_step(
+        Situation(
+            seen=seen,
+            plan=plan,
+            wanted=str(seen.topology["spec"].get("state", "Active")),
+            status=before,
+            start_timeout=spec.start_timeout_seconds,
+            message_timeout=spec.message_timeout_seconds,
+        )
+    )
+    status = new_status(seen, before, verdict, step, accepted.topology)
+    plan = plan.model_copy(update={"directive": step.directive})
+    if step.start:
+        plan = for_attempt(plan, seen.name, step.attempt, status.last_batch)
+    actions = (
+        *_objects(seen, accepted, plan, verdict, settings),
+        *_driver(seen, accepted, plan, step, settings),
+        *leftovers(seen, step, verdict, accepted),
+    )
+    waits = [wait for wait in (step.again_in, verdict.again_in) if wait is not None]
+    again_in = min(waits) if waits else None
+    events = _restart_event(step)
+    return _told(seen, before, status, Decision(actions=actions, events=events, again_in=again_in))
+
+
+# ---- objects
+
+
+def _objects(
+    seen: Observed,
+    accepted: Accepted,
+    plan: contract.DriverPlan,
+    verdict: Verdict,
+    settings: Settings,
+) -> list[Action]:
+    """What has to be there before the driver, and what is not as it should be; not the rest."""
+    wanted = rights(seen, accepted)
+    if accepted.owns_claim:
+        wanted.append(checkpoint_claim(seen, accepted, settings))
+    if accepted.topology.spec.network_policy == "Restrict":
+        wanted.append(network_policy(seen))
+    return [
+        *_applied(seen, wanted),
+        *(action for action in verdict.actions if _is_needed(seen, action)),
+        *_plan(seen, plan),
+    ]
+
+
+def _applied(seen: Observed, wanted: list[Manifest]) -> list[Action]:
+    actions: list[Action] = []
+    for manifest in map(marked, wanted):
+        found = seen.children.get((manifest["kind"], manifest["metadata"]["name"]))
+        if found is None or not is_as_wanted(found, manifest):
+            actions.append(Apply(manifest))
+    return actions
+
+
+def is_as_wanted(found: Object, manifest: Manifest) -> bool:
+    """Whether an object is what was applied, by its mark, and nobody has changed that since."""
+    marks = annotation(found, APPLIED_ANNOTATION), annotation(manifest, APPLIED_ANNOTATION)
+    return marks[0] == marks[1] and _covers(found, manifest)
+
+
+def _covers(found: object, wanted: object) -> bool:
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(
+            key in found and _covers(found[key], value) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list) and isinstance(found, list):
+        return len(found) == len(wanted) and all(map(_covers, found, wanted))
+    return found == wanted
+
+
+def _is_needed(seen: Observed, action: Action) -> bool:
+    """Whether an action of a trial is still to be done: the candidate may be there already."""
+    if not isinstance(action, Apply) or action.manifest["kind"] != "ConfigMap":
+        return True
+    found = seen.children.get(("ConfigMap", action.manifest["metadata"]["name"]))
+    mark = annotation(marked(action.manifest), APPLIED_ANNOTATION)
+    return found is None or annotation(found, APPLIED_ANNOTATION) != mark
+
+
+def _plan(seen: Observed, plan: contract.DriverPlan) -> list[Action]:
+    manifest = marked(plan_map(seen, plan))
+    same = seen.plan is not None and is_as_wanted(seen.plan, manifest)
+    return [] if same else [Apply(manifest)]
+
+
+def _driver(
+    seen: Observed, accepted: Accepted, plan: contract.DriverPlan, step: Step, settings: Settings
+) -> list[Action]:
+    if step.start:
+        policy = settings.image_pull_policy
+        pod = driver_pod(seen, accepted, plan, step.attempt, policy)
+        secret = MakeSecret(auth_secret(seen, step.attempt), contract.SECRET_KEY)
+        return [secret, Apply(pod)]
+    if step.stop:
+        name = contract.driver_pod_name(seen.name, step.attempt)
+        found = next(pod for pod in seen.pods if pod["metadata"]["name"] == name)
+        return [Delete("Pod", name, uid_of(found))]
+    return []
+
+
+# ---- telling
+
+
+def _restart_event(step: Step) -> tuple[Event, ...]:
+    if step.cause is None:
+        return ()
+    message = f"driver {step.attempt} is started, since the last one ended: {step.cause.message}"
+    return (Event("Warning", step.cause.reason, message),)
+
+
+def _told(
+    seen: Observed, before: TopologyStatus, status: TopologyStatus, decision: Decision
+) -> Decision:
+    """The decision with the status, if that says anything new, and with what people are told."""
+    content = written(status)
+    changed = content != seen.topology.get("status")
+    events = (*decision.events, *_transitions(before, status))
+    return replace(decision, status=content if changed else None, events=events)
+
+
+def _transitions(before: TopologyStatus, status: TopologyStatus) -> list[Event]:
+    """An event for each condition that people care about and that is another one now."""
+    last = {condition.type: condition for condition in before.conditions}
+    events = []
+    for condition in status.conditions:
+        old = last.get(condition.type)
+        same_words = condition.type != "SpecAccepted" or (old and condition.message == old.message)
+        if old and same_words and (condition.status, condition.reason) == (old.status, old.reason):
+            continue
+        match condition.type, condition.status:
+            case "SpecAccepted", "False":
+                events.append(Event("Warning", condition.reason, condition.message))
+            case "Stalled", "True" if condition.reason != _reason(status, "SpecAccepted"):
+                events.append(Event("Warning", condition.reason, condition.message))
+            case "Ready", "True":
+                events.append(Event("Normal", condition.reason, condition.message or "running"))
+            case "Ready", "False" if old is not None and old.status == "True":
+                events.append(Event("Normal", condition.reason, condition.message))
+            case _:
+                pass
+    return events
+
+
+def _reason(status: TopologyStatus, kind: str) -> str:
+    return next((c.reason for c in status.conditions if c.type == kind), "")

@@ -1,0 +1,202 @@
+"""From a spec that may have changed to the plan that holds. Pure.
+
+Nothing replaces a running driver before the API server has seen its pods, and its own image has
+seen its code.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from fulmen.kube import contract
+from fulmen_operator.acceptance import Accepted, Refused, judge
+from fulmen_operator.endings import Next, ending_of, waiting_for
+from fulmen_operator.manifests.plans import for_attempt, new_plan
+from fulmen_operator.manifests.pods import driver_pod, preflight_name, preflight_pod
+from fulmen_operator.manifests.storage import candidate_map, code_map, is_shared
+from fulmen_operator.model import (
+    Action,
+    Apply,
+    Delete,
+    Manifest,
+    Object,
+    Observed,
+    Trial,
+    name_of,
+    seconds_since,
+    uid_of,
+)
+from fulmen_operator.settings import Settings
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What becomes of the spec.
+
+    Attributes:
+        plan: What holds: the spec if it is accepted, else what was accepted before.
+        status: Of the condition SpecAccepted.
+        reason: Of that condition.
+        message: Of that condition.
+        actions: What its trial, or its acceptance, needs.
+        trial: A dry run that is needed to say more.
+        preflight: The pod that validates the candidate; all others can go.
+        code_name: The ConfigMap of the candidate's code, if there is a candidate.
+        again_in: Seconds after which to look again although nothing happened, if so.
+    """
+
+    plan: contract.DriverPlan | None
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str
+    actions: tuple[Action, ...] = ()
+    trial: Trial | None = None
+    preflight: str = ""
+    code_name: str = ""
+    again_in: float | None = None
+
+
+def consider(
+    seen: Observed,
+    before: contract.DriverPlan | None,
+    tasks: Mapping[str, int],
+    attempt: int,
+    alive: bool,
+    settings: Settings,
+) -> Verdict:
+    """Decide about the spec.
+
+    Args:
+        seen: Everything.
+        before: The plan that holds.
+        tasks: The numbers of tasks that components were first accepted with.
+        attempt: The number of the driver.
+        alive: Whether a driver lives that a change might replace.
+        settings: The operator's.
+    """
+    judged = judge(seen, tasks)
+    if isinstance(judged, Refused):
+        return Verdict(before, "False", judged.reason, judged.message, again_in=judged.again_in)
+    if before is not None and before.input_hash == judged.hash:
+        same = before.generation == seen.generation
+        plan = before if same else new_plan(seen, judged, before, settings)
+        return _accepted(seen, judged, plan, settings)
+    candidate = new_plan(seen, judged, before, settings)
+    if before is None or not alive:
+        return _accepted(seen, judged, candidate, settings)
+    return _try(seen, judged, before, candidate, tasks, attempt, settings)
+
+
+def _accepted(
+    seen: Observed, judged: Accepted, plan: contract.DriverPlan, settings: Settings
+) -> Verdict:
+    warnings = list(judged.warnings)
+    if judged.claim and not is_shared(seen.claim, settings):
+        warnings.append(
+            f"The checkpoint's claim {judged.claim!r} can be mounted by one node only, so all pods "
+            "are put on the driver's node. A claim that is ReadWriteMany, or an object store, "
+            "spreads them."
+        )
+    return Verdict(
+        plan,
+        "True",
+        "AcceptedWithWarnings" if warnings else "Accepted",
+        " ".join(warnings),
+        actions=_code(seen, judged),
+        code_name=judged.code_name,
+    )
+
+
+def _code(seen: Observed, judged: Accepted) -> tuple[Action, ...]:
+    """The ConfigMap for the code, unless it is there: it never changes."""
+    if not judged.code_name or ("ConfigMap", judged.code_name) in seen.children:
+        return ()
+    return (Apply(code_map(seen, judged.code_name, judged.code)),)
+
+
+def _try(
+    seen: Observed,
+    judged: Accepted,
+    before: contract.DriverPlan,
+    candidate: contract.DriverPlan,
+    tasks: Mapping[str, int],
+    attempt: int,
+    settings: Settings,
+) -> Verdict:
+    """The candidate's dry run, then its preflight, then its acceptance."""
+    name = preflight_name(seen.name, judged.hash)
+    pod = next((pod for pod in seen.pods if name_of(pod) == name), None)
+    if pod is not None:
+        return _after_preflight(seen, judged, before, candidate, pod, settings)
+    image, policy = candidate.images.driver, settings.image_pull_policy
+    preflight = preflight_pod(seen, judged, image, policy)
+    if seen.trial is None or seen.trial[0] != judged.hash:
+        final = for_attempt(candidate, seen.name, attempt + 1, 0)
+        pods = (driver_pod(seen, judged, final, attempt + 1, policy), final.worker_pod)
+        trial = Trial(judged.hash, (*map(_new_name, pods), preflight))
+        return Verdict(before, "Unknown", "Checking", "its pods are checked", trial=trial)
+    if seen.trial[1]:
+        return Verdict(before, "False", "PodRefused", seen.trial[1], again_in=300)
+    actions = (*_code(seen, judged), Apply(candidate_map(seen, judged, tasks)), Apply(preflight))
+    return Verdict(
+        before,
+        "Unknown",
+        "Checking",
+        f"{name} validates it with its own image and code; meanwhile the last good one runs",
+        actions=actions,
+        preflight=name,
+        code_name=judged.code_name,
+    )
+
+
+def _new_name(pod: Manifest) -> Manifest:
+    """The pod under a name that can't be taken: an existing one would hide what is wrong."""
+    name = f"{pod['metadata']['name']}-trial"
+    return {**pod, "metadata": {**pod["metadata"], "name": name}}
+
+
+def _after_preflight(
+    seen: Observed,
+    judged: Accepted,
+    before: contract.DriverPlan,
+    candidate: contract.DriverPlan,
+    pod: Object,
+    settings: Settings,
+) -> Verdict:
+    name = name_of(pod)
+    ending = ending_of(pod, contract.PREFLIGHT_CONTAINER, seen.now)
+    if ending is not None and ending.reason in ("Valid", "Finished"):
+        return _accepted(seen, judged, candidate, settings)
+    verdict = Verdict(
+        before,
+        "Unknown",
+        "Checking",
+        f"{name} validates it; meanwhile the last good one runs",
+        preflight=name,
+        code_name=judged.code_name,
+    )
+    if ending is None:
+        return _during_preflight(seen, judged, pod, verdict)
+    if ending.next is Next.AT_ONCE:  # evicted, or its node is gone: that says nothing about it
+        return replace(verdict, actions=(Delete("Pod", name, uid_of(pod)),), message=ending.message)
+    texts = [_mistake(mistake) for mistake in ending.errors] or [ending.message]
+    numbered = texts if len(texts) == 1 else [f"({n}) {t}" for n, t in enumerate(texts, 1)]
+    reason = "InvalidSpec" if ending.next is Next.NEVER else "PreflightFailed"
+    return replace(verdict, status="False", reason=reason, message=" ".join(numbered))
+
+
+def _during_preflight(seen: Observed, judged: Accepted, pod: Object, verdict: Verdict) -> Verdict:
+    trouble = waiting_for(pod)
+    limit = judged.topology.spec.start_timeout_seconds
+    waited = seconds_since(str(pod["metadata"]["creationTimestamp"]), seen.now)
+    if waited > limit:
+        reason, words = trouble or ("PreflightTimeout", f"{name_of(pod)} has not ended")
+        message = f"{words} (after {limit} s)"
+        return replace(verdict, status="False", reason=reason, message=message)
+    message = trouble[1] if trouble else verdict.message
+    return replace(verdict, message=message, again_in=limit - waited + 1)
+
+
+def _mistake(mistake: contract.Mistake) -> str:
+    place = f"{mistake.path}: " if mistake.path else ""
+    return f"{place}{mistake.reason}. {mistake.cure}".strip()

@@ -1,0 +1,52 @@
+"""What the operator itself is set up with: its environment variables, which the chart writes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the operator runs.
+
+    Attributes:
+        image: Of drivers and workers that name none of their own.
+        image_pull_policy: For that image; empty: Kubernetes' own rule.
+        namespaces: Those to look after; empty: all.
+        claim_size: Of checkpoint claims that the operator makes.
+        claim_access_mode: Of those claims.
+        claim_storage_class: Of those claims; empty: the cluster's default.
+        metrics_port: Where the operator's own metrics are.
+        probe_port: Where the kubelet asks whether the operator is alive.
+        json_logs: Whether log lines are JSON.
+    """
+
+    image: str = "fulmen:dev"
+    image_pull_policy: str = ""
+    namespaces: tuple[str, ...] = ()
+    claim_size: str = "10Gi"
+    claim_access_mode: str = "ReadWriteOnce"
+    claim_storage_class: str = ""
+    metrics_port: int = 9465
+    probe_port: int = 8080
+    json_logs: bool = False
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "Settings":
+        """The settings in `FULMEN_IMAGE` and so on; what is not set has its default."""
+        given = {
+            name.removeprefix("FULMEN_").lower(): value
+            for name, value in environment.items()
+            if name.startswith("FULMEN_") and value
+        }
+        default = cls()
+        return cls(
+            image=given.get("image", default.image),
+            image_pull_policy=given.get("image_pull_policy", ""),
+            namespaces=tuple(given.get("namespaces", "").replace(",", " ").split()),
+            claim_size=given.get("claim_size", default.claim_size),
+            claim_access_mode=given.get("claim_access_mode", default.claim_access_mode),
+            claim_storage_class=given.get("claim_storage_class", ""),
+            metrics_port=int(given.get("metrics_port", default.metrics_port)),
+            probe_port=int(given.get("probe_port", default.probe_port)),
+            json_logs=given.get("json_logs", "") == "true",
+        )

@@ -1,0 +1,257 @@
+"""The topology's status: states, counts, placement, all of it below 100 KiB. Pure."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from fulmen.kube import contract
+from fulmen.topology.shape import repair
+from fulmen.topology.spec import ACKER, Topology
+from fulmen.topology.status import (
+    MAX_ERRORS,
+    MAX_MESSAGE,
+    ComponentError,
+    ComponentStatus,
+    Condition,
+    Placement,
+    Restarts,
+    TopologyStatus,
+    WorkerCounts,
+)
+from fulmen_operator.conditions import Facts, conditions
+from fulmen_operator.endings import is_ready, is_terminating
+from fulmen_operator.lifecycle import Step, driver_of
+from fulmen_operator.manifests.common import selector
+from fulmen_operator.manifests.plans import assignment
+from fulmen_operator.model import (
+    Manifest,
+    Observed,
+    attempt_of,
+    clipped,
+    component_of,
+    name_of,
+    text_of,
+)
+from fulmen_operator.replacing import Verdict
+
+ROOM: Final = 90_000
+"""Bytes of JSON that the whole may have."""
+
+
+def read_status(raw: Mapping[str, Any] | None) -> TopologyStatus:
+    """What was written last; fields that another version of the operator wrote are left out."""
+    known = {f.alias for f in TopologyStatus.model_fields.values()}
+    status, _ = repair(TopologyStatus, {k: v for k, v in (raw or {}).items() if k in known})
+    return status or TopologyStatus()
+
+
+def written(status: TopologyStatus) -> Manifest:
+    """The status as it is sent: no longer than there is room for."""
+    fitted = _fitted(status)
+    content = fitted.model_dump(mode="json", by_alias=True)
+    for row in content["assignment"]:
+        if not row["planned"]:
+            del row["planned"]
+    return content
+
+
+def kept_tasks(status: TopologyStatus) -> dict[str, int]:
+    """The numbers of tasks that are fixed, by component."""
+    return {c.name: c.tasks for c in status.components if c.name != ACKER}
+
+
+def new_status(
+    seen: Observed,
+    before: TopologyStatus,
+    verdict: Verdict,
+    step: Step | None,
+    topology: Topology | None,
+) -> TopologyStatus:
+    """How the topology is, after a step.
+
+    Args:
+        seen: Everything.
+        before: What was written last.
+        verdict: What became of the spec.
+        step: What is done about the driver; None if nothing was ever accepted.
+        topology: What was accepted last, if anything was.
+    """
+    if step is None or topology is None:
+        return _never_accepted(seen, before, verdict)
+    plan_rows, ready = _rows(topology, step.report), _ready_workers(seen, step.attempt)
+    facts = Facts(seen.generation, verdict, step, topology.spec.workers, ready, plan_rows)
+    state_since = before.state_since if before.state == step.state else text_of(seen.now)
+    return TopologyStatus(
+        observed_generation=seen.generation,
+        state=step.state,
+        state_since=state_since or text_of(seen.now),
+        message=clipped(seen.refusal or step.message, MAX_MESSAGE),
+        attempt=step.attempt,
+        driver_pod=_driver_pod(seen, before, step),
+        active_since=_active_since(seen, before, step),
+        epoch=_epoch(before, step),
+        last_batch=_last_batch(before, step),
+        workers=WorkerCounts(desired=topology.spec.workers, ready=ready),
+        selector=_selector(seen.name),
+        executors=sum(len(row.planned) for row in plan_rows),
+        ackers=topology.spec.acker_tasks,
+        assignment=plan_rows,
+        restarts=_restarts(seen, before, step),
+        errors=_errors(before, step),
+        conditions=conditions(before.conditions, facts, seen.now, seen.refusal),
+        **_components(topology, step.report),
+    )
+
+
+def paused(seen: Observed, before: TopologyStatus) -> TopologyStatus:
+    """The status of a topology that is not to be touched: it says so, the rest stays."""
+    message = f"paused by the annotation {contract.PAUSED_ANNOTATION}: changes are not acted upon"
+    same = {c.type: c for c in before.conditions}.get("Reconciling")
+    keeps = same is not None and same.status == "False"
+    condition = Condition(
+        type="Reconciling",
+        status="False",
+        reason="Paused",
+        message=message,
+        observed_generation=seen.generation,
+        last_transition_time=(
+            same.last_transition_time if same is not None and keeps else text_of(seen.now)
+        ),
+    )
+    others = tuple(c for c in before.conditions if c.type != "Reconciling")
+    return before.model_copy(update={"message": message, "conditions": (*others, condition)})
+
+
+# ---- parts
+
+
+def _never_accepted(seen: Observed, before: TopologyStatus, verdict: Verdict) -> TopologyStatus:
+    facts = Facts(seen.generation, verdict, None, 0, 0, ())
+    now = text_of(seen.now)
+    return TopologyStatus(
+        observed_generation=seen.generation,
+        state="Failed",
+        state_since=before.state_since if before.state == "Failed" else now,
+        message=clipped(verdict.message, MAX_MESSAGE),
+        selector=_selector(seen.name),
+        conditions=conditions(before.conditions, facts, seen.now, seen.refusal),
+    )
+
+
+def _selector(name: str) -> str:
+    wanted = selector(name, contract.WORKER)
+    return ",".join(f"{key}={value}" for key, value in wanted.items())
+
+
+def _components(topology: Topology, report: contract.Report | None) -> dict[str, Any]:
+    told = dict(report.tasks) if report else {}
+    rows = [
+        ComponentStatus(name=c.name, tasks=told.get(c.name, c.tasks), executors=c.executors)
+        for c in topology.spec.components
+    ]
+    if ackers := topology.spec.acker_tasks:
+        rows.append(ComponentStatus(name=ACKER, tasks=ackers, executors=ackers))
+    return {"components": tuple(rows), "tasks": sum(row.tasks for row in rows)}
+
+
+def _rows(topology: Topology, report: contract.Report | None) -> tuple[Placement, ...]:
+    """What each worker should host, and what it does."""
+    observed = {hosted.worker: hosted for hosted in report.workers} if report else {}
+    on_driver = observed.get(-1, contract.Hosted(worker=-1)).executors
+    pinned = frozenset(name.rpartition("[")[0] for name in on_driver)
+    known = frozenset(spout.name for spout in topology.spec.spouts)
+    planned = {hosted.worker: hosted for hosted in assignment(topology, pinned & known)}
+    nobody = contract.Hosted(worker=0)
+    return tuple(
+        Placement(
+            worker=number,
+            pod=observed.get(number, nobody).pod,
+            planned=planned.get(number, nobody).executors,
+            executors=observed.get(number, nobody).executors,
+        )
+        for number in sorted(planned.keys() | observed.keys())
+    )
+
+
+def _ready_workers(seen: Observed, attempt: int) -> int:
+    return sum(
+        component_of(pod) == contract.WORKER
+        and attempt_of(pod) == attempt
+        and is_ready(pod)
+        and not is_terminating(pod)
+        for pod in seen.pods
+    )
+
+
+def _driver_pod(seen: Observed, before: TopologyStatus, step: Step) -> str:
+    driver = driver_of(seen, step.attempt)
+    if driver is not None:
+        return name_of(driver)
+    return before.driver_pod if before.attempt == step.attempt else ""
+
+
+def _active_since(seen: Observed, before: TopologyStatus, step: Step) -> str:
+    same = before.active_since if before.attempt == step.attempt else ""
+    if step.state in ("Active", "Inactive"):
+        return same or text_of(seen.now)
+    return same
+
+
+def _epoch(before: TopologyStatus, step: Step) -> int:
+    return max(before.epoch, step.report.epoch) if step.report else before.epoch
+
+
+def _last_batch(before: TopologyStatus, step: Step) -> int:
+    """Kept when nobody says more, so that an empty checkpoint is known to be a lost one."""
+    if step.forget_checkpoint:
+        return 0
+    return (step.report.batch if step.report else 0) or before.last_batch
+
+
+def _restarts(seen: Observed, before: TopologyStatus, step: Step) -> Restarts:
+    cause, restarts = step.cause, before.restarts
+    if cause is None:
+        return restarts.model_copy(update={"failures": step.failures})
+    return Restarts(
+        count=restarts.count + 1,
+        failures=step.failures,
+        cause=clipped(cause.reason, 63),
+        message=clipped(cause.message, MAX_MESSAGE),
+        time=text_of(cause.at or seen.now),
+    )
+
+
+def _errors(before: TopologyStatus, step: Step) -> tuple[ComponentError, ...]:
+    if step.report is None:
+        return before.errors
+    return tuple(
+        ComponentError(
+            component=error.component,
+            task=max(error.task, 0),
+            message=clipped(error.message, MAX_MESSAGE),
+            time=text_of(datetime.fromtimestamp(error.time, UTC)),
+        )
+        for error in step.report.errors[-MAX_ERRORS:]
+    )
+
+
+# ---- size
+
+
+def _fitted(status: TopologyStatus) -> TopologyStatus:
+    """Leave out first what is told twice, then the last rows."""
+    if _size(status) <= ROOM:
+        return status
+    rows = tuple(
+        row.model_copy(update={"planned": ()}) if row.planned == row.executors else row
+        for row in status.assignment
+    )
+    fewer = status.model_copy(update={"assignment": rows})
+    while _size(fewer) > ROOM and fewer.assignment:
+        most = fewer.assignment[: len(fewer.assignment) * 9 // 10]
+        fewer = fewer.model_copy(update={"assignment": most, "assignment_truncated": True})
+    return fewer
+
+
+def _size(status: TopologyStatus) -> int:
+    return len(status.model_dump_json(by_alias=True).encode())
