@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from fulmen.cli import BAD_INPUT, FAILURE, BadInput
+from fulmen.cli.manifest import manifest
 from fulmen.cli.plan import plan
 from fulmen.cli.run import run
 from fulmen.cli.state import state
@@ -61,6 +62,7 @@ def main() -> None:
     """Storm-style topologies on Apache Spark."""
 
 
+main.add_command(manifest)
 main.add_command(plan)
 main.add_command(run)
 main.add_command(state)

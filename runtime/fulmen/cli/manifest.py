@@ -1,0 +1,66 @@
+"""`fulmen manifest`: a topology as Kubernetes takes it, with the code of a local folder in it."""
+
+from pathlib import Path
+
+import click
+
+from fulmen.cli import BadInput
+from fulmen.cli.topology_file import check_document, read_file, tell_warnings, topology_arguments
+from fulmen.topology.code import CodeFolder
+from fulmen.topology.documents import to_yaml
+from fulmen.topology.pods import INLINE_CODE_LIMIT, Code
+from fulmen.topology.spec import Topology
+
+OWN_IMAGE = "put the code into an image of your own instead, FROM Fulmen's, and leave spec.code out"
+
+
+@click.command(short_help="Print a topology for kubectl apply.")
+@topology_arguments
+def manifest(file: Path, assignments: tuple[str, ...], code_folder: Path | None) -> None:
+    """Print the topology of FILE as Kubernetes takes it, for `kubectl apply -f -`.
+
+    The Python files of its code folder are put into spec.code.files, since a cluster has no such
+    folder.
+    """
+    document = read_file(file, assignments, code_folder)
+    checked = check_document(document, file, code_folder)
+    tell_warnings(checked)
+    topology = checked.topology()
+    click.echo(to_yaml(_with_files(topology, file, code_folder)), nl=False)
+
+
+def _with_files(topology: Topology, file: Path, code_folder: Path | None) -> Topology:
+    """The topology with its code inline, unless it names a ConfigMap or an image has it."""
+    code = topology.spec.code
+    if code_folder is None and (code is None or code.folder is None):
+        return topology
+    with CodeFolder(code_folder) if code_folder else CodeFolder.of(code, file.parent) as folder:
+        assert folder.path is not None
+        files = python_files(folder.path)
+    spec = topology.spec.model_copy(update={"code": Code(files=files)})
+    return topology.model_copy(update={"spec": spec})
+
+
+def python_files(folder: Path) -> dict[str, str]:
+    """The Python files of a folder, by name.
+
+    Raises:
+        BadInput: There are none, too many bytes in them, or some in folders below.
+    """
+    files = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py"))}
+    if not files:
+        raise BadInput(f"the folder '{folder}' has no Python files.")
+    if packages := sorted(path.parent.name for path in folder.glob("*/__init__.py")):
+        raise BadInput(
+            f"the folder '{folder}' has a package, '{packages[0]}', but files of folders can't be"
+            f" inline: {OWN_IMAGE}."
+        )
+    size = sum(len(text.encode()) for text in files.values())
+    if size > INLINE_CODE_LIMIT:
+        raise BadInput(
+            f"the Python files in '{folder}' have {size:,} bytes in all, but at most"
+            f" {INLINE_CODE_LIMIT:,} are allowed inline. Make a ConfigMap of them (kubectl create"
+            f" configmap NAME --from-file '{folder}') and name it in spec.code.configMap, or"
+            f" {OWN_IMAGE}."
+        )
+    return files

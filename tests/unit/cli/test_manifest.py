@@ -1,0 +1,89 @@
+"""`fulmen manifest`: the file that `fulmen run` takes, as a cluster takes it."""
+
+import yaml
+from click.testing import CliRunner
+
+from fulmen.cli.main import main
+from fulmen.topology.documents import parse_yaml
+from fulmen.topology.shape import parse
+from support.cli_runs import CODE
+
+DOCUMENT = """
+apiVersion: fulmen.dev/v1alpha1
+kind: Topology
+metadata: {name: letters, labels: {team: blue}}
+spec:
+  code: {folder: code}
+  spouts:
+    - {name: letters, class: letters.Letters}
+"""
+
+
+def written(folder, document=DOCUMENT):
+    (folder / "code").mkdir()
+    (folder / "code" / "letters.py").write_text(CODE)
+    file = folder / "topology.yaml"
+    file.write_text(document)
+    return file
+
+
+def invoke(*args):
+    return CliRunner().invoke(main, ["manifest", *map(str, args)])
+
+
+def test_the_code_is_in_the_resource_and_nothing_else_changes(tmp_path):
+    result = invoke(written(tmp_path))
+    assert result.exit_code == 0, result.output
+    found = yaml.safe_load(result.stdout)
+    assert found["spec"].pop("code") == {"files": {"letters.py": CODE}}
+    expected = yaml.safe_load(DOCUMENT)
+    del expected["spec"]["code"]
+    assert found == expected
+    parse(parse_yaml(result.stdout))
+
+
+def test_values_can_be_set(tmp_path):
+    result = invoke(written(tmp_path), "--set", "spec.workers=3")
+    assert yaml.safe_load(result.stdout)["spec"]["workers"] == 3
+
+
+def test_a_topology_whose_code_is_in_its_image_stays_as_it_is(tmp_path):
+    document = DOCUMENT.replace("  code: {folder: code}\n", "").replace(
+        "letters.Letters", "fulmen.testing.ListSpout"
+    )
+    result = invoke(written(tmp_path, document))
+    assert "code" not in yaml.safe_load(result.stdout)["spec"], result.output
+
+
+def test_mistakes_end_it(tmp_path):
+    result = invoke(written(tmp_path, DOCUMENT.replace("letters.Letters", "letters.Leters")))
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "Did you mean 'Letters'?" in result.stderr
+
+
+def test_packages_cannot_be_inline(tmp_path):
+    file = written(tmp_path)
+    (tmp_path / "code" / "parts").mkdir()
+    (tmp_path / "code" / "parts" / "__init__.py").touch()
+    result = invoke(file)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"Error: the folder '{tmp_path}/code' has a package, 'parts', but files of folders can't be"
+        " inline: put the code into an image of your own instead, FROM Fulmen's, and leave"
+        " spec.code out.\n"
+    )
+
+
+def test_too_much_code(tmp_path):
+    file = written(tmp_path)
+    (tmp_path / "code" / "more.py").write_text("#" * 128 * 1024)
+    size = 128 * 1024 + len(CODE.encode())
+    result = invoke(file)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"Error: the Python files in '{tmp_path}/code' have {size:,} bytes in all, but at most"
+        " 131,072 are allowed inline. Make a ConfigMap of them (kubectl create configmap NAME"
+        f" --from-file '{tmp_path}/code') and name it in spec.code.configMap, or put the code into"
+        " an image of your own instead, FROM Fulmen's, and leave spec.code out.\n"
+    )
