@@ -1,5 +1,6 @@
 """`python -m fulmen_operator`: runs the operator until it is told to end."""
 
+import logging
 import os
 
 import kopf
@@ -13,6 +14,7 @@ def main() -> None:
     settings = Settings.from_environment(os.environ)
     log_format = kopf.LogFormat.JSON if settings.json_logs else kopf.LogFormat.FULL
     kopf.configure(log_format=log_format)
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)  # "handler succeeded" says nothing
     kopf.run(
         standalone=True,
         clusterwide=not settings.namespaces,

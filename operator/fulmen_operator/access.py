@@ -190,8 +190,7 @@ class Access:
         path = KINDS[kind].path(key.namespace)
         code = kind == "ConfigMap"  # nearly a megabyte each, and never looked at
         found = await self._api.call("GET", path, query=query, metadata_only=code)
-        items: list[Object] = found["items"]
-        return items
+        return list(found["items"] or ())  # none is null in lists of metadata
 
 
 async def _nothing() -> None:

@@ -80,6 +80,7 @@ async def _carry_out(
     if decision.status is not None:  # first: an operator that dies now leaves a trace
         await access.write_status(seen, decision.status)
     for event in decision.events:
+        logger.info("%s: %s: %s", key, event.reason, event.message)
         await _tell(seen, event, access)
     try:
         for action in decision.actions:
