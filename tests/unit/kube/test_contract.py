@@ -1,0 +1,60 @@
+"""What operator and driver say to each other: how it travels, and what other versions may say."""
+
+import subprocess
+import sys
+
+import pytest
+from pydantic import ValidationError
+
+from fulmen.kube import contract
+from fulmen.kube.contract import Directive, DriverPlan, Ended, Hosted, Mistake, Phase, Report
+
+PLAN = DriverPlan(generation=3, topology={"kind": "Topology"}, assignment=(Hosted(worker=0),))
+
+
+def test_names():
+    assert contract.plan_name("shop") == "shop-plan"
+    assert contract.driver_pod_name("shop", 2) == "shop-driver-2"
+    assert contract.app_id("shop", 2) == "shop-2"
+    assert contract.executor_name("split", 3, 4) == "split[3-4]"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(PLAN, id="plan"),
+        pytest.param(Report(phase=Phase.ACTIVE, generation=1, tasks={"a": 2}), id="report"),
+        pytest.param(
+            Ended(reason="Drained", message="ß", errors=(Mistake(reason="r"),)), id="ended"
+        ),
+    ],
+)
+def test_messages_arrive_as_they_were_sent(message):
+    assert type(message).from_json(message.to_json()) == message
+
+
+def test_equal_messages_are_equal_text():
+    one = Report(phase=Phase.ACTIVE, generation=1, tasks={"a": 2, "b": 3})
+    assert one.to_json() == one.model_copy(update={"tasks": {"b": 3, "a": 2}}).to_json()
+
+
+def test_fields_of_a_newer_version_are_ignored():
+    text = PLAN.to_json().replace('"generation":3', '"generation":3,"colour":"red"')
+    assert DriverPlan.from_json(text) == PLAN
+
+
+def test_what_an_older_version_leaves_out_has_a_default():
+    plan = DriverPlan.from_json('{"generation": 1, "topology": {}}')
+    assert plan.directive is Directive.RUN
+    assert plan.last_batch == 0
+
+
+def test_a_directive_nobody_knows_is_an_error():
+    with pytest.raises(ValidationError):
+        DriverPlan.from_json('{"generation": 1, "topology": {}, "directive": "Dance"}')
+
+
+def test_it_loads_neither_spark_nor_a_kubernetes_client():
+    code = "import sys, fulmen.kube.contract; print({'pyspark', 'kubernetes'} & set(sys.modules))"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert output.stdout == "set()\n"

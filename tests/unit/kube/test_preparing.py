@@ -1,0 +1,123 @@
+"""From a plan to what can be run; and what preflights say about candidates."""
+
+import pytest
+
+from fulmen.checkpoint import CommitLog, Store
+from fulmen.errors import CheckpointError, ValidationFailed
+from fulmen.kube.contract import Candidate, DriverPlan
+from fulmen.kube.ending import CheckpointLost
+from fulmen.kube.preflight import preflight
+from fulmen.kube.preparing import code_folder, prepare
+
+CODE = """
+from fulmen import Spout
+
+
+class Source(Spout):
+    outputs = ["n"]
+
+    def open(self, conf, context, collector): ...
+
+    def next_tuple(self): ...
+"""
+
+
+@pytest.fixture
+def code(tmp_path):
+    """As a mounted ConfigMap looks: files are links into a hidden folder."""
+    folder = tmp_path / "code"
+    (folder / "..2026").mkdir(parents=True)
+    (folder / "..2026" / "parts.py").write_text(CODE)
+    (folder / "..data").symlink_to("..2026")
+    (folder / "parts.py").symlink_to("..data/parts.py")
+    return folder
+
+
+def document(tmp_path, **spec):
+    return {
+        "apiVersion": "fulmen.dev/v1alpha1",
+        "kind": "Topology",
+        "metadata": {"name": "shop", "namespace": "blue", "uid": "u-1"},
+        "spec": {
+            "spouts": [{"name": "source", "class": "parts.Source", "numTasks": 3}],
+            "checkpoint": {"uri": (tmp_path / "checkpoint").as_uri()},
+            **spec,
+        },
+    }
+
+
+def plan(tmp_path, last_batch=0, **spec):
+    return DriverPlan(generation=1, topology=document(tmp_path, **spec), last_batch=last_batch)
+
+
+def test_a_plan_can_be_run(tmp_path, code):
+    prepared = prepare(plan(tmp_path), code)
+    assert prepared.topology.spec.spouts[0].tasks == 3
+    assert prepared.streams["source"]["default"].fields == ("n",)
+    assert prepared.code_folder == code
+
+
+def test_mistakes_are_all_told(tmp_path, code):
+    wrong = plan(tmp_path, workers=0, spouts=[{"name": "source", "class": "parts.Sourc"}])
+    with pytest.raises(ValidationFailed) as caught:
+        prepare(wrong, code)
+    assert [problem.path for problem in caught.value.problems] == [
+        "spec.workers",
+        "spec.spouts[0].class",
+    ]
+
+
+def test_settings_that_fulmen_decides_are_refused(tmp_path, code):
+    wrong = plan(tmp_path, spark={"conf": {"spark.master": "local"}})
+    with pytest.raises(ValidationFailed) as caught:
+        prepare(wrong, code)
+    assert caught.value.problems[0].path == "spec.spark.conf[spark.master]"
+
+
+def test_an_empty_checkpoint_in_which_something_was_committed(tmp_path, code):
+    with pytest.raises(CheckpointLost) as caught:
+        prepare(plan(tmp_path, last_batch=17), code)
+    assert "batch 17 was committed there" in str(caught.value)
+
+
+def test_the_checkpoint_of_another_topology(tmp_path, code):
+    store = Store.open((tmp_path / "checkpoint").as_uri())
+    CommitLog.open(store, "bakery", "somebody").claim()
+    with pytest.raises(CheckpointError) as caught:
+        prepare(plan(tmp_path), code)
+    assert "bakery" in str(caught.value)
+
+
+def test_no_code_is_mounted(tmp_path):
+    assert code_folder(tmp_path / "nothing") is None
+    (tmp_path / "..data").mkdir()
+    assert code_folder(tmp_path) is None
+
+
+def test_a_preflight_of_a_good_candidate(tmp_path, code):
+    file = tmp_path / "candidate.json"
+    file.write_text(Candidate(topology=document(tmp_path)).to_json())
+    assert preflight(file, code) == (
+        0,
+        preflight(file, code)[1].model_copy(
+            update={"reason": "Valid", "message": "topology 'shop' is valid"}
+        ),
+    )
+
+
+def test_a_preflight_of_a_bad_candidate(tmp_path, code):
+    (code / "..2026" / "parts.py").write_text("import nonsense_that_is_not_there")
+    file = tmp_path / "candidate.json"
+    file.write_text(Candidate(topology=document(tmp_path)).to_json())
+    found, ended = preflight(file, code)
+    assert (found, ended.reason) == (2, "InvalidSpec")
+    assert "No module named 'nonsense_that_is_not_there'" in ended.errors[0].reason
+
+
+def test_a_preflight_minds_the_tasks_in_the_checkpoint(tmp_path, code):
+    file = tmp_path / "candidate.json"
+    candidate = Candidate(topology=document(tmp_path), tasks={"source": 5})
+    file.write_text(candidate.to_json())
+    found, ended = preflight(file, code)
+    assert found == 2
+    assert ended.errors[0].path == "spec.spouts[0].numTasks"

@@ -1,0 +1,122 @@
+"""Spark's settings for workers that are pods."""
+
+import pytest
+
+from fulmen.errors import FulmenError
+from fulmen.kube.quantity import mebibytes
+from fulmen.kube.settings import Surroundings, reserved_settings, spark_settings
+
+WHERE = Surroundings("blue", "shop", "u-1", 4, "shop-driver-4", "10.0.0.7")
+
+
+def pod(name, **container):
+    return {"spec": {"containers": [{"name": "sidecar"}, {"name": name, **container}]}}
+
+
+def settings(worker=None, driver=None, workers=2):
+    return spark_settings(
+        WHERE,
+        "https://10.0.0.1:443",
+        "shop:1",
+        pod("worker", **(worker or {})),
+        pod("driver", **(driver or {})),
+        workers,
+    )
+
+
+def test_who_and_where():
+    found = settings()
+    assert found["spark.master"] == "k8s://https://10.0.0.1:443"
+    assert found["spark.app.id"] == "shop-4"
+    assert found["spark.kubernetes.executor.podNamePrefix"] == "shop-4"
+    assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "10.0.0.7"
+
+
+def test_memory_is_the_limit_divided():
+    found = settings(
+        worker={"resources": {"limits": {"memory": "2Gi"}}},
+        driver={"resources": {"limits": {"memory": "1Gi"}}},
+    )
+    assert found["spark.executor.memory"] == "819m"
+    assert found["spark.executor.memoryOverhead"] == f"{2048 - 819}m"
+    assert found["spark.driver.memory"] == "409m"
+
+
+@pytest.mark.parametrize(
+    ("resources", "requested", "limit"),
+    [
+        pytest.param({}, "1", None, id="nothing"),
+        pytest.param({"requests": {"cpu": "250m"}}, "250m", None, id="request"),
+        pytest.param({"limits": {"cpu": "2"}}, "2", "2", id="limit"),
+        pytest.param({"requests": {"cpu": "250m"}, "limits": {"cpu": "2"}}, "250m", "2", id="both"),
+    ],
+)
+def test_cpu(resources, requested, limit):
+    found = settings(worker={"resources": resources})
+    assert found["spark.kubernetes.executor.request.cores"] == requested
+    assert found.get("spark.kubernetes.executor.limit.cores") == limit
+
+
+def test_losses_that_end_a_driver_grow_with_its_workers():
+    assert settings(workers=2)["spark.executor.maxNumFailures"] == "10"
+    assert settings(workers=30)["spark.executor.maxNumFailures"] == "120"
+
+
+def test_the_secret_is_in_a_file_only():
+    found = settings()
+    assert found["spark.authenticate.secret.file"] == "/etc/fulmen/auth/secret"
+    assert "spark.authenticate.secret" not in found
+
+
+@pytest.mark.parametrize(
+    ("name", "is_reserved"),
+    [
+        ("spark.master", True),
+        ("spark.kubernetes.namespace", True),
+        ("spark.authenticate.secret", True),
+        ("spark.executor.memory", True),
+        ("spark.executor.memoryFraction", False),
+        ("spark.task.cpus", False),
+        ("spark.hadoop.fs.s3a.endpoint", False),
+    ],
+)
+def test_what_users_can_not_set(name, is_reserved):
+    mistakes = reserved_settings({name: "x"})
+    assert bool(mistakes) is is_reserved
+    if mistakes:
+        assert mistakes[0].path == f"spec.spark.conf[{name}]"
+
+
+@pytest.mark.parametrize(
+    ("quantity", "expected"),
+    [
+        ("1536Mi", 1536),
+        ("2Gi", 2048),
+        ("1.5Gi", 1536),
+        ("2G", 1907),
+        ("2147483648", 2048),
+        ("2e9", 1907),
+        ("2000000k", 1907),
+        ("1073741824000m", 1024),
+    ],
+)
+def test_quantities(quantity, expected):
+    assert mebibytes(quantity) == expected
+
+
+def test_what_is_no_quantity():
+    with pytest.raises(FulmenError) as caught:
+        mebibytes("much")
+    assert str(caught.value) == "'much' is not an amount of memory. Write one like '1536Mi'."
+
+
+def test_the_environment_of_a_drivers_pod():
+    environ = {
+        "FULMEN_NAMESPACE": "blue",
+        "FULMEN_TOPOLOGY": "shop",
+        "FULMEN_UID": "u-1",
+        "FULMEN_ATTEMPT": "4",
+        "FULMEN_POD_NAME": "shop-driver-4",
+        "FULMEN_POD_IP": "10.0.0.7",
+    }
+    assert Surroundings.of(environ) == WHERE
