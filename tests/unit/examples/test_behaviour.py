@@ -1,0 +1,139 @@
+"""What the examples show beyond the output of one run: losses, time, a service."""
+
+import importlib.util
+import sys
+import threading
+
+import pytest
+
+from fulmen.engine.inprocess import Crash
+from fulmen.testing import BoltHarness, run
+from fulmen.topology.documents import parse_yaml
+from fulmen.topology.shape import parse
+from fulmen.topology.values import set_values
+from support.examples import EXAMPLES, commands
+
+
+@pytest.fixture
+def example(monkeypatch):
+    """Reads the topology of an example, with changes; its modules are forgotten afterwards."""
+    before = set(sys.modules)
+
+    def read(name, *changes):
+        monkeypatch.chdir(EXAMPLES / name)
+        monkeypatch.syspath_prepend(EXAMPLES / name)
+        return parse(
+            set_values(parse_yaml((EXAMPLES / name / "topology.yaml").read_text()), changes)
+        )
+
+    yield read
+    for name in set(sys.modules) - before:
+        if str(EXAMPLES) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def shown(name, component):
+    """The state of a component as the example's README shows it, in lines."""
+    return next(out for line, out in commands(name) if component in line).splitlines()
+
+
+def killed_after(rows):
+    """A fault: workers die now and then."""
+    seen = {"rows": 0}
+
+    def fault(stage, worker, moment):
+        seen["rows"] += moment == "row"
+        if seen["rows"] == rows:
+            seen["rows"] += 1
+            raise Crash("killed")
+
+    return fault
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [("exclamation", 1), ("dead-letters", 2), ("join", 1), ("join", 7), ("flaky", 3), ("flaky", 9)],
+)
+def test_a_lost_process_changes_nothing(name, rows, example):
+    topology = example(name)
+    component = topology.spec.bolts[-1].name
+    whole, broken = run(topology), run(topology, fault=killed_after(rows))
+    assert broken.state(component) == whole.state(component) != {}
+    assert broken.report["failed_attempts"] == 1
+
+
+def test_flaky_counts_exactly_what_it_is_given(example):
+    result = run(example("flaky", "spec.config.end=2345"))
+    assert result.state("count") == {d: 235 if d < 5 else 234 for d in range(10)}
+    assert 0.03 < result.trees["failed"] / 2345 < 0.08
+
+
+def test_join_waits_for_a_partner_in_the_next_batch(example):
+    example("join")
+    from join import Join
+
+    with BoltHarness(Join, fields=["order", "what"]) as bolt:
+        order = bolt.execute([1, "tea"])
+        bolt.tick()
+        bolt.restart()
+        assert bolt.acked == bolt.failed == []
+        bolt.tick()
+        assert [reason for _, reason in bolt.failed] == ["nothing came to join with source"]
+        assert order.values == [1, "tea"]
+
+
+def test_the_window_slides(example):
+    topology = example("rolling-top-words", "spec.bolts[count].config.slots=3")
+    rankings = []
+
+    def enough(result):
+        ranking = result.state("rank-all").get("top")
+        if ranking is not None and ranking not in rankings[-1:]:
+            rankings.append(ranking)
+        return rankings[-1:] == [[]]
+
+    run(topology, until=enough, batch_seconds=0.25)
+    assert rankings[-2:] == [[("mike", 500), ("nathan", 400), ("golda", 300)], []]
+
+
+def test_the_ranking_is_that_of_the_readme(example):
+    result = run(example("rolling-top-words"), until=lambda r: r.batches == 50, batch_seconds=0.1)
+    assert [f"top  {result.state('rank-all')['top']}"] == shown("rolling-top-words", "rank-all")
+
+
+@pytest.fixture
+def service():
+    """The URL of the service of the example, running."""
+    spec = importlib.util.spec_from_file_location("server", EXAMPLES / "http-lookup" / "server.py")
+    server = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(server)
+    with server.make_server(0) as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+        thread.join()
+
+
+def test_countries_are_looked_up(example, service):
+    result = run(example("http-lookup", f"spec.bolts[lookup].config.url='{service}'"))
+    found = [f"{country:8} {cities}" for country, cities in result.state("countries").items()]
+    assert sorted(line.replace(" ", "") for line in found) == [
+        line.replace(" ", "") for line in shown("http-lookup", "countries")
+    ]
+
+
+def test_a_service_that_is_down_fails_the_tuple(example):
+    topology = example("http-lookup", "spec.bolts[lookup].config.url='http://127.0.0.1:1'")
+    result = run(topology, batches=2)
+    assert "Connection refused" in result.errors[0].message
+    assert result.trees["failed"] == 20
+
+
+def test_what_is_no_number_fails_before_anything_changed(example):
+    example("dead-letters")
+    from amounts import Sum
+
+    with BoltHarness(Sum, fields=["amount"]) as bolt:
+        assert bolt.execute(["a lot"]) == bolt.failed[0][0]
+        assert bolt.state == {}
