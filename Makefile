@@ -14,7 +14,7 @@ RUN_ARGS ?=
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
 setup: ## make .venv with everything in it (the other targets do this by themselves)
@@ -35,8 +35,13 @@ lint: setup ## linters, types and layers only
 	@echo "lint-imports …" && scripts/quietly $(BIN)/lint-imports --no-logo
 
 .PHONY: test
-test: setup ## every test that this machine can run
-	@PATH="$$PATH:$$(go env GOPATH 2>/dev/null)/bin" $(BIN)/pytest $(PYTEST_ARGS)
+test: setup ## every test that this machine can run (those in tests/cluster: make test-cluster)
+	@PATH="$$PATH:$$(go env GOPATH 2>/dev/null)/bin" $(BIN)/pytest -m "not cluster" $(PYTEST_ARGS)
+
+# Any cluster: IMAGE_LOAD="kind load docker-image" make test-cluster. See docs/development.md.
+.PHONY: test-cluster
+test-cluster: setup ## tests on the Kubernetes cluster of KUBECONFIG
+	@$(BIN)/pytest tests/cluster -m cluster $(PYTEST_ARGS)
 
 .PHONY: bench
 bench: setup ## measure latency and throughput on this machine
