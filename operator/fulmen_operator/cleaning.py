@@ -64,8 +64,6 @@ def _drivers(seen: Observed, step: Step) -> list[Action]:
     actions: list[Action] = []
     for pod in gone:
         actions += [Delete("Secret", secret_name(seen.name, attempt_of(pod))), _pod(pod)]
-    if step.cause is not None and step.cause.reason == "DriverGone":
-        actions.append(Delete("Secret", secret_name(seen.name, step.attempt - 1)))
     return actions
 
 

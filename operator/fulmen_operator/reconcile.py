@@ -12,10 +12,10 @@ from fulmen.kube import contract
 from fulmen.topology.status import TopologyStatus
 from fulmen_operator.acceptance import Accepted
 from fulmen_operator.cleaning import leftovers
-from fulmen_operator.lifecycle import Situation, Step, is_driver_alive, next_step
+from fulmen_operator.lifecycle import Situation, Step, driver_of, is_driver_alive, next_step
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.manifests.plans import accepted_in, for_attempt
-from fulmen_operator.manifests.pods import driver_pod
+from fulmen_operator.manifests.pods import driver_pod, secret_name
 from fulmen_operator.manifests.rights import rights
 from fulmen_operator.manifests.storage import (
     auth_secret,
@@ -174,12 +174,19 @@ def _driver(
         policy = settings.image_pull_policy
         pod = driver_pod(seen, accepted, plan, step.attempt, policy)
         secret = MakeSecret(auth_secret(seen, step.attempt), contract.SECRET_KEY)
-        return [secret, Apply(pod)]
+        return [*_orphaned_secret(seen, step.attempt - 1), secret, Apply(pod)]
     if step.stop:
         name = contract.driver_pod_name(seen.name, step.attempt)
         found = next(pod for pod in seen.pods if pod["metadata"]["name"] == name)
         return [Delete("Pod", name, uid_of(found))]
     return []
+
+
+def _orphaned_secret(seen: Observed, attempt: int) -> list[Action]:
+    """The secret of the driver before, if somebody deleted that driver's pod."""
+    if attempt < 1 or driver_of(seen, attempt) is not None:
+        return []
+    return [Delete("Secret", secret_name(seen.name, attempt))]
 
 
 # ---- telling

@@ -65,7 +65,12 @@ def metadata(
 
 
 def marked(manifest: Manifest) -> Manifest:
-    """The manifest with a digest of itself, by which an object is known to be as it should be."""
+    """The manifest with a digest of itself, by which an object is known to be as it should be.
+
+    A manifest that is marked already stays as it is.
+    """
     meta = manifest["metadata"]
+    if APPLIED_ANNOTATION in meta.get("annotations", {}):
+        return manifest
     annotations = {**meta.get("annotations", {}), APPLIED_ANNOTATION: digest(manifest)}
     return {**manifest, "metadata": {**meta, "annotations": annotations}}

@@ -1,0 +1,316 @@
+"""An API server, kubelet and drivers as far as the operator meets them, without any waiting.
+
+`FakeApi` keeps objects by their path and can be told to stop the caller after so many calls.
+`FakeCluster` lets pods run: each `tick` they become what they would be some seconds later.
+"""
+
+import asyncio
+import itertools
+import json
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+
+from fulmen.kube import contract
+from fulmen.kube.contract import DriverPlan, Ended, Hosted, Phase, Report
+from fulmen_operator.access import Access
+from fulmen_operator.api import KINDS, ApiError
+from fulmen_operator.loop import Memory, reconcile
+from fulmen_operator.model import Key, text_of
+from fulmen_operator.settings import Settings
+from support.documents import word_count
+
+NAMESPACE = "blue"
+KEY = Key(NAMESPACE, "word-count")
+PLURALS = {kind.plural for kind in KINDS.values()}
+
+
+class Killed(Exception):
+    """The operator was killed before this call."""
+
+
+class FakeApi:
+    """Objects by path.
+
+    Attributes:
+        objects: All there is.
+        calls: How many calls were made: (method, path).
+        stop_after: After so many calls each further one kills the caller.
+        refusals: Errors to raise, by the end of a path that is written to.
+        on_write: Called after each call that may have changed something.
+    """
+
+    def __init__(self, clock):
+        self.objects = {}
+        self.calls = []
+        self.stop_after = None
+        self.refusals = {}
+        self.on_write = lambda method, path: None
+        self._clock = clock
+        self._versions = itertools.count(1)
+
+    async def call(self, method, path, body=None, query=None, *, metadata_only=False):
+        if self.stop_after is not None and len(self.calls) >= self.stop_after:
+            raise Killed(f"{method} {path}")
+        self.calls.append((method, path))
+        await asyncio.sleep(0)
+        what = f"{method} {path}"
+        for end, error in self.refusals.items():
+            if method != "GET" and path.endswith(end):
+                raise ApiError(*error, what)
+        body = json.loads(json.dumps(body))
+        answer = getattr(self, f"_{method.lower()}")(path, body, query or {}, what)
+        if method != "GET":
+            self.on_write(method, path)
+        return deepcopy(answer)
+
+    def _get(self, path, body, query, what):
+        if path.rsplit("/", 1)[1] not in PLURALS:
+            return self._existing(path, what)
+        wanted = dict(part.split("=") for part in query.get("labelSelector", "").split(",") if part)
+        found = [
+            thing
+            for place, thing in self.objects.items()
+            if place.rsplit("/", 1)[0] == path
+            and wanted.items() <= (thing["metadata"].get("labels") or {}).items()
+        ]
+        return {"items": found or None}
+
+    def _post(self, path, body, query, what):
+        meta = body["metadata"]
+        name = meta.get("name") or f"{meta['generateName']}{next(self._versions)}"
+        place = f"{path}/{name}"
+        if place in self.objects:
+            raise ApiError(409, "exists", what)
+        if "dryRun" not in query:
+            self._store(place, body)
+        return body
+
+    def _patch(self, path, body, query, what):
+        if path.endswith("/status"):
+            path = path.removesuffix("/status")
+            old = self._existing(path, what)
+            if body["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"]:
+                raise ApiError(409, "changed meanwhile", what)
+            return self._store(path, {**old, "status": body["status"]})
+        old = self.objects.get(path)
+        if old is not None and body["kind"] == "Pod" and body["spec"] != old["spec"]:
+            raise ApiError(422, "pods can't be changed", what)
+        return self._store(path, body if old is None else {**old, **body})
+
+    def _delete(self, path, body, query, what):
+        old = self._existing(path, what)
+        wanted = (body or {}).get("preconditions", {}).get("uid")
+        if wanted and wanted != old["metadata"]["uid"]:
+            raise ApiError(409, "another uid", what)
+        del self.objects[path]
+        return old
+
+    def _existing(self, path, what):
+        if path not in self.objects:
+            raise ApiError(404, "not found", what)
+        return self.objects[path]
+
+    def _store(self, path, thing):
+        old = self.objects.get(path)
+        meta = {**thing["metadata"]}
+        meta["uid"] = old["metadata"]["uid"] if old else f"uid-{next(self._versions)}"
+        made = old["metadata"]["creationTimestamp"] if old else text_of(self._clock())
+        meta["creationTimestamp"] = made
+        meta["resourceVersion"] = old["metadata"]["resourceVersion"] if old else "0"
+        thing = {**thing, "metadata": meta}
+        if thing != old:
+            meta["resourceVersion"] = str(next(self._versions))
+            self.objects[path] = thing
+        return thing
+
+
+class FakeCluster:
+    """A cluster with one topology.
+
+    Attributes:
+        api: Its API server.
+        now: Its time, which only `tick` and tests move.
+        settings: The operator's.
+        verdict: How preflights end: an exit code and a termination message.
+    """
+
+    def __init__(self, changes=None):
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+        self.api = FakeApi(lambda: self.now)
+        self.settings = Settings()
+        self.verdict = (0, Ended(reason="Valid", message="fine"))
+        self._memory = Memory()
+        self._batch = 0
+        document = word_count({"metadata.namespace": NAMESPACE, **(changes or {})})
+        document["metadata"]["generation"] = 1
+        self.api._store(self._place("Topology", KEY.name), document)
+
+    def copy(self):
+        """Another cluster in the same state, with an operator that remembers nothing."""
+        other = FakeCluster()
+        other.api.objects = deepcopy(self.api.objects)
+        other.api._versions = itertools.count(next(self.api._versions) + 1000)
+        other.now, other.verdict, other.settings = self.now, self.verdict, self.settings
+        return other
+
+    def state(self):
+        """All there is, as text."""
+        return json.dumps(self.api.objects, sort_keys=True)
+
+    def forget(self):
+        """Another operator goes on, which remembers nothing."""
+        self._memory = Memory()
+
+    # ---- what a user does
+
+    def change(self, changes):
+        """Apply the topology anew, with other values."""
+        document = word_count({"metadata.namespace": NAMESPACE, **changes})
+        old = self.topology
+        meta = {**old["metadata"], **document["metadata"]}
+        meta["generation"] = old["metadata"]["generation"] + (document["spec"] != old["spec"])
+        place = self._place("Topology", KEY.name)
+        self.api._store(place, {**old, "metadata": meta, "spec": document["spec"]})
+
+    # ---- what there is
+
+    @property
+    def topology(self):
+        return self.api.objects[self._place("Topology", KEY.name)]
+
+    @property
+    def status(self):
+        return self.topology.get("status", {})
+
+    @property
+    def plan(self):
+        found = self.api.objects[self._place("ConfigMap", f"{KEY.name}-plan")]
+        return DriverPlan.from_json(found["data"]["plan.json"])
+
+    def condition(self, kind):
+        return next(c for c in self.status["conditions"] if c["type"] == kind)
+
+    def names(self, kind):
+        place = self._place(kind, "")
+        return sorted(
+            path.removeprefix(place) for path in self.api.objects if path.startswith(place)
+        )
+
+    def events(self):
+        place = self._place("Event", "")
+        return [o["reason"] for path, o in self.api.objects.items() if path.startswith(place)]
+
+    def pod(self, name):
+        return self.api.objects[self._place("Pod", name)]
+
+    def pods(self, component):
+        place = self._place("Pod", "")
+        return [
+            pod
+            for path, pod in self.api.objects.items()
+            if path.startswith(place)
+            and pod["metadata"]["labels"][contract.COMPONENT_LABEL] == component
+        ]
+
+    # ---- what happens by itself
+
+    def reconcile(self, memory=None):
+        """Let the operator look once; returns after how many seconds it wants to look again."""
+        access = Access(self.api, lambda: self.now, lambda: "secret")
+        done = reconcile(KEY, access, self.settings, memory or self._memory)
+        return asyncio.run(done).again_in
+
+    def settle(self, rounds=12):
+        """Let the operator and the pods go on until nothing changes any more."""
+        for _ in range(rounds):
+            before = self.state()
+            self.reconcile()
+            self.tick()
+            if self.state() == before:
+                return
+        raise AssertionError("it does not come to rest")
+
+    def later(self, seconds):
+        """Time passes."""
+        self.now += timedelta(seconds=seconds)
+
+    def tick(self):
+        """Every pod becomes what it would be a while later."""
+        for pod in self.pods(contract.DRIVER):
+            if "status" not in pod:
+                self.run(pod)
+            elif pod["status"]["phase"] == "Running":
+                self.drive(pod)
+        for pod in self.pods(contract.PREFLIGHT):
+            if "status" not in pod:
+                code, ended = self.verdict
+                self.end(pod["metadata"]["name"], code, ended)
+        self._collect_garbage()
+
+    def run(self, pod):
+        """Its container runs, and it makes its workers."""
+        self.set_status(pod, {"phase": "Running"})
+        attempt = pod["metadata"]["labels"][contract.ATTEMPT_LABEL]
+        for number in range(self.plan.topology["spec"].get("workers", 1)):
+            name = f"{KEY.name}-{attempt}-exec-{number}"
+            worker = deepcopy(self.plan.worker_pod)
+            owner = {"kind": "Pod", "name": pod["metadata"]["name"]}
+            worker["metadata"] |= {"name": name, "ownerReferences": [owner]}
+            ready = {"type": "Ready", "status": "True"}
+            status = {"phase": "Running", "conditions": [ready]}
+            self.api._store(self._place("Pod", name), {**worker, "status": status})
+
+    def drive(self, pod):
+        """It does what its plan says, and reports that."""
+        plan = self.plan
+        if plan.directive is contract.Directive.DRAIN:
+            self.end(pod["metadata"]["name"], 0, Ended(reason="Drained", message="drained"))
+            return
+        if pod["metadata"]["annotations"]["fulmen.dev/input"] != plan.input_hash:
+            return
+        inactive = plan.directive is contract.Directive.INACTIVE
+        hosted = [
+            Hosted(worker=h.worker, pod=f"{KEY.name}-exec-{h.worker}", executors=h.executors)
+            for h in plan.assignment
+        ]
+        phase = Phase.INACTIVE if inactive else Phase.ACTIVE
+        report = Report(
+            phase=phase, generation=plan.generation, epoch=1, batch=7, workers=tuple(hosted)
+        )
+        self.say(pod, report)
+
+    def say(self, pod, report):
+        """A driver reports."""
+        annotations = {**pod["metadata"]["annotations"], "fulmen.dev/report": report.to_json()}
+        meta = {**pod["metadata"], "annotations": annotations}
+        self.api._store(self._place("Pod", meta["name"]), {**pod, "metadata": meta})
+
+    def end(self, name, code, ended=None, why="Error", **status):
+        """The container of a pod ends."""
+        pod = self.pod(name)
+        container = pod["spec"]["containers"][0]["name"]
+        terminated = {"exitCode": code, "reason": why, "finishedAt": text_of(self.now)}
+        terminated["message"] = ended.to_json() if ended else ""
+        states = [{"name": container, "state": {"terminated": terminated}}]
+        phase = "Failed" if code else "Succeeded"
+        self.set_status(pod, {"phase": phase, "containerStatuses": states, **status})
+
+    def set_status(self, pod, status):
+        """The kubelet says how a pod is."""
+        place = self._place("Pod", pod["metadata"]["name"])
+        self.api._store(place, {**self.api.objects[place], "status": status})
+
+    def remove(self, kind, name):
+        """Somebody deletes an object."""
+        del self.api.objects[self._place(kind, name)]
+        self._collect_garbage()
+
+    def _collect_garbage(self):
+        """Workers go with their driver's pod."""
+        for pod in self.pods(contract.WORKER):
+            owner = pod["metadata"]["ownerReferences"][0]["name"]
+            if self._place("Pod", owner) not in self.api.objects:
+                del self.api.objects[self._place("Pod", pod["metadata"]["name"])]
+
+    def _place(self, kind, name):
+        return KINDS[kind].path(NAMESPACE) + f"/{name}"

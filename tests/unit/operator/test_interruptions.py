@@ -1,0 +1,149 @@
+"""The operator killed between any two of its API calls: another one finishes the work."""
+
+import pytest
+
+from fulmen.kube.contract import Ended, Mistake
+from fulmen_operator.loop import Memory
+from support.fake_cluster import FakeCluster, Killed
+
+CODE = {"spec.code": {"files": {"wordcount.py": "class A: ..."}}}
+OTHER_CODE = {"spec.code": {"files": {"wordcount.py": "class B: ..."}}}
+BAD = 2, Ended(reason="InvalidSpec", message="1 problem", errors=(Mistake(reason="bad"),))
+
+
+def running():
+    cluster = FakeCluster(CODE)
+    cluster.settle()
+    return cluster
+
+
+def apply():
+    return FakeCluster(CODE)
+
+
+def evict():
+    cluster = running()
+    cluster.end("word-count-driver-1", 137, reason="Evicted")
+    return cluster
+
+
+def delete_driver():
+    cluster = running()
+    cluster.remove("Pod", "word-count-driver-1")
+    return cluster
+
+
+def suspend():
+    cluster = running()
+    cluster.change({**CODE, "spec.state": "Suspended"})
+    return cluster
+
+
+def resume():
+    cluster = suspend()
+    cluster.settle()
+    cluster.change(CODE)
+    return cluster
+
+
+def new_code():
+    cluster = running()
+    cluster.change(OTHER_CODE)
+    return cluster
+
+
+def bad_code():
+    cluster = running()
+    cluster.verdict = BAD
+    cluster.change(OTHER_CODE)
+    return cluster
+
+
+def more_workers():
+    cluster = running()
+    cluster.change({**CODE, "spec.workers": 3, "spec.networkPolicy": "Restrict"})
+    return cluster
+
+
+SCENARIOS = [
+    apply, evict, delete_driver, suspend, resume, new_code, bad_code, more_workers,
+]  # fmt: skip
+
+
+def watched(cluster):
+    """Have what must hold at any time checked after each write; returns the mistakes."""
+    mistakes, made = [], set()
+
+    def look(method, path):
+        for pod in cluster.pods("driver"):
+            attempt = int(pod["metadata"]["labels"]["fulmen.dev/attempt"])
+            if attempt > cluster.status["attempt"]:
+                mistakes.append(f"driver {attempt} was made before its number was raised")
+            made.add((attempt, pod["metadata"]["uid"]))
+        numbers = [attempt for attempt, _ in made]
+        if len(numbers) != len(set(numbers)):
+            mistakes.append(f"two drivers of one number: {sorted(made)}")
+
+    cluster.api.on_write = look
+    return mistakes
+
+
+def outcome(cluster):
+    """What has to be the same in the end, whether the operator was killed or not."""
+    kinds = ("Pod", "ConfigMap", "Secret", "Role", "RoleBinding", "ServiceAccount")
+    names = {kind: cluster.names(kind) for kind in (*kinds, "NetworkPolicy")}
+    conditions = {c["type"]: (c["status"], c["reason"]) for c in cluster.status["conditions"]}
+    restarts = cluster.status["restarts"]["count"]
+    return names, conditions, cluster.status["state"], cluster.status["attempt"], restarts
+
+
+def interrupted(begun):
+    """Every state that an operator may leave behind when it is killed, from here to the end.
+
+    Killed while it reads, it leaves what it did after its last write: each state comes once.
+    """
+    seen = set()
+    master, before = begun.copy(), ""
+    while master.state() != before:
+        before = master.state()
+        start = master.copy()
+        master.reconcile()
+        for number in range(len(master.api.calls)):
+            cluster = start.copy()
+            mistakes = watched(cluster)
+            cluster.api.stop_after = number
+            with pytest.raises(Killed):
+                cluster.reconcile()
+            cluster.api.stop_after = None
+            if cluster.state() not in seen:
+                seen.add(cluster.state())
+                yield f"killed before {master.api.calls[number]}", cluster, mistakes
+        master.api.calls.clear()
+        master.tick()
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_another_operator_finishes_what_one_has_begun(scenario):
+    begun = scenario()
+    whole = begun.copy()
+    whole.settle()
+    for when, cluster, mistakes in interrupted(begun):
+        cluster.forget()
+        cluster.settle()
+        assert outcome(cluster) == outcome(whole), when
+        assert mistakes == [], when
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_two_operators_at_once_are_harmless(scenario):
+    whole = scenario()
+    whole.settle()
+    cluster = scenario()
+    mistakes = watched(cluster)
+    first, second = Memory(), Memory()
+    for _ in range(12):
+        cluster.reconcile(first)
+        cluster.reconcile(second)
+        cluster.tick()
+    assert outcome(cluster) == outcome(whole)
+    assert mistakes == []
