@@ -210,8 +210,8 @@ class TopologySpec(Model):
     spark: Spark = Spark()
     """Settings of Spark, besides those that Fulmen makes."""
 
-    restart_nonce: Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)] | None = None
-    """Any number. Changing it restarts the topology's pods; state is kept."""
+    restart_nonce: Annotated[int, Field(strict=True, ge=0, le=2**53)] | None = None
+    """Any number, such as the time. Changing it restarts the topology's pods; state is kept."""
 
     start_timeout_seconds: Seconds = 300
     """Seconds that a pod may take to start, on Kubernetes. After that the topology is not `Ready`,

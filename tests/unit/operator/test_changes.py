@@ -1,0 +1,87 @@
+"""What a change of each field does, and that the digest of the input agrees with it."""
+
+import pytest
+
+from fulmen.topology.shape import parse
+from fulmen_operator.changes import EFFECTS, Effect, input_hash
+from support.documents import ABSENT, word_count
+from support.scripts import script
+
+CRD, CRD_DOCS = script("crd"), script("crd_docs")
+SPEC = CRD.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+
+
+def hash_of(changes=None, code=""):
+    return input_hash(parse(word_count(changes)), code)
+
+
+def test_every_field_of_the_spec_has_an_effect():
+    assert sorted(place for place, _ in CRD_DOCS.leaves(SPEC, "")) == sorted(EFFECTS)
+
+
+CHANGES = [
+    ("spec.workers", 3),
+    ("spec.ackers", 1),
+    ("spec.messageTimeoutSeconds", 60),
+    ("spec.maxSpoutPending", 5),
+    ("spec.maxReplays", 3),
+    ("spec.onError", "crash"),
+    ("spec.batchTargetMillis", 9),
+    ("spec.batchTimeoutSeconds", 9),
+    ("spec.state", "Inactive"),
+    ("spec.config", {"a": 1}),
+    ("spec.spouts.0.name", "other"),
+    ("spec.spouts.0.class", "m.Other"),
+    ("spec.spouts.0.parallelism", 3),
+    ("spec.spouts.0.config", {"a": 1}),
+    ("spec.bolts.0.tickSeconds", 1),
+    ("spec.bolts.0.blocking", True),
+    ("spec.bolts.1.inputs.0.grouping.fields", ["other"]),
+    ("spec.checkpoint.uri", "s3://a/b"),
+    ("spec.checkpoint.deletionPolicy", "Delete"),
+    ("spec.driver.image", "mine:1"),
+    ("spec.worker.env", [{"name": "A", "value": "1"}]),
+    ("spec.worker.resources", {"limits": {"memory": "2Gi"}}),
+    ("spec.worker.podTemplate", {"spec": {"nodeSelector": {"a": "b"}}}),
+    ("spec.spark.conf", {"spark.a": "b"}),
+    ("spec.restartNonce", 1),
+    ("spec.startTimeoutSeconds", 9),
+    ("spec.networkPolicy", "Restrict"),
+]
+
+
+def effect_of(path):
+    place = ".".join("[]" if part.isdecimal() else part for part in path.split(".")[1:])
+    place = place.replace(".[]", "[]")
+    below = (f"{place}.", f"{place}[]")
+    return {e for name, e in EFFECTS.items() if name == place or name.startswith(below)}
+
+
+@pytest.mark.parametrize(("path", "value"), CHANGES, ids=[path for path, _ in CHANGES])
+def test_the_digest_changes_exactly_if_the_driver_has_to_be_replaced(path, value):
+    (effect,) = effect_of(path)
+    assert (hash_of({path: value}) != hash_of()) == (effect is Effect.REPLACE)
+
+
+def test_components_and_code_replace():
+    bolt = {"name": "b", "class": "m.B", "inputs": [{"from": "split", "grouping": {"type": "all"}}]}
+    hashes = {
+        hash_of(),
+        hash_of({"spec.bolts.2": bolt}),
+        hash_of({"spec.bolts.1": ABSENT}),
+        hash_of(code="abc"),
+    }
+    assert len(hashes) == 4
+
+
+def test_what_is_the_default_anyway_changes_nothing():
+    same = {"spec.onError": "fail", "spec.config": {}, "spec.driver": {}, "spec.checkpoint": {}}
+    assert hash_of(same) == hash_of()
+
+
+def test_a_number_of_tasks_that_is_written_down_later_changes_nothing():
+    assert hash_of({"spec.bolts.0.numTasks": 2}) == hash_of()
+
+
+def test_the_digest_is_the_same_in_every_version():
+    assert hash_of() == "8d3fb07dfcda"
