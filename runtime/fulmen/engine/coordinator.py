@@ -29,8 +29,8 @@ from fulmen.engine.protocol import (
 from fulmen.engine.setup import Setup
 
 FIRST_PERMIT = 256
-EMIT_SECONDS = 0.1
-"""A spout stage ends after that long, however much of its permit is left."""
+EMIT_SHARE = 0.5
+"""A spout stage ends after that part of a batch's target, however much of its permit is left."""
 ENGINE_SHARE = 5.0
 """If tuples are what takes time, a stage takes at most so many times as long as authors' code."""
 LARGEST_PERMIT = 10_000_000
@@ -93,7 +93,7 @@ class Coordinator:
         deliveries: To be told to spout tasks in the next batch.
         active: Whether spouts may emit.
         permit: How many tuples each spout task may emit in a batch.
-        emit_seconds: How long spouts may emit in a batch.
+        emit_seconds: How long spouts may emit in a batch. 0: as the target says.
     """
 
     setup: Setup
@@ -105,7 +105,7 @@ class Coordinator:
     deliveries: Mapping[int, Deliveries] = field(default_factory=dict)
     active: bool = True
     permit: int = FIRST_PERMIT
-    emit_seconds: float = EMIT_SECONDS
+    emit_seconds: float = 0.0
     crashes: Crashes = field(default_factory=Crashes)
     pending: int = 0
     spout_pending: int = 0
@@ -143,7 +143,7 @@ class Coordinator:
             permits=permits or {},
             deliveries=None if large else self.deliveries,
             poisoned=poisoned,
-            emit_seconds=self.emit_seconds,
+            emit_seconds=self.emit_seconds or EMIT_SHARE * self.target_seconds,
             is_retry=self._is_retry,
         )
         return self.attempt
@@ -258,6 +258,11 @@ class Coordinator:
 
     # Batch sizes
 
+    @property
+    def target_seconds(self) -> float:
+        """How long a batch should take under load."""
+        return self.setup.topology.spec.batch_target_millis / 1000
+
     def _spout_tasks(self) -> list[int]:
         return [t for name in sorted(self.setup.spouts) for t in self.setup.plan.tasks(name)]
 
@@ -293,7 +298,7 @@ class Coordinator:
             return
         self.crashes = Crashes()
         self._typical_emits = max(float(emitted), 0.9 * self._typical_emits)
-        target = self.setup.topology.spec.batch_target_millis / 1000
+        target = self.target_seconds
         work = work_seconds(done.summaries)
         most = max((s.emitted for s in done.summaries), default=0)
         if work > target:
