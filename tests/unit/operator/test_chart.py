@@ -1,0 +1,147 @@
+"""The chart: valid, with no more rights than are used, in one namespace or in all."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fulmen_operator.settings import Settings
+from support.pages import ROOT
+
+CHART = ROOT / "charts" / "fulmen"
+HELM = Path(sys.executable).with_name("helm")
+
+
+def helm(*args, fails=False):
+    done = subprocess.run([HELM, *args], capture_output=True, text=True, check=False)
+    assert (done.returncode != 0) == fails, done.stderr
+    return done.stderr if fails else done.stdout
+
+
+def template(*values):
+    settings = [part for value in values for part in ("--set", value)]
+    text = helm("template", "fulmen", str(CHART), "--namespace", "tools", *settings)
+    objects = [thing for thing in yaml.safe_load_all(text) if thing]
+    return {
+        (o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for o in objects
+    }
+
+
+@pytest.fixture(scope="module")
+def everywhere():
+    return template()
+
+
+def operator_of(objects):
+    return objects["Deployment", "tools", "fulmen-operator"]["spec"]
+
+
+def test_lint():
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART))
+
+
+def test_what_is_installed_for_all_namespaces(everywhere):
+    assert sorted(everywhere) == [
+        ("ClusterRole", "", "tools-fulmen-operator"),
+        ("ClusterRole", "", "tools-fulmen-topologies-edit"),
+        ("ClusterRole", "", "tools-fulmen-topologies-view"),
+        ("ClusterRoleBinding", "", "tools-fulmen-operator"),
+        ("CustomResourceDefinition", "", "topologies.fulmen.dev"),
+        ("Deployment", "tools", "fulmen-operator"),
+        ("ServiceAccount", "tools", "fulmen-operator"),
+    ]
+
+
+def test_a_list_of_namespaces_needs_no_rights_elsewhere():
+    objects = template("namespaces={blue,green}", "rbac.aggregate=false", "crd.install=false")
+    assert sorted(objects) == [
+        ("Deployment", "tools", "fulmen-operator"),
+        ("Role", "blue", "fulmen-operator"),
+        ("Role", "green", "fulmen-operator"),
+        ("RoleBinding", "blue", "fulmen-operator"),
+        ("RoleBinding", "green", "fulmen-operator"),
+        ("ServiceAccount", "tools", "fulmen-operator"),
+    ]
+
+
+def test_the_definition_stays_when_the_chart_goes(everywhere):
+    crd = everywhere["CustomResourceDefinition", "", "topologies.fulmen.dev"]
+    assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    assert crd == {**yaml.safe_load((ROOT / "crds/topologies.fulmen.dev.yaml").read_text()),
+                   "metadata": crd["metadata"]}  # fmt: skip
+
+
+def test_there_is_one_operator_that_restricted_namespaces_allow(everywhere):
+    spec = operator_of(everywhere)
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert {"livenessProbe", "readinessProbe", "startupProbe"} <= container.keys()
+
+
+def test_the_operator_reads_what_the_chart_sets():
+    values = [
+        "runtime.image=mine:2",
+        "runtime.imagePullPolicy=Never",
+        "namespaces={blue,green}",
+        "checkpoint.size=3Gi",
+        "checkpoint.accessMode=ReadWriteMany",
+        "checkpoint.storageClassName=fast",
+        "jsonLogs=true",
+    ]
+    (container,) = operator_of(template(*values))["template"]["spec"]["containers"]
+    environment = {variable["name"]: variable["value"] for variable in container["env"]}
+    assert Settings.from_environment(environment) == Settings(
+        image="mine:2",
+        image_pull_policy="Never",
+        namespaces=("blue", "green"),
+        claim_size="3Gi",
+        claim_access_mode="ReadWriteMany",
+        claim_storage_class="fast",
+        json_logs=True,
+    )
+
+
+def test_the_chart_as_it_is_sets_the_operators_own_defaults(everywhere):
+    (container,) = operator_of(everywhere)["template"]["spec"]["containers"]
+    environment = {variable["name"]: variable["value"] for variable in container["env"]}
+    assert Settings.from_environment(environment) == Settings() == Settings.from_environment({})
+
+
+def test_the_operator_may_give_drivers_their_rights(everywhere):
+    """A Role can't be given rights that its giver lacks."""
+    rules = everywhere["ClusterRole", "", "tools-fulmen-operator"]["rules"]
+    allowed = {(r, v) for rule in rules for r in rule["resources"] for v in rule["verbs"]}
+    verbs = ("get", "list", "watch", "create", "delete", "deletecollection", "patch")
+    needed = {("pods", verb) for verb in verbs}
+    needed |= {("configmaps", "get"), ("configmaps", "watch"), ("topologies", "get")}
+    assert needed <= allowed
+    assert not {("secrets", "get"), ("secrets", "list"), ("secrets", "watch")} & allowed
+    assert not any(verb == "*" or resource == "*" for resource, verb in allowed)
+
+
+def test_pod_monitors_on_demand():
+    objects = template("podMonitor.enabled=true", "podMonitor.labels.release=prometheus")
+    monitor = objects["PodMonitor", "tools", "fulmen-drivers"]
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    labels = monitor["spec"]["selector"]["matchLabels"]
+    assert labels["app.kubernetes.io/component"] == "driver"
+
+
+def test_values_that_do_not_exist_are_refused():
+    text = helm("template", "x", str(CHART), "--set", "imagee=x", fails=True)
+    assert "imagee" in text
+
+
+def test_every_value_is_in_the_schema_and_explained():
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    assert set(values) == set(schema["properties"]) - {"global"}
+    for name, value in values.items():
+        if "properties" in schema["properties"][name]:
+            assert set(value) == set(schema["properties"][name]["properties"])

@@ -1,0 +1,154 @@
+"""How pods end, and what that asks for."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from fulmen.kube.contract import Ended
+from fulmen_operator.endings import Next, ending_of, report_of, waiting_for
+
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+EARLIER, LATER = "2026-01-01T11:59:00Z", "2026-01-01T12:01:00Z"
+
+
+def pod(status=None, **meta):
+    return {"metadata": {"name": "p", **meta}, "status": status or {}}
+
+
+def exited(code, message="", reason="Error", **status):
+    terminated = {"exitCode": code, "reason": reason, "finishedAt": EARLIER, "message": message}
+    states = [{"name": "driver", "state": {"terminated": terminated}}]
+    return pod({"phase": "Failed" if code else "Succeeded", "containerStatuses": states, **status})
+
+
+def said(reason, message="words"):
+    return Ended(reason=reason, message=message).to_json()
+
+
+def disrupted(reason):
+    return {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": reason}]}
+
+
+ENDINGS = [
+    pytest.param(exited(0, said("Drained")), Next.AT_ONCE, "Drained", id="drained"),
+    pytest.param(exited(0), Next.AT_ONCE, "Finished", id="finished-without-a-word"),
+    pytest.param(exited(2, said("InvalidSpec")), Next.NEVER, "InvalidSpec", id="mistake"),
+    pytest.param(exited(2, "usage: …"), Next.NEVER, "InvalidSpec", id="mistake-without-a-word"),
+    pytest.param(exited(3, said("CheckpointLost")), Next.NEVER, "CheckpointLost", id="lost"),
+    pytest.param(
+        exited(3, said("CheckpointMismatch")), Next.NEVER, "CheckpointMismatch", id="other"
+    ),
+    pytest.param(
+        exited(3, said("CheckpointUnreachable")), Next.LATER, "CheckpointUnreachable", id="away"
+    ),
+    pytest.param(exited(4, said("Fenced")), Next.LATER, "Fenced", id="fenced"),
+    pytest.param(exited(1, said("Error")), Next.LATER, "Error", id="error"),
+    pytest.param(exited(137, "", "OOMKilled"), Next.LATER, "OOMKilled", id="out-of-memory"),
+    pytest.param(exited(143, said("Terminated")), Next.AT_ONCE, "Terminated", id="sigterm"),
+    pytest.param(
+        exited(143, **disrupted("EvictionByEvictionAPI")),
+        Next.AT_ONCE,
+        "EvictionByEvictionAPI",
+        id="drained-node",
+    ),
+    pytest.param(
+        pod({"phase": "Failed", "reason": "Evicted"}), Next.AT_ONCE, "Evicted", id="evicted"
+    ),
+    pytest.param(
+        pod({"phase": "Failed", "reason": "UnexpectedAdmissionError"}),
+        Next.LATER,
+        "UnexpectedAdmissionError",
+        id="refused-by-the-kubelet",
+    ),
+    pytest.param(
+        pod({"phase": "Running", **disrupted("DeletionByTaintManager")}, deletionTimestamp=LATER),
+        Next.AT_ONCE,
+        "DeletionByTaintManager",
+        id="dead-node",
+    ),
+    pytest.param(
+        pod({"phase": "Running"}, deletionTimestamp=EARLIER), Next.AT_ONCE, "PodLost", id="overdue"
+    ),
+]
+
+
+@pytest.mark.parametrize(("thing", "asks_for", "reason"), ENDINGS)
+def test_endings(thing, asks_for, reason):
+    ending = ending_of(thing, "driver", NOW)
+    assert (ending.next, ending.reason) == (asks_for, reason)
+    assert ending.message or reason in ("Finished", "EvictionByEvictionAPI", "InvalidSpec")
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        pytest.param(pod({"phase": "Pending"}), id="pending"),
+        pytest.param(pod({"phase": "Running"}), id="running"),
+        pytest.param(pod({"phase": "Running"}, deletionTimestamp=LATER), id="told-to-end"),
+    ],
+)
+def test_what_has_not_ended(thing):
+    assert ending_of(thing, "driver", NOW) is None
+
+
+def test_a_sidecar_that_goes_on_does_not_hide_that_the_driver_has_ended():
+    thing = exited(1, said("Error"))
+    thing["status"]["phase"] = "Running"
+    assert ending_of(thing, "driver", NOW).next is Next.LATER
+
+
+def test_the_last_line_of_the_log_stands_in_for_a_message():
+    assert ending_of(exited(1, "a\nb: last words\n\n"), "driver", NOW).message == "b: last words"
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        pytest.param({"phase": "Running"}, None, id="runs"),
+        pytest.param({"phase": "Pending"}, None, id="begins"),
+        pytest.param(
+            {
+                "phase": "Pending",
+                "conditions": [
+                    {
+                        "type": "PodScheduled",
+                        "status": "False",
+                        "reason": "Unschedulable",
+                        "message": "0/3 nodes",
+                    }
+                ],
+            },
+            ("Unschedulable", "p: 0/3 nodes"),
+            id="unschedulable",
+        ),
+        pytest.param(
+            {
+                "phase": "Pending",
+                "containerStatuses": [
+                    {
+                        "name": "driver",
+                        "state": {"waiting": {"reason": "ErrImagePull", "message": "no"}},
+                    }
+                ],
+            },
+            ("ErrImagePull", "p: no"),
+            id="pull",
+        ),
+        pytest.param(
+            {
+                "phase": "Pending",
+                "containerStatuses": [
+                    {"name": "driver", "state": {"waiting": {"reason": "ContainerCreating"}}}
+                ],
+            },
+            None,
+            id="creating",
+        ),
+    ],
+)
+def test_what_a_pod_waits_for(status, words):
+    assert waiting_for(pod(status)) == words
+
+
+def test_no_report():
+    assert report_of(pod()) is None

@@ -1,0 +1,326 @@
+"""The objects that the operator makes: what is in them, who decides it, what they may do."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from fulmen.kube import contract
+from fulmen_operator.acceptance import Accepted, Refused, judge
+from fulmen_operator.manifests.common import marked
+from fulmen_operator.manifests.merge import merged
+from fulmen_operator.manifests.plans import accepted_in, for_attempt, new_plan
+from fulmen_operator.manifests.pods import driver_pod, preflight_pod
+from fulmen_operator.manifests.rights import rights
+from fulmen_operator.manifests.storage import auth_secret, checkpoint_claim, network_policy
+from fulmen_operator.model import APPLIED_ANNOTATION, Observed
+from fulmen_operator.settings import Settings
+from support.documents import word_count
+
+CODE = {"spec.code": {"files": {"wordcount.py": "class A: ..."}}}
+
+
+def observed(changes=None, **more):
+    fixed = {"metadata.namespace": "blue", "metadata.uid": "u-1", "metadata.generation": 3}
+    return Observed(
+        word_count({**fixed, **(changes or {})}), datetime(2026, 1, 1, tzinfo=UTC), **more
+    )
+
+
+def made(changes=None, **more):
+    """The driver's pod and the workers' pod of a topology."""
+    seen = observed(changes, **more)
+    accepted = judge(seen, {})
+    assert isinstance(accepted, Accepted), accepted
+    plan = for_attempt(new_plan(seen, accepted, None, Settings()), seen.name, 2, 7)
+    return driver_pod(seen, accepted, plan, 2, ""), plan.worker_pod
+
+
+def container(pod):
+    return pod["spec"]["containers"][0]
+
+
+def both(changes=None):
+    return [
+        pytest.param(pod, id=name)
+        for name, pod in zip(("driver", "worker"), made(changes), strict=True)
+    ]
+
+
+# ---- pods
+
+
+@pytest.mark.parametrize("pod", both())
+def test_pods_are_allowed_in_a_namespace_that_restricts_them(pod):
+    security = pod["spec"]["securityContext"]
+    assert (security["runAsNonRoot"], security["runAsUser"]) == (True, 185)
+    assert security["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container(pod)["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert {"/tmp", "/work"} <= {mount["mountPath"] for mount in container(pod)["volumeMounts"]}
+    assert all(v["emptyDir"]["sizeLimit"] for v in pod["spec"]["volumes"] if "emptyDir" in v)
+    assert pod["spec"]["restartPolicy"] == "Never"
+
+
+def test_the_driver():
+    driver, _ = made({**CODE, "spec.messageTimeoutSeconds": 90})
+    assert driver["metadata"]["name"] == "word-count-driver-2"
+    assert driver["metadata"]["ownerReferences"][0]["uid"] == "u-1"
+    assert driver["spec"]["terminationGracePeriodSeconds"] == 120
+    assert driver["spec"]["serviceAccountName"] == "word-count-driver"
+    assert container(driver)["args"] == ["driver"]
+    env = {v["name"]: v.get("value") for v in container(driver)["env"]}
+    assert (env["FULMEN_ATTEMPT"], env["FULMEN_UID"]) == ("2", "u-1")
+    assert container(driver)["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    mounts = {mount["mountPath"] for mount in container(driver)["volumeMounts"]}
+    assert {"/opt/fulmen/code", "/etc/fulmen/auth", "/checkpoint"} <= mounts
+
+
+def test_the_worker():
+    _, worker = made(CODE)
+    assert worker["metadata"]["labels"]["fulmen.dev/attempt"] == "2"
+    assert "ownerReferences" not in worker["metadata"]
+    assert worker["spec"]["automountServiceAccountToken"] is False
+    secrets = [v["secret"]["secretName"] for v in worker["spec"]["volumes"] if "secret" in v]
+    assert secrets == ["word-count-auth-2"]
+
+
+def test_memory_is_set_aside_whole():
+    driver, worker = made({"spec.worker.resources": {"limits": {"memory": "3Gi", "cpu": "2"}}})
+    assert container(worker)["resources"] == {
+        "limits": {"memory": "3Gi", "cpu": "2"},
+        "requests": {"cpu": "2", "memory": "3Gi"},
+    }
+    assert container(driver)["resources"]["limits"] == {"memory": "2Gi"}
+
+
+def test_the_users_pod_template_is_merged_by_name():
+    template = {
+        "metadata": {"labels": {"team": "a", contract.TOPOLOGY_LABEL: "other"}},
+        "spec": {
+            "nodeSelector": {"disk": "ssd"},
+            "restartPolicy": "Always",
+            "tolerations": [{"key": "spot", "operator": "Exists"}],
+            "securityContext": {"fsGroup": 7},
+            "volumes": [{"name": "data", "emptyDir": {}}],
+            "containers": [
+                {
+                    "name": "driver",
+                    "image": "ignored",
+                    "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+                    "env": [{"name": "A", "value": "template"}],
+                },
+                {"name": "sidecar", "image": "sidecar:1"},
+            ],
+        },
+    }
+    env = [{"name": "B", "value": "1"}, {"name": "FULMEN_ATTEMPT", "value": "99"}]
+    driver, worker = made({"spec.driver": {"podTemplate": template, "env": env, "image": "mine:1"}})
+    spec = driver["spec"]
+    assert driver["metadata"]["labels"]["team"] == "a"
+    assert driver["metadata"]["labels"][contract.TOPOLOGY_LABEL] == "word-count"
+    assert (spec["nodeSelector"], spec["restartPolicy"]) == ({"disk": "ssd"}, "Never")
+    assert spec["securityContext"]["fsGroup"] == 7
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert len(spec["tolerations"]) == 3
+    assert [c["name"] for c in spec["containers"]] == ["driver", "sidecar"]
+    assert container(driver)["image"] == "mine:1"
+    values = {v["name"]: v.get("value") for v in container(driver)["env"]}
+    assert (values["A"], values["B"], values["FULMEN_ATTEMPT"]) == ("template", "1", "2")
+    mounts = {mount["mountPath"] for mount in container(driver)["volumeMounts"]}
+    assert {"/data", "/work"} <= mounts
+    assert "nodeSelector" not in worker["spec"]
+
+
+@pytest.mark.parametrize(
+    ("base", "over", "result"),
+    [
+        ({"a": 1, "b": {"c": 1}}, {"b": {"d": 2}}, {"a": 1, "b": {"c": 1, "d": 2}}),
+        ({"args": ["a", "b"]}, {"args": ["c"]}, {"args": ["c"]}),
+        (
+            {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]},
+            {"env": [{"name": "B", "value": "2"}]},
+            {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]},
+        ),
+        ({"tolerations": [{"key": "a"}]}, {"tolerations": [{"key": "b"}]},
+         {"tolerations": [{"key": "b"}, {"key": "a"}]}),
+    ],
+)  # fmt: skip
+def test_merging(base, over, result):
+    assert merged(base, over) == result
+
+
+def test_the_preflight_runs_the_drivers_image_without_rights():
+    seen = observed({**CODE, "spec.driver": {"image": "mine:1"}})
+    accepted = judge(seen, {})
+    pod = preflight_pod(seen, accepted, "mine:1", "")
+    assert container(pod)["args"] == ["preflight"]
+    assert (container(pod)["image"], pod["spec"]["automountServiceAccountToken"]) == (
+        "mine:1",
+        False,
+    )
+    assert len(pod["metadata"]["name"]) <= 63
+    mounts = {mount["mountPath"] for mount in container(pod)["volumeMounts"]}
+    assert mounts == {"/tmp", "/work", "/etc/fulmen/candidate", "/opt/fulmen/code"}
+
+
+def test_the_operators_image_is_pulled_as_the_operator_says_and_others_as_the_user_says():
+    seen = observed({"spec.driver.imagePullPolicy": "Always"})
+    accepted = judge(seen, {})
+    settings = Settings(image_pull_policy="Never")
+    plan = for_attempt(new_plan(seen, accepted, None, settings), seen.name, 1, 0)
+    driver = driver_pod(seen, accepted, plan, 1, settings.image_pull_policy)
+    assert container(driver)["imagePullPolicy"] == "Always"
+    assert container(plan.worker_pod)["imagePullPolicy"] == "Never"
+
+
+# ---- storage
+
+
+@pytest.mark.parametrize(
+    ("modes", "together"), [(["ReadWriteOnce"], True), (["ReadWriteMany"], False)]
+)
+def test_a_claim_of_one_node_keeps_all_pods_together(modes, together):
+    _, worker = made(claim={"spec": {"accessModes": modes}})
+    assert ("affinity" in worker["spec"]) == together
+
+
+def test_a_checkpoint_at_a_uri_needs_no_claim():
+    driver, worker = made({"spec.checkpoint.uri": "s3://bucket/path"})
+    assert "affinity" not in worker["spec"]
+    assert not any("persistentVolumeClaim" in v for v in driver["spec"]["volumes"])
+
+
+def test_the_claim_is_as_the_operator_was_set_up():
+    seen = observed()
+    settings = Settings(
+        claim_size="3Gi", claim_access_mode="ReadWriteMany", claim_storage_class="x"
+    )
+    claim = checkpoint_claim(seen, judge(seen, {}), settings)
+    assert claim["spec"] == {
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": "3Gi"}},
+        "storageClassName": "x",
+    }
+    assert "ownerReferences" not in claim["metadata"]
+
+
+def test_the_secret_never_changes_and_the_policy_is_about_own_pods():
+    assert auth_secret(observed(), 4)["immutable"] is True
+    policy = network_policy(observed())
+    assert policy["spec"]["podSelector"]["matchLabels"] == {contract.TOPOLOGY_LABEL: "word-count"}
+
+
+# ---- rights
+
+
+def test_the_driver_may_do_what_it_needs_and_no_more():
+    accounts = [m for m in rights(observed(), judge(observed(), {})) if m["kind"] != "RoleBinding"]
+    role = next(m for m in accounts if m["kind"] == "Role")
+    allowed = {
+        (resource, *rule.get("resourceNames", ())): sorted(rule["verbs"])
+        for rule in role["rules"]
+        for resource in rule["resources"]
+    }
+    assert allowed == {
+        ("pods",): ["create", "delete", "deletecollection", "get", "list", "patch", "watch"],
+        ("configmaps", "word-count-plan"): ["get", "watch"],
+        ("topologies", "word-count"): ["get"],
+    }
+
+
+def test_a_service_account_of_the_users_is_bound_and_not_made():
+    seen = observed({"spec.driver.serviceAccountName": "mine"})
+    objects = rights(seen, judge(seen, {}))
+    assert [m["metadata"]["name"] for m in objects if m["kind"] == "ServiceAccount"] == [
+        "word-count-worker"
+    ]
+    binding = next(m for m in objects if m["kind"] == "RoleBinding")
+    assert binding["subjects"][0]["name"] == "mine"
+
+
+# ---- plans
+
+
+def test_a_plan_says_all_that_drivers_are_started_from():
+    seen = observed({**CODE, "spec.checkpoint": {"deletionPolicy": "Delete"}})
+    accepted = judge(seen, {"split": 9})
+    plan = new_plan(seen, accepted, None, Settings())
+    assert plan.generation == 3
+    spec = plan.topology["spec"]
+    assert "code" not in spec
+    assert spec["checkpoint"] == {"uri": "file:///checkpoint", "deletionPolicy": "Delete"}
+    assert [c["numTasks"] for c in spec["bolts"]] == [9, 4]
+    assert plan.topology["metadata"] == {"name": "word-count", "namespace": "blue", "uid": "u-1"}
+    again = accepted_in(contract.DriverPlan.from_json(plan.to_json()))
+    assert (again.topology, again.hash) == (accepted.topology, accepted.hash)
+    assert (again.code_name, again.claim, again.owns_claim) == (
+        accepted.code_name,
+        "word-count-checkpoint",
+        True,
+    )
+
+
+def test_a_mark_changes_with_the_manifest_and_not_with_itself():
+    claim = checkpoint_claim(observed(), judge(observed(), {}), Settings())
+    once = marked(claim)
+    assert marked(once) == once
+    other = marked({**claim, "spec": {}})
+    marks = [m["metadata"]["annotations"][APPLIED_ANNOTATION] for m in (once, other)]
+    assert marks[0] != marks[1]
+
+
+# ---- specs that can't be run
+
+
+@pytest.mark.parametrize(
+    ("changes", "source", "reason", "words"),
+    [
+        (
+            {"spec.code": {"folder": "."}},
+            None,
+            "InvalidSpec",
+            "fulmen manifest FILE | kubectl apply",
+        ),
+        ({"spec.code": {"configMap": "c"}}, None, "CodeNotFound", "there is no ConfigMap 'c'"),
+        ({"spec.code": {"configMap": "c"}}, {"data": None}, "CodeNotFound", "has no data"),
+        (
+            {"spec.code": {"configMap": "c"}},
+            {"data": {"a.py": "x" * 921_601}},
+            "CodeTooBig",
+            "921600",
+        ),
+        ({"spec.workers": 0}, None, "InvalidSpec", "at least 1"),
+        (
+            {"spec.worker.resources": {"requests": {"memory": "1Gi"}}},
+            None,
+            "InvalidSpec",
+            "memory is requested, but not limited",
+        ),
+        (
+            {"spec.worker.resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}},
+            None,
+            "InvalidSpec",
+            "1Gi of memory are requested, but the limit is 2Gi",
+        ),
+        (
+            {"spec.driver.env": [{"name": "A", "value": "1", "valueFrom": {"x": 1}}]},
+            None,
+            "InvalidSpec",
+            "variable 'A' has both value and valueFrom",
+        ),
+    ],
+)
+def test_what_cant_be_run_is_refused_with_its_cure(changes, source, reason, words):
+    refused = judge(observed(changes, source=source), {})
+    assert isinstance(refused, Refused)
+    assert refused.reason == reason
+    assert words in refused.message
+
+
+def test_all_mistakes_are_told_at_once():
+    refused = judge(observed({"spec.workers": 0, "spec.bolts.0.inputs.0.from": "x"}), {})
+    assert refused.message.startswith("(1) ")
+    assert "(2) " in refused.message

@@ -1,0 +1,134 @@
+"""The queue: each key once, at its time, one at a time, later after failures."""
+
+import asyncio
+
+import pytest
+
+from fulmen_operator.queue import RESYNC_SECONDS, Queue
+
+
+class Clock:
+    """Seconds that a test moves."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def queue(clock):
+    return Queue(clock, lambda: 0.5)
+
+
+def taken(queue):
+    """The next key that is due now, or None."""
+
+    async def attempt():
+        task = asyncio.ensure_future(queue.get())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        if task.done():
+            return task.result()
+        task.cancel()
+        return None
+
+    return asyncio.run(attempt())
+
+
+def test_a_key_comes_once(queue):
+    queue.add("a")
+    queue.add("a")
+    assert (taken(queue), taken(queue)) == ("a", None)
+
+
+def test_a_key_that_is_worked_on_comes_again_afterwards(queue):
+    queue.add("a")
+    assert taken(queue) == "a"
+    queue.add("a")
+    assert taken(queue) is None
+    queue.done("a")
+    assert taken(queue) == "a"
+
+
+def test_the_one_that_is_due_first_comes_first(queue, clock):
+    queue.add("later", 5)
+    queue.add("sooner", 2)
+    assert taken(queue) is None
+    clock.now += 10
+    assert (taken(queue), taken(queue)) == ("sooner", "later")
+
+
+def test_an_event_brings_a_key_forward(queue):
+    queue.add("a", 50)
+    queue.add("a")
+    assert taken(queue) == "a"
+
+
+def test_everything_comes_again_with_jitter(queue, clock):
+    queue.add("a")
+    taken(queue)
+    queue.done("a")
+    clock.now += RESYNC_SECONDS * 0.9 - 1
+    assert taken(queue) is None
+    clock.now += 1
+    assert taken(queue) == "a"
+
+
+def test_a_wish_to_come_earlier(queue, clock):
+    queue.add("a")
+    taken(queue)
+    queue.done("a", 7)
+    clock.now += 7
+    assert taken(queue) == "a"
+
+
+def test_failures_back_off_up_to_five_minutes_and_success_forgets_them(queue, clock):
+    delays = []
+    for _ in range(11):
+        queue.add("a")
+        taken(queue)
+        delays.append(queue.failed("a"))
+    assert delays == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+    clock.now += 300
+    assert taken(queue) == "a"
+    queue.done("a")
+    queue.add("a")
+    taken(queue)
+    assert queue.failed("a") == 1
+
+
+def test_a_key_that_is_gone_does_not_come_again(queue, clock):
+    queue.add("a")
+    taken(queue)
+    queue.forget("a")
+    clock.now += 10_000
+    assert (taken(queue), len(queue)) == (None, 0)
+
+
+def test_how_long_nothing_has_moved(queue, clock):
+    assert queue.stuck_for() == 0
+    queue.add("a")
+    queue.add("b", 50)
+    clock.now += 10
+    assert queue.stuck_for() == 10
+    taken(queue)
+    assert queue.stuck_for() == 0
+    clock.now += 20
+    assert queue.stuck_for() == 20
+
+
+def test_waiting_ends_when_a_key_is_added(queue):
+    async def wait_and_add():
+        task = asyncio.ensure_future(queue.get())
+        await asyncio.sleep(0)
+        queue.add("a")
+        return await task
+
+    assert asyncio.run(wait_and_add()) == "a"
