@@ -15,6 +15,7 @@ from fulmen_operator.endings import (
     Ending,
     Next,
     ending_of,
+    is_ready,
     is_terminating,
     report_of,
     waiting_for,
@@ -271,6 +272,8 @@ def _drain(now: Situation, driver: Object, reason: str, message: str) -> Step:
 def _live(now: Situation, driver: Object) -> Step:
     report = report_of(driver)
     state, message = _state_of(driver, report)
+    if state == "Active" and not (now.status.active_since or is_ready(driver)):
+        state, message = "Starting", "the first batch is under way"
     step = _stay(now, state, state, message, driver)
     if state not in ("Pending", "Starting"):
         return step

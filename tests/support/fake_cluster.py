@@ -249,14 +249,14 @@ class FakeCluster:
 
     def run(self, pod):
         """Its container runs, and it makes its workers."""
-        self.set_status(pod, {"phase": "Running"})
+        ready = {"type": "Ready", "status": "True"}
+        self.set_status(pod, {"phase": "Running", "conditions": [ready]})
         attempt = pod["metadata"]["labels"][contract.ATTEMPT_LABEL]
         for number in range(self.plan.topology["spec"].get("workers", 1)):
             name = f"{KEY.name}-{attempt}-exec-{number}"
             worker = deepcopy(self.plan.worker_pod)
             owner = {"kind": "Pod", "name": pod["metadata"]["name"]}
             worker["metadata"] |= {"name": name, "ownerReferences": [owner]}
-            ready = {"type": "Ready", "status": "True"}
             status = {"phase": "Running", "conditions": [ready]}
             self.api._store(self._place("Pod", name), {**worker, "status": status})
 

@@ -45,6 +45,22 @@ def test_from_apply_to_active():
     assert (cluster.status["executors"], cluster.status["tasks"]) == (7, 9)
 
 
+def test_it_is_active_when_its_first_batch_is_committed():
+    cluster = FakeCluster(CODE)
+    cluster.reconcile()
+    cluster.tick()
+    pod = cluster.pod("word-count-driver-1")
+    cluster.set_status(pod, {"phase": "Running"})
+    cluster.tick()
+    cluster.reconcile()
+    assert summary(cluster) == ("Starting", "False", "Starting")
+    cluster.set_status(
+        pod, {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    )
+    cluster.reconcile()
+    assert summary(cluster) == ("Active", "True", "Active")
+
+
 def test_a_topology_at_rest_costs_reading_only(cluster):
     cluster.api.calls.clear()
     cluster.reconcile(Memory())
