@@ -11,6 +11,7 @@ class Heard:
     def __init__(self):
         self.acked, self.failed, self.threads = [], [], set()
         self.gate = threading.Event()
+        self.waiting = threading.Event()
 
 
 HEARD = Heard()
@@ -59,6 +60,7 @@ class Gated(Numbers):
 
     def next_tuple(self):
         if self.position == self.limit:
+            HEARD.waiting.set()
             HEARD.gate.wait()
         super().next_tuple()
 

@@ -146,6 +146,9 @@ def test_poison_among_messages_that_are_not_tracked_is_dropped(heard, tmp_path):
 
 def test_a_waiting_spout_is_told_once_and_keeps_no_batch_busy(heard, jobs, tmp_path):
     driver = started(jobs, Gated, tmp_path, limit=5)
+    while not heard.waiting.is_set():
+        driver.step()
+    driver.coordinator.idle_batches = 0
     while driver.coordinator.idle_batches < 10:
         driver.step()
     owed = driver.coordinator.deliveries

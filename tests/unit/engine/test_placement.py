@@ -39,7 +39,9 @@ class FakeSpark:
     def __init__(self, master):
         self.master = master
         self.found = []
-        self._jsc = self._jvm = self.sc = self.taskScheduler = self.getExecutorMemoryStatus = self.keys = self
+        self._jsc = self._jvm = self.sc = self.taskScheduler = self.getExecutorMemoryStatus = (
+            self.keys
+        ) = self
 
     def __call__(self):
         return self
