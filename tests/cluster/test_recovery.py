@@ -110,7 +110,7 @@ def test_the_driver_is_killed(topology):
 
 def test_operator_and_driver_are_deleted_together(topology, operator):
     before = report_in(driver(topology))
-    selector = "app.kubernetes.io/name=fulmen"
+    selector = "app.kubernetes.io/name=fulmen-operator"
     operator.run("delete", "pods", "-l", selector, "--grace-period=0", "--force")
     topology.delete("pod", driver(topology)["metadata"]["name"], "--grace-period=0", "--force")
     goes_on(topology, before["batch"])

@@ -35,6 +35,7 @@ from fulmen.engine.protocol import (
 )
 from fulmen.engine.report import Spent, Totals
 from fulmen.engine.setup import Setup
+from fulmen.engine.stop import Stop as Stop  # most who start a driver stop it, too
 from fulmen.errors import JobFailed, TopologyFailed, Unreachable
 from fulmen.plan import make_plan
 from fulmen.topology.spec import Topology
@@ -45,25 +46,6 @@ LOOK_SECONDS = 2.0
 """Between two looks for workers that were lost."""
 IDLE_BATCHES_TO_END = 20
 """So many batches in which nothing happened mean that nothing will."""
-
-
-@dataclass
-class Stop:
-    """When to stop; read before each batch, so any thread (or a signal handler) may set it.
-
-    Attributes:
-        drain: Spouts stop now; go on until nothing is pending.
-        now: Stop after the batch at hand.
-        after_seconds: Drain then.
-        when_drained: Drain when every spout is exhausted, or nothing has happened for some batches.
-        active: Whether spouts may emit. None: as the topology says.
-    """
-
-    drain: bool = False
-    now: bool = False
-    after_seconds: float | None = None
-    when_drained: bool = False
-    active: bool | None = None
 
 
 @dataclass
@@ -124,20 +106,24 @@ class Driver:
         self.plan = make_plan(self.topology, pinned=self.pinned)
         self.setup = self._setup(self._migrate(), range(self.plan.workers))
         self.jobs.start(self.setup)
+        self.coordinator = self._coordinator(self.log.manifest.clock)
+        self.totals = Totals(self.setup, self.steady)
+        self._ended = self.steady()
+        self._replan(self.jobs.alive())  # not all workers may be there yet
+
+    def _coordinator(self, clock: float) -> Coordinator:
+        """One that goes on from the last commit. Time passes from now on."""
         manifest = self.log.manifest
-        self.coordinator = Coordinator(  # from now on time passes: starting may take a while
+        return Coordinator(
             self.setup,
             number=manifest.number,
             base=manifest.tag,
-            clock=manifest.clock,
+            clock=clock,
             new_tag=new_tag,
             now=self.steady(),
             deliveries=self._undelivered(manifest),
             active=self.topology.spec.state == "Active",
         )
-        self.totals = Totals(self.setup, self.steady)
-        self._ended = self.steady()
-        self._replan(self.jobs.alive())  # not all workers may be there yet
 
     def _migrate(self) -> Layout:
         """Bring the checkpoint into the shape of this topology, in a commit of its own."""
@@ -193,17 +179,7 @@ class Driver:
         """
         started = self.steady()
         try:
-            while not stop.now:
-                if stop.after_seconds is not None and self.steady() - started >= stop.after_seconds:
-                    stop.drain = True
-                if stop.when_drained and self._has_nothing_more():
-                    stop.drain = True
-                if stop.drain:
-                    if self.coordinator.settled and not self.coordinator.active:
-                        break
-                    self.coordinator.active = False
-                elif stop.active is not None:
-                    self.coordinator.active = stop.active
+            while not stop.now and not self._is_drained(stop, started):
                 self._look_for_workers()
                 if self.step() and not stop.drain:
                     self._rest(self.coordinator.idle_seconds(), stop)
@@ -213,6 +189,50 @@ class Driver:
             self.totals.seconds += self.steady() - started
         if not stop.now:
             self._end_tasks()
+
+    def _is_drained(self, stop: Stop, started: float) -> bool:
+        """Do what `stop` says before the next batch; returns whether there is to be none."""
+        was_active = self.coordinator.active
+        if stop.after_seconds is not None and self.steady() - started >= stop.after_seconds:
+            stop.drain = True
+        if stop.when_drained and self._has_nothing_more():
+            stop.drain = True
+        if stop.drain:
+            self.coordinator.active = False
+            return self.coordinator.settled and not was_active
+        if stop.active is not None:
+            self.coordinator.active = stop.active
+        if stop.topology is not None:
+            self._approach(stop, was_active)
+        return False
+
+    def _approach(self, stop: Stop, was_active: bool) -> None:
+        """Become another topology: at once, or when spouts have stopped and no tree is pending."""
+        wanted = stop.topology
+        assert wanted is not None
+        if is_placed_like(wanted, self.topology) or (self.coordinator.settled and not was_active):
+            self._become(wanted)
+            if stop.active is not None:
+                self.coordinator.active = stop.active
+            if stop.topology is wanted:  # else it is yet another one by now
+                stop.topology = None
+        else:
+            self.coordinator.active = False
+
+    def _become(self, topology: Topology) -> None:
+        present = self.setup.workers
+        self.topology = topology
+        self.plan = make_plan(topology, pinned=self.pinned)
+        layout = self._migrate()
+        # New workers come later, and those that are too many go, when the jobs start.
+        workers = [w for w in present if w < self.plan.workers] or range(self.plan.workers)
+        self.plan = make_plan(topology, pinned=self.pinned, workers=list(workers))
+        self.setup = self._setup(layout, workers)
+        self._close_pinned()
+        self.jobs.start(self.setup)
+        self.coordinator = self._coordinator(self.coordinator.clock)
+        self.totals.setup = self.setup
+        self.observer.note(f"{self.plan.workers} workers wanted: planned anew")
 
     def _end_tasks(self) -> None:
         """Have all instances closed. Everything is committed: it does not matter if this fails."""
@@ -362,7 +382,15 @@ class Driver:
         """Let go of everything. What is committed stays."""
         if self._committer is not None:
             self._committer.close()
+        self._close_pinned()
+        self.jobs.close()
+
+    def _close_pinned(self) -> None:
         if self._pinned_spouts is not None:
             self._pinned_spouts.close()
             self._pinned_spouts = None
-        self.jobs.close()
+
+
+def is_placed_like(topology: Topology, other: Topology) -> bool:
+    """Whether the two have the same executors on the same workers."""
+    return make_plan(topology) == make_plan(other)

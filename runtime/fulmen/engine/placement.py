@@ -127,6 +127,7 @@ class Workers:
     def __init__(self, sc: SparkContext, count: int, cluster: LocalCluster | None) -> None:
         self.hosts: list[str | None] = list(cluster.hosts) if cluster else [None] * count
         self.in_driver = str(sc.master).startswith("local")
+        self._jvm: Any = sc._jvm
         self._spark = sc._jsc.sc()
         self._scheduler = self._spark.taskScheduler()
 
@@ -158,6 +159,21 @@ class Workers:
         deadline = time.monotonic() + seconds
         while len(self.alive()) < len(self.hosts) and time.monotonic() <= deadline:
             time.sleep(POLL_SECONDS)
+
+    def resize(self, count: int) -> None:
+        """Have so many workers, in a cluster: those with the highest numbers go, new ones come."""
+        ids = [i for host in self.hosts[count:] if host for i in self._executors_on(host)]
+        self.hosts = [*self.hosts[:count], *[None] * (count - len(self.hosts))]
+        if ids:
+            to_scala = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala
+            self._spark.killExecutors(to_scala(ids).toSeq())
+        no_hosts = scala_object(self._jvm.scala.collection.immutable, "Map").empty()
+        self._spark.requestTotalExecutors(count, 0, no_hosts)
+
+    def _executors_on(self, host: str) -> list[str]:
+        """Spark's ids of the executors on a host."""
+        found = self._scheduler.getExecutorsAliveOnHost(host)
+        return found.get().mkString(" ").split() if found.isDefined() else []
 
     def alive(self) -> tuple[int, ...]:
         """The numbers of the workers that are there. One that is new gets a lost one's number."""

@@ -185,6 +185,12 @@ class Session:
                     f"Spark did not start: Java ended at once. The reason is in '{log.name}'."
                 ) from None
 
+    def resize(self, workers: int) -> None:
+        """Have so many workers. Only Spark's own cluster managers can: not on this machine."""
+        can = self.cluster is None and not self.workers.in_driver
+        if can and workers != len(self.workers.hosts):
+            self.workers.resize(workers)
+
     def log(self, text: str) -> None:
         """Add to the log file."""
         with open(self.settings.log_file, "a", encoding="utf-8") as log:

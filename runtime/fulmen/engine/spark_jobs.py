@@ -29,6 +29,8 @@ class SparkBatches:
         """Begin a run, or go on with another plan. The first time it starts Spark: some seconds."""
         function, stages = stage_function(setup), len(setup.plan.stages)
         if self._jobs is not None:
+            assert self._session is not None
+            self._session.resize(setup.plan.workers)
             self._jobs.rebuild(function, stages, setup.workers)
             return
         if self._session is None:

@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,8 +23,10 @@ from fulmen.engine.spark_jobs import SparkBatches
 from fulmen.kube.api import Api, ApiError
 from fulmen.kube.contract import (
     GRACE_SECONDS,
+    HEALTH_PATH,
     LOG_FILE,
     METRICS_PORT,
+    READY_PATH,
     WORK_FOLDER,
     Directive,
     DriverPlan,
@@ -34,7 +37,7 @@ from fulmen.kube.contract import (
 )
 from fulmen.kube.ending import of_error, write_ended
 from fulmen.kube.plans import Plans
-from fulmen.kube.preparing import Prepared, prepare
+from fulmen.kube.preparing import Prepared, prepare, runs_unlike, topology_of
 from fulmen.kube.reporting import Reporter, WorkerPods, report_of
 from fulmen.kube.settings import TEMPLATE_FILE, Surroundings, spark_settings
 from fulmen.kube.termination import Terminated, Termination
@@ -44,6 +47,8 @@ from fulmen.metrics import MetricsServer
 FIRST_WORKER_SECONDS = 1800.0
 """Images are pulled, nodes are added. The operator tells people what is being waited for."""
 OTHER_WORKERS_SECONDS = 20.0
+STUCK_SECONDS = 120
+"""What recovering from a failed attempt may take, until something is heard of it."""
 MARGIN_SECONDS = 10
 """Before the kubelet kills the pod: for what has to be written."""
 LOG_LINES = 40
@@ -90,6 +95,7 @@ class DriverPod:
         self._api = api
         self._plans = plans
         self._plan = plan
+        self._latest = plan
         self._termination = end
         self._stop = Stop()
         self._driver: Driver | None = None
@@ -104,7 +110,8 @@ class DriverPod:
         """Run it to its end. Raises what makes it impossible."""
         host = "::" if ":" in self._where.pod_ip else "0.0.0.0"
         reporter = Reporter(self._api, self._where.pod_name, self.report)
-        with MetricsServer(host, METRICS_PORT, self.totals, self.is_ready):
+        probes = {HEALTH_PATH: self.is_healthy, READY_PATH: self.is_ready}
+        with MetricsServer(host, METRICS_PORT, self.totals, probes):
             reporter.start()
             try:
                 return self._run()
@@ -137,6 +144,7 @@ class DriverPod:
             self._driver.start()
             self._obey(self._plan)
             self._termination.raise_no_more()
+            self._witness.heard = time.monotonic()  # starting may have taken long
             self._phase = Phase.ACTIVE
             self._plans.watch(self._obey)
             threading.Thread(target=self._await_end, name="fulmen-end", daemon=True).start()
@@ -170,11 +178,22 @@ class DriverPod:
 
     def _obey(self, plan: DriverPlan) -> None:
         """Do what a plan says. Draining is never taken back: the next driver runs again."""
-        self._plan = plan
         if plan.directive is Directive.DRAIN:
             self._stop.drain = True
         else:
             self._stop.active = plan.directive is Directive.RUN
+        if plan.generation != self._latest.generation and plan.input_hash == self._plan.input_hash:
+            wanted = topology_of(plan)
+            if runs_unlike(wanted, topology_of(self._latest)):
+                self._stop.topology = wanted
+        self._latest = plan
+
+    @property
+    def _generation(self) -> int:
+        """Of the plan that is run: changes take until no tree is pending."""
+        if self._stop.topology is None and self._latest.input_hash == self._plan.input_hash:
+            return self._latest.generation
+        return self._plan.generation
 
     # What others ask
 
@@ -187,22 +206,31 @@ class DriverPod:
         totals = self.totals()
         return self._phase is not Phase.STARTING and totals is not None and totals.batches > 0
 
+    def is_healthy(self) -> bool:
+        """Whether batches end, one way or the other. An idle topology has some every second."""
+        if self._driver is None or self._phase is not Phase.ACTIVE:
+            return True
+        limit = self._driver.topology.spec.batch_timeout_seconds + STUCK_SECONDS
+        return time.monotonic() - self._witness.heard < limit
+
     def report(self) -> Report:
         """What there is to say."""
         driver, jobs = self._driver, self._jobs
         phase = self._phase_now()
         if driver is None or jobs is None or phase is Phase.STARTING:
-            return Report(phase=phase, generation=self._plan.generation, message="starting Spark")
+            return Report(phase=phase, generation=self._plan.generation, message="starting")
         pods = self._pods.names(jobs.hosts)
         message = self._witness.latest
         where = self._where.pod_name
-        return report_of(driver, phase, self._plan.generation, pods, where, message)
+        return report_of(driver, phase, self._generation, pods, where, message)
 
     def _phase_now(self) -> Phase:
         if self._phase is not Phase.ACTIVE:
             return self._phase
         if self._stop.drain:
             return Phase.DRAINING
+        if self._stop.topology is not None:
+            return Phase.REBALANCING
         return Phase.INACTIVE if self._stop.active is False else Phase.ACTIVE
 
     # The end

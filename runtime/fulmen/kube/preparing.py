@@ -18,6 +18,17 @@ from fulmen.topology.problems import Problem
 from fulmen.topology.spec import ACKER, Topology
 from fulmen.topology.validation import check, with_checkpoint_tasks
 
+RUNNING = {
+    "workers",
+    "ackers",
+    "message_timeout_seconds",
+    "max_spout_pending",
+    "batch_timeout_seconds",
+    "spouts",
+    "bolts",
+}
+"""Fields of the spec that mean something to a driver that runs."""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -111,3 +122,14 @@ def code_folder(folder: Path) -> Path | None:
     except FileNotFoundError:
         return None
     return folder if has_files else None
+
+
+def topology_of(plan: DriverPlan) -> Topology:
+    """The topology of a plan that changes nothing that classes or the checkpoint have a say in."""
+    return Topology.model_validate(plan.topology, by_alias=True, by_name=False)
+
+
+def runs_unlike(topology: Topology, other: Topology) -> bool:
+    """Whether a driver that runs one of the two has to change anything to run the other."""
+    specs = (topology.spec.model_dump(include=RUNNING), other.spec.model_dump(include=RUNNING))
+    return specs[0] != specs[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 
 from fulmen.engine.coordinator import Done
 from fulmen.engine.protocol import ErrorReport
@@ -18,13 +19,16 @@ class Witness:
 
     Attributes:
         latest: What happened last, until batches count again.
+        heard: When anything happened last, by the monotonic clock.
     """
 
     def __init__(self) -> None:
         self.latest = ""
+        self.heard = time.monotonic()
 
     def batch(self, totals: Totals, done: Done) -> None:
         """A batch counted."""
+        self.heard = time.monotonic()
         if totals.batches == 1:
             _log.info("the first batch was committed")
         self.latest = ""
@@ -43,5 +47,6 @@ class Witness:
         self._tell(text)
 
     def _tell(self, text: str) -> None:
+        self.heard = time.monotonic()
         _log.warning("%s", text)
         self.latest = text[:MESSAGE_CHARACTERS]

@@ -9,7 +9,7 @@ import re
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
@@ -85,9 +85,9 @@ class Site:
         self,
         totals: Callable[[], Totals | None],
         history: History,
-        is_ready: Callable[[], bool] | None = None,
+        probes: Mapping[str, Callable[[], bool]] | None = None,
     ) -> None:
-        self._is_ready = is_ready
+        self._probes = {"/healthz": lambda: True, **(probes or {})}
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(TopologyCollector(totals))
         self._totals = totals
@@ -108,12 +108,10 @@ class Site:
             case "/metrics":
                 encode, content_type = choose_encoder(accept)
                 return Answer(encode(self._registry), content_type)
-            case "/healthz":
-                return Answer(b"ok\n")
-            case "/readyz" if self._is_ready is not None:
-                if self._is_ready():
+            case path if path in self._probes:
+                if self._probes[path]():
                     return Answer(b"ok\n")
-                return Answer(b"not ready\n", status=HTTPStatus.SERVICE_UNAVAILABLE)
+                return Answer(b"no\n", status=HTTPStatus.SERVICE_UNAVAILABLE)
             case "/api/topology":
                 return self._topology(url.query)
         return Answer(
@@ -202,7 +200,7 @@ class MetricsServer:
         host: str,
         port: int,
         totals: Callable[[], Totals | None],
-        is_ready: Callable[[], bool] | None = None,
+        probes: Mapping[str, Callable[[], bool]] | None = None,
     ) -> None:
         """Listen. Nothing is answered before it is entered.
 
@@ -210,13 +208,13 @@ class MetricsServer:
             host: The address to listen on.
             port: 0: a free one.
             totals: Gives those of the driver; None as long as it has not started.
-            is_ready: Answers /readyz, if there is to be one.
+            probes: More paths such as /readyz, and what says whether to answer 200 there, or 503.
 
         Raises:
             FulmenError: It can't listen there.
         """
         self._history = History(totals)
-        site = Site(totals, self._history, is_ready)
+        site = Site(totals, self._history, probes)
         try:
             self._server = (_Server6 if ":" in host else _Server)((host, port), _handler(site))
         except (OSError, OverflowError) as error:

@@ -52,6 +52,22 @@ def test_metrics_are_text(server, totals):
     assert scrape.value("fulmen_batches_total") == totals.batches
 
 
+def test_probes_ask_whoever_knows(totals):
+    answers = {"/healthz": True, "/readyz": False}
+    probes = {path: lambda path=path: answers[path] for path in answers}
+    with MetricsServer("127.0.0.1", 0, lambda: totals, probes) as server:
+        assert get(server, "healthz")[0] == 200
+        assert get(server, "readyz")[0] == 503
+        answers = {"/healthz": False, "/readyz": True}
+        assert get(server, "healthz")[0] == 503
+        assert get(server, "readyz")[0] == 200
+
+
+def test_there_is_no_readiness_where_nobody_knows(server):
+    assert get(server, "healthz")[0] == 200
+    assert get(server, "readyz")[0] == 404
+
+
 def test_or_open_metrics_if_asked(server):
     accept = "application/openmetrics-text; version=1.0.0, text/plain;q=0.5"
     status, headers, text = get(server, "metrics", Accept=accept)

@@ -1,0 +1,27 @@
+"""When a driver is to stop, and what it is to do until then."""
+
+from dataclasses import dataclass
+
+from fulmen.topology.spec import Topology
+
+
+@dataclass
+class Stop:
+    """When to stop; read before each batch, so any thread (or a signal handler) may set it.
+
+    Attributes:
+        drain: Spouts stop now; go on until nothing is pending.
+        now: Stop after the batch at hand.
+        after_seconds: Drain then.
+        when_drained: Drain when every spout is exhausted, or nothing has happened for some batches.
+        active: Whether spouts may emit. None: as the topology says.
+        topology: Go on as this one, with other numbers of workers, executors or ackers, or other
+            limits. The driver takes it from here when it does.
+    """
+
+    drain: bool = False
+    now: bool = False
+    after_seconds: float | None = None
+    when_drained: bool = False
+    active: bool | None = None
+    topology: Topology | None = None
