@@ -79,20 +79,21 @@ class Cell:
 
     # Restoring
 
-    def prepare(self, header: Header) -> list[str]:
+    def prepare(self, header: Header, summary: Summary) -> None:
         """Have every task at the state that the batch builds on.
 
-        Returns:
-            Keys of the tasks whose state was read from the checkpoint.
+        Args:
+            header: Of the batch.
+            summary: Takes the keys of the tasks whose state was read from the checkpoint, and what
+                went wrong when the instances before were closed.
 
         Raises:
             ComponentFailed: An author's `open` or `prepare` raised.
         """
         if self.tag == header.base:
             self.tag = None  # until the batch has run to its end
-            return []
-        self.close()
-        self.tag = None
+            return
+        summary.errors += self.close()
         tasks = [task for name in self.components for task in self.tasks_of(name)]
         keys = {task: self.setup.plan.key_of(task) for task in tasks}
         number = header.number - 1
@@ -102,7 +103,7 @@ class Cell:
             self._make(
                 name, {task: found.get(keys[task], {}) for task in self.tasks_of(name)}, number
             )
-        return [key for key in keys.values() if found.get(key)]
+        summary.restored = [key for key in keys.values() if found.get(key)]
 
     def _make(self, component: str, slots: Mapping[int, Slots], number: int) -> None:
         if component == ACKER:
@@ -144,12 +145,12 @@ class Cell:
         yield from self._spouts.values()
         yield from self._by_task.values()
 
-    def close(self) -> None:
-        """Let go of all instances."""
-        for task in self._authors_tasks():
-            task.close()
+    def close(self) -> list[ErrorReport]:
+        """Let go of all instances. Returns what went wrong, for somebody to be told."""
+        errors = [error for task in self._authors_tasks() for error in task.close()]
         self._spouts, self._bolts, self._by_task, self._ackers = {}, {}, {}, {}
         self.tag = None
+        return errors
 
     # One batch
 
@@ -163,10 +164,11 @@ class Cell:
             VoidBatch: Another part of this batch came to nothing.
         """
         if header.ends:
-            self.close()
+            summary.errors = self.close()
+            yield from ((self.partition, row) for row in rows if row)
             return
         started = time.perf_counter()
-        summary.restored = self.prepare(header)
+        self.prepare(header, summary)
         summary.process = self.partition, os.getpid()
         outbox = Outbox(self.setup, self.stage, self._rng)
         messages: dict[int, Messages] = defaultdict(Messages)

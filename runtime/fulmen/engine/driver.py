@@ -238,10 +238,18 @@ class Driver:
         """Have all instances closed. Everything is committed: it does not matter if this fails."""
         header = replace(self.coordinator.begin(self.steady()), ends=True)
         try:
-            self.jobs.run(header, self.topology.spec.batch_timeout_seconds)
+            rows = self.jobs.run(header, self.topology.spec.batch_timeout_seconds)
         except JobFailed as e:
             self.observer.note(f"not all components could be closed: {e}")
+        else:
+            summaries, _ = read_rows(rows)
+            self._tell([error for summary in summaries for error in summary.errors])
         self.coordinator.attempt = None
+
+    def _tell(self, errors: Sequence[ErrorReport]) -> None:
+        """Count and tell errors that are no part of a batch."""
+        for error in self.totals.note(errors, time.time()):
+            self.observer.error(error)
 
     def _has_nothing_more(self) -> bool:
         coordinator = self.coordinator
@@ -387,7 +395,7 @@ class Driver:
 
     def _close_pinned(self) -> None:
         if self._pinned_spouts is not None:
-            self._pinned_spouts.close()
+            self._tell(self._pinned_spouts.close())
             self._pinned_spouts = None
 
 

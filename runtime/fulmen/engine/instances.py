@@ -209,13 +209,19 @@ class TaskBase:
             self.errors[-1] = replace(self.errors[-1], more=self.errors[-1].more + 1)
         return report
 
-    def close(self) -> None:
-        """Let go of the instance. What its own method raises can't matter any more."""
-        method = getattr(self.instance, "close" if isinstance(self.instance, Spout) else "cleanup")
+    def close(self) -> list[ErrorReport]:
+        """Let go of the instance. What its own method raises can't stop anything any more.
+
+        Returns:
+            What it raised.
+        """
+        name = "close" if isinstance(self.instance, Spout) else "cleanup"
+        self.errors = []  # of an attempt that came to nothing
         try:
-            method()
+            getattr(self.instance, name)()
         except Exception as e:  # noqa: BLE001 (author's code)
-            self.report(e, what="closing")
+            self.report(e, what=name)
+        return self.errors
 
 
 _NOTHING = pickle.dumps({}, 5)

@@ -31,6 +31,7 @@ from fulmen.engine.protocol import (
     INLINE_DELIVERIES,
     NOTHING_ENDED,
     Deliveries,
+    ErrorReport,
     Header,
     Injected,
     Summary,
@@ -213,8 +214,14 @@ class PinnedSpouts:
         self._store.put(name, pickle.dumps(dict(rows), 5))
         return Injected({}, name)
 
-    def close(self) -> None:
-        """Close all instances, but for those whose `next_tuple` still waits for a message."""
+    def close(self) -> list[ErrorReport]:
+        """Close all instances, but for those whose `next_tuple` still waits for a message.
+
+        Returns:
+            What went wrong.
+        """
+        errors: list[ErrorReport] = []
         for hosted in self._hosted.values():
             if hosted.turn is None or hosted.turn.done():
-                hosted.thread.submit(hosted.task.close).result()
+                errors += hosted.thread.submit(hosted.task.close).result()
+        return errors

@@ -169,6 +169,11 @@ class Totals:
             self._measure(done, spent or Spent())
             return self._add(done, pending, wall_clock)
 
+    def note(self, errors: Iterable[ErrorReport], wall_clock: float) -> list[ErrorReport]:
+        """Count errors that are no part of a batch. Returns those to be logged."""
+        with self.lock:
+            return [error for error in errors if self._note(error, wall_clock)]
+
     def _measure(self, done: Done, spent: Spent) -> None:
         now = self.steady()
         self.header = done.header

@@ -8,6 +8,7 @@ batch is run again from the last commit.
 from __future__ import annotations
 
 import pickle
+import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -42,7 +43,9 @@ class Worker:
     def close(self) -> None:
         """Let go of all instances."""
         for cell in self._cells.values():
-            cell.close()
+            for error in cell.close():  # of a run that is over: nobody but the log can be told
+                who = f"{error.component}, task {error.task}"
+                sys.stderr.write(f"{who}: {error.message}\n{error.traceback}")
         self._cells.clear()
         self._setups.clear()
 
