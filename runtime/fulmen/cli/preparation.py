@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fulmen.api import Stream
 from fulmen.cli import BadInput
+from fulmen.cli.environment import environment_of
 from fulmen.cli.run_checkpoint import Known, look_at, place, wanted_uri
 from fulmen.cli.topology_file import check_document, read_file, tell_warnings
 from fulmen.errors import CheckpointError
@@ -27,6 +28,7 @@ class Prepared:
         code_folder: Where its modules are; None: installed packages.
         checkpoint: Its URI.
         notes: What the user is to be told about it, line by line.
+        worker_env: Environment variables of the workers.
     """
 
     topology: Topology
@@ -35,6 +37,7 @@ class Prepared:
     code_folder: Path | None
     checkpoint: str
     notes: Sequence[str]
+    worker_env: Mapping[str, str] = field(default_factory=dict)
 
 
 @contextmanager
@@ -61,6 +64,23 @@ def prepare(
         Unreachable: The checkpoint does not answer.
     """
     document = read_file(file, assignments, code_folder)
+    environment = environment_of(document)
+    with (
+        environment.applied(in_process),
+        _prepare(document, file, code_folder, checkpoint, in_process) as prepared,
+    ):
+        notes = [*prepared.notes, *environment.notes]
+        yield replace(prepared, notes=notes, worker_env=environment.workers)
+
+
+@contextmanager
+def _prepare(
+    document: Any,
+    file: Path,
+    code_folder: Path | None,
+    checkpoint: str | None,
+    in_process: bool,
+) -> Iterator[Prepared]:
     uri = wanted_uri(checkpoint, document)
     known, checked = _checked(document, file, code_folder, uri)
     tell_warnings(checked)

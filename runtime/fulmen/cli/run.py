@@ -115,7 +115,9 @@ def make_jobs(prepared: Prepared, in_process: bool, log_file: Path) -> Jobs:
     if in_process:
         return InProcessJobs()
     spec = prepared.topology.spec
-    return LocalSparkJobs(spec.workers, spec.spark.conf, prepared.code_folder, log_file)
+    return LocalSparkJobs(
+        spec.workers, spec.spark.conf, prepared.code_folder, log_file, prepared.worker_env
+    )
 
 
 def _metrics(host: str, port: int | None, local_run: LocalRun) -> AbstractContextManager[object]:

@@ -19,6 +19,19 @@ _JAVA_CLASS = re.compile(r"\b(?:[a-z_]\w*\.)+[A-Z]\w*(?:: )?")
 _OVER = ("SparkContext was shut down", "stopped SparkContext", "SparkContext has been shutdown")
 
 
+_CANT_IMPORT = re.compile(r"\b(ModuleNotFoundError|ImportError): .*")
+
+
+def is_incomplete(reason: str, python: str) -> str | None:
+    """What is to be said if `explain` says that a worker could not even import Fulmen."""
+    found = _CANT_IMPORT.search(reason)
+    return found and (
+        f"the workers' Python, '{python}', can't import Fulmen ({found[0]}). Install there what is"
+        " installed here, with the same versions, and have no file in the code's folder that is"
+        " named like one of its modules."
+    )
+
+
 def is_over(text: str) -> bool:
     """Whether Spark itself has ended, so that no further job can run."""
     return any(sign in text for sign in _OVER)
@@ -69,7 +82,8 @@ def _loss(reason: str) -> str:
     if code == KILLED:
         return f"exit code {code}: killed, often for want of memory"
     if code in OUT_OF_MEMORY:
-        return f"exit code {code}: its JVM had too little memory; raise spark.executor.memory"
+        cure = "emit smaller tuples, or raise spark.executor.memory"
+        return f"exit code {code}: its JVM had too little memory: {cure}"
     return f"exit code {code}"
 
 

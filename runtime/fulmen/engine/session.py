@@ -146,10 +146,13 @@ class Session:
             "MKL_NUM_THREADS": "1",
             **(settings.env or {}),
         }
+        paths = [settings.code_path, own.get("PYTHONPATH")]
         if "spark.master" not in settings.conf:
             own |= {"JAVA_HOME": java_home, LOG_FILE: str(settings.log_file.resolve())}
-        if settings.code_path:
-            paths = [settings.code_path, own.get("PYTHONPATH")]
+            # what this process can import; workers have another current folder
+            inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+            paths += [os.path.abspath(path) for path in inherited if path]
+        if any(paths):
             own["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         return own
 

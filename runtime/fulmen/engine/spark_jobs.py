@@ -81,10 +81,18 @@ class LocalSparkJobs(SparkBatches):
         conf: The user's Spark settings.
         code_folder: Where workers import the components from.
         log_file: Where Spark and the workers write.
+        env: Environment variables of the workers.
     """
 
     def __init__(
-        self, workers: int, conf: Mapping[str, str], code_folder: Path | None, log_file: Path
+        self,
+        workers: int,
+        conf: Mapping[str, str],
+        code_folder: Path | None,
+        log_file: Path,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         path = str(code_folder) if code_folder else None
-        super().__init__(Settings(workers=workers, log_file=log_file, conf=conf, code_path=path))
+        super().__init__(
+            Settings(workers=workers, log_file=log_file, conf=conf, code_path=path, env=env)
+        )

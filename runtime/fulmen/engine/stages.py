@@ -19,7 +19,7 @@ from pyspark.cloudpickle import dumps
 from pyspark.errors import PySparkException
 from pyspark.util import _load_from_socket
 
-from fulmen.engine.failures import explain, is_over
+from fulmen.engine.failures import explain, is_incomplete, is_over
 from fulmen.engine.placement import POLL_SECONDS, Anchors
 from fulmen.engine.session import JVM_ERRORS, Session, text_of
 from fulmen.engine.stage_runner import HEADER, Raw, StageFunction, run_stage, separated
@@ -265,7 +265,10 @@ class SparkJobs:
         self._epoch += 1
         try:
             return not any(self._run(self._roll_call, "", seconds))
-        except JobFailed:
+        except JobFailed as e:
+            settings = self._session.settings
+            if reason := is_incomplete(str(e), settings.python):  # it runs no code of authors'
+                raise FulmenError(f"{reason} More is in '{settings.log_file}'.") from None
             return False
 
     def _run(self, ring: Ring, header: str, timeout_seconds: float | None) -> list[bytes]:
