@@ -34,17 +34,27 @@ class Steady(InProcessJobs):
         return super().run(header, timeout_seconds)
 
 
-def make_driver(topology, *, store=None, clock=None, jobs=None, observer=None, seconds=0.01):
+def make_driver(
+    topology,
+    *,
+    store=None,
+    clock=None,
+    jobs=None,
+    observer=None,
+    seconds=0.01,
+    code_folder=None,
+):
     """A driver, not yet started."""
     if isinstance(topology, TopologyBuilder):
         topology = topology.build()
     clock, store = clock or ManualClock(), store or new_store()
-    checked = check(topology)
+    checked = check(topology, code_folder)
     return Driver(
         checked.topology(),
         checked.streams,
         jobs or Steady(clock, seconds, store=store),
         store.uri,
+        code_folder=code_folder,
         pinned=checked.pinned,
         observer=observer or Silent(),
         store=store,

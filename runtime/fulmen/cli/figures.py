@@ -152,6 +152,14 @@ def summary_lines(totals: Totals, topology: Topology, end: str) -> Iterator[str]
         )
 
 
+def error_lines(totals: Totals) -> Iterator[str]:
+    """Of each component that had errors: how many, and the last that was noted."""
+    for name, number in totals.error_counts.items():
+        last = totals.errors[name][-1]
+        which = f"{count(number)} errors, the last in" if number > 1 else "1 error, in"
+        yield f"{name}: {which} task {last['task']}: {last['message']}"
+
+
 def summary_table(totals: Totals, topology: Topology) -> Table:
     """The table of components at the end of a run."""
     tasks = {c.name: c.tasks for c in topology.spec.components}

@@ -6,8 +6,9 @@ from datetime import datetime
 
 from rich.console import Console
 
+from fulmen.cli.advice import advice, not_acked
 from fulmen.cli.display import Display, Phase, make_display
-from fulmen.cli.figures import summary_lines, summary_table
+from fulmen.cli.figures import error_lines, summary_lines, summary_table
 from fulmen.cli.meter import Meter
 from fulmen.cli.preparation import Prepared
 from fulmen.cli.run_log import RunLog
@@ -20,19 +21,26 @@ from fulmen.engine.report import Totals
 from fulmen.engine.setup import Setup
 from fulmen.errors import FulmenError
 from fulmen.plan import make_plan
+from fulmen.topology.spec import Topology
 
 
 class Watcher:
     """Told by the driver what happens: it feeds the meter, and shows and logs the rest."""
 
-    def __init__(self, meter: Meter, display: Display, log: RunLog) -> None:
+    def __init__(self, topology: Topology, meter: Meter, display: Display, log: RunLog) -> None:
+        self._topology = topology
         self._meter = meter
         self._display = display
         self._log = log
+        self._is_advised = False
 
     def batch(self, totals: Totals, done: Done) -> None:
         """A batch counted."""
         self._meter.batch(totals, done, time.time())
+        if totals.trees.timed_out and not self._is_advised:
+            self._is_advised = True
+            for sentence in not_acked(totals, self._topology):
+                self._tell(f"hint: {sentence}", "yellow")
 
     def error(self, error: ErrorReport) -> None:
         """A component reported an error: its traceback goes to the log."""
@@ -83,7 +91,7 @@ class LocalRun:
             checkpoint=prepared.checkpoint,
             code_folder=prepared.code_folder,
             pinned=prepared.pinned,
-            observer=Watcher(self._meter, self._display, log),
+            observer=Watcher(topology, self._meter, self._display, log),
         )
 
     @property
@@ -165,9 +173,8 @@ class LocalRun:
             console.print(line, soft_wrap=True)
         console.print()
         console.print(summary_table(totals, self._prepared.topology))
-        if end == "drained" and _has_trouble(totals) and self._log.has_something:
+        hints = [f"hint: {sentence}" for sentence in advice(totals, self._prepared.topology)]
+        for line in [*error_lines(totals), *hints]:
+            console.print(f"\n{line}", soft_wrap=True)
+        if end == "drained" and self._log.has_something:
             console.print(f"\nlog: {self._log.file}", soft_wrap=True)
-
-
-def _has_trouble(totals: Totals) -> bool:
-    return bool(totals.attempts_failed or totals.error_counts)

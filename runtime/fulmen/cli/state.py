@@ -63,6 +63,8 @@ def state(
     uri, folder = _source(checkpoint, code_folder)
     with folder:
         entries = list(_entries(_read(Store.open(uri), component)))
+        if not entries:
+            click.echo(_nothing(component), err=True)
         if key is not None:
             entries = [entry for entry in entries if str(entry.key) == key]
             if not entries:
@@ -75,6 +77,14 @@ def state(
         else:
             for line in _table(entries):
                 click.echo(line)
+
+
+def _nothing(component: str) -> str:
+    return (
+        f"component {component!r} has nothing in self.state. What is kept in a global variable, or "
+        "in a field of the class itself, is lost with its process. Fields of the instance are kept,"
+        " but not shown here."
+    )
 
 
 def _source(checkpoint: str, code_folder: Path | None) -> tuple[str, CodeFolder]:

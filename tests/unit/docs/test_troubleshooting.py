@@ -1,23 +1,33 @@
 """Every message in docs/troubleshooting.md is one that is really said."""
 
 import importlib
+import re
+import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from fulmen import TopologyBuilder
+from fulmen.cli.advice import advice
 from fulmen.cli.main import main
-from fulmen.engine.failures import explain
+from fulmen.engine.driver import Stop
+from fulmen.engine.failures import explain, is_incomplete
 from fulmen.engine.spark_conf import complete
 from fulmen.errors import FulmenError
 from fulmen.testing import CollectBolt, run
+from support.engine_runs import make_driver
 from support.pages import blocks, write_files
 
 PAGE = "docs/troubleshooting.md"
 MISTAKES = """\
+import os
 import threading
+import time
 
-from fulmen import BasicBolt, Spout
+os.environ["TOKEN"]
+
+from fulmen import BasicBolt, Bolt, Spout
 from fulmen.testing.components import Killed
 
 
@@ -100,6 +110,57 @@ class Deadly(BasicBolt):
     def execute(self, tup, collector):
         if tup["line"] == 7:
             raise Killed("the process dies")
+
+
+class Replays(Lines):
+    def fail(self, msg_id, reason):
+        self.next = 0
+
+    def is_exhausted(self):
+        return False
+
+
+class ForgetsToAck(Bolt):
+    def execute(self, tup):
+        pass
+
+
+class ForgetsToAnchor(Bolt):
+    outputs = ["word"]
+
+    def prepare(self, conf, context, collector):
+        self.collector = collector
+
+    def execute(self, tup):
+        self.collector.emit([tup["line"]])
+        self.collector.ack(tup)
+
+
+class Fails(BasicBolt):
+    def execute(self, tup, collector):
+        raise ValueError("no")
+
+
+class EmitsLock(Split):
+    def execute(self, tup, collector):
+        collector.emit([threading.Lock()])
+
+
+class Tallies(BasicBolt):
+    counts = {}
+
+    def execute(self, tup, collector):
+        self.counts[tup["line"]] = 1
+
+
+class Waits(BasicBolt):
+    def execute(self, tup, collector):
+        time.sleep(0.02)
+
+
+class AsksForWrongField(BasicBolt):
+    def execute(self, tup, collector):
+        tup["wrod"]
 """
 WRONG_FILES = (  # changes to the topology of the README
     ["spec.bolts[count].inputs[0].grouping.fields[0]=wrod"],
@@ -127,13 +188,12 @@ def said(mistakes):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(mistakes)
         patch.syspath_prepend(mistakes)
+        patch.setenv("TOKEN", "1")
         module = importlib.import_module("mistakes")
         texts = [*refused_files(), *refused_checkpoints(), *refused_settings(mistakes)]
-        texts += runs(module)
-    text = "\n".join(texts)
-    return text.replace("mistakes.py and wordcount.py", "wordcount.py").replace(
-        "mistakes.", "model."
-    )
+        texts += [*runs(module), *hints(module), *keeps_nothing(module), *starts(module, patch)]
+    text = re.sub(r"takes \d+ ms", "takes 25 ms", "\n".join(texts))
+    return text.replace("mistakes.py and wordcount.py", "wordcount.py").replace("mistakes", "model")
 
 
 def fulmen(*arguments):
@@ -172,7 +232,69 @@ def runs(module):
     yield outcome(lines, "split", module.Connects)
     yield outcome(lines, "split", module.KeepsMuch)
     yield outcome(lines, "deadly", module.Deadly, spout_tasks=2)
+    yield outcome(lines, "asks", module.AsksForWrongField)
+    yield from unpicklable(module)
     yield f"batch 12 is run again: {explain('Python worker exited unexpectedly', {'localhost': 0})}"
+    lost = "ExecutorLostFailure (executor 1 exited) Reason: Command exited with code 3"
+    yield f"batch 3 is run again: {explain(lost, {'localhost': 0})}"
+
+
+def unpicklable(module):
+    """Errors about a value that can't go to another worker."""
+    builder = TopologyBuilder(workers=2, ackers=0, code={"folder": "."})
+    builder.set_spout("source", module.Lines)
+    builder.set_bolt("split", module.EmitsLock).shuffle_grouping("source")
+    builder.set_bolt("words", CollectBolt).shuffle_grouping("split")
+    return [error.message for error in run(builder).errors]
+
+
+def hints(module):
+    """What the summaries say of topologies that run, but not as they should."""
+    yield from hints_about(module.Lines, shout=module.ForgetsToAck)
+    yield from hints_about(module.Lines, words=module.ForgetsToAnchor, picky=module.Fails)
+    yield from hints_about(module.Lines, asks=module.Waits)
+    yield from hints_about(module.Replays, fails=module.Fails, batches=21)
+
+
+def hints_about(spout, batches=None, **bolts):
+    """The hints of the summary of a spout and bolts in a row."""
+    builder, source = TopologyBuilder(message_timeout_seconds=1), "source"
+    builder.set_spout(source, spout)
+    for name, bolt in bolts.items():
+        builder.set_bolt(name, bolt).shuffle_grouping(source)
+        source = name
+    topology = builder.build()
+    driver = make_driver(topology, seconds=0.1, code_folder=Path())
+    driver.start()
+    if batches is None:
+        driver.run(Stop(when_drained=True))
+    for _ in range(batches or 0):
+        driver.step()
+    driver.close()
+    return [f"hint: {sentence}" for sentence in advice(driver.totals, topology)]
+
+
+def keeps_nothing(module):
+    """What `fulmen state` says of a component that keeps its state elsewhere."""
+    builder = TopologyBuilder(code={"folder": "."})
+    builder.set_spout("source", module.Lines)
+    builder.set_bolt("tally", module.Tallies).shuffle_grouping("source")
+    run(builder, checkpoint=Path("tallies").absolute().as_uri())
+    yield fulmen("state", "tallies", "tally")
+
+
+def starts(module, patch):
+    """Workers that can't import what the driver could. To be called last."""
+    yield is_incomplete("ModuleNotFoundError: No module named 'fulmen'", "/usr/bin/python3")
+    builder = TopologyBuilder(ackers=0)
+    builder.set_spout("lines", module.Lines)
+    driver = make_driver(builder, code_folder=Path())
+    patch.delenv("TOKEN")
+    sys.modules.pop("mistakes", None)
+    driver.start()
+    with pytest.raises(FulmenError) as caught:
+        driver.step()
+    yield str(caught.value)
 
 
 def outcome(spout, name, bolt=None, spout_tasks=1, **spec):

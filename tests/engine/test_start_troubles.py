@@ -1,0 +1,106 @@
+"""What is said of a topology on Spark that can't start, prints, or fails at its end."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.cli_runs import write_letters
+
+FULMEN = str(Path(sys.executable).with_name("fulmen"))
+SECONDS = 120
+
+pytestmark = pytest.mark.timeout(2 * SECONDS)
+
+COMPONENTS = """
+
+from greetings import HELLO
+
+
+class Reads(BasicBolt):
+    def execute(self, tup, collector):
+        print("here is", tup["letter"])
+        names = [os.environ.get("OF_DRIVER"), os.environ.get("OF_WORKER")]
+        self.state["names"] = [*names, HELLO]
+
+    def cleanup(self):
+        raise OSError("the file is gone")
+"""
+
+
+@pytest.fixture
+def fulmen(tmp_path, monkeypatch):
+    """Runs `fulmen`, with a folder of its own in PYTHONPATH."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "greetings.py").write_text("HELLO = 'hello'\n")
+    monkeypatch.setenv("PYTHONPATH", f"own{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    def run(*arguments):
+        return subprocess.run(
+            [FULMEN, *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+
+    return run
+
+
+def write(folder, **spec):
+    inputs = [{"from": "letters", "grouping": {"type": "shuffle"}}]
+    spouts = [{"name": "letters", "class": "letters.Letters"}]
+    bolts = [{"name": "reads", "class": "letters.Reads", "inputs": inputs}]
+    file = write_letters(folder, {"count": 10}, spouts=spouts, bolts=bolts, **spec)
+    with open(folder / "letters.py", "a") as code:
+        code.write(COMPONENTS)
+    return file
+
+
+def test_environment_variables_prints_and_what_cleanup_raises(fulmen, tmp_path):
+    file = write(
+        tmp_path,
+        workers=2,
+        driver={"env": [{"name": "OF_DRIVER", "value": "for all"}]},
+        worker={"env": [{"name": "OF_WORKER", "value": "for workers"}]},
+    )
+    result = fulmen("run", file, "--until-drained", "--checkpoint", "kept")
+    assert result.returncode == 0, result.stderr
+    assert "error in 'reads', task 4: cleanup: OSError: the file is gone\n" in result.stderr
+    assert "\nreads: 1 error, in task 4: cleanup: OSError: the file is gone\n" in result.stdout
+    state = fulmen("state", "kept", "reads")
+    assert state.stdout == "names  ['for all', 'for workers', 'hello']\n"
+    [log] = tmp_path.glob("state/fulmen/runs/*/run.log")
+    assert result.stdout.splitlines()[-1] == f"log: {log}"
+    assert log.read_text().count("here is a\n") == 2
+
+
+def test_workers_that_can_not_import_fulmen(fulmen, tmp_path):
+    (tmp_path / "fulmen.py").write_text("")  # found first by the workers
+    result = fulmen("run", write(tmp_path, workers=1))
+    [log] = tmp_path.glob("state/fulmen/runs/*/run.log")
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == (
+        f"Error: the workers' Python, '{sys.executable}', can't import Fulmen "
+        "(ModuleNotFoundError: No module named 'fulmen.engine'; 'fulmen' is not a package). "
+        "Install there what is installed here, with the same versions, and have no file in the "
+        f"code's folder that is named like one of its modules. More is in '{log}'."
+    )
+    assert "is run again" not in result.stderr
+
+
+def test_workers_that_can_not_import_the_code(fulmen, tmp_path):
+    file = write(tmp_path, workers=1, worker={"env": [{"name": "IN_WORKER", "value": "1"}]})
+    with open(tmp_path / "letters.py", "a") as code:
+        code.write('\n\nif "IN_WORKER" in os.environ:\n    import no_such_package\n')
+    result = fulmen("run", file)
+    assert result.returncode == 1
+    assert (
+        "Error: spout 'letters', task 2: making the instance: module 'letters' can't be imported: "
+        "ModuleNotFoundError: No module named 'no_such_package' (letters.py, line "
+    ) in result.stderr
+    assert "is run again" not in result.stderr
