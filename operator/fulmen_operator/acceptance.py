@@ -6,14 +6,17 @@ nobody has looked at.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from fulmen.kube.contract import CHECKPOINT_URI
 from fulmen.topology.pods import Checkpoint, Code
 from fulmen.topology.problems import Problem
-from fulmen.topology.spec import Metadata, Topology
-from fulmen.topology.validation import check, with_checkpoint_tasks
+from fulmen.topology.spec import Component, Metadata, Topology
+from fulmen.topology.validation import check
 from fulmen_operator.changes import digest, input_hash
 from fulmen_operator.model import Object, Observed
+
+C = TypeVar("C", bound=Component)
 
 MAX_CODE_BYTES = 900 * 1024
 
@@ -23,7 +26,7 @@ class Accepted:
     """A spec that can be run, as far as can be said without the author's classes.
 
     Attributes:
-        topology: With every number of tasks written down, without `code`, with a URI of the
+        topology: With the numbers of tasks that are known, without `code`, with a URI of the
             checkpoint.
         hash: Of the input: a running driver with another one has to be replaced.
         code: The code's files by name.
@@ -136,13 +139,29 @@ def _code_of(code: Code | None, source: Object | None) -> Mapping[str, str] | Re
 
 
 def _resolved(given: Topology, seen: Observed, tasks: Mapping[str, int]) -> Topology:
-    fixed = with_checkpoint_tasks(given, tasks)
     checkpoint = Checkpoint(
         uri=given.spec.checkpoint.uri or CHECKPOINT_URI,
         deletion_policy=given.spec.checkpoint.deletion_policy,
     )
-    spec = fixed.spec.model_copy(update={"code": None, "checkpoint": checkpoint})
+    spec = given.spec.model_copy(
+        update={
+            "code": None,
+            "checkpoint": checkpoint,
+            "spouts": tuple(_with_tasks(spout, tasks) for spout in given.spec.spouts),
+            "bolts": tuple(_with_tasks(bolt, tasks) for bolt in given.spec.bolts),
+        }
+    )
     metadata = Metadata.model_validate(
         {"name": seen.name, "namespace": seen.namespace, "uid": seen.topology["metadata"]["uid"]}
     )
-    return fixed.model_copy(update={"spec": spec, "metadata": metadata})
+    return given.model_copy(update={"spec": spec, "metadata": metadata})
+
+
+def _with_tasks(component: C, tasks: Mapping[str, int]) -> C:
+    """The component with its number of tasks, if that is fixed already.
+
+    If not, a checkpoint of an earlier topology of that name may know it, which the driver reads.
+    """
+    return component.model_copy(
+        update={"num_tasks": tasks.get(component.name, component.num_tasks)}
+    )

@@ -18,6 +18,7 @@ from fulmen.topology.status import (
     TopologyStatus,
     WorkerCounts,
 )
+from fulmen.topology.validation import with_checkpoint_tasks
 from fulmen_operator.conditions import Facts, conditions
 from fulmen_operator.endings import is_ready, is_terminating
 from fulmen_operator.lifecycle import Step, driver_of
@@ -78,6 +79,7 @@ def new_status(
     """
     if step is None or topology is None:
         return _never_accepted(seen, before, verdict)
+    topology = _as_reported(topology, step.report)
     plan_rows, ready = _rows(topology, step.report), _ready_workers(seen, step.attempt)
     facts = Facts(seen.generation, verdict, step, topology.spec.workers, ready, plan_rows)
     state_since = before.state_since if before.state == step.state else text_of(seen.now)
@@ -99,7 +101,7 @@ def new_status(
         restarts=_restarts(seen, before, step),
         errors=_errors(before, step),
         conditions=conditions(before.conditions, facts, seen.now, seen.refusal),
-        **_components(topology, step.report),
+        **_components(topology),
     )
 
 
@@ -143,10 +145,14 @@ def _selector(name: str) -> str:
     return ",".join(f"{key}={value}" for key, value in wanted.items())
 
 
-def _components(topology: Topology, report: contract.Report | None) -> dict[str, Any]:
-    told = dict(report.tasks) if report else {}
+def _as_reported(topology: Topology, report: contract.Report | None) -> Topology:
+    """The topology with the numbers of tasks that the driver found in the checkpoint."""
+    return with_checkpoint_tasks(topology, report.tasks) if report else topology
+
+
+def _components(topology: Topology) -> dict[str, Any]:
     rows = [
-        ComponentStatus(name=c.name, tasks=told.get(c.name, c.tasks), executors=c.executors)
+        ComponentStatus(name=c.name, tasks=c.tasks, executors=c.executors)
         for c in topology.spec.components
     ]
     if ackers := topology.spec.acker_tasks:

@@ -395,6 +395,19 @@ def test_the_number_of_tasks_is_kept_for_ever(cluster):
     assert "fixed for a topology's life" in cluster.condition("SpecAccepted")["message"]
 
 
+def test_what_the_checkpoint_knows_of_tasks_wins(cluster):
+    """A topology that was made again under the name of an earlier one."""
+    report = Report(phase=Phase.ACTIVE, generation=1, epoch=1, batch=9, tasks={"split": 7})
+    cluster.say(cluster.pod("word-count-driver-1"), report)
+    cluster.reconcile()
+    split = next(c for c in cluster.status["components"] if c["name"] == "split")
+    assert split == {"name": "split", "tasks": 7, "executors": 2}
+    assert "numTasks" not in cluster.plan.topology["spec"]["bolts"][0]
+    cluster.change({**CODE, "spec.workers": 3})
+    cluster.reconcile()
+    assert cluster.plan.topology["spec"]["bolts"][0]["numTasks"] == 7
+
+
 def test_a_bad_change_does_not_keep_from_suspending(cluster):
     cluster.change({**CODE, "spec.state": "Suspended", "spec.bolts.0.inputs.0.from": "nobody"})
     cluster.settle()
