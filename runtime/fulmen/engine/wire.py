@@ -131,10 +131,10 @@ def select(parcel: Parcel, index: Positions) -> Parcel:
 def _pack(parcel: Parcel) -> bytes:
     container: Any = None
     codes = ""
-    pickled: list[bytes] = []
+    others: list[bytes] = []
     if parcel.encoded is not None:
-        container, codes = parcel.encoded.container, parcel.encoded.codes
-        pickled, arrow = to_bytes(parcel.encoded)
+        container = parcel.encoded.container
+        codes, others, arrow = to_bytes(parcel.encoded)
     else:
         assert parcel.batch is not None
         body = pa.BufferOutputStream()
@@ -155,7 +155,7 @@ def _pack(parcel: Parcel) -> bytes:
             None if lineage is None or lineage.offsets is None else lineage.offsets.tobytes(),
             container,
             codes,
-            pickled,
+            others,
         ),
         5,
     )
@@ -166,7 +166,7 @@ def unpack_tuples(row: bytes) -> Parcel:
     """What `pack_tuples` packed."""
     (length,) = _LENGTH.unpack_from(row, 1)
     start = 1 + _LENGTH.size
-    (number, n, targets, sources, roots, edges, offsets, container, codes, pickled) = pickle.loads(
+    (number, n, targets, sources, roots, edges, offsets, container, codes, others) = pickle.loads(
         memoryview(row)[start : start + length]
     )
     lineage = None
@@ -187,7 +187,7 @@ def unpack_tuples(row: bytes) -> Parcel:
         with pa.ipc.open_stream(arrow) as reader:
             batch = reader.read_next_batch()
         return Parcel(number, task_ids, source_ids, lineage, batch=batch)
-    rows = from_bytes(codes, container, n, pickled, arrow)
+    rows = from_bytes(codes, container, n, others, arrow)
     return Parcel(number, task_ids, source_ids, lineage, rows=rows)
 
 

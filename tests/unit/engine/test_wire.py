@@ -84,6 +84,16 @@ def test_rows_arrive_as_they_were_sent(rows):
     assert (found.subscription, found.lineage, found.batch) == (3, None, None)
 
 
+@pytest.mark.parametrize(
+    "strings",
+    [[""], ["", ""], ["\0"], ["a\0b", ""], ["é", "€", "𝄞", ""], ["a", None], ["x"] * 5000],
+)
+def test_strings_of_any_kind_arrive_whole(strings):
+    rows = [[string] for string in strings]
+    (found,) = sent(parcel(rows))
+    assert list(found.rows) == rows
+
+
 class Text(str):
     """Picklable, and no str to Arrow."""
 
