@@ -38,6 +38,7 @@ def operator(cluster, images):
         [
             *(str(HELM), "upgrade", "--install", "fulmen", str(CHART)),
             *("--namespace", SYSTEM, "--create-namespace", "--wait", "--timeout", "3m"),
+            "--take-ownership",  # of the definition, which an uninstalled release leaves behind
             *("--set", f"image={cluster_images.OPERATOR}"),
             *("--set", f"runtime.image={cluster_images.RUNTIME}"),
         ]

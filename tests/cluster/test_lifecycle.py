@@ -1,0 +1,179 @@
+"""One topology is told all that can be told to one, and counts every word exactly once."""
+
+import pytest
+
+from support.kube import condition, eventually, is_ready, total
+from support.numbered import (
+    FILE,
+    NAME,
+    PODS,
+    all_counted,
+    apply,
+    driver_name,
+    expected,
+    goes_on,
+    manifest,
+    report_in,
+)
+
+SENTENCES = 9_000
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def topology(operator, kube):
+    apply(kube, SENTENCES, 60)
+    return kube
+
+
+def patch(kube, **spec):
+    """Change the spec."""
+    kube.patch("topology", NAME, {"spec": spec})
+
+
+def wait_for_state(kube, state):
+    """Wait until the topology is in that state, and Ready, by its newest spec."""
+    return kube.wait(
+        "topology",
+        NAME,
+        lambda found: is_ready(found) and found["status"]["state"] == state,
+        300,
+        state,
+    )
+
+
+def test_inactive(topology):
+    """Spouts emit nothing, while batches go on."""
+    pod = driver_name(topology)
+    patch(topology, state="Inactive")
+    wait_for_state(topology, "Inactive")
+    first = topology.metrics(pod)
+    later = eventually(
+        lambda: topology.metrics(pod),
+        lambda found: (
+            total(found, "fulmen_batches_total") > total(first, "fulmen_batches_total") + 5
+        ),
+        60,
+        "some batches further",
+    )
+    emitted = [
+        total(found, "fulmen_emitted_total", component="sentences") for found in (first, later)
+    ]
+    assert emitted[0] == emitted[1] > 0
+
+
+def test_active_again(topology):
+    pod = driver_name(topology)
+    patch(topology, state="Active")
+    wait_for_state(topology, "Active")
+    goes_on(topology, topology.report(pod)["batch"])
+    assert driver_name(topology) == pod
+
+
+@pytest.mark.parametrize("workers", [3, 1, 2])
+def test_scale(topology, workers):
+    """Other numbers of workers, by the same driver."""
+    pod = driver_name(topology)
+    topology.run("scale", "topology", NAME, f"--replicas={workers}")
+    found = topology.wait(
+        "topology",
+        NAME,
+        lambda found: (
+            is_ready(found)
+            and condition(found, "Placed").get("status") == "True"
+            and found["status"]["workers"] == {"desired": workers, "ready": workers}
+        ),
+        180,
+        f"placed on {workers} workers",
+    )
+    assert driver_name(topology) == pod
+    for hosted in found["status"]["assignment"]:
+        assert hosted["pod"]
+        assert hosted["executors"] == hosted["planned"]
+    goes_on(topology, topology.report(pod)["batch"], workers)
+
+
+def test_more_executors(topology):
+    pod = driver_name(topology)
+    bolts = topology.get("topology", NAME)["spec"]["bolts"]
+    patch(topology, bolts=[{**b, "parallelism": 4} if b["name"] == "count" else b for b in bolts])
+    topology.wait(
+        "topology",
+        NAME,
+        lambda found: (
+            is_ready(found)
+            and condition(found, "Placed").get("status") == "True"
+            and sum("count[" in e for a in found["status"]["assignment"] for e in a["executors"])
+            == 4
+        ),
+        180,
+        "placed with 4 executors",
+    )
+    assert driver_name(topology) == pod
+
+
+def test_suspended_and_resumed(topology):
+    before = driver_name(topology)
+    patch(topology, state="Suspended")
+    wait_for_state(topology, "Suspended")
+    phases = [
+        pod["status"]["phase"] for pod in topology.list("pods", f"fulmen.dev/topology={NAME}")
+    ]
+    assert set(phases) <= {"Succeeded"}
+    patch(topology, state="Active")
+    wait_for_state(topology, "Active")
+    assert driver_name(topology) != before
+
+
+def test_bad_code_is_refused_and_the_last_good_one_runs_on(topology):
+    pod = driver_name(topology)
+    good = topology.get("topology", NAME)["spec"]["code"]
+    patch(topology, code={"files": {"numbered.py": "import nonsense_that_is_not_there"}})
+    refused = topology.wait(
+        "topology",
+        NAME,
+        lambda found: condition(found, "SpecAccepted").get("status") == "False",
+        180,
+        "refused",
+    )
+    said = condition(refused, "SpecAccepted")["message"]
+    assert "No module named 'nonsense_that_is_not_there'" in said
+    goes_on(topology, topology.report(pod)["batch"])
+    assert driver_name(topology) == pod
+    patch(topology, code=good)
+    wait_for_state(topology, "Active")
+
+
+def test_better_code_replaces_the_driver(topology):
+    pod = driver_name(topology)
+    text = topology.get("topology", NAME)["spec"]["code"]["files"]["numbered.py"]
+    patch(topology, code={"files": {"numbered.py": text + "\n# better\n"}})
+    topology.wait_any(
+        "pods",
+        PODS + "driver",
+        lambda found: found["metadata"]["name"] != pod and report_in(found)["phase"] == "Active",
+        300,
+        "replaced",
+    )
+    wait_for_state(topology, "Active")
+
+
+def test_deleted_and_made_again_it_carries_on(topology):
+    last = topology.report(driver_name(topology))["batch"]
+    topology.delete("topology", NAME)
+    gone = eventually(
+        lambda: topology.list("pods", f"fulmen.dev/topology={NAME}"),
+        lambda pods: not pods,
+        180,
+        "gone, all pods",
+    )
+    assert gone == []
+    config = "spec.spouts[sentences].config"
+    topology.apply(manifest(FILE, f"{config}.count={SENTENCES}", f"{config}.rate=1000"))
+    found = wait_for_state(topology, "Active")
+    assert found["status"]["lastBatch"] >= last
+
+
+def test_every_word_is_counted_exactly_once(topology):
+    assert all_counted(topology, SENTENCES, 300) == expected(SENTENCES)

@@ -1,0 +1,80 @@
+"""The topology of tests/cluster/topologies: how it is applied, and what it must have counted."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from fulmen.kube.contract import ATTEMPT_LABEL, REPORT_ANNOTATION
+from support.kube import eventually, is_ready
+
+NAME = "numbered"
+FILE = Path(__file__).parents[1] / "cluster" / "topologies" / "numbered.yaml"
+TASKS = 2
+PODS = f"fulmen.dev/topology={NAME},app.kubernetes.io/component="
+START_SECONDS = 300
+
+
+def manifest(file, *assignments):
+    """What `fulmen manifest` prints."""
+    command = [Path(sys.executable).with_name("fulmen"), "manifest", file]
+    command += [word for a in assignments for word in ("--set", a)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def apply(kube, count, rate):
+    """Apply it, and wait until it is Ready."""
+    config = "spec.spouts[sentences].config"
+    kube.apply(manifest(FILE, f"{config}.count={count}", f"{config}.rate={rate}"))
+    kube.wait("topology", NAME, is_ready, START_SECONDS, "Ready")
+
+
+def expected(count):
+    """What is counted in the end: worked out without any of the topology's code."""
+    counts = Counter()
+    for number in range(count):
+        counts.update(["all", f"w{number % 7}", f"w{number % 11}"])
+    return {word: n * TASKS for word, n in counts.items()}
+
+
+def report_in(pod):
+    """What the driver in this pod last said."""
+    text = pod["metadata"].get("annotations", {}).get(REPORT_ANNOTATION)
+    return json.loads(text) if text else {"phase": "", "batch": 0, "workers": []}
+
+
+def driver(kube):
+    """The pod of the newest driver."""
+    pods = kube.list("pods", PODS + "driver")
+    return max(pods, key=lambda pod: int(pod["metadata"]["labels"][ATTEMPT_LABEL]))
+
+
+def driver_name(kube):
+    """Its name."""
+    return driver(kube)["metadata"]["name"]
+
+
+def goes_on(kube, since, workers=2):
+    """Wait until batches are committed again, by so many workers; the driver's pod."""
+
+    def is_on(pod):
+        report = report_in(pod)
+        return report["batch"] > since + 2 and len(report["workers"]) == workers
+
+    return kube.wait_any("pods", PODS + "driver", is_on, 180, f"past batch {since}")
+
+
+def counts(kube):
+    """What is counted in the newest commit."""
+    command = ("fulmen", "state", "file:///checkpoint", "count", "-o", "json")
+    entries = json.loads(kube.exec(driver_name(kube), *command))
+    return {entry["key"]: entry["value"] for entry in entries}
+
+
+def all_counted(kube, count, seconds):
+    """The counts when there are as many as there must be, or more."""
+    wanted = sum(expected(count).values())
+    return eventually(
+        lambda: counts(kube), lambda found: sum(found.values()) >= wanted, seconds, "all counted"
+    )
