@@ -37,7 +37,7 @@ from fulmen.engine.report import Spent, Totals
 from fulmen.engine.setup import Setup
 from fulmen.engine.stop import Stop as Stop  # most who start a driver stop it, too
 from fulmen.errors import JobFailed, TopologyFailed, Unreachable
-from fulmen.plan import make_plan
+from fulmen.plan import is_placed_like, make_plan
 from fulmen.topology.spec import Topology
 
 COLLECT_EVERY = 16
@@ -397,8 +397,3 @@ class Driver:
         if self._pinned_spouts is not None:
             self._tell(self._pinned_spouts.close())
             self._pinned_spouts = None
-
-
-def is_placed_like(topology: Topology, other: Topology) -> bool:
-    """Whether the two have the same executors on the same workers."""
-    return make_plan(topology) == make_plan(other)

@@ -51,6 +51,11 @@ def make_plan(
     )
 
 
+def is_placed_like(topology: Topology, other: Topology) -> bool:
+    """Whether the two have the same executors on the same workers."""
+    return make_plan(topology) == make_plan(other)
+
+
 def _carried_over(executors: Collection[Executor], previous: Plan | None) -> Mapping[Executor, int]:
     """Where executors run now. They are told apart by the places of their tasks in their component.
 
