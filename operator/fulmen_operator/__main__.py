@@ -14,7 +14,8 @@ def main() -> None:
     settings = Settings.from_environment(os.environ)
     log_format = kopf.LogFormat.JSON if settings.json_logs else kopf.LogFormat.FULL
     kopf.configure(log_format=log_format)
-    logging.getLogger("kopf.objects").setLevel(logging.WARNING)  # "handler succeeded" says nothing
+    for name in ("kopf.objects", "kopf.activities", "aiohttp.access"):
+        logging.getLogger(name).setLevel(logging.WARNING)  # that a probe came says nothing
     kopf.run(
         standalone=True,
         clusterwide=not settings.namespaces,

@@ -34,6 +34,8 @@ class ApiError(Exception):
     @property
     def is_refusal(self) -> bool:
         """Whether the same call would be refused again: people have to know."""
+        if "typed patch object" in self.message:  # an unknown field, in a server-side apply
+            return True
         return self.status in (400, 403, 404, 413, 422)
 
 

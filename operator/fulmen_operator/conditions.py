@@ -41,6 +41,7 @@ class Facts:
         desired: How many workers there should be.
         ready: How many workers run.
         rows: What each worker should host, and what it does.
+        waiting: What keeps a worker's pod from starting: the reason and Kubernetes' words.
     """
 
     generation: int
@@ -49,6 +50,7 @@ class Facts:
     desired: int
     ready: int
     rows: Sequence[Placement]
+    waiting: tuple[str, str] | None = None
 
 
 def conditions(
@@ -66,12 +68,7 @@ def conditions(
         "Ready": _refused(refusal, facts) or _ready(facts),
         "Reconciling": _reconciling(facts),
         "Stalled": _stalled(facts),
-        "SpecAccepted": (
-            facts.verdict.status,
-            facts.verdict.reason,
-            facts.verdict.message,
-            facts.generation,
-        ),
+        "SpecAccepted": _accepted(facts),
         "Placed": _placed(facts),
     }
     last = {condition.type: condition for condition in before}
@@ -130,6 +127,14 @@ def _stalled(facts: Facts) -> Said:
     return "False", FINE, "", facts.generation
 
 
+def _accepted(facts: Facts) -> Said:
+    """What the driver finds out about the author's classes counts as well."""
+    step, verdict = facts.step, facts.verdict
+    if step is not None and step.stalled and step.reason == "InvalidSpec":
+        return "False", step.reason, step.message, facts.generation
+    return verdict.status, verdict.reason, verdict.message, facts.generation
+
+
 def _placed(facts: Facts) -> Said:
     step = facts.step
     if step is None:
@@ -139,8 +144,9 @@ def _placed(facts: Facts) -> Said:
     hosting = sum(bool(row.executors) for row in facts.rows if row.worker >= 0)
     needed = sum(bool(row.planned) for row in facts.rows if row.worker >= 0)
     if hosting < needed:
-        message = f"{hosting} of {needed} workers host executors; their pods: {facts.ready} ready"
-        return "False", "WorkersMissing", message, facts.generation
+        reason, words = facts.waiting or ("WorkersMissing", f"{facts.ready} pods are ready")
+        message = f"{hosting} of {needed} workers host executors; {words}"
+        return "False", reason, message, facts.generation
     moved = [row.worker for row in facts.rows if set(row.planned) != set(row.executors)]
     if moved:
         message = f"not as planned: workers {', '.join(map(str, moved[:20]))}"

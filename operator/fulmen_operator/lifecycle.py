@@ -213,12 +213,12 @@ def _is_outdated(now: Situation, driver: Object) -> bool:
 
 
 def _with_errors(ending: Ending) -> str:
-    """The ending's message, and every mistake that it names."""
+    """Every mistake that an ending names, or its message if it names none."""
     texts = [
         f"{mistake.path}: {mistake.reason}. {mistake.cure}".strip(": ").strip()
         for mistake in ending.errors
     ]
-    return " ".join([ending.message, *texts]).strip()
+    return " ".join(texts) or ending.message
 
 
 def _start(now: Situation, attempt: int, cause: Ending | None = None, failures: int = 0) -> Step:

@@ -87,7 +87,7 @@ async def _carry_out(
             await access.carry_out(seen, action)
     except ApiError as error:
         if error.is_refusal:
-            memory.refusals[key] = str(error)
+            memory.refusals[key] = error.message
         raise
     if memory.refusals.pop(key, None) is not None:
         raise ApiError(CONFLICT, "what was refused is accepted now: look again", str(key))

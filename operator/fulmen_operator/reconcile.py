@@ -5,6 +5,7 @@ time all of it is decided again from what there is.
 """
 
 from dataclasses import replace
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -12,6 +13,7 @@ from fulmen.kube import contract
 from fulmen.topology.status import TopologyStatus
 from fulmen_operator.acceptance import Accepted
 from fulmen_operator.cleaning import leftovers
+from fulmen_operator.endings import Next
 from fulmen_operator.lifecycle import Situation, Step, driver_of, is_driver_alive, next_step
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.manifests.plans import accepted_in, for_attempt
@@ -40,6 +42,9 @@ from fulmen_operator.model import (
 from fulmen_operator.replacing import Verdict, consider
 from fulmen_operator.settings import Settings
 from fulmen_operator.status import kept_tasks, new_status, paused, read_status, written
+
+COMMON: Final = ("Pending", "Starting", "Rebalancing", "Draining", "Suspending", "Replacing")
+"""Reasons for not being ready that belong to a topology's life."""
 
 
 def decide(seen: Observed, settings: Settings) -> Decision:
@@ -193,8 +198,8 @@ def _orphaned_secret(seen: Observed, attempt: int) -> list[Action]:
 
 
 def _restart_event(step: Step) -> tuple[Event, ...]:
-    if step.cause is None:
-        return ()
+    if step.cause is None or step.cause.next is not Next.AT_ONCE:
+        return ()  # other ends were told when they came
     message = f"driver {step.attempt} is started, since the last one ended: {step.cause.message}"
     return (Event("Warning", step.cause.reason, message),)
 
@@ -221,12 +226,13 @@ def _transitions(before: TopologyStatus, status: TopologyStatus) -> list[Event]:
         match condition.type, condition.status:
             case "SpecAccepted", "False":
                 events.append(Event("Warning", condition.reason, condition.message))
-            case "Stalled", "True" if condition.reason != _reason(status, "SpecAccepted"):
-                events.append(Event("Warning", condition.reason, condition.message))
             case "Ready", "True":
                 events.append(Event("Normal", condition.reason, condition.message or "running"))
-            case "Ready", "False" if old is not None and old.status == "True":
-                events.append(Event("Normal", condition.reason, condition.message))
+            case "Ready", "False" if condition.reason in COMMON:
+                if old is not None and old.status == "True":
+                    events.append(Event("Normal", condition.reason, condition.message))
+            case "Ready", "False" if condition.reason != _reason(status, "SpecAccepted"):
+                events.append(Event("Warning", condition.reason, condition.message))
             case _:
                 pass
     return events

@@ -20,7 +20,7 @@ from fulmen.topology.status import (
 )
 from fulmen.topology.validation import with_checkpoint_tasks
 from fulmen_operator.conditions import Facts, conditions
-from fulmen_operator.endings import is_ready, is_terminating
+from fulmen_operator.endings import is_ready, is_terminating, waiting_for
 from fulmen_operator.lifecycle import Step, driver_of
 from fulmen_operator.manifests.common import selector
 from fulmen_operator.manifests.plans import assignment
@@ -81,7 +81,15 @@ def new_status(
         return _never_accepted(seen, before, verdict)
     topology = _as_reported(topology, step.report)
     plan_rows, ready = _rows(topology, step.report), _ready_workers(seen, step.attempt)
-    facts = Facts(seen.generation, verdict, step, topology.spec.workers, ready, plan_rows)
+    facts = Facts(
+        generation=seen.generation,
+        verdict=verdict,
+        step=step,
+        desired=topology.spec.workers,
+        ready=ready,
+        rows=plan_rows,
+        waiting=_waiting_worker(seen, step.attempt),
+    )
     state_since = before.state_since if before.state == step.state else text_of(seen.now)
     return TopologyStatus(
         observed_generation=seen.generation,
@@ -187,6 +195,15 @@ def _ready_workers(seen: Observed, attempt: int) -> int:
         and not is_terminating(pod)
         for pod in seen.pods
     )
+
+
+def _waiting_worker(seen: Observed, attempt: int) -> tuple[str, str] | None:
+    workers = (
+        pod
+        for pod in seen.pods
+        if component_of(pod) == contract.WORKER and attempt_of(pod) == attempt
+    )
+    return next((words for pod in workers if (words := waiting_for(pod))), None)
 
 
 def _driver_pod(seen: Observed, before: TopologyStatus, step: Step) -> str:

@@ -188,7 +188,9 @@ def test_a_mistake_is_not_tried_again_before_the_spec_changes(cluster):
     cluster.settle()
     assert summary(cluster) == ("Failed", "False", "InvalidSpec")
     assert cluster.condition("Stalled")["status"] == "True"
-    assert "there is no module 'x'" in cluster.condition("Ready")["message"]
+    accepted = cluster.condition("SpecAccepted")
+    assert accepted["status"] == "False"
+    assert accepted["message"] == "spec.bolts[0].class: there is no module 'x'."
     cluster.later(100_000)
     cluster.settle()
     assert cluster.status["attempt"] == 1
@@ -255,6 +257,30 @@ def test_an_image_that_cant_be_pulled_is_told_in_the_kubelets_words():
     cluster.run(cluster.pod("word-count-driver-1"))
     cluster.settle()
     assert summary(cluster) == ("Active", "True", "Active")
+
+
+def test_a_worker_that_cant_be_scheduled_keeps_nothing_from_running(cluster):
+    words = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1"}
+    worker = cluster.pods("worker")[1]
+    cluster.set_status(worker, {"phase": "Pending", "conditions": [words]})
+    report = Report(phase=Phase.ACTIVE, generation=1, epoch=1, batch=9, workers=())
+    cluster.say(cluster.pod("word-count-driver-1"), report)
+    cluster.reconcile()
+    assert summary(cluster) == ("Active", "True", "Active")
+    placed = cluster.condition("Placed")
+    assert (placed["status"], placed["reason"]) == ("False", "Unschedulable")
+    assert "0 of 2 workers host executors; word-count-1-exec-1: 0/1" in placed["message"]
+
+
+def test_problems_and_transitions_are_told_and_steps_are_not(cluster):
+    assert cluster.events() == ["Active"]
+    cluster.end("word-count-driver-1", 1, failed(message="it broke"))
+    cluster.later(cluster.reconcile())
+    cluster.settle()
+    assert cluster.events() == ["Active", "Error", "Active"]
+    cluster.remove("Pod", "word-count-driver-2")
+    cluster.settle()
+    assert cluster.events()[3:] == ["DriverGone", "Starting", "Active"]
 
 
 def test_what_the_server_refuses_is_told_and_tried_again():
