@@ -84,7 +84,7 @@ class Access:
         """Write the whole status, unless somebody has changed the topology since it was read.
 
         Raises:
-            ApiError: Of status 409 if so.
+            ApiError: Of status 409 if so, or if it is gone.
         """
         meta = {
             "name": seen.name,
@@ -93,7 +93,12 @@ class Access:
         }
         body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": meta, "status": status}
         path = KINDS["Topology"].path(seen.namespace, seen.name)
-        await self._api.call("PATCH", f"{path}/status", body, APPLY)
+        try:
+            await self._api.call("PATCH", f"{path}/status", body, APPLY)
+        except ApiError as error:
+            if error.status == NOT_FOUND:
+                raise ApiError(CONFLICT, "it was deleted meanwhile", error.what) from error
+            raise
 
     async def carry_out(self, seen: Observed, action: Action) -> None:
         """Do one thing. What is done already is not an error.

@@ -1,0 +1,164 @@
+"""The loop: what failures, conflicts and deletions do to the queue; and what kopf's handlers do."""
+
+import asyncio
+
+import kopf
+import pytest
+
+from fulmen_operator import handlers
+from fulmen_operator.access import Access, words_of
+from fulmen_operator.api import ApiError
+from fulmen_operator.loop import Memory, work
+from fulmen_operator.model import Key
+from fulmen_operator.queue import Queue
+from fulmen_operator.settings import Settings
+from support.fake_cluster import KEY, FakeCluster
+
+
+class Clock:
+    """Seconds that a test moves."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def worked(cluster, rounds=1, memory=None):
+    """Let a worker take what is due, so many times; returns the queue and its clock."""
+    clock = Clock()
+    queue = Queue(clock, lambda: 0.0)
+    access = Access(cluster.api, lambda: cluster.now, lambda: "secret")
+
+    async def run():
+        task = asyncio.ensure_future(work(queue, access, cluster.settings, memory or Memory()))
+        for _ in range(rounds):
+            queue.add(KEY)
+            while queue._due.get(KEY, 0) <= clock.now:
+                await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())
+    return queue, clock
+
+
+def due_in(queue, clock):
+    return queue._due[KEY] - clock.now
+
+
+def test_what_was_done_comes_again_in_time():
+    cluster = FakeCluster()
+    assert due_in(*worked(cluster)) == 300  # when its start takes too long
+    cluster.settle()
+    assert due_in(*worked(cluster)) == 600
+
+
+def test_a_topology_that_is_gone_is_forgotten():
+    cluster = FakeCluster()
+    cluster.remove("Topology", KEY.name)
+    clock = Clock()
+    queue = Queue(clock, lambda: 0.0)
+    access = Access(cluster.api, lambda: cluster.now, lambda: "secret")
+    memory = Memory(refusals={KEY: "no"}, trials={KEY: ("a", "", 0.0)})
+
+    async def run():
+        queue.add(KEY)
+        task = asyncio.ensure_future(work(queue, access, cluster.settings, memory))
+        while len(queue):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())
+    assert (memory.refusals, memory.trials) == ({}, {})
+
+
+@pytest.mark.parametrize("status", [0, 403, 500])
+def test_what_failed_backs_off(status, caplog):
+    cluster = FakeCluster()
+    cluster.api.refusals["/word-count-driver-1"] = (status, "no")
+    queue, clock = worked(cluster)
+    assert due_in(queue, clock) == 1
+    assert "no" in caplog.text
+
+
+def test_a_conflict_is_looked_at_again_at_once(caplog):
+    cluster = FakeCluster()
+    cluster.api.refusals["/status"] = (409, "changed")
+    assert due_in(*worked(cluster)) == pytest.approx(0.1)
+    assert not caplog.text
+
+
+def test_a_mistake_of_ours_about_one_topology_is_logged_and_not_the_end(caplog, monkeypatch):
+    def broken(seen, settings):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("fulmen_operator.loop.decide", broken)
+    queue, clock = worked(FakeCluster())
+    assert due_in(queue, clock) == 1
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_an_event_that_cant_be_told_stops_nothing(caplog):
+    cluster = FakeCluster()
+    cluster.api.refusals["/events"] = (403, "no events")
+    worked(cluster)
+    cluster.settle()
+    assert cluster.status["state"] == "Active"
+    assert "no events" in caplog.text
+
+
+# ---- errors of the API
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "refused"),
+    [
+        (422, "invalid", True),
+        (403, "forbidden", True),
+        (500, "failed to create typed patch object: field not declared", True),
+        (500, "etcd is away", False),
+        (429, "slow down", False),
+        (0, "no route", False),
+    ],
+)
+def test_what_would_be_refused_again(status, message, refused):
+    assert ApiError(status, message, "GET /x").is_refusal == refused
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [('{"message": "no such pod"}', "no such pod"), ("<html>", "<html>"), ("[1]", "[1]")],
+)
+def test_the_servers_words(body, words):
+    assert words_of(body) == words
+
+
+# ---- handlers
+
+
+@pytest.fixture
+def running():
+    return handlers.Running(Settings())
+
+
+def test_events_put_a_topology_into_the_queue(running):
+    label = {"fulmen.dev/topology": "word-count"}
+    asyncio.run(handlers.topology_changed(name="a", namespace="blue", memo=running))
+    asyncio.run(handlers.pod_changed(labels=label, namespace="blue", memo=running))
+    assert set(running.queue._due) == {Key("blue", "a"), Key("blue", "word-count")}
+
+
+def test_the_probe_fails_when_nothing_moves(running, monkeypatch):
+    assert asyncio.run(handlers.is_moving(memo=running)) == 0
+    monkeypatch.setattr(running.queue, "stuck_for", lambda: 301.0)
+    with pytest.raises(kopf.PermanentError, match="301"):
+        asyncio.run(handlers.is_moving(memo=running))
+
+
+def test_kopf_gets_no_handler_that_would_add_a_finalizer():
+    registry = kopf.get_default_registry()
+    assert not registry._changing.get_all_handlers()
+    assert not registry._spawning.get_all_handlers()
+    assert len(list(registry._watching.get_all_handlers())) == 2
