@@ -9,7 +9,7 @@ import pytest
 
 from fulmen.kube.contract import DRIVER, PLAN_KEY, REPORT_ANNOTATION, WORKER_LABEL
 from support.cluster_images import ROOT
-from support.kube import eventually, is_ready, total
+from support.kube import condition, eventually, is_ready, total
 
 EXAMPLE = ROOT / "examples" / "word-count" / "topology.yaml"
 NAME = "word-count"
@@ -35,7 +35,13 @@ def topology(operator, kube):
     manifest = [Path(sys.executable).with_name("fulmen"), "manifest", EXAMPLE]
     text = subprocess.run(manifest, check=True, capture_output=True, text=True).stdout
     kube.apply(text)
-    return kube.wait("topology", NAME, is_ready, 300, "Ready")
+    return kube.wait(
+        "topology",
+        NAME,
+        lambda found: is_ready(found) and condition(found, "Placed").get("status") == "True",
+        300,
+        "Ready and Placed",
+    )
 
 
 @pytest.fixture(scope="module")

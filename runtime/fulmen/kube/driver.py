@@ -20,6 +20,7 @@ from fulmen.engine.driver import Driver, Stop
 from fulmen.engine.report import Totals
 from fulmen.engine.session import Settings
 from fulmen.engine.spark_jobs import SparkBatches
+from fulmen.errors import FulmenError
 from fulmen.kube.api import Api, ApiError
 from fulmen.kube.contract import (
     GRACE_SECONDS,
@@ -46,9 +47,11 @@ from fulmen.metrics import MetricsServer
 
 FIRST_WORKER_SECONDS = 1800.0
 """Images are pulled, nodes are added. The operator tells people what is being waited for."""
-OTHER_WORKERS_SECONDS = 20.0
+OTHER_WORKERS_SECONDS = 60.0
 STUCK_SECONDS = 120
 """What recovering from a failed attempt may take, until something is heard of it."""
+PATIENCE_SECONDS = 5
+"""Without any worker, when the topology goes."""
 MARGIN_SECONDS = 10
 """Before the kubelet kills the pod: for what has to be written."""
 LOG_LINES = 40
@@ -249,22 +252,38 @@ class DriverPod:
         """After SIGTERM: drain if the topology is deleted, else end with the batch at hand."""
         self._termination.wait()
         assert self._driver is not None
-        assert self._jobs is not None
         seconds = self._driver.topology.spec.message_timeout_seconds
         if self._is_being_deleted():
             _log.info("SIGTERM, and the topology is deleted: draining, for %d s at most", seconds)
             self._stop.drain = True
-            if self._ended.wait(seconds):
+            if self._is_drained_within(seconds):
                 return
-            _log.warning("not drained within %d s", seconds)
             self._stop.now = True
-            left = GRACE_SECONDS - MARGIN_SECONDS
+            left = GRACE_SECONDS - MARGIN_SECONDS if self._has_workers() else 0
         else:
             _log.info("SIGTERM: ending with the batch at hand")
             self._stop.now = True
             left = seconds + GRACE_SECONDS - MARGIN_SECONDS
         if not self._ended.wait(left):
             self._give_up()
+
+    def _is_drained_within(self, seconds: float) -> bool:
+        """Wait for that. Without workers it can't be: a whole namespace goes at once."""
+        deadline = time.monotonic() + seconds
+        without_workers = 0
+        while not self._ended.wait(1.0):
+            without_workers = 0 if self._has_workers() else without_workers + 1
+            if without_workers > PATIENCE_SECONDS or time.monotonic() > deadline:
+                what = "worker" if without_workers else "time"
+                _log.warning("not drained: no %s is left", what)
+                return False
+        return True
+
+    def _has_workers(self) -> bool:
+        try:
+            return self._jobs is not None and bool(self._jobs.alive())
+        except FulmenError:  # Spark itself is gone
+            return False
 
     def _is_being_deleted(self) -> bool:
         """Whether the topology is gone, another one, or going. Its rights may be gone before it."""
