@@ -1,5 +1,7 @@
 """One topology loses process after process, and counts every word exactly once all the same."""
 
+import json
+
 import pytest
 
 from support.kube import is_ready
@@ -61,27 +63,42 @@ def test_a_workers_java_process_is_killed(topology):
 
 def test_the_driver_pod_is_deleted_at_once(topology):
     pod = driver(topology)
-    before = report_in(pod)
-    topology.delete("pod", pod["metadata"]["name"], "--grace-period=0", "--force")
-    after = goes_on(topology, before["batch"])
+    before, name = report_in(pod), pod["metadata"]["name"]
+    topology.delete("pod", name, "--grace-period=0", "--force")
+    after = goes_on(topology, before["batch"], but=name)
     assert report_in(after)["epoch"] > before["epoch"]
-    assert after["metadata"]["name"] != pod["metadata"]["name"]
 
 
 def test_the_driver_is_killed(topology):
-    pod = driver(topology)
-    before = report_in(pod)
-    topology.exec(pod["metadata"]["name"], "pkill", "-9", "-f", "fulmen.kube", check=False)
-    after = goes_on(topology, before["batch"])
-    assert after["metadata"]["name"] != pod["metadata"]["name"]
+    before, name = report_in(driver(topology)), driver_name(topology)
+    topology.exec(name, "pkill", "-9", "-f", "fulmen.kube", check=False)
+    goes_on(topology, before["batch"], but=name)
+
+
+def test_the_driver_is_evicted(topology):
+    """SIGTERM: it ends after a commit, and the next one goes on from there."""
+    before, name = report_in(driver(topology)), driver_name(topology)
+    topology.delete("pod", name, "--wait=false")
+    ended = topology.wait(
+        "pod",
+        name,
+        lambda pod: "terminated" in pod["status"]["containerStatuses"][0]["state"],
+        90,
+        "ended",
+    )
+    state = ended["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert state["exitCode"] == 143
+    assert json.loads(state["message"])["reason"] == "Terminated"
+    assert "was committed" in state["message"]
+    goes_on(topology, before["batch"], but=name)
 
 
 def test_operator_and_driver_are_deleted_together(topology, operator):
-    before = report_in(driver(topology))
+    before, name = report_in(driver(topology)), driver_name(topology)
     selector = "app.kubernetes.io/name=fulmen-operator"
     operator.run("delete", "pods", "-l", selector, "--grace-period=0", "--force")
-    topology.delete("pod", driver_name(topology), "--grace-period=0", "--force")
-    goes_on(topology, before["batch"])
+    topology.delete("pod", name, "--grace-period=0", "--force")
+    goes_on(topology, before["batch"], but=name)
     topology.wait("topology", NAME, is_ready, 180, "Ready again")
 
 

@@ -55,11 +55,20 @@ def driver_name(kube):
     return driver(kube)["metadata"]["name"]
 
 
-def goes_on(kube, since, workers=2):
-    """Wait until batches are committed again, by so many workers; the driver's pod."""
+def goes_on(kube, since, workers=2, but=""):
+    """Wait until batches are committed again, by so many workers; the driver's pod.
+
+    Args:
+        kube: Where it is.
+        since: The batch before.
+        workers: How many must take part.
+        but: A driver that is to be replaced.
+    """
 
     def is_on(pod):
         report = report_in(pod)
+        if pod["metadata"]["name"] == but:
+            return False
         return report["batch"] > since + 2 and len(report["workers"]) == workers
 
     return kube.wait_any("pods", PODS + "driver", is_on, 180, f"past batch {since}")
