@@ -122,8 +122,8 @@ def test_executors_of_a_lost_worker_move_and_come_back(spark):
     assert driver.plan.executors == before.executors
     assert sorted(driver.plan.assignment) == sorted(before.assignment)
     assert witness.notes == [
-        "workers [1] are gone: planned anew",
-        "all workers are back: planned anew",
+        "workers [1] are not there: planned anew",
+        "all workers are there: planned anew",
     ]
     assert witness.restored
     committed = Committed(checkpoint)

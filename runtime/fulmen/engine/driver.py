@@ -366,14 +366,14 @@ class Driver:
         """Give executors of workers that are gone to those that are left, or back to their own."""
         if not alive or set(alive) == set(self.setup.workers):
             return  # without any, the next batch fails, and waits
-        plan = make_plan(self.topology, pinned=self.pinned, workers=list(alive), previous=self.plan)
-        gone = sorted(set(range(plan.workers)) - set(alive))
-        self.observer.note(
-            f"workers {gone} are gone: planned anew"
-            if gone
-            else "all workers are back: planned anew"
+        gone = sorted(set(range(self.plan.workers)) - set(alive))
+        # when all are there, executors are where they would be if nothing had happened
+        before = self.plan if gone else None
+        self.plan = make_plan(
+            self.topology, pinned=self.pinned, workers=list(alive), previous=before
         )
-        self.plan = plan
+        who = f"workers {gone} are not there" if gone else "all workers are there"
+        self.observer.note(f"{who}: planned anew")
         self.setup = self._setup(Layout.of_slots(self.setup.slots), alive)
         self.coordinator.setup = self.setup
         self.totals.setup = self.setup

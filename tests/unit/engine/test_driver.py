@@ -213,8 +213,8 @@ def test_executors_of_a_lost_worker_move_and_come_back():
     assert driver.setup.workers == (0, 1, 2)
     assert {driver.plan.worker_of(t) for t in plan.component_tasks["count"]} == {0, 1, 2}
     assert log.of("note") == [
-        ("workers [1] are gone: planned anew",),
-        ("all workers are back: planned anew",),
+        ("workers [1] are not there: planned anew",),
+        ("all workers are there: planned anew",),
     ]
 
 
