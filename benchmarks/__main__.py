@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import running
+from benchmarks import lifetimes, running
 from benchmarks.running import Watcher, cpu_seconds, memory_bytes, run_for, word_count
 
 sys.path.insert(0, str(running.TOPOLOGIES))
@@ -162,6 +162,11 @@ ALL: dict[str, Callable[[argparse.Namespace], list[Result]]] = {
     "arrow": arrow,
     "idle": idle,
     "linear": linear,
+    "start": lifetimes.start,
+    "recovery": lifetimes.recovery,
+    "overhead": lifetimes.overhead,
+    "keys": lifetimes.keys,
+    "soak": lifetimes.soak,
 }
 
 
@@ -180,6 +185,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20, help="seconds of measuring")
     parser.add_argument("--target", type=int, default=1000, help="batchTargetMillis of throughput")
     parser.add_argument("--sizes", type=numbers, default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--counts", type=numbers, default=[2, 4, 8, 16], help="of overhead")
+    parser.add_argument("--minutes", type=float, default=30, help="of soak")
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(ALL):
         parser.error(f"no benchmark {sorted(unknown)}: there are {sorted(ALL)}")

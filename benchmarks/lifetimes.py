@@ -1,0 +1,139 @@
+"""What a topology costs over its life: its start, its losses, its workers, its age, its state."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import running
+from benchmarks.running import Watcher, document, memory_bytes, processes, run_for, word_count
+from fulmen.engine.driver import Driver
+
+Result = dict[str, Any]
+PERIODS = 6
+
+
+def start(arguments: argparse.Namespace) -> list[Result]:
+    """Seconds from the first call to the commit of the first ack, Spark's start included."""
+    results = []
+    for workers in arguments.workers:
+        watcher, began = Watcher(), time.monotonic()
+        with running.running(word_count(workers, spout="Endless"), watcher) as driver:
+            _until_acked(driver, watcher)
+            seconds = time.monotonic() - began
+        results.append({"workers": workers, "seconds": round(seconds, 1)})
+    return results
+
+
+def _until_acked(driver: Driver, watcher: Watcher) -> None:
+    before = sum(watcher.acked)
+    while sum(watcher.acked) == before:
+        driver.step()
+
+
+def recovery(arguments: argparse.Namespace) -> list[Result]:
+    """Seconds from the kill of a process to the commit of the next ack."""
+    results = []
+    for workers in arguments.workers:
+        watcher = Watcher()
+        with running.running(word_count(workers, spout="Endless"), watcher) as driver:
+            run_for(driver, arguments.warm / 2)
+            for kind in ("python", "jvm"):
+                if kind == "jvm" and workers == 1:
+                    continue  # it is the driver's
+                seconds = []
+                for _ in range(3):
+                    os.kill(_newest(kind), signal.SIGKILL)
+                    began = time.monotonic()
+                    _until_acked(driver, watcher)
+                    seconds.append(round(time.monotonic() - began, 2))
+                    run_for(driver, 10)
+                results.append({"workers": workers, "killed": kind, "seconds": seconds})
+    return results
+
+
+def _newest(kind: str) -> int:
+    """The process of that kind that was started last: a worker's, not the driver's."""
+    return max(pid for pid, found in processes().items() if found == kind)
+
+
+def overhead(arguments: argparse.Namespace) -> list[Result]:
+    """What a worker more costs: memory, and time of a batch with few tuples."""
+    results = []
+    for workers in arguments.counts:
+        watcher = Watcher()
+        config = {"start": time.time() + 20 + 4 * workers, "rate": 100}
+        with running.running(word_count(workers, config=config), watcher) as driver:
+            run_for(driver, 20 + 4 * workers + arguments.warm)
+            watcher.forget()
+            run_for(driver, arguments.seconds)
+            megabytes = {k: round(v / 1e6) for k, v in memory_bytes().items()}
+            stages = len(driver.plan.stages)
+        p50 = round(float(np.median(watcher.seconds)) * 1000, 1)
+        results.append(
+            {"workers": workers, "stages": stages, "batch_p50_ms": p50, "megabytes": megabytes}
+        )
+    return results
+
+
+def keys(arguments: argparse.Namespace) -> list[Result]:
+    """Batches that each change 10,000 keys, of a state with none and with a million before."""
+    results = []
+    for filled in (False, True):
+        content = document(
+            {"name": "sentences", "class": "sentences.Endless"},
+            [
+                {
+                    "name": "touch",
+                    "class": "sentences.Touch",
+                    "inputs": [{"from": "sentences", "grouping": {"type": "shuffle"}}],
+                    "config": {"keys": 1_000_000, "filled": filled},
+                }
+            ],
+            workers=1,
+            batchTargetMillis=60_000,
+        )
+        watcher = Watcher()
+        with running.running(content, watcher) as driver:
+            driver.coordinator.permit = 10_000
+            for _ in range(50):
+                driver.step()
+            watcher.forget()
+            for _ in range(300):
+                driver.coordinator.permit = 10_000
+                driver.step()
+        p50, p99 = np.percentile(np.array(watcher.seconds) * 1000, (50, 99))
+        results.append(
+            {
+                "keys": 1_000_000 if filled else 0,
+                "p50_ms": round(float(p50), 1),
+                "p99_ms": round(float(p99), 1),
+            }
+        )
+    return results
+
+
+def soak(arguments: argparse.Namespace) -> list[Result]:
+    """Memory, batch time and files over a long time."""
+    results = []
+    watcher = Watcher()
+    with running.running(word_count(2, spout="Endless", maxSpoutPending=5000), watcher) as driver:
+        for _ in range(PERIODS):
+            watcher.forget()
+            run_for(driver, arguments.minutes * 60 / PERIODS)
+            folder = Path(driver.checkpoint.removeprefix("file://")).parent
+            results.append(
+                {
+                    "batches": len(watcher.seconds),
+                    "batch_p50_ms": round(float(np.median(watcher.seconds)) * 1000, 1),
+                    "megabytes": {k: round(v / 1e6) for k, v in memory_bytes().items()},
+                    "checkpoint_files": sum(len(files) for _, _, files in os.walk(folder)),
+                }
+            )
+    return results
