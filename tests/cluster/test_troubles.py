@@ -1,0 +1,121 @@
+"""What keeps a topology from running, each caused for real, and the words that it is told in."""
+
+import json
+
+import pytest
+
+from support.kube import condition, is_ready
+from support.numbered import FILE, manifest
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def apply(kube, name, *assignments):
+    """A small topology of its own name."""
+    kube.apply(manifest(FILE, f"metadata.name={name}", "spec.workers=1", *assignments))
+
+
+def wait_for(kube, name, kind, reason, seconds=180):
+    """Wait for a condition with that reason; its message."""
+    found = kube.wait(
+        "topology",
+        name,
+        lambda topology: condition(topology, kind).get("reason") == reason,
+        seconds,
+        f"{kind}: {reason}",
+    )
+    return condition(found, kind)["message"]
+
+
+@pytest.fixture
+def remove(operator, kube):
+    """Names of topologies to be deleted after the test."""
+    names = []
+    yield names.append
+    for name in names:
+        kube.run("delete", "topology", name, "--ignore-not-found", seconds=180)
+
+
+def test_a_class_that_is_not_there(kube, remove):
+    remove("wrong-class")
+    kube.apply(
+        manifest(FILE, "metadata.name=wrong-class").replace("numbered.Split", "numbered.Splitt")
+    )
+    message = wait_for(kube, "wrong-class", "Stalled", "InvalidSpec")
+    assert "spec.bolts[0].class" in message
+    assert "Did you mean 'Split'?" in message
+
+
+def test_an_exception_on_import_is_mended_by_better_code(kube, remove):
+    remove("bad-import")
+    good = manifest(FILE, "metadata.name=bad-import", "spec.workers=1")
+    kube.apply(good.replace("import re\n", "import re\n        raise OSError('no such luck')\n"))
+    message = wait_for(kube, "bad-import", "SpecAccepted", "InvalidSpec")
+    assert "OSError: no such luck (numbered.py, line" in message
+    kube.apply(good)
+    kube.wait("topology", "bad-import", is_ready, 300, "Ready")
+
+
+def test_mistakes_in_the_spec_that_no_code_is_needed_for(kube, remove):
+    remove("bad-conf")
+    apply(kube, "bad-conf", "spec.spark={conf: {spark.master: local}}")
+    message = wait_for(kube, "bad-conf", "Stalled", "InvalidSpec")
+    assert "spec.spark.conf[spark.master]" in message
+
+
+def test_an_image_that_can_not_be_pulled(kube, remove):
+    remove("no-image")
+    settings = ("spec.driver={image: nowhere.invalid/fulmen:1}", "spec.startTimeoutSeconds=5")
+    apply(kube, "no-image", *settings)
+    found = kube.wait(
+        "topology",
+        "no-image",
+        lambda topology: (
+            condition(topology, "Ready")
+            .get("reason", "")
+            .endswith(("ErrImagePull", "ImagePullBackOff"))
+        ),
+        120,
+        "Ready: ErrImagePull",
+    )
+    assert "nowhere.invalid/fulmen:1" in condition(found, "Ready")["message"]
+    assert driver_name_of(kube, "no-image")
+
+
+def test_a_driver_that_no_node_has_room_for(kube, remove):
+    remove("too-big")
+    resources = "spec.driver={resources: {requests: {cpu: '1000'}}}"
+    apply(kube, "too-big", resources, "spec.startTimeoutSeconds=5")
+    message = wait_for(kube, "too-big", "Ready", "Unschedulable")
+    assert "Insufficient cpu" in message
+    assert driver_name_of(kube, "too-big")
+
+
+def test_a_store_that_does_not_answer(kube, remove):
+    remove("no-store")
+    variables = {
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "nobody",
+        "AWS_SECRET_ACCESS_KEY": "nothing",
+    }
+    env = [{"name": name, "value": value} for name, value in variables.items()]
+    settings = (f"spec.driver={json.dumps({'env': env})}", "spec.checkpoint={uri: 's3://b/path'}")
+    apply(kube, "no-store", *settings)
+    found = kube.wait(
+        "topology",
+        "no-store",
+        lambda topology: (
+            topology.get("status", {}).get("restarts", {}).get("cause") == "CheckpointUnreachable"
+        ),
+        180,
+        "restarted because of its store",
+    )
+    assert not is_ready(found)
+
+
+def driver_name_of(kube, name):
+    """The pod that waits is not deleted."""
+    pods = kube.list("pods", f"fulmen.dev/topology={name},app.kubernetes.io/component=driver")
+    return pods[0]["metadata"]["name"]
