@@ -34,7 +34,10 @@ EMIT_SHARE = 0.5
 ENGINE_SHARE = 5.0
 """If tuples are what takes time, a stage takes at most so many times as long as authors' code."""
 LARGEST_PERMIT = 10_000_000
-LONGEST_IDLE_SECONDS = 0.25
+IDLE_SECONDS = 0.25
+"""The longest wait between batches in which nothing happens, and …"""
+LONG_IDLE_BATCHES, LONG_IDLE_SECONDS = 48, 1.0
+"""… after so many of them, some ten seconds: a job on two workers takes some 40 ms of CPU."""
 FAILURES_BEFORE_HALVING = 2
 
 
@@ -312,7 +315,8 @@ class Coordinator:
         """How long to wait before the next batch: no time unless nothing happened in the last."""
         if not self.idle_batches:
             return 0.0
-        wait = min(LONGEST_IDLE_SECONDS, 0.001 * 2.0 ** min(self.idle_batches, 16))
+        longest = IDLE_SECONDS if self.idle_batches < LONG_IDLE_BATCHES else LONG_IDLE_SECONDS
+        wait = min(longest, 0.001 * 2.0 ** min(self.idle_batches, 16))
         periods = [c.tick_seconds for c in self.setup.topology.spec.bolts if c.tick_seconds]
         return min([wait, *(period - self.clock % period for period in periods)])
 
