@@ -37,6 +37,14 @@ FIRST_DELAY: Final = 5
 LONGEST_DELAY: Final = 300
 HEALTHY_AFTER: Final = 600
 """Seconds of being Active after which earlier failures don't count any more."""
+WORDS: Final[dict[State, str]] = {
+    "Starting": "Spark starts",
+    "Active": "running",
+    "Inactive": "spouts are off",
+    "Draining": "pending trees end",
+    "Rebalancing": "executors are placed anew",
+}
+"""What is said of a driver that says nothing itself."""
 DRAIN_MARGIN: Final = 30
 """Seconds that a driver gets to end, beyond what its pending trees and its grace period need."""
 
@@ -304,7 +312,8 @@ def _state_of(driver: Object, report: contract.Report | None) -> tuple[State, st
         contract.Phase.REBALANCING: "Rebalancing",
         contract.Phase.FINISHED: "Draining",
     }
-    return states[report.phase], report.message
+    state = states[report.phase]
+    return state, report.message or WORDS[state]
 
 
 def _what_is_waited_for(now: Situation, driver: Object) -> tuple[tuple[str, str] | None, str]:

@@ -121,7 +121,7 @@ def _objects(
 ) -> list[Action]:
     """What has to be there before the driver, and what is not as it should be; not the rest."""
     wanted = rights(seen, accepted)
-    if accepted.owns_claim:
+    if accepted.owns_claim and _named_claim(seen) != accepted.claim:
         wanted.append(checkpoint_claim(seen, accepted, settings))
     if accepted.topology.spec.network_policy == "Restrict":
         wanted.append(network_policy(seen))
@@ -130,6 +130,12 @@ def _objects(
         *(action for action in verdict.actions if _is_needed(seen, action)),
         *_plan(seen, plan),
     ]
+
+
+def _named_claim(seen: Observed) -> str:
+    """The claim that the user names: it may have the name that the operator would give."""
+    checkpoint = seen.topology["spec"].get("checkpoint") or {}
+    return str(checkpoint.get("persistentVolumeClaim", ""))
 
 
 def _applied(seen: Observed, wanted: list[Manifest]) -> list[Action]:
@@ -227,7 +233,7 @@ def _transitions(before: TopologyStatus, status: TopologyStatus) -> list[Event]:
             case "SpecAccepted", "False":
                 events.append(Event("Warning", condition.reason, condition.message))
             case "Ready", "True":
-                events.append(Event("Normal", condition.reason, condition.message or "running"))
+                events.append(Event("Normal", condition.reason, condition.message))
             case "Ready", "False" if condition.reason in COMMON:
                 if old is not None and old.status == "True":
                     events.append(Event("Normal", condition.reason, condition.message))

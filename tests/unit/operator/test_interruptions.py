@@ -1,5 +1,7 @@
 """The operator killed between any two of its API calls: another one finishes the work."""
 
+from functools import cache
+
 import pytest
 
 from fulmen.kube.contract import Ended, Mistake
@@ -11,10 +13,15 @@ OTHER_CODE = {"spec.code": {"files": {"wordcount.py": "class B: ..."}}}
 BAD = 2, Ended(reason="InvalidSpec", message="1 problem", errors=(Mistake(reason="bad"),))
 
 
-def running():
+@cache
+def settled():
     cluster = FakeCluster(CODE)
     cluster.settle()
     return cluster
+
+
+def running():
+    return settled().copy()
 
 
 def apply():

@@ -12,13 +12,19 @@ CODE = {"spec.code": {"files": {"wordcount.py": "class A: ..."}}}
 OTHER_CODE = {"spec.code": {"files": {"wordcount.py": "class B: ..."}}}
 
 
-@pytest.fixture
-def cluster():
+@pytest.fixture(scope="module")
+def settled():
     """A cluster with a topology that runs."""
     made = FakeCluster(CODE)
     made.settle()
     assert made.status["state"] == "Active"
     return made
+
+
+@pytest.fixture
+def cluster(settled):
+    """A cluster of the test's own, with a topology that runs."""
+    return settled.copy()
 
 
 def summary(cluster):
@@ -481,6 +487,17 @@ def test_the_claim_stays_or_goes_with_the_topology_as_the_user_says(cluster):
     cluster.settle()
     assert cluster.api.objects[place]["metadata"]["ownerReferences"]
     assert cluster.status["attempt"] == 1
+
+
+def test_a_claim_of_the_users_is_left_alone_whatever_its_name(cluster):
+    cluster.remove("PersistentVolumeClaim", "word-count-checkpoint")
+    place = cluster._place("PersistentVolumeClaim", "word-count-checkpoint")
+    own = {"metadata": {"name": "word-count-checkpoint"}, "spec": {"accessModes": []}}
+    cluster.api._store(place, own)
+    named = {"persistentVolumeClaim": "word-count-checkpoint", "deletionPolicy": "Delete"}
+    cluster.change({**CODE, "spec.checkpoint": named})
+    cluster.settle()
+    assert "ownerReferences" not in cluster.api.objects[place]["metadata"]
 
 
 def test_a_network_policy_comes_and_goes(cluster):
