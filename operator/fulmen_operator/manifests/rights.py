@@ -1,11 +1,10 @@
 """Who driver and workers are, and what the driver may do."""
 
 from fulmen.kube import contract
-from fulmen.topology.pods import Pod
 from fulmen_operator.acceptance import Accepted
 from fulmen_operator.manifests.common import metadata
 from fulmen_operator.manifests.pods import service_account
-from fulmen_operator.model import Manifest, Observed
+from fulmen_operator.model import Manifest, Observed, component_of
 
 DRIVER_RULES = [
     {  # Spark makes workers, watches and deletes them; the driver labels them and reports.
@@ -17,11 +16,14 @@ DRIVER_RULES = [
 
 
 def rights(seen: Observed, accepted: Accepted) -> list[Manifest]:
-    """ServiceAccounts that the user has not named, and the driver's Role with its binding."""
-    driver = service_account(seen.name, contract.DRIVER, accepted.topology.spec.driver)
+    """The ServiceAccounts of driver and workers, and the driver's Role with its binding.
+
+    The accounts are made even if the user names others: a change that goes back to them is tried
+    before it is accepted.
+    """
     return [
-        *_accounts(seen, contract.DRIVER, accepted.topology.spec.driver),
-        *_accounts(seen, contract.WORKER, accepted.topology.spec.worker),
+        _account(seen, contract.DRIVER),
+        _account(seen, contract.WORKER),
         _role(seen),
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -33,22 +35,32 @@ def rights(seen: Observed, accepted: Accepted) -> list[Manifest]:
                 "name": f"{seen.name}-driver",
             },
             "subjects": [
-                {"kind": "ServiceAccount", "name": driver, "namespace": seen.namespace},
+                {"kind": "ServiceAccount", "name": name, "namespace": seen.namespace}
+                for name in _drivers(seen, accepted)
             ],
         },
     ]
 
 
-def _accounts(seen: Observed, role: str, pod: Pod) -> list[Manifest]:
-    if pod.service_account_name:
-        return []
-    account: Manifest = {
+def _drivers(seen: Observed, accepted: Accepted) -> list[str]:
+    """The accounts of the driver to come, and of one that still has to drain."""
+    wanted = service_account(seen.name, contract.DRIVER, accepted.topology.spec.driver)
+    running = {
+        str(pod["spec"]["serviceAccountName"])
+        for pod in seen.pods
+        if component_of(pod) == contract.DRIVER
+        and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+    }
+    return sorted(running | {wanted})
+
+
+def _account(seen: Observed, role: str) -> Manifest:
+    return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
         "metadata": metadata(seen, f"{seen.name}-{role}"),
         "automountServiceAccountToken": False,
     }
-    return [account]
 
 
 def _role(seen: Observed) -> Manifest:

@@ -231,14 +231,20 @@ def test_the_driver_may_do_what_it_needs_and_no_more():
     }
 
 
-def test_a_service_account_of_the_users_is_bound_and_not_made():
-    seen = observed({"spec.driver.serviceAccountName": "mine"})
+def bound(changes, phase):
+    """The accounts that get the driver's rights, while a driver of the default one is in a phase."""
+    driver, _ = made()
+    seen = observed(changes, pods=[{**driver, "status": {"phase": phase}}])
     objects = rights(seen, judge(seen, {}))
-    assert [m["metadata"]["name"] for m in objects if m["kind"] == "ServiceAccount"] == [
-        "word-count-worker"
-    ]
     binding = next(m for m in objects if m["kind"] == "RoleBinding")
-    assert binding["subjects"][0]["name"] == "mine"
+    return [subject["name"] for subject in binding["subjects"]]
+
+
+def test_a_service_account_of_the_users_gets_the_rights_and_a_draining_driver_keeps_them():
+    own = {"spec.driver.serviceAccountName": "mine"}
+    assert bound(own, "Failed") == ["mine"]
+    assert bound(own, "Running") == ["mine", "word-count-driver"]
+    assert bound({}, "Running") == ["word-count-driver"]
 
 
 # ---- plans
