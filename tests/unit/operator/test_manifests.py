@@ -232,7 +232,7 @@ def test_the_driver_may_do_what_it_needs_and_no_more():
 
 
 def bound(changes, phase):
-    """The accounts that get the driver's rights, while a driver of the default one is in a phase."""
+    """The accounts that get the rights, while a driver of the default one is in a phase."""
     driver, _ = made()
     seen = observed(changes, pods=[{**driver, "status": {"phase": phase}}])
     objects = rights(seen, judge(seen, {}))
