@@ -32,6 +32,11 @@ class ApiError(Exception):
         return f"{self.what}: {self.message} ({self.status})"
 
     @property
+    def is_namespace_going(self) -> bool:
+        """Whether nothing can be made any more, since the whole namespace is being deleted."""
+        return self.status == 403 and "because it is being terminated" in self.message
+
+    @property
     def is_refusal(self) -> bool:
         """Whether the same call would be refused again: people have to know."""
         if "typed patch object" in self.message:  # an unknown field, in a server-side apply

@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 RECONCILE_SECONDS: Final = 240
 """After so long a reconcile is given up: the API server answers too slowly."""
+GOING_SECONDS: Final = 60
+"""When to look again at a topology whose namespace is being deleted, if it is still there."""
 TRIAL_SECONDS: Final = 60
 """For how long the result of a dry run holds."""
 
@@ -97,7 +99,8 @@ async def _tell(seen: Observed, event: Event, access: Access) -> None:
     try:
         await access.tell(seen, event)
     except ApiError as error:
-        logger.warning("%s/%s: no event: %s", seen.namespace, seen.name, error)
+        level = logging.DEBUG if error.is_namespace_going else logging.WARNING
+        logger.log(level, "%s/%s: no event: %s", seen.namespace, seen.name, error)
 
 
 def _known_trial(key: Key, memory: Memory) -> tuple[str, str] | None:
@@ -127,6 +130,9 @@ async def _one(
         if error.status == CONFLICT:  # somebody was faster: look again
             queue.done(key, 0.1)
             return "conflict"
+        if error.is_namespace_going:
+            queue.done(key, GOING_SECONDS)
+            return "gone"
         logger.warning("%s: %s; again in %.0f s", key, error, queue.failed(key))
         return "error"
     except TimeoutError:
