@@ -19,7 +19,7 @@ FROM base AS wheel
 WORKDIR /build
 COPY pyproject.toml README.md LICENSE CHANGELOG.md ./
 COPY runtime runtime
-COPY operato[r] operator
+COPY operator operator
 RUN pip wheel --quiet --no-cache-dir --no-deps --wheel-dir /wheels .
 
 # The operator: no Spark, no Java.

@@ -16,7 +16,7 @@ from support.numbered import (
     report_in,
 )
 
-SENTENCES = 12_000
+SENTENCES = 18_000
 """Of each of two tasks; at 100 in a second they last for all that is done to them."""
 
 pytestmark = pytest.mark.timeout(900)
@@ -100,6 +100,42 @@ def test_operator_and_driver_are_deleted_together(topology, operator):
     topology.delete("pod", name, "--grace-period=0", "--force")
     goes_on(topology, before["batch"], but=name)
     topology.wait("topology", NAME, is_ready, 180, "Ready again")
+
+
+def test_two_drivers_at_once(topology):
+    """Only the newer one commits: it makes the older one end, until it is made to end itself."""
+    pod = driver(topology)
+    before, name = report_in(pod), pod["metadata"]["name"]
+    topology.apply(double(pod))
+    topology.wait("pod", "double", is_fenced, 240, "fenced by the next driver")
+    goes_on(topology, before["batch"], but=name)
+    topology.delete("pod", "double")
+
+
+def double(pod):
+    """Another driver of the same topology, of which the operator knows nothing."""
+    spec = {k: v for k, v in pod["spec"].items() if k != "nodeName"}
+    spec["volumes"] = [v for v in spec["volumes"] if "projected" not in v]
+    kept = {volume["name"] for volume in spec["volumes"]}
+    container = dict(spec["containers"][0])
+    container["volumeMounts"] = [m for m in container["volumeMounts"] if m["name"] in kept]
+    container["env"] = [
+        {"name": "FULMEN_ATTEMPT", "value": "99"} if e["name"] == "FULMEN_ATTEMPT" else e
+        for e in container["env"]
+    ]
+    metadata = {"name": "double", "labels": {"double": "yes"}}
+    spec["containers"] = [container]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def is_fenced(pod):
+    """Whether the driver in this pod has ended because of another."""
+    for status in pod["status"].get("containerStatuses", ()):
+        ended = status["state"].get("terminated")
+        if ended is not None:
+            assert ended["exitCode"] == 4, ended
+            return json.loads(ended["message"])["reason"] == "Fenced"
+    return False
 
 
 def test_every_word_is_counted_exactly_once(topology):
