@@ -69,7 +69,7 @@ def _resources(path: str, pod: Pod) -> Iterator[Problem]:
         yield Problem(f"{path}.resources.limits", message, cure)
     elif request is not None and request != limit:
         message = f"{request} of memory are requested, but the limit is {limit}"
-        cure = f"Leave the request out, or write memory: {limit}: a worker uses all of its limit."
+        cure = f"Leave the request out, or write memory: {limit}: all of the limit is used."
         yield Problem(f"{path}.resources.requests", message, cure)
 
 

@@ -287,6 +287,24 @@ FIELDS = {
         "spec.checkpoint: uri and persistentVolumeClaim are given, but only one of them is "
         "allowed. Remove all but one.",
     ),
+    "memory-without-a-limit": (
+        {"spec.worker": {"resources": {"requests": {"memory": "1Gi"}}}},
+        "spec.worker.resources.limits: memory is requested, but not limited. Add limits: "
+        "{memory: 1Gi}: heap and Python are sized by the limit.",
+    ),
+    "memory-that-differs": (
+        {
+            "spec.driver": {
+                "resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}
+            }
+        },
+        "spec.driver.resources.requests: 1Gi of memory are requested, but the limit is 2Gi. Leave "
+        "the request out, or write memory: 2Gi: all of the limit is used.",
+    ),
+    "two-values": (
+        {"spec.driver": {"env": [{"name": "A", "value": "1", "valueFrom": {"fieldRef": {}}}]}},
+        "spec.driver.env[0]: variable 'A' has both value and valueFrom. Remove one of them.",
+    ),
     "checkpoint-uri": (
         {"spec.checkpoint": {"uri": "/data"}},
         "spec.checkpoint.uri: uri is '/data', but must begin with a kind of store: s3://…, "
