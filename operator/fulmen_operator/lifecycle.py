@@ -127,12 +127,6 @@ def driver_of(seen: Observed, attempt: int) -> Object | None:
     return next(found, None)
 
 
-def is_driver_alive(seen: Observed, attempt: int) -> bool:
-    """Whether there is a driver that may still process batches."""
-    driver = driver_of(seen, attempt)
-    return driver is not None and ending_of(driver, contract.DRIVER_CONTAINER, seen.now) is None
-
-
 def next_step(now: Situation) -> Step:
     """What is to be done about the driver."""
     driver, seen = now.driver, now.seen

@@ -14,7 +14,7 @@ from fulmen.topology.status import TopologyStatus
 from fulmen_operator.acceptance import Accepted
 from fulmen_operator.cleaning import leftovers
 from fulmen_operator.endings import Next
-from fulmen_operator.lifecycle import Situation, Step, driver_of, is_driver_alive, next_step
+from fulmen_operator.lifecycle import Situation, Step, driver_of, next_step
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.manifests.plans import accepted_in, for_attempt
 from fulmen_operator.manifests.pods import driver_pod, secret_name
@@ -55,8 +55,8 @@ def decide(seen: Observed, settings: Settings) -> Decision:
     if seen.annotation(contract.PAUSED_ANNOTATION) == "true":
         return _told(seen, before, paused(seen, before), Decision())
     held = plan_of(seen.plan)
-    alive = is_driver_alive(seen, before.attempt)
-    verdict = consider(seen, held, kept_tasks(before), before.attempt, alive, settings)
+    proven = before.epoch > 0 and before.state not in ("Failed", "Suspended")
+    verdict = consider(seen, held, kept_tasks(before), before.attempt, proven, settings)
     if verdict.trial is not None:
         return Decision(trial=verdict.trial)
     if verdict.plan is None:

@@ -61,7 +61,7 @@ def consider(
     before: contract.DriverPlan | None,
     tasks: Mapping[str, int],
     attempt: int,
-    alive: bool,
+    proven: bool,
     settings: Settings,
 ) -> Verdict:
     """Decide about the spec.
@@ -71,7 +71,8 @@ def consider(
         before: The plan that holds.
         tasks: The numbers of tasks that components were first accepted with.
         attempt: The number of the driver.
-        alive: Whether a driver lives that a change might replace.
+        proven: Whether the plan that holds is known to work: then nothing takes its place untried,
+            also while its driver is just being started anew.
         settings: The operator's.
     """
     judged = judge(seen, tasks)
@@ -82,7 +83,7 @@ def consider(
         plan = before if same else new_plan(seen, judged, before, settings)
         return _accepted(seen, judged, plan, settings)
     candidate = new_plan(seen, judged, before, settings)
-    if before is None or not alive:
+    if before is None or not proven:
         return _accepted(seen, judged, candidate, settings)
     return _try(seen, judged, before, candidate, tasks, attempt, settings)
 

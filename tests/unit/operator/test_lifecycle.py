@@ -387,6 +387,54 @@ def test_bad_code_is_refused_with_all_errors_and_the_last_good_one_runs_on(clust
     assert not any("preflight" in name for name in cluster.names("Pod"))
 
 
+BAD = 2, Ended(reason="InvalidSpec", message="bad code")
+
+
+def code_that_runs(cluster):
+    """The ConfigMaps with code that drivers have mounted which have not ended."""
+    return {
+        pod["metadata"]["annotations"]["fulmen.dev/code"]
+        for pod in cluster.pods("driver")
+        if pod.get("status", {}).get("phase") not in ("Failed", "Succeeded")
+    }
+
+
+def test_a_refused_change_does_not_come_in_when_the_driver_is_lost(cluster):
+    good = code_that_runs(cluster)
+    cluster.verdict = BAD
+    cluster.change(OTHER_CODE)
+    cluster.settle()
+    cluster.end("word-count-driver-1", 143)
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert (cluster.status["attempt"], code_that_runs(cluster)) == (2, good)
+    assert cluster.condition("SpecAccepted")["status"] == "False"
+
+
+def test_a_driver_that_is_lost_during_a_preflight_is_started_with_what_was_good(cluster):
+    good = code_that_runs(cluster)
+    cluster.change(OTHER_CODE)
+    cluster.reconcile()
+    cluster.remove("Pod", "word-count-driver-1")
+    cluster.reconcile()
+    assert (cluster.status["attempt"], code_that_runs(cluster)) == (2, good)
+    cluster.settle()
+    assert cluster.status["attempt"] == 3
+    assert code_that_runs(cluster) != good
+
+
+def test_what_never_worked_is_replaced_untried():
+    cluster = FakeCluster({**CODE, "spec.driver": {"image": "nobody:1"}})
+    cluster.reconcile()
+    pod = cluster.pod("word-count-driver-1")
+    cluster.set_status(pod, waiting("ImagePullBackOff", "no such image"))
+    cluster.change({**CODE, "spec.driver": {"image": "fulmen:2"}})
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.pods("driver")[0]["spec"]["containers"][0]["image"] == "fulmen:2"
+    assert not any("preflight" in path for _, path in cluster.api.calls)
+
+
 def test_pods_that_the_server_would_refuse_replace_nothing(cluster):
     cluster.api.refusals["/pods"] = (422, "no such toleration")
     cluster.change({**CODE, "spec.worker": {"podTemplate": {"spec": {"tolerations": [{"a": 1}]}}}})
