@@ -26,6 +26,8 @@ from fulmen_operator.queue import Queue
 from fulmen_operator.settings import Settings
 
 WORKERS = 4
+PODS = ("", "v1", "pods")
+"""By all its names: a metrics server has pods as well."""
 STUCK_SECONDS = 300
 
 
@@ -52,7 +54,7 @@ async def start(settings: kopf.OperatorSettings, memo: Running, **_: Any) -> Non
     settings.posting.enabled = False
     settings.scanning.disabled = True  # namespaces and kinds don't come and go for us
     settings.networking.error_backoffs = [1, 1, 2, 3, 5, 8, 13, 21, *[30] * 10_000]
-    settings.watching.label_selectors["pods"] = contract.TOPOLOGY_LABEL
+    settings.watching.label_selectors[PODS] = contract.TOPOLOGY_LABEL
     settings.watching.connect_timeout = 30
     settings.networking.request_timeout = 60
     api = await memo.open.enter_async_context(KubernetesApi())
@@ -98,7 +100,7 @@ async def topology_changed(name: str, namespace: str | None, memo: Running, **_:
     memo.queue.add(Key(str(namespace), name))
 
 
-@kopf.on.event("pods", labels={contract.TOPOLOGY_LABEL: kopf.PRESENT})
+@kopf.on.event(*PODS, labels={contract.TOPOLOGY_LABEL: kopf.PRESENT})
 async def pod_changed(
     labels: Mapping[str, str], namespace: str | None, memo: Running, **_: Any
 ) -> None:
