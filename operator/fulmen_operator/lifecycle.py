@@ -166,7 +166,7 @@ def _without_driver(now: Situation) -> Step:
     workers = (p for p in now.seen.pods if component_of(p) == contract.WORKER)
     if now.status.driver_pod == name or any(attempt_of(p) == attempt for p in workers):
         gone = Ending(Next.AT_ONCE, "DriverGone", f"pod {name} was deleted")
-        return _start(now, attempt + 1, gone)
+        return _start(now, attempt + 1, gone, now.status.restarts.failures)
     return _start(now, attempt, failures=now.status.restarts.failures)  # raised, but not made
 
 
