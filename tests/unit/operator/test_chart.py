@@ -1,37 +1,15 @@
 """The chart: valid, with no more rights than are used, in one namespace or in all."""
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import yaml
 
 from fulmen_operator.settings import Settings
+from support.charts import CHART, HELM, helm, template
 from support.pages import ROOT
 
-CHART = ROOT / "charts" / "fulmen"
-HELM = shutil.which("helm", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-
 pytestmark = pytest.mark.skipif(HELM is None, reason="needs helm")
-
-
-def helm(*args, fails=False):
-    done = subprocess.run([HELM, *args], capture_output=True, text=True, check=False)
-    assert (done.returncode != 0) == fails, done.stderr
-    return done.stderr if fails else done.stdout
-
-
-def template(*values):
-    settings = [part for value in values for part in ("--set", value)]
-    text = helm("template", "fulmen", str(CHART), "--namespace", "tools", *settings)
-    objects = [thing for thing in yaml.safe_load_all(text) if thing]
-    return {
-        (o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for o in objects
-    }
 
 
 @pytest.fixture(scope="module")

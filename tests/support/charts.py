@@ -1,0 +1,31 @@
+"""The chart, rendered by helm."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from support.pages import ROOT
+
+CHART = ROOT / "charts" / "fulmen"
+HELM = shutil.which("helm", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+
+
+def helm(*args, fails=False):
+    """What helm prints; its errors, if it is to fail."""
+    done = subprocess.run([HELM, *args], capture_output=True, text=True, check=False)
+    assert (done.returncode != 0) == fails, done.stderr
+    return done.stderr if fails else done.stdout
+
+
+def template(*values):
+    """The objects of the chart by kind, namespace and name, with some values set."""
+    settings = [part for value in values for part in ("--set", value)]
+    text = helm("template", "fulmen", str(CHART), "--namespace", "tools", *settings)
+    objects = [thing for thing in yaml.safe_load_all(text) if thing]
+    return {
+        (o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for o in objects
+    }

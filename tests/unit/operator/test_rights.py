@@ -1,0 +1,69 @@
+"""The chart gives the operator exactly the rights that it uses."""
+
+import pytest
+
+from fulmen_operator.acceptance import judge
+from fulmen_operator.api import KINDS
+from fulmen_operator.manifests.rights import rights
+from fulmen_operator.model import Observed
+from support.charts import HELM, template
+from support.documents import word_count
+from support.fake_cluster import FakeCluster
+
+CODE = {"spec.code": {"configMap": "code"}}
+WATCHED = {("topologies", "list"), ("topologies", "watch"), ("pods", "list"), ("pods", "watch")}
+"""What kopf does."""
+
+
+def a_whole_life():
+    """A cluster in which everything has happened that takes rights."""
+    cluster = FakeCluster(CODE)
+    for text, changes in [
+        ("A", {}),
+        ("B", {"spec.networkPolicy": "Restrict"}),
+        ("B", {}),
+        ("B", {"spec.state": "Suspended"}),
+    ]:
+        content = {"metadata": {"name": "code"}, "data": {"a.py": text}}
+        cluster.api._store(cluster._place("ConfigMap", "code"), content)
+        cluster.change({**CODE, **changes})
+        cluster.settle()
+    return cluster
+
+
+def used(calls):
+    """(resource, verb) of each call. A server-side apply of what is not there is a creation too."""
+    verbs = {"POST": ["create"], "DELETE": ["delete"], "PATCH": ["patch", "create"]}
+    plurals = [kind.plural for kind in KINDS.values()]
+    for method, path in calls:
+        parts = path.split("/")
+        if parts[-1] == "status":
+            yield "topologies/status", "patch"
+        elif method == "GET":
+            listed = parts[-1] in plurals
+            yield (parts[-1], "list") if listed else (parts[-2], "get")
+        else:
+            resource = parts[-1] if method == "POST" else parts[-2]
+            yield from ((resource, verb) for verb in verbs[method])
+
+
+def allowed(rules):
+    return {(r, v) for rule in rules for r in rule["resources"] for v in rule["verbs"]}
+
+
+def given():
+    """What the operator has to have because it gives it to drivers."""
+    seen = Observed(
+        word_count({"metadata.namespace": "blue", "metadata.uid": "u", "metadata.generation": 1}),
+        FakeCluster().now,
+    )
+    role = next(m for m in rights(seen, judge(seen, {})) if m["kind"] == "Role")
+    return allowed(role["rules"])
+
+
+@pytest.mark.skipif(HELM is None, reason="needs helm")
+def test_every_right_is_used_and_none_is_missing():
+    role = template()["ClusterRole", "", "tools-fulmen-operator"]
+    needed = set(used(a_whole_life().api.calls)) | WATCHED | given()
+    assert sorted(needed - allowed(role["rules"])) == [], "missing"
+    assert sorted(allowed(role["rules"]) - needed) == [], "never used"
