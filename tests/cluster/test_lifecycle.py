@@ -117,10 +117,12 @@ def test_suspended_and_resumed(topology):
     before = driver_name(topology)
     patch(topology, state="Suspended")
     wait_for_state(topology, "Suspended")
-    phases = [
-        pod["status"]["phase"] for pod in topology.list("pods", f"fulmen.dev/topology={NAME}")
-    ]
-    assert set(phases) <= {"Succeeded"}
+    eventually(
+        lambda: topology.list("pods", f"fulmen.dev/topology={NAME}"),
+        lambda pods: all(pod["status"]["phase"] == "Succeeded" for pod in pods),
+        60,
+        "without pods that run",
+    )
     patch(topology, state="Active")
     wait_for_state(topology, "Active")
     assert driver_name(topology) != before
