@@ -49,7 +49,7 @@ def _has_ended(seen: Observed, pod: Object) -> bool:
 def _drivers(seen: Observed, step: Step) -> list[Action]:
     """Drivers that can go, each after its secret, which nobody may list."""
     drivers = _of(seen, contract.DRIVER)
-    if step.state == "Suspended":
+    if step.clear:
         gone = drivers
     else:
         failed = [

@@ -33,6 +33,8 @@ from fulmen_operator.model import (
     time_of,
 )
 
+SUSPENDING: Final = "Suspending"
+"""The reason for not being ready while the last pods go."""
 FIRST_DELAY: Final = 5
 LONGEST_DELAY: Final = 300
 HEALTHY_AFTER: Final = 600
@@ -61,6 +63,7 @@ class Step:
         attempt: The number of the driver, after this step.
         start: Whether the driver's pod of that number is to be made.
         stop: Whether the driver's pod is to be deleted, although it has not ended.
+        clear: Whether no pod is to be left.
         stalled: Whether nothing will happen until the user changes something.
         trouble: What keeps pods from starting: the reason and Kubernetes' words.
         overdue: Whether that lasts longer than it may.
@@ -78,6 +81,7 @@ class Step:
     attempt: int
     start: bool = False
     stop: bool = False
+    clear: bool = False
     stalled: bool = False
     trouble: tuple[str, str] | None = None
     overdue: bool = False
@@ -112,6 +116,12 @@ class Situation:
     def driver(self) -> Object | None:
         """The driver's pod of the present attempt."""
         return driver_of(self.seen, self.status.attempt)
+
+    @property
+    def was_suspended(self) -> bool:
+        """Whether the topology was told to have no driver, when it was last looked at."""
+        reasons = {c.type: c.reason for c in self.status.conditions}
+        return reasons.get("Ready") in ("Suspended", SUSPENDING)
 
     @property
     def directive(self) -> contract.Directive:
@@ -151,17 +161,18 @@ def next_step(now: Situation) -> Step:
 
 def _suspend(now: Situation, alive: Object | None) -> Step:
     if alive is not None:
-        return _drain(now, alive, "Suspending", f"{name_of(alive)} drains, to be suspended")
-    message = "suspended: no pods, state is kept"
-    return replace(
-        _stay(now, "Suspended", "Suspended", message), directive=contract.Directive.DRAIN
-    )
+        return _drain(now, alive, SUSPENDING, f"{name_of(alive)} drains, to be suspended")
+    if any(component_of(pod) in (contract.DRIVER, contract.WORKER) for pod in now.seen.pods):
+        step = _stay(now, "Draining", SUSPENDING, "drained; the pods are removed")
+    else:
+        step = _stay(now, "Suspended", "Suspended", "suspended: no pods, state is kept")
+    return replace(step, directive=contract.Directive.DRAIN, clear=True)
 
 
 def _without_driver(now: Situation) -> Step:
     attempt = now.status.attempt
     name = contract.driver_pod_name(now.seen.name, attempt)
-    if attempt == 0 or now.status.state == "Suspended":
+    if attempt == 0 or now.was_suspended:
         return _start(now, attempt + 1)
     workers = (p for p in now.seen.pods if component_of(p) == contract.WORKER)
     if now.status.driver_pod == name or any(attempt_of(p) == attempt for p in workers):
@@ -173,7 +184,7 @@ def _without_driver(now: Situation) -> Step:
 def _after(now: Situation, driver: Object, ending: Ending) -> Step:
     attempt, status = now.status.attempt, now.status
     asked_for = ending.reason in ("Drained", "Finished")
-    if _is_outdated(now, driver) or (asked_for and status.state in ("Draining", "Suspended")):
+    if _is_outdated(now, driver) or (asked_for and status.state == "Draining"):
         return _start(now, attempt + 1, None if asked_for else ending)
     if ending.next is Next.NEVER:
         accepted = now.seen.annotation(contract.ACCEPT_LOSS_ANNOTATION) == "true"

@@ -333,6 +333,9 @@ def test_suspended_has_no_pods_and_resumes(cluster):
     cluster.change({**CODE, "spec.state": "Suspended"})
     cluster.reconcile()
     assert summary(cluster) == ("Draining", "False", "Suspending")
+    cluster.tick()
+    cluster.reconcile()
+    assert summary(cluster) == ("Draining", "False", "Suspending")
     cluster.settle()
     assert summary(cluster) == ("Suspended", "True", "Suspended")
     assert (cluster.names("Pod"), cluster.names("Secret")) == ([], [])
@@ -340,6 +343,18 @@ def test_suspended_has_no_pods_and_resumes(cluster):
     cluster.settle()
     assert summary(cluster) == ("Active", "True", "Active")
     assert cluster.status["restarts"]["count"] == 0
+
+
+def test_a_topology_that_resumes_while_its_last_pods_go_was_not_restarted(cluster):
+    cluster.change({**CODE, "spec.state": "Suspended"})
+    cluster.reconcile()
+    cluster.tick()
+    cluster.reconcile()
+    assert cluster.pods("driver") == []
+    cluster.change(CODE)
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert (cluster.status["attempt"], cluster.status["restarts"]["count"]) == (2, 0)
 
 
 def test_a_driver_that_does_not_drain_is_ended(cluster):

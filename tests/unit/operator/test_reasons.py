@@ -42,7 +42,7 @@ def reasons_in(module):
 
 def test_reasons_are_found():
     found = {reason for module in MODULES for reason in reasons_in(module)}
-    expected = {"CodeTooBig", "PodRefused", "Checking", "Applying", "StartTimeout", "Suspending"}
+    expected = {"CodeTooBig", "PodRefused", "Checking", "Applying", "StartTimeout", "Suspended"}
     assert expected | {"PreflightFailed", "PreflightTimeout", "DriverEnding", "Paused"} <= found
 
 
