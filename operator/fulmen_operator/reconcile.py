@@ -66,13 +66,16 @@ def decide(seen: Observed, settings: Settings) -> Decision:
 
 
 def plan_of(plan: Object | None) -> contract.DriverPlan | None:
-    """What was accepted last, if it can still be read."""
+    """What was accepted last, if it can still be read; if not, the spec is accepted anew."""
     if plan is None:
         return None
+    text = (plan.get("data") or {}).get(contract.PLAN_KEY, "")
     try:
-        return contract.DriverPlan.from_json((plan.get("data") or {}).get(contract.PLAN_KEY, ""))
-    except ValidationError:
+        found = contract.DriverPlan.from_json(text)
+        accepted_in(found)
+    except (ValidationError, KeyError):
         return None
+    return found
 
 
 def _with_plan(

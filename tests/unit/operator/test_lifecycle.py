@@ -107,6 +107,18 @@ def test_what_somebody_changed_is_put_right(cluster):
     assert cluster.api.objects[cluster._place("Role", "word-count-driver")]["rules"]
 
 
+@pytest.mark.parametrize(
+    "text", ["{", '{"generation": 1, "topology": {"kind": "Topology"}, "workerPod": {}}']
+)
+def test_a_plan_that_cant_be_read_is_made_anew_and_restarts_nothing(cluster, text):
+    place = cluster._place("ConfigMap", "word-count-plan")
+    plan = cluster.plan
+    cluster.api._store(place, {**cluster.api.objects[place], "data": {"plan.json": text}})
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert (cluster.status["attempt"], cluster.plan.input_hash) == (1, plan.input_hash)
+
+
 # ---- drivers that end
 
 
