@@ -187,7 +187,7 @@ specs = st.fixed_dictionaries(
         "maxReplays": st.integers(0, 9),
         "config": configs,
         "code": st.just({"files": {"a.py": "x = 1\n\n\ny = '  '  \n"}}),
-        "restartNonce": st.integers(),
+        "restartNonce": st.integers(0, 2**53),
     },
 )
 
