@@ -43,7 +43,11 @@ def operator(cluster, images):
             *("--set", f"runtime.image={cluster_images.RUNTIME}"),
         ]
     )
-    return Kube(SYSTEM)
+    system = Kube(SYSTEM)
+    deployment = "deployment/fulmen-operator"
+    system.run("rollout", "restart", deployment)  # the tag of a new image is that of the old one
+    system.run("rollout", "status", deployment, seconds=180)
+    return system
 
 
 @pytest.fixture(scope="module")

@@ -52,10 +52,7 @@ def of_error(error: Exception) -> tuple[ExitCode, Ended]:
 def refusal(mistakes: Sequence[Mistake]) -> Ended:
     """The end of a container that found mistakes."""
     count = len(mistakes)
-    first = mistakes[0]
-    where = f"{first.path}: " if first.path else ""
-    more = f" (and {count - 1} more)" if count > 1 else ""
-    message = f"{where}{first.reason}{more}"[:MESSAGE_CHARACTERS]
+    message = f"{count} mistake{'s' if count != 1 else ''} in the spec or the code:"
     return Ended(reason="InvalidSpec", message=message, errors=tuple(mistakes))
 
 

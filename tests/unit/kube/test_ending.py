@@ -44,7 +44,7 @@ def test_errors(error, code, reason):
 
 def test_all_mistakes_are_told():
     _, ended = of_error(ValidationFailed(PROBLEMS))
-    assert ended.message == "spec.workers: is 0 (and 1 more)"
+    assert ended.message == "2 mistakes in the spec or the code:"
     assert ended.errors == (
         Mistake(path="spec.workers", reason="is 0", cure="Write 1."),
         Mistake(path="spec.bolts", reason="is empty"),
