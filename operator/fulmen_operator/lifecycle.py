@@ -34,7 +34,8 @@ from fulmen_operator.model import (
 )
 
 SUSPENDING: Final = "Suspending"
-"""The reason for not being ready while the last pods go."""
+REPLACING: Final = "Replacing"
+"""Reasons for not being ready while a driver goes because the spec says so."""
 FIRST_DELAY: Final = 5
 LONGEST_DELAY: Final = 300
 HEALTHY_AFTER: Final = 600
@@ -118,10 +119,10 @@ class Situation:
         return driver_of(self.seen, self.status.attempt)
 
     @property
-    def was_suspended(self) -> bool:
-        """Whether the topology was told to have no driver, when it was last looked at."""
+    def had_to_go(self) -> bool:
+        """Whether the driver had to go by the spec, when the topology was last looked at."""
         reasons = {c.type: c.reason for c in self.status.conditions}
-        return reasons.get("Ready") in ("Suspended", SUSPENDING)
+        return reasons.get("Ready") in ("Suspended", SUSPENDING, REPLACING)
 
     @property
     def directive(self) -> contract.Directive:
@@ -147,12 +148,12 @@ def next_step(now: Situation) -> Step:
         return _without_driver(now)
     if ending is not None:
         return _after(now, driver, ending)
+    if annotation(driver, INPUT_ANNOTATION) != now.plan.input_hash:
+        message = f"{name_of(driver)} drains, to be replaced"
+        return _drain(now, driver, REPLACING, message)
     if is_terminating(driver):
         message = f"{name_of(driver)} was told to end; the next driver starts when it has"
         return _stay(now, "Draining", "DriverEnding", message, driver)
-    if annotation(driver, INPUT_ANNOTATION) != now.plan.input_hash:
-        message = f"{name_of(driver)} drains, to be replaced"
-        return _drain(now, driver, "Replacing", message)
     return _live(now, driver)
 
 
@@ -172,7 +173,7 @@ def _suspend(now: Situation, alive: Object | None) -> Step:
 def _without_driver(now: Situation) -> Step:
     attempt = now.status.attempt
     name = contract.driver_pod_name(now.seen.name, attempt)
-    if attempt == 0 or now.was_suspended:
+    if attempt == 0 or now.had_to_go:
         return _start(now, attempt + 1)
     workers = (p for p in now.seen.pods if component_of(p) == contract.WORKER)
     if now.status.driver_pod == name or any(attempt_of(p) == attempt for p in workers):

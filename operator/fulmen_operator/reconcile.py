@@ -192,7 +192,8 @@ def _driver(
     if step.stop:
         name = contract.driver_pod_name(seen.name, step.attempt)
         found = next(pod for pod in seen.pods if pod["metadata"]["name"] == name)
-        return [Delete("Pod", name, uid_of(found))]
+        auth = Delete("Secret", secret_name(seen.name, step.attempt))
+        return [auth, Delete("Pod", name, uid_of(found))]
     return []
 
 

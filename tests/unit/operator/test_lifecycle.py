@@ -376,6 +376,8 @@ def test_a_driver_that_does_not_drain_is_ended(cluster):
     cluster.later(wait)
     cluster.reconcile()
     assert "word-count-driver-1" not in cluster.names("Pod")
+    cluster.settle()
+    assert cluster.names("Secret") == []
 
 
 def test_new_code_replaces_the_driver_after_a_preflight(cluster):
@@ -459,6 +461,8 @@ def test_what_never_worked_is_replaced_untried():
     cluster.settle()
     assert summary(cluster) == ("Active", "True", "Active")
     assert cluster.pods("driver")[0]["spec"]["containers"][0]["image"] == "fulmen:2"
+    assert (cluster.status["attempt"], cluster.status["restarts"]["count"]) == (2, 0)
+    assert cluster.names("Secret") == ["word-count-auth-2"]
     assert not any("preflight" in path for _, path in cluster.api.calls)
 
 
