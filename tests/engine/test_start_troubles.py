@@ -35,7 +35,8 @@ def fulmen(tmp_path, monkeypatch):
     """Runs `fulmen`, with a folder of its own in PYTHONPATH."""
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "greetings.py").write_text("HELLO = 'hello'\n")
-    monkeypatch.setenv("PYTHONPATH", f"own{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    paths = ["own", *filter(None, [os.environ.get("PYTHONPATH")])]  # an empty one is this folder
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
     def run(*arguments):
