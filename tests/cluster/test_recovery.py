@@ -103,13 +103,13 @@ def test_operator_and_driver_are_deleted_together(topology, operator):
 
 
 def test_two_drivers_at_once(topology):
-    """Only the newer one commits: it makes the older one end, until it is made to end itself."""
+    """Only the newer one commits. The older one ends, and the next one takes over from both."""
     pod = driver(topology)
     before, name = report_in(pod), pod["metadata"]["name"]
     topology.apply(double(pod))
-    topology.wait("pod", "double", is_fenced, 240, "fenced by the next driver")
+    topology.wait("pod", name, is_fenced, 120, "fenced by the other")
     goes_on(topology, before["batch"], but=name)
-    topology.delete("pod", "double")
+    topology.delete("pod", "double", "--grace-period=0", "--force")
 
 
 def double(pod):
