@@ -78,18 +78,11 @@ class Encoded:
         container = self.container if isinstance(self.container, str) else self.container[a:b]
         return Encoded(self.codes, [column[a:b] for column in self.columns], container, b - a)
 
-    def lists(self) -> list[list[Any]]:
-        """The columns as Python objects."""
-        return [c if isinstance(c, list) else c.to_pylist() for c in self.columns]
-
     def rows(self) -> Sequence[Any]:
         """The rows as Python objects."""
         if self.columns:
-            return Columns(self.lists(), self.container)
-        kinds = (self.container == "l",) * self.n
-        if not isinstance(self.container, str):
-            kinds = tuple(self.container)
-        return [[] if is_list else () for is_list in kinds]
+            return Columns([self.values(k) for k in range(len(self.codes))], self.container)
+        return [[] if is_list else () for is_list in _kinds(self)]
 
     @staticmethod
     def concat(parts: Sequence[Encoded]) -> Encoded:
@@ -104,16 +97,14 @@ class Encoded:
         for k, code in enumerate(first.codes):
             some = [p.columns[k] for p in parts]
             if code == PICKLED or any(p.codes[k] != code for p in parts):
-                code, column = encode_column(
-                    list(chain.from_iterable(p.lists_of(k) for p in parts))
-                )
+                code, column = encode_column(list(chain.from_iterable(p.values(k) for p in parts)))
             else:
                 column = pa.concat_arrays(some)
             codes += code
             columns.append(column)
         return Encoded(codes, columns, container, sum(p.n for p in parts))
 
-    def lists_of(self, k: int) -> list[Any]:
+    def values(self, k: int) -> list[Any]:
         """Column number `k` as Python objects."""
         column = self.columns[k]
         values: list[Any] = column if isinstance(column, list) else column.to_pylist()
