@@ -1,19 +1,32 @@
 """One cluster for all tests: images once, one operator, a namespace for each file of tests."""
 
 import os
+import signal
 import subprocess
-import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from support import cluster_images
+from support import cluster_images, operators
 from support.kube import Kube
+from support.reasons import Seen
+from support.s3 import running_s3
 
-SYSTEM = "fulmen-system"
-CHART = cluster_images.ROOT / "charts" / "fulmen"
-HELM = Path(sys.executable).with_name("helm")
-SAYS = pytest.StashKey[list]()
+NEEDED = {"api_server": "API_SERVER_PID_FILE", "s3": "MACHINE_ADDRESS"}
+"""What some clusters can't give: the fixture, and the variable that says that this one can."""
+LAST = "test_reasons.py"
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what this cluster can't give; look last at what all other tests have caused."""
+    lacking = {fixture for fixture, name in NEEDED.items() if not os.environ.get(name)}
+    left_out = [i for i in items if lacking & set(getattr(i, "fixturenames", ()))]
+    if left_out:
+        left_out += [item for item in items if item.path.name == LAST]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+    items.sort(key=lambda item: item.path.name == LAST)
 
 
 @pytest.fixture(scope="session")
@@ -32,36 +45,55 @@ def images(cluster):
 
 
 @pytest.fixture(scope="session")
-def operator(cluster, images):
-    """The operator, installed as its users do."""
-    cluster_images.call(
-        [
-            *(str(HELM), "upgrade", "--install", "fulmen", str(CHART)),
-            *("--namespace", SYSTEM, "--create-namespace", "--wait", "--timeout", "3m"),
-            "--take-ownership",  # of the definition, which an uninstalled release leaves behind
-            *("--set", f"image={cluster_images.OPERATOR}"),
-            *("--set", f"runtime.image={cluster_images.RUNTIME}"),
-        ]
-    )
-    system = Kube(SYSTEM)
-    deployment = "deployment/fulmen-operator"
-    system.run("rollout", "restart", deployment)  # the tag of a new image is that of the old one
-    system.run("rollout", "status", deployment, seconds=180)
-    return system
+def installed(cluster, images):
+    operators.install()
+    operators.restart()
+
+
+@pytest.fixture(scope="session")
+def seen(installed):
+    """What is seen of all topologies."""
+    with Seen() as seen:
+        yield seen
+
+
+@pytest.fixture(scope="session")
+def operator(installed, seen):
+    """The operator, installed as its users do, in its namespace."""
+    return Kube(operators.SYSTEM)
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory):
+    """An S3 server on this machine that pods reach."""
+    with running_s3(tmp_path_factory.mktemp("s3"), os.environ["MACHINE_ADDRESS"]) as server:
+        yield server
+
+
+@pytest.fixture
+def api_server():
+    """Stops the API server's process for as long as a context is open: it does not answer."""
+    pid = int(Path(os.environ["API_SERVER_PID_FILE"]).read_text().split()[0])
+
+    @contextmanager
+    def away():
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    return away
 
 
 @pytest.fixture(scope="module")
 def kube(cluster, request):
     """A namespace that enforces restricted pod security; gone afterwards with all that is in it."""
-    name = request.module.__name__.rpartition(".")[2].replace("_", "-")
-    whole = Kube(name)
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    whole.run("delete", "namespace", name, "--ignore-not-found", seconds=180)
-    whole.apply(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-    )
+    whole = Kube(request.module.__name__.rpartition(".")[2].replace("_", "-"))
+    whole.delete_namespace()
+    whole.make_namespace()
     yield whole
-    whole.run("delete", "namespace", name, "--ignore-not-found", seconds=180)
+    whole.delete_namespace()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -71,5 +103,5 @@ def pytest_runtest_makereport(item, call):
     kube = item.funcargs.get("kube") if hasattr(item, "funcargs") else None
     if report.failed and kube is not None:
         report.sections.append((f"namespace {kube.namespace}", kube.said()))
-        report.sections.append(("the operator", Kube(SYSTEM).said()))
+        report.sections.append(("the operator", Kube(operators.SYSTEM).said()))
     return report

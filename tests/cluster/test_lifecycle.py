@@ -2,6 +2,7 @@
 
 import pytest
 
+from support import operators
 from support.kube import condition, eventually, is_ready, total
 from support.numbered import (
     FILE,
@@ -147,6 +148,71 @@ def test_bad_code_is_refused_and_the_last_good_one_runs_on(topology):
     wait_for_state(topology, "Active")
 
 
+def of_driver(**container):
+    """A change of the driver's container by its pod template."""
+    return {"podTemplate": {"spec": {"containers": [{"name": "driver", **container}]}}}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "words"),
+    [
+        pytest.param(
+            {"driver": {"podTemplate": {"spec": {"nonsense": 1}}}},
+            "PodRefused",
+            'unknown field "spec.nonsense"',
+            id="pod-refused",
+        ),
+        pytest.param(
+            {"driver": of_driver(command=["false"])},
+            "PreflightFailed",
+            "ended with exit code 1",
+            id="preflight-failed",
+        ),
+        pytest.param(
+            {"driver": of_driver(command=["sleep", "900"]), "startTimeoutSeconds": 5},
+            "PreflightTimeout",
+            "has not ended (after 5 s)",
+            id="preflight-timeout",
+        ),
+    ],
+)
+def test_pods_that_would_not_run_replace_nothing(topology, change, reason, words):
+    pod = driver_name(topology)
+    patch(topology, **change)
+    refused = topology.wait(
+        "topology",
+        NAME,
+        lambda found: condition(found, "SpecAccepted").get("reason") == reason,
+        120,
+        reason,
+    )
+    assert words in condition(refused, "SpecAccepted")["message"]
+    goes_on(topology, topology.report(pod)["batch"])
+    assert driver_name(topology) == pod
+    patch(topology, driver={"podTemplate": None}, startTimeoutSeconds=None)
+    wait_for_state(topology, "Active")
+
+
+def test_paused_it_runs_on_as_it_was(topology):
+    pod = driver_name(topology)
+    topology.run("annotate", "topology", NAME, "fulmen.dev/paused=true")
+    topology.wait(
+        "topology",
+        NAME,
+        lambda found: condition(found, "Reconciling").get("reason") == "Paused",
+        60,
+        "paused",
+    )
+    plan = topology.get("configmap", f"{NAME}-plan")
+    topology.run("scale", "topology", NAME, "--replicas=1")
+    goes_on(topology, topology.report(pod)["batch"])
+    assert topology.get("configmap", f"{NAME}-plan") == plan
+    topology.run("scale", "topology", NAME, "--replicas=2")
+    topology.run("annotate", "topology", NAME, "fulmen.dev/paused-")
+    wait_for_state(topology, "Active")
+    assert driver_name(topology) == pod
+
+
 def test_better_code_replaces_the_driver(topology):
     pod = driver_name(topology)
     text = topology.get("topology", NAME)["spec"]["code"]["files"]["numbered.py"]
@@ -161,16 +227,16 @@ def test_better_code_replaces_the_driver(topology):
     wait_for_state(topology, "Active")
 
 
-def test_deleted_and_made_again_it_carries_on(topology):
+def test_deleted_without_an_operator_and_made_again_it_carries_on(topology):
     last = topology.report(driver_name(topology))["batch"]
-    topology.delete("topology", NAME)
-    gone = eventually(
-        lambda: topology.list("pods", f"fulmen.dev/topology={NAME}"),
-        lambda pods: not pods,
-        180,
-        "gone, all pods",
-    )
-    assert gone == []
+    with operators.none():
+        topology.delete("topology", NAME)
+        eventually(
+            lambda: topology.list("pods,secrets,configmaps", f"fulmen.dev/topology={NAME}"),
+            lambda left: not left,
+            180,
+            "gone, all that belonged to it",
+        )
     config = "spec.spouts[sentences].config"
     topology.apply(manifest(FILE, f"{config}.count={SENTENCES}", f"{config}.rate=1000"))
     found = wait_for_state(topology, "Active")

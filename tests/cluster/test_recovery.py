@@ -1,10 +1,14 @@
 """One topology loses process after process, and counts every word exactly once all the same."""
 
 import json
+import time
+from urllib.request import urlopen
 
 import pytest
 
-from support.kube import is_ready
+from fulmen.kube.contract import METRICS_PORT
+from support import operators
+from support.kube import eventually, is_ready, samples, total
 from support.numbered import (
     NAME,
     all_counted,
@@ -16,7 +20,7 @@ from support.numbered import (
     report_in,
 )
 
-SENTENCES = 18_000
+SENTENCES = 24_000
 """Of each of two tasks; at 100 in a second they last for all that is done to them."""
 
 pytestmark = pytest.mark.timeout(900)
@@ -95,18 +99,78 @@ def test_the_driver_is_evicted(topology):
 
 def test_operator_and_driver_are_deleted_together(topology, operator):
     before, name = report_in(driver(topology)), driver_name(topology)
-    selector = "app.kubernetes.io/name=fulmen-operator"
-    operator.run("delete", "pods", "-l", selector, "--grace-period=0", "--force")
+    operator.run("delete", "pods", "-l", operators.SELECTOR, "--grace-period=0", "--force")
     topology.delete("pod", name, "--grace-period=0", "--force")
     goes_on(topology, before["batch"], but=name)
     topology.wait("topology", NAME, is_ready, 180, "Ready again")
 
 
-def test_two_drivers_at_once(topology):
+def test_the_operator_is_uninstalled_and_installed_again(topology):
+    """What runs goes on meanwhile, and is not started anew."""
+    pod = driver(topology)
+    operators.uninstall()
+    goes_on(topology, report_in(pod)["batch"])
+    operators.install()
+    topology.patch("topology", NAME, {"spec": {"maxSpoutPending": 4000}})
+    topology.wait("topology", NAME, is_ready, 180, "Ready by what it was told since")
+    assert uid_of(driver(topology)) == uid_of(pod)
+
+
+def test_the_api_server_is_away_for_a_minute(topology, operator, api_server):
+    """Batches are committed all the while. Nothing is started anew, during it or after it."""
+    pod, operators_pods = driver(topology), operators.pods()
+    began = time.monotonic()
+    with api_server():
+        first = batches_of(pod)
+        eventually(
+            lambda: (batches_of(pod), time.monotonic() - began),
+            lambda now: now[0] > first + 20 and now[1] > 60,
+            150,
+            "20 batches further, after a minute",
+        )
+    goes_on(topology, report_in(pod)["batch"] + 20)
+    topology.patch("topology", NAME, {"spec": {"maxSpoutPending": 5000}})
+    topology.wait("topology", NAME, is_ready, 180, "Ready by what it was told since")
+    assert uid_of(driver(topology)) == uid_of(pod)
+    assert operators.pods() == operators_pods
+
+
+def batches_of(pod):
+    """How many batches a driver has committed, as it says itself."""
+    url = f"http://{pod['status']['podIP']}:{METRICS_PORT}/metrics"
+    with urlopen(url, timeout=10) as answer:
+        return total(samples(answer.read().decode()), "fulmen_batches_total")
+
+
+def uid_of(pod):
+    return pod["metadata"]["uid"]
+
+
+def test_the_node_is_drained(topology):
+    """All pods are evicted, the operator's as well; they come back when there is a node."""
+    pod = driver(topology)
+    name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
+    try:
+        drain = ("drain", node, "--ignore-daemonsets", "--delete-emptydir-data")
+        topology.run(*drain, seconds=180)
+        assert topology.get("pod", name) is None
+    finally:
+        topology.run("uncordon", node)
+    goes_on(topology, report_in(pod)["batch"], but=name)
+
+
+def test_a_paused_driver_wakes_when_another_has_taken_over(topology):
     """Only the newer one commits. The older one ends, and the next one takes over from both."""
     pod = driver(topology)
     before, name = report_in(pod), pod["metadata"]["name"]
+    for process in ("python3", "java"):
+        topology.exec(name, "pkill", "-STOP", process)
     topology.apply(double(pod))
+    topology.wait(
+        "pod", "double", lambda found: report_in(found)["epoch"] > before["epoch"], 60, "in charge"
+    )
+    for process in ("java", "python3"):
+        topology.exec(name, "pkill", "-CONT", process)
     topology.wait("pod", name, is_fenced, 120, "fenced by the other")
     goes_on(topology, before["batch"], but=name)
     topology.delete("pod", "double", "--grace-period=0", "--force")
@@ -140,3 +204,13 @@ def is_fenced(pod):
 
 def test_every_word_is_counted_exactly_once(topology):
     assert all_counted(topology, SENTENCES, 400) == expected(SENTENCES)
+
+
+def test_deleted_in_the_foreground_it_is_gone_at_once_and_its_checkpoint_stays(topology):
+    claim = topology.get("pvc", f"{NAME}-checkpoint")
+    topology.delete("topology", NAME, "--cascade=foreground")
+    assert topology.get("topology", NAME) is None
+    assert topology.list("pods,secrets,configmaps,roles", f"fulmen.dev/topology={NAME}") == []
+    kept = topology.get("pvc", f"{NAME}-checkpoint")
+    assert kept["metadata"]["uid"] == claim["metadata"]["uid"]
+    assert "deletionTimestamp" not in kept["metadata"]

@@ -63,6 +63,40 @@ def test_mistakes_in_the_spec_that_no_code_is_needed_for(kube, remove):
     assert "spec.spark.conf[spark.master]" in message
 
 
+def test_code_that_is_not_there(kube, remove):
+    remove("no-code")
+    apply(kube, "no-code", "spec.code={configMap: nowhere}")
+    message = wait_for(kube, "no-code", "Stalled", "CodeNotFound")
+    assert "there is no ConfigMap 'nowhere'" in message
+    assert condition(kube.get("topology", "no-code"), "Placed")["reason"] == "NotAccepted"
+
+
+def test_code_that_is_too_big(kube, remove):
+    remove("big-code")
+    data = {"numbered.py": "#" * 950_000}
+    big = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "big"}, "data": data}
+    kube.run("create", "-f", "-", content=json.dumps(big))
+    apply(kube, "big-code", "spec.code={configMap: big}")
+    assert "950000 bytes" in wait_for(kube, "big-code", "Stalled", "CodeTooBig")
+
+
+def test_a_quota_that_does_not_suffice(kube, remove):
+    """It is tried again: when there is room the driver starts, here for longer than it may."""
+    remove("no-quota")
+    kube.run("create", "quota", "none", "--hard=pods=0")
+    kube.wait(
+        "resourcequota", "none", lambda quota: quota["status"].get("hard"), 60, "looked after"
+    )
+    try:
+        apply(kube, "no-quota", "spec.startTimeoutSeconds=5")
+        message = wait_for(kube, "no-quota", "Ready", "Refused")
+        assert "exceeded quota: none" in message
+    finally:
+        kube.delete("resourcequota", "none")
+    message = wait_for(kube, "no-quota", "Ready", "StartTimeout")
+    assert "is not ready after 5 s" in message
+
+
 def test_an_image_that_can_not_be_pulled(kube, remove):
     remove("no-image")
     settings = ("spec.driver={image: nowhere.invalid/fulmen:1}", "spec.startTimeoutSeconds=5")

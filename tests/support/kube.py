@@ -54,6 +54,16 @@ class Kube:
         """Delete an object. Waits until it is gone, unless `args` say otherwise."""
         self.run("delete", kind, name, *args, seconds=180)
 
+    def make_namespace(self):
+        """Make it, so that it enforces restricted pod security."""
+        labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+        metadata = {"name": self.namespace, "labels": labels}
+        self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+
+    def delete_namespace(self):
+        """Delete it with all that is in it; returns when it is gone."""
+        self.run("delete", "namespace", self.namespace, "--ignore-not-found", seconds=180)
+
     def patch(self, kind, name, change):
         """Merge into an object."""
         self.run("patch", kind, name, "--type=merge", "-p", json.dumps(change))

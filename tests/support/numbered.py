@@ -41,7 +41,7 @@ def expected(count):
 def report_in(pod):
     """What the driver in this pod last said."""
     text = pod["metadata"].get("annotations", {}).get(REPORT_ANNOTATION)
-    return json.loads(text) if text else {"phase": "", "batch": 0, "workers": []}
+    return json.loads(text) if text else {"phase": "", "epoch": 0, "batch": 0, "workers": []}
 
 
 def driver(kube):
@@ -76,9 +76,13 @@ def goes_on(kube, since, workers=2, but=""):
 
 def counts(kube):
     """What is counted in the newest commit."""
-    command = ("fulmen", "state", "file:///checkpoint", "count", "-o", "json")
-    entries = json.loads(kube.exec(driver_name(kube), *command))
-    return {entry["key"]: entry["value"] for entry in entries}
+    return state(kube, driver_name(kube), "count")
+
+
+def state(kube, pod, component):
+    """A component's state in the newest commit, as a pod that mounts the checkpoint reads it."""
+    command = ("fulmen", "state", "file:///checkpoint", component, "-o", "json")
+    return {entry["key"]: entry["value"] for entry in json.loads(kube.exec(pod, *command))}
 
 
 def all_counted(kube, count, seconds):

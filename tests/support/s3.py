@@ -64,23 +64,23 @@ def find_versitygw() -> str | None:
 
 
 @contextmanager
-def running_s3(folder: Path) -> Iterator[S3Server]:
-    """A server over an empty folder."""
+def running_s3(folder: Path, address: str = "127.0.0.1") -> Iterator[S3Server]:
+    """A server over an empty folder, on an address of this machine's."""
     binary = find_versitygw()
     if binary is None:
         pytest.skip("versitygw is not installed: `scripts/test-servers` installs it")
     (folder / BUCKET).mkdir()
-    port = free_port()
+    port = free_port(address)
     log = folder.with_suffix(".log")
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [binary, "--port", f"127.0.0.1:{port}", "posix", str(folder)],
+            [binary, "--port", f"{address}:{port}", "posix", str(folder)],
             env={"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY, "HOME": str(folder)},
             stdout=output,
             stderr=subprocess.STDOUT,
         )
         try:
-            server = S3Server(f"http://127.0.0.1:{port}", folder)
+            server = S3Server(f"http://{address}:{port}", folder)
             wait_until_it_answers(server.url, process, log)
             yield server
         finally:
@@ -88,10 +88,10 @@ def running_s3(folder: Path) -> Iterator[S3Server]:
             process.wait()
 
 
-def free_port() -> int:
+def free_port(address: str = "127.0.0.1") -> int:
     """A port that nobody listens on."""
     with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((address, 0))
         port: int = probe.getsockname()[1]
         return port
 

@@ -9,9 +9,9 @@ import pytest
 from fulmen.kube.contract import EndReason
 from fulmen.topology.status import State
 from support.pages import ROOT
+from support.reasons import explained
 
-PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-TABLE = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE))))
+TABLE = explained()
 NEVER_A_REASON = {"Drained", "Finished", "Valid", "Terminated", "Failed"}
 MODULES = ("acceptance", "conditions", "lifecycle", "replacing", "status")
 CALLS = {"Refused": 0, "Verdict": 2, "_stay": 2, "_drain": 2, "Step": 1}

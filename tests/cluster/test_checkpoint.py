@@ -1,0 +1,157 @@
+"""State in a bucket: exact whatever is done to pods, guarded against mistakes, never deleted."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from support.kube import condition, eventually, is_ready
+from support.numbered import (
+    FILE,
+    NAME,
+    START_SECONDS,
+    driver,
+    expected,
+    goes_on,
+    manifest,
+    report_in,
+)
+from support.s3 import BUCKET, SECRET_KEY
+
+SENTENCES = 2_500
+CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+SECRET = "bucket"
+
+pytestmark = pytest.mark.timeout(900)
+
+
+def apply(kube, s3, name=NAME, *assignments):
+    """Apply the topology with its checkpoint in the bucket, and the credentials in a Secret."""
+    variables = s3.environment()
+    content = {variable: variables.pop(variable) for variable in CREDENTIALS}
+    metadata = {"name": SECRET}
+    kube.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": content})
+    env = [{"name": variable, "value": value} for variable, value in variables.items()]
+    for variable in CREDENTIALS:
+        source = {"secretKeyRef": {"name": SECRET, "key": variable}}
+        env.append({"name": variable, "valueFrom": source})
+    config = "spec.spouts[sentences].config"
+    settings = (f"{config}.count={SENTENCES}", f"{config}.rate=100", f"metadata.name={name}")
+    topology = yaml.safe_load(manifest(FILE, *settings, *assignments))
+    topology["spec"]["checkpoint"] = {"uri": s3.uri(NAME)}
+    for pod in ("driver", "worker"):
+        topology["spec"][pod]["env"] = env
+    kube.apply(topology)
+
+
+def counts(s3):
+    """What is counted in the newest commit."""
+    command = [Path(sys.executable).with_name("fulmen"), "state", s3.uri(NAME), "count"]
+    done = subprocess.run(
+        [*command, "-o", "json"],
+        env={**os.environ, **s3.environment()},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return {entry["key"]: entry["value"] for entry in json.loads(done.stdout)}
+
+
+def objects(s3):
+    """All objects of the checkpoint, with their content."""
+    folder = s3.folder / BUCKET / NAME
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def all_counted(s3):
+    """The counts when there are as many as there must be, or more."""
+    wanted = sum(expected(SENTENCES).values())
+    return eventually(
+        lambda: counts(s3), lambda found: sum(found.values()) >= wanted, 180, "all counted"
+    )
+
+
+def wait_for(kube, name, kind, reason):
+    """Wait for a condition with that reason; its message."""
+    found = kube.wait(
+        "topology",
+        name,
+        lambda topology: condition(topology, kind).get("reason") == reason,
+        120,
+        f"{kind}: {reason}",
+    )
+    return condition(found, kind)["message"]
+
+
+@pytest.fixture(scope="module")
+def topology(operator, kube, s3):
+    apply(kube, s3)
+    kube.wait("topology", NAME, is_ready, START_SECONDS, "Ready")
+    return kube
+
+
+def test_every_word_is_counted_exactly_once_although_the_driver_is_killed(topology, s3):
+    pod = driver(topology)
+    before, name = report_in(pod), pod["metadata"]["name"]
+    topology.delete("pod", name, "--grace-period=0", "--force")
+    after = goes_on(topology, before["batch"], but=name)
+    assert report_in(after)["epoch"] > before["epoch"]
+    assert all_counted(s3) == expected(SENTENCES)
+
+
+def test_credentials_are_nowhere_but_in_their_secret(topology):
+    kinds = "topologies,pods,configmaps,events"
+    texts = [topology.run("get", kinds, "-o", "yaml")]
+    texts += [
+        topology.run("logs", pod["metadata"]["name"])
+        for pod in topology.list("pods", f"fulmen.dev/topology={NAME}")
+    ]
+    assert f"name: {SECRET}" in texts[0]
+    assert not any(SECRET_KEY in text for text in texts)
+
+
+def test_the_checkpoint_of_another_topology(topology, s3):
+    before = counts(s3)
+    apply(topology, s3, "other")
+    message = wait_for(topology, "other", "Stalled", "CheckpointMismatch")
+    assert f"is that of topology '{NAME}', not of 'other'" in message
+    ready = condition(topology.get("topology", "other"), "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "CheckpointMismatch")
+    topology.delete("topology", "other")
+    assert counts(s3) == before
+    assert is_ready(topology.get("topology", NAME))
+
+
+def test_a_checkpoint_that_is_lost(topology, s3):
+    """Nothing begins anew before the user says so; then everything does."""
+    shutil.rmtree(s3.folder / BUCKET / NAME)
+    lost = driver(topology)["metadata"]["name"]
+    topology.delete("pod", lost, "--grace-period=0", "--force")
+    message = wait_for(topology, NAME, "Stalled", "CheckpointLost")
+    assert "is empty, but batch" in message
+    assert objects(s3) == {}
+    topology.run("annotate", "topology", NAME, "fulmen.dev/accept-checkpoint-loss=true")
+    topology.wait("topology", NAME, is_ready, START_SECONDS, "Ready")
+    assert all_counted(s3) == expected(SENTENCES)
+
+
+def test_the_namespace_is_deleted_and_the_checkpoint_stays(topology, s3):
+    topology.delete_namespace()
+    assert counts(s3) == expected(SENTENCES)
+
+
+def test_a_checkpoint_of_other_numbers_of_tasks(topology, s3):
+    """A topology made again elsewhere finds it, and leaves it alone."""
+    before = objects(s3)
+    topology.make_namespace()
+    apply(topology, s3, NAME, "spec.bolts[count].numTasks=8")
+    message = wait_for(topology, NAME, "Stalled", "InvalidSpec")
+    assert "bolt 'count': numTasks is 8, but its checkpoint is of 4 tasks" in message
+    assert condition(topology.get("topology", NAME), "SpecAccepted")["status"] == "False"
+    assert objects(s3) == before

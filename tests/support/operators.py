@@ -1,0 +1,60 @@
+"""The operator on the cluster: installed, uninstalled and taken away as its users do that."""
+
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+from support import cluster_images
+from support.kube import Kube
+
+SYSTEM = "fulmen-system"
+SELECTOR = "app.kubernetes.io/name=fulmen-operator"
+DEPLOYMENT = "deployment/fulmen-operator"
+CHART = cluster_images.ROOT / "charts" / "fulmen"
+HELM = Path(sys.executable).with_name("helm")
+
+
+def install():
+    """Install the chart, or upgrade what is installed; returns when the operator runs."""
+    cluster_images.call(
+        [
+            *(str(HELM), "upgrade", "--install", "fulmen", str(CHART)),
+            *("--namespace", SYSTEM, "--create-namespace", "--wait", "--timeout", "3m"),
+            "--take-ownership",  # of the definition, which an uninstalled release leaves behind
+            *("--set", f"image={cluster_images.OPERATOR}"),
+            *("--set", f"runtime.image={cluster_images.RUNTIME}"),
+        ]
+    )
+
+
+def uninstall():
+    """Uninstall the chart; returns when the operator is gone."""
+    cluster_images.call([str(HELM), "uninstall", "fulmen", "--namespace", SYSTEM, "--wait"])
+
+
+def restart():
+    """Have another pod take over: the tag of a new image is that of the old one."""
+    system = Kube(SYSTEM)
+    system.run("rollout", "restart", DEPLOYMENT)
+    system.run("rollout", "status", DEPLOYMENT, seconds=180)
+
+
+@contextmanager
+def none():
+    """No operator runs."""
+    system = Kube(SYSTEM)
+    system.run("scale", DEPLOYMENT, "--replicas=0")
+    system.run("wait", "--for=delete", "pods", "-l", SELECTOR, "--timeout=90s", seconds=100)
+    try:
+        yield
+    finally:
+        system.run("scale", DEPLOYMENT, "--replicas=1")
+        system.run("rollout", "status", DEPLOYMENT, seconds=180)
+
+
+def pods():
+    """Each pod of the operator, and how often its container was started anew."""
+    return {
+        pod["metadata"]["uid"]: pod["status"]["containerStatuses"][0]["restartCount"]
+        for pod in Kube(SYSTEM).list("pods", SELECTOR)
+    }
