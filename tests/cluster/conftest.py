@@ -11,21 +11,28 @@ import pytest
 from support import cluster_images, operators
 from support.kube import Kube
 from support.reasons import Seen
+from support.requests import logged
 from support.s3 import running_s3
 
-NEEDED = {"api_server": "API_SERVER_PID_FILE", "s3": "MACHINE_ADDRESS"}
+NEEDED = {
+    "api_server": "API_SERVER_PID_FILE",
+    "requests": "API_SERVER_LOG",
+    "s3": "MACHINE_ADDRESS",
+}
 """What some clusters can't give: the fixture, and the variable that says that this one can."""
-LAST = "test_reasons.py"
+LAST = "test_afterwards.py"
 
 
 def pytest_collection_modifyitems(config, items):
     """Leave out what this cluster can't give; look last at what all other tests have caused."""
     lacking = {fixture for fixture, name in NEEDED.items() if not os.environ.get(name)}
-    left_out = [i for i in items if lacking & set(getattr(i, "fixturenames", ()))]
-    if left_out:
-        left_out += [item for item in items if item.path.name == LAST]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+    left_out = [
+        item
+        for item in items
+        if lacking & set(getattr(item, "fixturenames", ())) or (lacking and item.path.name == LAST)
+    ]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: item.path.name == LAST)
 
 
@@ -58,8 +65,17 @@ def seen(installed):
 
 
 @pytest.fixture(scope="session")
-def operator(installed, seen):
+def requests(cluster):
+    """What was asked of the API server, by whom."""
+    with logged(Path(os.environ["API_SERVER_LOG"])) as requests:
+        yield requests
+
+
+@pytest.fixture(scope="session")
+def operator(installed, seen, request):
     """The operator, installed as its users do, in its namespace."""
+    if os.environ.get(NEEDED["requests"]):
+        request.getfixturevalue("requests")
     return Kube(operators.SYSTEM)
 
 

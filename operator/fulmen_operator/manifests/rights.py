@@ -6,13 +6,28 @@ from fulmen_operator.manifests.common import metadata
 from fulmen_operator.manifests.pods import service_account
 from fulmen_operator.model import Manifest, Observed, component_of
 
-DRIVER_RULES = [
-    {  # Spark makes workers, watches and deletes them; the driver labels them and reports.
-        "apiGroups": [""],
-        "resources": ["pods"],
-        "verbs": ["get", "list", "watch", "create", "delete", "deletecollection", "patch"],
-    },
-]
+
+def driver_role(topology: str) -> list[Manifest]:
+    """What a topology's driver may do."""
+    return [
+        {  # Spark makes workers, watches and deletes them; the driver labels them and reports.
+            "apiGroups": [""],
+            "resources": ["pods"],
+            "verbs": ["get", "list", "watch", "create", "delete", "deletecollection", "patch"],
+        },
+        {
+            "apiGroups": [""],
+            "resources": ["configmaps"],
+            "resourceNames": [contract.plan_name(topology)],
+            "verbs": ["get", "watch"],
+        },
+        {
+            "apiGroups": [contract.GROUP],
+            "resources": [contract.PLURAL],
+            "resourceNames": [topology],
+            "verbs": ["get"],
+        },
+    ]
 
 
 def rights(seen: Observed, accepted: Accepted) -> list[Manifest]:
@@ -64,21 +79,9 @@ def _account(seen: Observed, role: str) -> Manifest:
 
 
 def _role(seen: Observed) -> Manifest:
-    plan = {
-        "apiGroups": [""],
-        "resources": ["configmaps"],
-        "resourceNames": [contract.plan_name(seen.name)],
-        "verbs": ["get", "watch"],
-    }
-    own = {
-        "apiGroups": [contract.GROUP],
-        "resources": [contract.PLURAL],
-        "resourceNames": [seen.name],
-        "verbs": ["get"],
-    }
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
         "metadata": metadata(seen, f"{seen.name}-driver"),
-        "rules": [*DRIVER_RULES, plan, own],
+        "rules": driver_role(seen.name),
     }

@@ -1,0 +1,197 @@
+"""Every verb that the chart gives to the operator is needed: each is taken away once.
+
+The operator that runs here has all of its code but kopf, and real calls of a real API server, as a
+ServiceAccount whose Role lacks a verb. The pods that it makes find no node: nothing is started.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+from fulmen_operator.access import Access
+from fulmen_operator.api import KINDS, ApiError
+from fulmen_operator.cluster import KubernetesApi
+from fulmen_operator.loop import Memory, reconcile
+from fulmen_operator.model import Key
+from fulmen_operator.settings import Settings
+from support import operators
+from support.charts import template
+from support.kube import eventually
+from support.s3 import free_port
+
+WATCHED_ONLY = {("topologies", "list"), ("topologies", "watch")}
+"""What only kopf does."""
+AS_USER = {"fieldManager": "user", "force": "true"}
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def rights():
+    """All that the chart gives: (API group, resource, verb)."""
+    rules = template()["ClusterRole", "", "tools-fulmen-operator"]["rules"]
+    return [
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+
+
+def account(name, rights):
+    """A ServiceAccount with these rights."""
+    rules = [
+        {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
+        for group, resource, verb in rights
+    ]
+    rbac = "rbac.authorization.k8s.io"
+    metadata = {"name": name}
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
+        {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata, "rules": rules},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name}],
+        },
+    ]
+
+
+@pytest.fixture(scope="module")
+def accounts(operator, kube):
+    """An account for each right, without that right; last one with all. No operator runs."""
+    given = rights()
+    lacking = {f"lacks-{n}": right for n, right in enumerate(given)}
+    objects = [o for name, lack in lacking.items() for o in account(name, set(given) - {lack})]
+    with operators.none():
+        kube.apply(*objects, *account("lacks-nothing", given))
+        user = f"--as=system:serviceaccount:{kube.namespace}:lacks-nothing"
+        eventually(
+            lambda: kube.run("auth", "can-i", "list", "topologies", user, check=False).strip(),
+            lambda answer: answer == "yes",
+            30,
+            "known to the API server",
+        )
+        yield lacking
+
+
+class Impersonating(KubernetesApi):
+    """The API server, as somebody else.
+
+    Attributes:
+        refused: What it refused to do.
+        wrote: Whether anything was written.
+    """
+
+    def __init__(self, user):
+        super().__init__()
+        self.user = user
+        self.refused = []
+        self.wrote = False
+
+    async def __aenter__(self):
+        await super().__aenter__()
+        self._client.set_default_header("Impersonate-User", self.user)
+        return self
+
+    async def call(self, method, path, *args, **options):
+        self.wrote |= method != "GET"
+        try:
+            return await super().call(method, path, *args, **options)
+        except ApiError as error:
+            if error.status == 403:
+                self.refused.append(error.message)
+            raise
+
+
+async def refusals(namespace, name):
+    """What an operator with the account of that name is refused, in the life of a topology."""
+    user = f"system:serviceaccount:{namespace}:{name}"
+    async with KubernetesApi() as own, Impersonating(user) as api:
+        access = Access(api, lambda: datetime.now(UTC), lambda: "secret")
+        memory = Memory()
+        for code, policy in ((None, "None"), ("a = 1", "Restrict"), ("b = 2", "None")):
+            await change(own, namespace, name, code, policy)
+            api.wrote = True
+            while api.wrote:
+                api.wrote = False
+                try:
+                    await reconcile(Key(namespace, name), access, Settings(), memory)
+                except ApiError as error:
+                    if error.status != 403:
+                        raise
+                    return api.refused
+        return api.refused
+
+
+async def change(api, namespace, name, code, policy):
+    """What a user does: write code, and apply a topology of that name that runs it."""
+    if code is not None:
+        source = {"metadata": {"name": f"{name}-source"}, "data": {"code.py": code}}
+        content = {"apiVersion": "v1", "kind": "ConfigMap", **source}
+        place = KINDS["ConfigMap"].path(namespace, f"{name}-source")
+        await api.call("PATCH", place, content, AS_USER)
+    nowhere = {"podTemplate": {"spec": {"nodeSelector": {"fulmen.dev/nowhere": "true"}}}}
+    topology = {
+        "apiVersion": "fulmen.dev/v1alpha1",
+        "kind": "Topology",
+        "metadata": {"name": name},
+        "spec": {
+            "code": {"configMap": f"{name}-source"},
+            "networkPolicy": policy,
+            "spouts": [{"name": "numbers", "class": "code.Numbers"}],
+            "driver": nowhere,
+        },
+    }
+    place = KINDS["Topology"].path(namespace, name)
+    await api.call("PATCH", place, topology, AS_USER)
+
+
+def test_with_all_of_them_nothing_is_refused(accounts, kube):
+    assert asyncio.run(refusals(kube.namespace, "lacks-nothing")) == []
+    assert kube.get("configmap", "lacks-nothing-plan") is not None
+
+
+def test_without_any_of_them_something_is_refused(accounts, kube):
+    not_needed = [
+        right
+        for name, right in accounts.items()
+        if right[1:] not in WATCHED_ONLY and not asyncio.run(refusals(kube.namespace, name))
+    ]
+    assert not_needed == []
+
+
+@pytest.mark.parametrize("verb", ["list", "watch"])
+def test_without_its_watches_the_operator_says_so(accounts, kube, tmp_path, verb):
+    right = next(name for name, right in accounts.items() if right[1:] == ("topologies", verb))
+    config = tmp_path / "kubeconfig"
+    config.write_text(json.dumps(kubeconfig(kube, right)))
+    env = {
+        **os.environ,
+        "KUBECONFIG": str(config),
+        "FULMEN_NAMESPACES": kube.namespace,
+        "FULMEN_METRICS_PORT": str(free_port()),
+        "FULMEN_PROBE_PORT": str(free_port()),
+    }
+    command = [sys.executable, "-m", "fulmen_operator"]
+    with subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            assert any(f'cannot {verb} resource "topologies"' in line for line in process.stdout)
+        finally:
+            process.kill()
+
+
+def kubeconfig(kube, name):
+    """The one that is used here, but for a ServiceAccount."""
+    used = json.loads(kube.run("config", "view", "--raw", "--minify", "--flatten", "-o", "json"))
+    token = kube.run("create", "token", name).strip()
+    return {**used, "users": [{"name": used["users"][0]["name"], "user": {"token": token}}]}
