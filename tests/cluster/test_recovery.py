@@ -11,6 +11,7 @@ from support import operators
 from support.kube import eventually, is_ready, samples, total
 from support.numbered import (
     NAME,
+    PODS,
     all_counted,
     apply,
     driver,
@@ -150,13 +151,25 @@ def test_the_node_is_drained(topology):
     """All pods are evicted, the operator's as well; they come back when there is a node."""
     pod = driver(topology)
     name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
+    topology.apply(budget(topology.list("pods", PODS + "worker")[0]))
     try:
         drain = ("drain", node, "--ignore-daemonsets", "--delete-emptydir-data")
         topology.run(*drain, seconds=180)
         assert topology.get("pod", name) is None
     finally:
         topology.run("uncordon", node)
+        topology.delete("pdb", "workers")
     goes_on(topology, report_in(pod)["batch"], but=name)
+
+
+def budget(worker):
+    """One worker at least: it goes only with its driver."""
+    names = ("fulmen.dev/topology", "app.kubernetes.io/component")
+    labels = {name: worker["metadata"]["labels"][name] for name in names}
+    spec = {"minAvailable": 1, "selector": {"matchLabels": labels}}
+    metadata = {"name": "workers"}
+    kind = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}
+    return {**kind, "metadata": metadata, "spec": spec}
 
 
 def test_a_paused_driver_wakes_when_another_has_taken_over(topology):
