@@ -43,4 +43,5 @@ def test_a_tuple_that_takes_more_memory_than_its_worker_has(topology):
         "all counted but one",
     )
     assert counted == {number: 1 for number in range(NUMBERS) if number != MEAL}
-    assert list(state(topology, pod, "meals")) == [MEAL]
+    failed = eventually(lambda: state(topology, pod, "meals"), len, 120, "told what failed")
+    assert list(failed) == [MEAL]

@@ -179,8 +179,12 @@ def test_a_paused_driver_wakes_when_another_has_taken_over(topology):
     for process in ("python3", "java"):
         topology.exec(name, "pkill", "-STOP", process)
     topology.apply(double(pod))
-    topology.wait(
-        "pod", "double", lambda found: report_in(found)["epoch"] > before["epoch"], 60, "in charge"
+    look = ("python3", "-m", "fulmen.checkpoint", "file:///checkpoint")
+    eventually(
+        lambda: topology.exec("double", *look),
+        lambda text: "made by 'double, " in text,
+        60,
+        "taken over by the other",
     )
     for process in ("java", "python3"):
         topology.exec(name, "pkill", "-CONT", process)

@@ -1,4 +1,4 @@
-"""Numbers, one of which takes more memory than any worker has. The driver needs some, too."""
+"""Numbers, one of which takes more memory than any worker has. The driver needs much, too."""
 
 from fulmen import BasicBolt, Spout
 
@@ -9,7 +9,7 @@ def filled(megabytes):
 
 
 class Meals(Spout):
-    """Emits `count` numbers. It is hosted by the driver, of whose memory it takes `ballast`."""
+    """Emits `count` numbers. It is hosted by the driver, of whose memory it takes 600 MiB."""
 
     outputs = ("n", "megabytes")
     pinned = True
@@ -17,10 +17,10 @@ class Meals(Spout):
 
     def __init__(self):
         self.position = 0
+        self.ballast = filled(600)
 
     def open(self, conf, context, collector):
         self.collector, self.count, self.meal = collector, conf["count"], conf["meal"]
-        self.ballast = filled(conf["ballast"])
 
     def next_tuple(self):
         if self.position < self.count:
