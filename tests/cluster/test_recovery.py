@@ -173,7 +173,7 @@ def budget(worker):
 
 
 def test_a_paused_driver_wakes_when_another_has_taken_over(topology):
-    """Only the newer one commits. The older one ends, and the next one takes over from both."""
+    """It can't commit any more, and ends. The next one takes over from both."""
     pod = driver(topology)
     before, name = report_in(pod), pod["metadata"]["name"]
     for process in ("python3", "java"):
@@ -189,8 +189,8 @@ def test_a_paused_driver_wakes_when_another_has_taken_over(topology):
     for process in ("java", "python3"):
         topology.exec(name, "pkill", "-CONT", process)
     topology.wait("pod", name, is_fenced, 120, "fenced by the other")
-    goes_on(topology, before["batch"], but=name)
     topology.delete("pod", "double", "--grace-period=0", "--force")
+    goes_on(topology, before["batch"], but=name)
 
 
 def double(pod):
