@@ -68,7 +68,7 @@ class FakeApi:
             return self._existing(path, what)
         wanted = dict(part.split("=") for part in query.get("labelSelector", "").split(",") if part)
         found = [
-            thing
+            {key: value for key, value in thing.items() if key not in ("apiVersion", "kind")}
             for place, thing in self.objects.items()
             if place.rsplit("/", 1)[0] == path
             and wanted.items() <= (thing["metadata"].get("labels") or {}).items()

@@ -5,7 +5,9 @@ import subprocess
 from contextlib import contextmanager
 from urllib.parse import parse_qs, urlsplit
 
-LOGGED = re.compile(r'"HTTP" verb="(\w+)" URI="([^"]+)".* userAgent="([^"]*)".* resp=(\d+)')
+LOGGED = re.compile(
+    r'"HTTP" verb="(\w+)" URI="([^"]+)".* userAgent="([^"]*)".* (?:resp=(\d+)|hijacked=true)'
+)
 SHOWN, HIDDEN = 3, 0
 """How much the server logs: with each request, and as it does by default."""
 

@@ -54,6 +54,14 @@ def test_what_was_done_comes_again_in_time():
     assert due_in(*worked(cluster)) == 600
 
 
+def test_what_is_as_it_should_be_is_only_looked_at():
+    cluster = FakeCluster({"spec.networkPolicy": "Restrict"})
+    cluster.settle()
+    before = len(cluster.api.calls)
+    worked(cluster)
+    assert {method for method, _ in cluster.api.calls[before:]} == {"GET"}
+
+
 def test_a_topology_that_is_gone_is_forgotten():
     cluster = FakeCluster()
     cluster.remove("Topology", KEY.name)
