@@ -169,7 +169,7 @@ def of_driver(**container):
             id="preflight-failed",
         ),
         pytest.param(
-            {"driver": of_driver(command=["sleep", "900"]), "startTimeoutSeconds": 5},
+            {"driver": of_driver(command=["sh", "-c", "sleep 900"]), "startTimeoutSeconds": 5},
             "PreflightTimeout",
             "has not ended (after 5 s)",
             id="preflight-timeout",
