@@ -101,13 +101,9 @@ def keys(arguments: argparse.Namespace) -> list[Result]:
         )
         watcher = Watcher()
         with running.running(content, watcher) as driver:
-            driver.coordinator.permit = 10_000
-            for _ in range(50):
-                driver.step()
+            _batches_of(driver, 10_000, 50)
             watcher.forget()
-            for _ in range(300):
-                driver.coordinator.permit = 10_000
-                driver.step()
+            _batches_of(driver, 10_000, 300)
         p50, p99 = np.percentile(np.array(watcher.seconds) * 1000, (50, 99))
         results.append(
             {
@@ -117,6 +113,12 @@ def keys(arguments: argparse.Namespace) -> list[Result]:
             }
         )
     return results
+
+
+def _batches_of(driver: Driver, emits: int, batches: int) -> None:
+    for _ in range(batches):
+        driver.coordinator.permit = emits
+        driver.step()
 
 
 def soak(arguments: argparse.Namespace) -> list[Result]:

@@ -20,7 +20,8 @@ import numpy as np
 from fulmen.api.components import ArrowBolt, BasicBolt
 from fulmen.checkpoint import Store, load_many, read_commit, read_manifest, save
 from fulmen.engine import wire
-from fulmen.engine.ackers import Messages, sequence_ranges, slot_and_sequence
+from fulmen.engine.acker_runs import run_ackers
+from fulmen.engine.ackers import Messages
 from fulmen.engine.acking import AckerTask
 from fulmen.engine.bolts import AnchoringBoltTask, ArrowBoltTask, BasicBoltTask, BoltTask
 from fulmen.engine.chunk import Chunk, merge
@@ -32,11 +33,11 @@ from fulmen.engine.protocol import (
     ErrorReport,
     Header,
     Summary,
+    tick_due,
     unpack_deliveries,
 )
 from fulmen.engine.setup import Setup
 from fulmen.engine.spouts import SpoutTask
-from fulmen.engine.tree_counts import born_by_slot, count_trees, time_messages
 from fulmen.errors import CodeError
 from fulmen.topology.code import create, load_class
 from fulmen.topology.spec import ACKER
@@ -66,7 +67,6 @@ class Cell:
         self._bolts: dict[str, list[list[BoltTask]]] = {}
         self._by_task: dict[int, BoltTask] = {}
         self._ackers: dict[int, AckerTask] = {}
-        self._executor_of = {t: e.first for e in plan.executors_on(partition) for t in e.tasks}
         self._threads: ThreadPoolExecutor | None = None
 
     def tasks_of(self, component: str) -> list[int]:
@@ -90,7 +90,7 @@ class Cell:
         Raises:
             ComponentFailed: An author's `open` or `prepare` raised.
         """
-        if self.tag == header.base:
+        if self.tag == header.base_of(self.stage):
             self.tag = None  # until the batch has run to its end
             return
         summary.errors += self.close()
@@ -118,7 +118,7 @@ class Cell:
                 for task, found in slots.items()
             }
             for bolt in made.values():
-                bolt.executor = self._executor_of[bolt.task]
+                bolt.executor = self.setup.plan.executor_of(bolt.task).first
             self._by_task.update(made)
             executors = [
                 e for e in self.setup.plan.executors_on(self.partition) if e.component == component
@@ -172,7 +172,8 @@ class Cell:
         summary.process = self.partition, os.getpid()
         outbox = Outbox(self.setup, self.stage, self._rng)
         messages: dict[int, Messages] = defaultdict(Messages)
-        injected = header.injected.of(self.partition, self.store.get) if self.stage == 0 else ()
+        is_first = self.stage == header.first
+        injected = header.injected.of(self.partition, self.store.get) if is_first else ()
         for row in itertools.chain(rows, injected):
             if row:  # the empty one is what makes the first stage's partition
                 yield from self._take_in(row, outbox, messages)
@@ -191,7 +192,7 @@ class Cell:
                 if task_id in self._ackers:
                     messages[task_id].add(part)
             outbox.messages = Messages()
-            self._run_ackers(header, messages, summary, outbox)
+            run_ackers(self.setup, self._ackers, messages, header.clock, summary, outbox)
         outbox.pack_messages()
         yield from outbox.take_rows()
         self._write_down(header, summary)
@@ -325,28 +326,6 @@ class Cell:
             for task, chunk in turn:
                 task.send(chunk, outbox)
 
-    def _run_ackers(
-        self, header: Header, messages: Mapping[int, Messages], summary: Summary, outbox: Outbox
-    ) -> None:
-        timeout = self.setup.topology.spec.message_timeout_seconds
-        acked: dict[int, list[np.ndarray]] = defaultdict(list)
-        for task_id, acker in self._ackers.items():
-            started = time.perf_counter()
-            outcome = acker.run(messages.get(task_id, Messages()), header.clock, timeout)
-            seconds = time.perf_counter() - started
-            outbox.busy[self._executor_of[task_id]] += seconds
-            for slot, ranges in sequence_ranges(outcome.acked).items():
-                acked[slot].append(ranges)
-            summary.failed += [
-                (*slot_and_sequence(root), reason) for root, reason in outcome.failed
-            ]
-            summary.timed_out += outcome.timed_out
-            summary.pending[task_id] = len(outcome.trees)
-            summary.born += born_by_slot(outcome)
-            count_trees(self.setup, acker, outcome, outbox)
-            time_messages(acker, seconds, outbox)
-        summary.acked = {slot: np.concatenate(ranges) for slot, ranges in acked.items()}
-
     def _write_down(self, header: Header, summary: Summary) -> None:
         """Save what changed of each task: large records in files, small ones with the commit."""
         started = time.perf_counter()
@@ -378,8 +357,3 @@ class VoidBatch(Exception):
     def __init__(self, row: bytes) -> None:
         super().__init__(row)
         self.row = row
-
-
-def tick_due(period: float, header: Header) -> bool:
-    """Whether the batch clock passed a multiple of `period` seconds, or several: one tick then."""
-    return int(header.clock // period) > int(header.previous_clock // period)

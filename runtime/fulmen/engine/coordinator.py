@@ -19,14 +19,16 @@ import numpy as np
 
 from fulmen.engine.pending import Ranges
 from fulmen.engine.protocol import (
-    INLINE_DELIVERIES,
+    HEADER_BYTES,
     Deliveries,
     ErrorReport,
     Header,
     Summary,
     pack_deliveries,
+    tick_due,
 )
 from fulmen.engine.setup import Setup
+from fulmen.topology.spec import ACKER
 
 FIRST_PERMIT = 256
 EMIT_SHARE = 0.5
@@ -34,10 +36,16 @@ EMIT_SHARE = 0.5
 ENGINE_SHARE = 5.0
 """If tuples are what takes time, a stage takes at most so many times as long as authors' code."""
 LARGEST_PERMIT = 10_000_000
-IDLE_SECONDS = 0.25
-"""The longest wait between batches in which nothing happens, and …"""
-LONG_IDLE_BATCHES, LONG_IDLE_SECONDS = 48, 1.0
-"""… after so many of them, some ten seconds: a job on two workers takes some 40 ms of CPU."""
+LIGHT_EMITS = 4_000
+"""Of batches with fewer emits, rows may go through the driver, if that spares a stage."""
+LIGHT_REST = 0.15
+"""After a light batch the next one waits for that part of its time: batches back to back would only
+keep two cores busy, and be smaller."""
+WHOLE_BATCHES = 16
+"""So many batches run whole after one that gained nothing by starting with fewer stages."""
+IDLE_SECONDS = ((0, 0.25), (48, 1.0), (110, 2.5))
+"""The longest wait between batches, after so many in which nothing happened: after some 10 seconds,
+and after a minute more, spouts are asked less often. A job on two workers takes 130 ms of CPU."""
 FAILURES_BEFORE_HALVING = 2
 
 
@@ -50,6 +58,7 @@ class Done:
         summaries: Of all its stages and workers.
         seconds: How long it took.
         deliveries: How trees ended, to be told to spout tasks in the next batch.
+        skipped: Stages that did not run, as there was nothing for them.
         commits: Whether there is anything to write; if not, its tag becomes the base all the same.
         idle: Nothing was emitted, executed, delivered or ended.
     """
@@ -58,6 +67,7 @@ class Done:
     summaries: Sequence[Summary]
     seconds: float
     deliveries: Mapping[int, Deliveries]
+    skipped: Sequence[int]
     commits: bool
     idle: bool
 
@@ -124,6 +134,10 @@ class Coordinator:
         self._spout_pending_by_task: dict[int, int] = {}
         self._exhausted_by_task: dict[int, bool] = {}
         self._typical_emits = 0.0
+        self._bases: dict[int, str] = {}  # of stages that did not run in the last batch
+        self._whole_run = ""  # the last run of which all stages ran in one batch
+        self._whole_batches = 0
+        self._rest_seconds = 0.0
 
     # Attempts
 
@@ -134,7 +148,7 @@ class Coordinator:
             self.clock += now - self._mark
         self._mark = now
         permits, poisoned = self._crash_permits()
-        large = self.deliveries and len(pack_deliveries(self.deliveries)) > INLINE_DELIVERIES
+        large = self.deliveries and len(pack_deliveries(self.deliveries)) > HEADER_BYTES
         self.attempt = Header(
             number=self.number + 1,
             tag=self.new_tag(),
@@ -148,14 +162,55 @@ class Coordinator:
             poisoned=poisoned,
             emit_seconds=self.emit_seconds or EMIT_SHARE * self.target_seconds,
             is_retry=self._is_retry,
+            bases=dict(self._bases),
         )
         return self.attempt
+
+    def cuts(self, header: Header) -> tuple[int, ...]:
+        """Where an attempt's stages are divided into jobs: the last stage of each, and one.
+
+        A job with few tuples takes its time for each stage, whether there is anything for it or
+        not. So a batch of few tuples begins without the stages that may have nothing to do: all
+        but the first one after a batch in which nothing happened, and that of the ackers, as most
+        trees end in the batch that they began in, which the driver can see as well.
+        """
+        stages = self.setup.plan.stages
+        end = len(stages)
+        if not self._is_light(header):
+            return (end,)
+        starts = {1} if self._may_stay_idle(header) else set()
+        if stages[-1] == (ACKER,):
+            starts.add(end - 1)
+        return (*sorted(starts - {0, end}), end)
+
+    def _is_light(self, header: Header) -> bool:
+        if self._whole_batches > 0 or self._typical_emits > LIGHT_EMITS:
+            return False
+        if header.is_retry or header.is_suspect or header.deliveries is None:
+            return False
+        if self._whole_run != self.setup.run:  # how many trees are pending is not known yet
+            return False
+        return not any(self._pending_by_task.values())
+
+    def _may_stay_idle(self, header: Header) -> bool:
+        injected = header.injected
+        ticks = (bolt.tick_seconds for bolt in self.setup.topology.spec.bolts)
+        return (
+            self.idle_batches > 0
+            and not (header.deliveries or injected.rows or injected.file)
+            and not any(period and tick_due(period, header) for period in ticks)
+        )
+
+    def gained_nothing(self) -> None:
+        """The ackers' stage had to run after all: some trees outlive their batch."""
+        self._whole_batches = WHOLE_BATCHES
 
     def finish(
         self,
         summaries: Sequence[Summary],
         seconds: float,
         owed: Mapping[int, Deliveries] | None = None,
+        skipped: Sequence[int] = (),
     ) -> Done:
         """A batch ran to its end. It counts only when `committed` has been called.
 
@@ -163,6 +218,7 @@ class Coordinator:
             summaries: Of all its stages and workers.
             seconds: How long it took.
             owed: What pinned spouts could not be told yet.
+            skipped: Stages that did not run.
         """
         assert self.attempt is not None
         ended = self._ended(summaries)
@@ -183,6 +239,7 @@ class Coordinator:
             summaries,
             seconds,
             deliveries,
+            skipped,
             commits=bool(ended or is_told or any(s.updates for s in summaries)),
             idle=not (executed or ended or is_told),
         )
@@ -209,6 +266,10 @@ class Coordinator:
         """The batch is in the checkpoint, or had nothing to write there."""
         if done.commits:
             self.number = done.header.number
+        if not done.skipped:
+            self._whole_run = self.setup.run
+        self._rest_seconds = LIGHT_REST * done.seconds if done.skipped else 0.0
+        self._bases = {stage: done.header.base_of(stage) for stage in done.skipped}
         self.base = done.header.tag
         self.deliveries = done.deliveries
         self.attempt = None
@@ -221,6 +282,7 @@ class Coordinator:
         self.spout_pending = sum(self._spout_pending_by_task.values())
         self.exhausted = self._is_exhausted()
         self.idle_batches = self.idle_batches + 1 if done.idle else 0
+        self._whole_batches = max(0, self._whole_batches - 1)
         self._adapt(done)
 
     def _is_exhausted(self) -> bool:
@@ -312,10 +374,10 @@ class Coordinator:
             self.permit = min(LARGEST_PERMIT, self.permit + step)
 
     def idle_seconds(self) -> float:
-        """How long to wait before the next batch: no time unless nothing happened in the last."""
+        """How long to wait before the next batch: next to no time if something happened."""
         if not self.idle_batches:
-            return 0.0
-        longest = IDLE_SECONDS if self.idle_batches < LONG_IDLE_BATCHES else LONG_IDLE_SECONDS
+            return self._rest_seconds
+        longest = max(seconds for n, seconds in IDLE_SECONDS if n <= self.idle_batches)
         wait = min(longest, 0.001 * 2.0 ** min(self.idle_batches, 16))
         periods = [c.tick_seconds for c in self.setup.topology.spec.bolts if c.tick_seconds]
         return min([wait, *(period - self.clock % period for period in periods)])

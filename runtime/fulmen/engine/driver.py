@@ -18,6 +18,7 @@ from typing import Any
 
 from fulmen.api.declarer import Stream
 from fulmen.checkpoint import CommitLog, Manifest, Store, new_tag
+from fulmen.engine.attempt import Ran, run_attempt
 from fulmen.engine.committing import Committer
 from fulmen.engine.coordinator import Coordinator, fatal_error
 from fulmen.engine.instances import ComponentFailed
@@ -238,11 +239,11 @@ class Driver:
         """Have all instances closed. Everything is committed: it does not matter if this fails."""
         header = replace(self.coordinator.begin(self.steady()), ends=True)
         try:
-            rows = self.jobs.run(header, self.topology.spec.batch_timeout_seconds)
+            rows = self._job(header)
         except JobFailed as e:
             self.observer.note(f"not all components could be closed: {e}")
         else:
-            summaries, _ = read_rows(rows)
+            summaries, _, _ = read_rows(rows)
             self._tell([error for summary in summaries for error in summary.errors])
         self.coordinator.attempt = None
 
@@ -269,28 +270,32 @@ class Driver:
             TopologyFailed: The topology can't go on.
         """
         started = self.steady()
-        header = self.coordinator.begin(started)
-        spec = self.topology.spec
+        coordinator = self.coordinator
+        header = coordinator.begin(started)
         taken: list[Summary] = []
         owed: Mapping[int, Deliveries] = {}
         try:
             if self.plan.pinned:
                 header, taken, owed = self._pinned(header)
-            rows = self.jobs.run(header, spec.batch_timeout_seconds)
+            ran = run_attempt(self._job, self.setup, self._store, header, coordinator.cuts(header))
         except JobFailed as e:
             self._failed(header, str(e))
             return False
         except Unreachable as e:
             self._failed(header, str(e), is_outage=True)
             return False
-        summaries, void = read_rows(rows)
-        if void is not None:
+        if (void := ran.void) is not None:
             if void.report is not None and void.report.fatal:
                 raise self._fatal(void.report)
             self._failed(header, void.reason, void.is_outage)
             return False
-        self._finish([*summaries, *taken], owed, started)
+        if ran.ackers_ran:
+            coordinator.gained_nothing()
+        self._finish(replace(ran, summaries=[*ran.summaries, *taken]), owed, started)
         return True
+
+    def _job(self, header: Header) -> Sequence[bytes]:
+        return self.jobs.run(header, self.topology.spec.batch_timeout_seconds)
 
     def _pinned(self, header: Header) -> tuple[Header, list[Summary], Mapping[int, Deliveries]]:
         """Let pinned spouts have their turns, here in the driver."""
@@ -306,12 +311,10 @@ class Driver:
             raise TopologyFailed(str(e), e.report.traceback) from e
         return with_rows, summaries, owed
 
-    def _finish(
-        self, summaries: list[Summary], owed: Mapping[int, Deliveries], started: float
-    ) -> None:
-        ran = self.steady()
-        done = self.coordinator.finish(summaries, ran - started, owed)
-        fatal = fatal_error(summaries)
+    def _finish(self, ran: Ran, owed: Mapping[int, Deliveries], started: float) -> None:
+        ended = self.steady()
+        done = self.coordinator.finish(ran.summaries, ended - started, owed, ran.skipped)
+        fatal = fatal_error(ran.summaries)
         if fatal is not None:
             raise self._fatal(fatal)
         assert self._committer is not None
@@ -320,8 +323,8 @@ class Driver:
         self.coordinator.committed(done)
         now = self.steady()
         spent = Spent(
-            run=ran - started,
-            commit=now - ran if done.commits else None,
+            run=ended - started,
+            commit=now - ended if done.commits else None,
             wait=started - self._ended,
             commit_bytes=self.log.bytes_written,
         )

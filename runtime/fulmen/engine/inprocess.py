@@ -45,11 +45,11 @@ class InProcessJobs:
         self._workers = [self._worker() for _ in range(setup.plan.workers)]
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
-        """One attempt of a batch, one part after another."""
+        """One job, one part after another."""
         n = self._setup.plan.workers
         header = Header.decode(header.encode())
         inputs: list[list[bytes]] = [[] for _ in range(n)]
-        for stage in range(len(self._setup.plan.stages)):
+        for stage in range(header.first, header.end or len(self._setup.plan.stages)):
             outputs: list[list[bytes]] = [[] for _ in range(n)]
             for partition in range(n):
                 try:

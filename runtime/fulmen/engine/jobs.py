@@ -18,7 +18,7 @@ class Jobs(Protocol):
         """Begin a run, or go on with another plan."""
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
-        """One attempt of a batch: the rows of the last stage.
+        """The stages of a batch that the header names: the rows of the last of them.
 
         Raises:
             JobFailed: It came to nothing.
@@ -56,10 +56,11 @@ class Void:
     is_outage: bool = False
 
 
-def read_rows(rows: Sequence[bytes]) -> tuple[list[Summary], Void | None]:
-    """The rows of the last stage: summaries, and why the batch is void, if it is."""
+def read_rows(rows: Sequence[bytes]) -> tuple[list[Summary], Void | None, list[bytes]]:
+    """The rows of a job: summaries, why the batch is void if it is, and rows for later stages."""
     summaries: list[Summary] = []
     void: Void | None = None
+    others: list[bytes] = []
     for row in rows:
         if row[:1] == wire.VOID:
             found = Void(*wire.unpack(row))
@@ -68,5 +69,5 @@ def read_rows(rows: Sequence[bytes]) -> tuple[list[Summary], Void | None]:
         elif row[:1] == wire.SUMMARY:
             summaries.append(wire.unpack(row))
         else:
-            raise AssertionError(f"a row of kind {row[:1]!r} reached the driver")
-    return summaries, void
+            others.append(row)
+    return summaries, void, others

@@ -12,11 +12,10 @@ for a later one.
 from __future__ import annotations
 
 import os
-import pickle
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,7 +27,6 @@ from fulmen.checkpoint import Store, Update, load_many, read_manifest, save, sta
 from fulmen.engine.instances import Slots
 from fulmen.engine.outbox import Outbox
 from fulmen.engine.protocol import (
-    INLINE_DELIVERIES,
     NOTHING_ENDED,
     Deliveries,
     ErrorReport,
@@ -144,7 +142,9 @@ class PinnedSpouts:
             for worker, row in part:
                 rows.setdefault(worker, []).append(row)
             summaries.append(self._completed(task, turn, summary, header))
-        return header.with_injected(self._inject(rows, header)), summaries, owed
+        file = state_file_name(header.number, header.tag, "driver", "pinned")
+        injected = Injected.made(rows, file, self._store.put)
+        return header.with_injected(injected), summaries, owed
 
     def _begin_turns(self, header: Header) -> None:
         for task, hosted in self._hosted.items():
@@ -206,13 +206,6 @@ class PinnedSpouts:
             for slot, (data, keep_from) in turn.records.items()
         }
         return replace(summary, updates={key: updates} if updates else {}, spout_pending=pending)
-
-    def _inject(self, rows: Mapping[int, list[bytes]], header: Header) -> Injected:
-        if sum(len(row) for some in rows.values() for row in some) <= INLINE_DELIVERIES:
-            return Injected(rows)
-        name = state_file_name(header.number, header.tag, "driver", "injected")
-        self._store.put(name, pickle.dumps(dict(rows), 5))
-        return Injected({}, name)
 
     def close(self) -> list[ErrorReport]:
         """Close all instances, but for those whose `next_tuple` still waits for a message.

@@ -16,8 +16,8 @@ from fulmen.checkpoint import Update
 from fulmen.engine.measures import ChunkTimes
 from fulmen.engine.pending import Ranges
 
-INLINE_DELIVERIES = 4096
-"""More bytes than this are read from the commit instead of travelling in every task's header."""
+HEADER_BYTES = 4096
+"""More bytes than this are in the checkpoint, and not in the header that each task is sent."""
 DELIVERIES = "deliveries"
 """The section of a commit with what spouts are still to be told: valid until the next commit."""
 
@@ -63,7 +63,9 @@ NOTHING_ENDED = Deliveries(np.empty((0, 2), np.int64))
 
 @dataclass(frozen=True)
 class Injected:
-    """Rows that the driver adds to the first stage: what pinned spouts emitted.
+    """Rows that the driver adds to the first stage of a job.
+
+    They are what pinned spouts emitted, or what an earlier job of the same batch left for this one.
 
     Attributes:
         rows: Worker -> rows.
@@ -72,6 +74,16 @@ class Injected:
 
     rows: Mapping[int, Sequence[bytes]] = field(default_factory=dict)
     file: str | None = None
+
+    @staticmethod
+    def made(
+        rows: Mapping[int, Sequence[bytes]], file: str, write: Callable[[str, bytes], object]
+    ) -> Injected:
+        """Rows by worker: in the header if they are few, else in a file that `write` is given."""
+        if sum(len(row) for some in rows.values() for row in some) <= HEADER_BYTES:
+            return Injected(rows)
+        write(file, pickle.dumps(dict(rows), 5))
+        return Injected(file=file)
 
     def of(self, worker: int, read: Callable[[str], bytes]) -> Sequence[bytes]:
         """The rows for one worker."""
@@ -99,7 +111,10 @@ class Header:
             before.
         emit_seconds: How long spouts may emit.
         is_retry: Whether an attempt of the same batch failed before.
-        injected: What pinned spouts emitted.
+        injected: For the first stage of the job.
+        bases: Stage -> the base of one that did not run in the batch before: what it was then.
+        first: The first stage of the job.
+        end: The stage that the job ends before; 0: it runs to the last one.
         ends: Nothing is run: instances are closed, because the topology ends.
     """
 
@@ -116,11 +131,18 @@ class Header:
     emit_seconds: float = 0.1
     is_retry: bool = False
     injected: Injected = field(default_factory=Injected)
+    bases: Mapping[int, str] = field(default_factory=dict)
+    first: int = 0
+    end: int = 0
     ends: bool = False
 
     def with_injected(self, injected: Injected) -> Header:
-        """The same header with rows of pinned spouts."""
+        """The same header with rows for the first stage."""
         return replace(self, injected=injected)
+
+    def base_of(self, stage: int) -> str:
+        """The tag that the tasks of a stage must carry."""
+        return self.bases.get(stage, self.base)
 
     @property
     def is_suspect(self) -> bool:
@@ -157,6 +179,9 @@ class Header:
                     for worker, rows in self.injected.rows.items()
                 },
                 self.injected.file,
+                {str(stage): base for stage, base in self.bases.items()},
+                self.first,
+                self.end,
                 self.ends,
             ]
         )
@@ -179,6 +204,9 @@ class Header:
             is_retry,
             injected,
             injected_file,
+            bases,
+            first,
+            end,
             ends,
         ) = json.loads(text)
         deliveries: Mapping[int, Deliveries] | None = {}
@@ -201,8 +229,16 @@ class Header:
             emit_seconds=emit_seconds,
             is_retry=is_retry,
             injected=Injected(rows, injected_file),
+            bases={int(stage): base for stage, base in bases.items()},
+            first=first,
+            end=end,
             ends=ends,
         )
+
+
+def tick_due(period: float, header: Header) -> bool:
+    """Whether the batch clock passed a multiple of `period` seconds, or several: one tick then."""
+    return int(header.clock // period) > int(header.previous_clock // period)
 
 
 def pack_deliveries(deliveries: Mapping[int, Deliveries]) -> bytes:

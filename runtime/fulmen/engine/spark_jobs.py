@@ -40,9 +40,9 @@ class SparkBatches:
         self._jobs = SparkJobs(self._session, function, stages, len(workers), workers=workers)
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
-        """One attempt of a batch. Errors as for `SparkJobs.run`."""
+        """One job. Errors as for `SparkJobs.run`."""
         assert self._jobs is not None
-        return self._jobs.run(header.encode(), timeout_seconds)
+        return self._jobs.run(header.encode(), timeout_seconds, header.first, header.end)
 
     def recover(self) -> tuple[int, ...]:
         """Wait until another attempt can be made. Errors as for `SparkJobs.recover`."""

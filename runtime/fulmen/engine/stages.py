@@ -58,15 +58,15 @@ class Ring:
     LAG = 4
 
     def __init__(
-        self, session: Session, function: StageFunction, stages: int, hosts: Sequence[str | None]
+        self, session: Session, function: StageFunction, stages: range, hosts: Sequence[str | None]
     ) -> None:
         count = len(hosts)
         anchors = Anchors(session.sc, hosts)
         functions = [
-            _java_function(session, partial(run_stage, function, s, count, s == stages - 1))
-            for s in range(stages)
+            _java_function(session, partial(run_stage, function, s, count, s == stages[-1]))
+            for s in stages
         ]
-        size = self.SIZE if stages > 1 else 1
+        size = self.SIZE if len(stages) > 1 else 1
         self._chains = [Chain(session, anchors, functions) for _ in range(size)]
         self._used: deque[Chain] = deque()
         self._next = 0
@@ -134,18 +134,23 @@ class SparkJobs:
         self._future: Any = None
         self._is_cancelled = False
         self._stages = stages
+        self._rings: dict[range, Ring] = {}
         self._workers = tuple(range(partitions) if workers is None else workers)
         self._build()
         self._await_workers(patience_seconds)
 
-    def run(self, header: str, timeout_seconds: float | None = None) -> list[bytes]:
-        """Run one batch and return the rows of its last stage.
+    def run(
+        self, header: str, timeout_seconds: float | None = None, first: int = 0, end: int = 0
+    ) -> list[bytes]:
+        """Run one job and return the rows of its last stage.
 
         After an exception call `recover` before the next run.
 
         Args:
             header: What each call of the stage's function gets. Any text.
             timeout_seconds: When to give up.
+            first: The first stage to run.
+            end: The stage before which the job ends; 0: after the last one.
 
         Raises:
             JobFailed: It ended without a result.
@@ -155,7 +160,9 @@ class SparkJobs:
         with self._lock:
             self._is_cancelled = False
         try:
-            rows = self._run(self._ring, header, timeout_seconds)
+            rows = self._run(self._ring(first, end), header, timeout_seconds)
+        except JVM_ERRORS as e:  # the ring's: it is made when it is first needed
+            raise self._lost(e) from None
         except JobTimedOut as e:
             self._watch_seconds = e.seconds  # if the next attempt hangs too, the log will say where
             raise
@@ -213,7 +220,6 @@ class SparkJobs:
         self._function = stage_function
         self._stages, self._workers = stages, tuple(workers)
         try:
-            self._ring.clean(keep=0)
             self._build()
         except JVM_ERRORS as e:
             raise self._lost(e) from None
@@ -222,15 +228,27 @@ class SparkJobs:
     def close(self) -> None:
         """Delete what the chains have written. Does not end the session."""
         with suppress(*JVM_ERRORS):
-            self._ring.clean(keep=0)
+            self._clean()
 
     def _hosts(self) -> list[str | None]:
         return [self._session.workers.hosts[worker] for worker in self._workers]
 
     def _build(self) -> None:
+        self._clean()
         self._placed = self._hosts()
-        self._ring = Ring(self._session, self._function, self._stages, self._placed)
-        self._roll_call = Ring(self._session, answer, 1, self._placed)
+        self._rings = {}
+        self._ring(0, 0)
+        self._roll_call = Ring(self._session, answer, range(1), self._placed)
+
+    def _ring(self, first: int, end: int) -> Ring:
+        stages = range(first, end or self._stages)
+        if stages not in self._rings:
+            self._rings[stages] = Ring(self._session, self._function, stages, self._placed)
+        return self._rings[stages]
+
+    def _clean(self) -> None:
+        for ring in self._rings.values():
+            ring.clean(keep=0)
 
     def _await_workers(self, patience_seconds: float) -> tuple[int, ...]:
         """Wait until every worker is there, and every partition has met a process of its own."""
@@ -244,7 +262,6 @@ class SparkJobs:
                 alive = self._session.workers.alive()
                 if set(self._workers).issubset(alive):
                     if self._placed != self._hosts():
-                        self._ring.clean(keep=0)
                         self._build()
                     if self._answer(max(deadline - time.monotonic(), LEAST_SECONDS)):
                         break

@@ -36,11 +36,14 @@ class Plan:
     Every question is answered from a table that is made once, since workers ask for each tuple's
     task.
 
-    Attributes: workers: How many workers the topology asks for. They are numbered from 0; a worker
-        that was lost may host nothing. executors: All executors, by ascending task ids. assignment:
-        The worker of each of them; -1 is the driver. stages: The components of each stage of a
-        batch, each after those of its stage that it receives from. pinned: The spouts that the
-        driver hosts; they are in no stage.
+    Attributes:
+        workers: How many workers the topology asks for. They are numbered from 0; a worker that was
+            lost may host nothing.
+        executors: All executors, by ascending task ids.
+        assignment: The worker of each of them; -1 is the driver.
+        stages: The components of each stage of a batch, each after those of its stage that it
+            receives from.
+        pinned: The spouts that the driver hosts; they are in no stage.
     """
 
     workers: int
@@ -109,9 +112,17 @@ class Plan:
         """The executors that a worker hosts, by ascending task ids; -1 is the driver."""
         return self._hosted.get(worker, ())
 
+    def executor_of(self, task: int) -> Executor:
+        """The executor that runs a task."""
+        return self._executors[task]
+
     def workers_of(self, component: str) -> frozenset[int]:
         """The workers that host tasks of a component; -1 is the driver."""
         return frozenset(self._workers[task] for task in self._tasks[component])
+
+    @cached_property
+    def _executors(self) -> Mapping[int, Executor]:
+        return {task: executor for executor in self.executors for task in executor.tasks}
 
     @cached_property
     def _hosted(self) -> Mapping[int, tuple[Executor, ...]]:

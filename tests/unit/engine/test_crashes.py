@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import load_many, log, payloads, read_manifest
-from fulmen.engine import coordinator
+from fulmen.engine import coordinator, protocol
 from fulmen.engine import driver as driver_module
 from fulmen.engine.acking import restore
 from fulmen.engine.committing import Committer
@@ -53,6 +53,7 @@ def world_of(seed):
         "fails": choose.choice((0.0, 0.1)),
         "directly": choose.random() < 0.5,
         "blocking": choose.random() < 0.5,
+        "whole": choose.choice((0, 0, 3)),
         "sizes": choose.choice(((1 << 16, 4096, 64), (300, 0, 4))),
     }
 
@@ -68,7 +69,9 @@ def test_each_committed_emit_counts_exactly_once(seed):
         mock.patch.object(driver_module, "COLLECT_EVERY", 3),
         mock.patch.object(driver_module, "LOOK_SECONDS", 0.5),
         mock.patch.object(payloads, "INLINE_BYTES", inline),
-        mock.patch.object(coordinator, "INLINE_DELIVERIES", deliveries),
+        mock.patch.object(coordinator, "HEADER_BYTES", deliveries),
+        mock.patch.object(protocol, "HEADER_BYTES", deliveries),
+        mock.patch.object(coordinator, "WHOLE_BATCHES", world["whole"]),
         mock.patch.object(log, "MANIFEST_EVERY", every),
         mock.patch.object(Committer, "collect", Committer._collect_quietly),
         mock.patch.object(np.random, "default_rng", side_effect=lambda: seeded(next(seeds))),

@@ -1,19 +1,64 @@
-"""What acker tasks have done in a batch, as Storm counts it."""
+"""Runs acker tasks, and counts what they have done as Storm does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 import numpy as np
 
-from fulmen.engine.ackers import SLOT_BITS, Outcome, slot_and_sequence
+from fulmen.engine.ackers import (
+    SLOT_BITS,
+    Messages,
+    Outcome,
+    sequence_ranges,
+    slot_and_sequence,
+)
 from fulmen.engine.acking import AckerTask
 from fulmen.engine.measures import add_chunk
 from fulmen.engine.outbox import Outbox
+from fulmen.engine.protocol import Summary
 from fulmen.engine.setup import Setup
 from fulmen.engine.spouts import CRASHED
 from fulmen.topology.spec import ACKER
+
+
+def run_ackers(
+    setup: Setup,
+    ackers: Mapping[int, AckerTask],
+    messages: Mapping[int, Messages],
+    clock: float,
+    summary: Summary,
+    outbox: Outbox,
+) -> None:
+    """Have acker tasks apply their messages of a batch.
+
+    Args:
+        setup: The topology.
+        ackers: By task.
+        messages: By task.
+        clock: Batch clock, in seconds.
+        summary: Takes how trees ended.
+        outbox: Takes the counts and times.
+    """
+    timeout = setup.topology.spec.message_timeout_seconds
+    acked: dict[int, list[np.ndarray]] = defaultdict(list)
+    for task, acker in ackers.items():
+        started = time.perf_counter()
+        outcome = acker.run(messages.get(task, Messages()), clock, timeout)
+        seconds = time.perf_counter() - started
+        outbox.busy[setup.plan.executor_of(task).first] += seconds
+        for slot, ranges in sequence_ranges(outcome.acked).items():
+            acked[slot].append(ranges)
+        summary.failed += [(*slot_and_sequence(root), reason) for root, reason in outcome.failed]
+        summary.timed_out += outcome.timed_out
+        summary.pending[task] = len(outcome.trees)
+        summary.born += born_by_slot(outcome)
+        count_trees(setup, acker, outcome, outbox)
+        time_messages(acker, seconds, outbox)
+    summary.acked = {slot: np.concatenate(ranges) for slot, ranges in acked.items()}
 
 
 def count_trees(setup: Setup, acker: AckerTask, outcome: Outcome, outbox: Outbox) -> None:
