@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fulmen.engine.light import Light
 from fulmen.engine.pending import Ranges
 from fulmen.engine.protocol import (
     HEADER_BYTES,
@@ -25,10 +26,8 @@ from fulmen.engine.protocol import (
     Header,
     Summary,
     pack_deliveries,
-    tick_due,
 )
 from fulmen.engine.setup import Setup
-from fulmen.topology.spec import ACKER
 
 FIRST_PERMIT = 256
 EMIT_SHARE = 0.5
@@ -36,13 +35,6 @@ EMIT_SHARE = 0.5
 ENGINE_SHARE = 5.0
 """If tuples are what takes time, a stage takes at most so many times as long as authors' code."""
 LARGEST_PERMIT = 10_000_000
-LIGHT_EMITS = 4_000
-"""Of batches with fewer emits, rows may go through the driver, if that spares a stage."""
-LIGHT_REST = 0.15
-"""After a light batch the next one waits for that part of its time: batches back to back would only
-keep two cores busy, and be smaller."""
-WHOLE_BATCHES = 16
-"""So many batches run whole after one that gained nothing by starting with fewer stages."""
 IDLE_SECONDS = ((0, 0.25), (48, 1.0), (110, 2.5))
 """The longest wait between batches, after so many in which nothing happened: after some 10 seconds,
 and after a minute more, spouts are asked less often. A job on two workers takes 130 ms of CPU."""
@@ -120,6 +112,7 @@ class Coordinator:
     permit: int = FIRST_PERMIT
     emit_seconds: float = 0.0
     crashes: Crashes = field(default_factory=Crashes)
+    light: Light = field(default_factory=Light)
     pending: int = 0
     spout_pending: int = 0
     exhausted: bool = False
@@ -134,10 +127,6 @@ class Coordinator:
         self._spout_pending_by_task: dict[int, int] = {}
         self._exhausted_by_task: dict[int, bool] = {}
         self._typical_emits = 0.0
-        self._bases: dict[int, str] = {}  # of stages that did not run in the last batch
-        self._whole_run = ""  # the last run of which all stages ran in one batch
-        self._whole_batches = 0
-        self._rest_seconds = 0.0
 
     # Attempts
 
@@ -162,48 +151,19 @@ class Coordinator:
             poisoned=poisoned,
             emit_seconds=self.emit_seconds or EMIT_SHARE * self.target_seconds,
             is_retry=self._is_retry,
-            bases=dict(self._bases),
+            bases=self.light.bases,
         )
         return self.attempt
 
     def cuts(self, header: Header) -> tuple[int, ...]:
-        """Where an attempt's stages are divided into jobs: the last stage of each, and one.
-
-        A job with few tuples takes its time for each stage, whether there is anything for it or
-        not. So a batch of few tuples begins without the stages that may have nothing to do: all
-        but the first one after a batch in which nothing happened, and that of the ackers, as most
-        trees end in the batch that they began in, which the driver can see as well.
-        """
-        stages = self.setup.plan.stages
-        end = len(stages)
-        if not self._is_light(header):
-            return (end,)
-        starts = {1} if self._may_stay_idle(header) else set()
-        if stages[-1] == (ACKER,):
-            starts.add(end - 1)
-        return (*sorted(starts - {0, end}), end)
-
-    def _is_light(self, header: Header) -> bool:
-        if self._whole_batches > 0 or self._typical_emits > LIGHT_EMITS:
-            return False
-        if header.is_retry or header.is_suspect or header.deliveries is None:
-            return False
-        if self._whole_run != self.setup.run:  # how many trees are pending is not known yet
-            return False
-        return not any(self._pending_by_task.values())
-
-    def _may_stay_idle(self, header: Header) -> bool:
-        injected = header.injected
-        ticks = (bolt.tick_seconds for bolt in self.setup.topology.spec.bolts)
-        return (
-            self.idle_batches > 0
-            and not (header.deliveries or injected.rows or injected.file)
-            and not any(period and tick_due(period, header) for period in ticks)
+        """Where the stages of the attempt at hand are divided into jobs: the end of each."""
+        return self.light.cuts(
+            self.setup,
+            header,
+            emits=self._typical_emits,
+            pending=sum(self._pending_by_task.values()),
+            is_idle=self.idle_batches > 0,
         )
-
-    def gained_nothing(self) -> None:
-        """The ackers' stage had to run after all: some trees outlive their batch."""
-        self._whole_batches = WHOLE_BATCHES
 
     def finish(
         self,
@@ -266,10 +226,7 @@ class Coordinator:
         """The batch is in the checkpoint, or had nothing to write there."""
         if done.commits:
             self.number = done.header.number
-        if not done.skipped:
-            self._whole_run = self.setup.run
-        self._rest_seconds = LIGHT_REST * done.seconds if done.skipped else 0.0
-        self._bases = {stage: done.header.base_of(stage) for stage in done.skipped}
+        self.light.committed(self.setup.run, done.header, done.skipped, done.seconds)
         self.base = done.header.tag
         self.deliveries = done.deliveries
         self.attempt = None
@@ -282,7 +239,6 @@ class Coordinator:
         self.spout_pending = sum(self._spout_pending_by_task.values())
         self.exhausted = self._is_exhausted()
         self.idle_batches = self.idle_batches + 1 if done.idle else 0
-        self._whole_batches = max(0, self._whole_batches - 1)
         self._adapt(done)
 
     def _is_exhausted(self) -> bool:
@@ -376,7 +332,7 @@ class Coordinator:
     def idle_seconds(self) -> float:
         """How long to wait before the next batch: next to no time if something happened."""
         if not self.idle_batches:
-            return self._rest_seconds
+            return self.light.rest_seconds
         longest = max(seconds for n, seconds in IDLE_SECONDS if n <= self.idle_batches)
         wait = min(longest, 0.001 * 2.0 ** min(self.idle_batches, 16))
         periods = [c.tick_seconds for c in self.setup.topology.spec.bolts if c.tick_seconds]

@@ -290,7 +290,7 @@ class Driver:
             self._failed(header, void.reason, void.is_outage)
             return False
         if ran.ackers_ran:
-            coordinator.gained_nothing()
+            coordinator.light.outlived()
         self._finish(replace(ran, summaries=[*ran.summaries, *taken]), owed, started)
         return True
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 from unittest import mock
 
 from fulmen import BasicBolt, Bolt, Spout, TopologyBuilder
-from fulmen.engine import coordinator, protocol
+from fulmen.engine import light, protocol
 from fulmen.engine.driver import Stop
 from fulmen.engine.inprocess import Crash
 from fulmen.testing import ManualClock
@@ -124,8 +124,8 @@ def test_acker_tasks_rest_while_trees_end_in_their_batch():
 
 def test_acker_tasks_count_the_same_whoever_did_their_work():
     counted = []
-    for emits in (coordinator.LIGHT_EMITS, -1):
-        with mock.patch.object(coordinator, "LIGHT_EMITS", emits):
+    for emits in (light.LIGHT_EMITS, -1):
+        with mock.patch.object(light, "LIGHT_EMITS", emits):
             driver = make(late=20, tick_seconds=0.5)
             limited(driver, 5, 10)
             driver.run(Stop(when_drained=True))
@@ -133,9 +133,9 @@ def test_acker_tasks_count_the_same_whoever_did_their_work():
             assert any(len(ran) > 1 for ran in driver.jobs.attempts) == (emits > 0)
     # the number of acks depends on how many of them met on their way
     streams = ("__ack_init", "__ack_ack")
-    light, whole = ({s: c["__acker", "executed", s] for s in streams} for c in counted)
-    assert light == whole
-    assert light["__ack_init"] == 50
+    few, all_of_it = ({s: c["__acker", "executed", s] for s in streams} for c in counted)
+    assert few == all_of_it
+    assert few["__ack_init"] == 50
 
 
 def test_a_tree_that_outlives_its_batch_is_kept_by_its_acker():
@@ -153,7 +153,7 @@ def test_all_stages_run_for_a_while_when_trees_outlive_their_batches():
     ran = limited(driver, 5, 60)
     twice = [i for i, jobs in enumerate(ran) if len(jobs) > 1]
     assert twice
-    assert all(b - a > coordinator.WHOLE_BATCHES for a, b in pairwise(twice))
+    assert all(b - a > light.WHOLE_BATCHES for a, b in pairwise(twice))
 
 
 def test_an_idle_topology_asks_its_spouts_only():

@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import load_many, log, payloads, read_manifest
-from fulmen.engine import coordinator, protocol
+from fulmen.engine import coordinator, light, protocol
 from fulmen.engine import driver as driver_module
 from fulmen.engine.acking import restore
 from fulmen.engine.committing import Committer
@@ -71,7 +71,7 @@ def test_each_committed_emit_counts_exactly_once(seed):
         mock.patch.object(payloads, "INLINE_BYTES", inline),
         mock.patch.object(coordinator, "HEADER_BYTES", deliveries),
         mock.patch.object(protocol, "HEADER_BYTES", deliveries),
-        mock.patch.object(coordinator, "WHOLE_BATCHES", world["whole"]),
+        mock.patch.object(light, "WHOLE_BATCHES", world["whole"]),
         mock.patch.object(log, "MANIFEST_EVERY", every),
         mock.patch.object(Committer, "collect", Committer._collect_quietly),
         mock.patch.object(np.random, "default_rng", side_effect=lambda: seeded(next(seeds))),

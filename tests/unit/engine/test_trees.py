@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fulmen import TopologyBuilder
-from fulmen.engine import cell, coordinator, spouts, wire
+from fulmen.engine import cell, light, spouts, wire
 from fulmen.engine.driver import Silent, Stop
 from support.engine_runs import make_driver
 from support.random_parts import (
@@ -126,7 +126,7 @@ def test_every_tree_ends_as_the_reference_says(case):
     )
     driver = make_driver(topology, observer=Witness(reference), seconds=0.25)
     with (
-        mock.patch.object(coordinator, "WHOLE_BATCHES", 1),
+        mock.patch.object(light, "WHOLE_BATCHES", 1),
         mock.patch.object(spouts, "SLICE", slices),
         mock.patch.object(wire, "ROW_TUPLES", row_tuples),
         mock.patch.object(cell, "WAITING_TUPLES", row_tuples),
