@@ -208,3 +208,8 @@ def with_bolt(execute, items=(1,), *, kind=HookBolt, prepare=None, options=None,
     """The result of a topology whose bolt calls `execute`."""
     functions = {"execute": execute} | ({"prepare": prepare} if prepare else {})
     return Topology(kind, items, **spec).run(functions=functions, **(options or {}))
+
+
+def messages(result):
+    """The errors of a run."""
+    return [error.message for error in result.errors]
