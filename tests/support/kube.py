@@ -37,9 +37,10 @@ class Kube:
         return done.stdout
 
     def apply(self, *objects):
-        """Create or change objects, given as values or as YAML."""
-        texts = [o if isinstance(o, str) else json.dumps(o) for o in objects]
-        return self.run("apply", "-f", "-", content="\n---\n".join(texts))
+        """Create or change objects, given as values, or one as YAML."""
+        several = {"apiVersion": "v1", "kind": "List", "items": objects}
+        text = objects[0] if isinstance(objects[0], str) else json.dumps(several)
+        return self.run("apply", "-f", "-", content=text)
 
     def get(self, kind, name):
         """An object; None if there is none."""
