@@ -7,7 +7,7 @@ import threading
 from support.pages import ROOT
 
 PAGE = ROOT / "docs" / "operations.md"
-_LINE = '{range .status.conditions[*]}{.type}={.reason} {end}{"\\n"}'
+_REASONS = '{{with .status}}{{range .conditions}}{{.reason}} {{end}}{{end}}{{"\\n"}}'
 
 
 def explained():
@@ -40,11 +40,19 @@ class Seen:
 
     def _run(self):
         while not self._closed.is_set():
-            command = ["kubectl", "get", "topologies", "-A", "--watch", "-o", f"jsonpath={_LINE}"]
+            command = [
+                "kubectl",
+                "get",
+                "topologies",
+                "-A",
+                "--watch",
+                "-o",
+                f"go-template={_REASONS}",
+            ]
             self._process = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )
             with self._process:
                 for line in self._process.stdout:
-                    self.reasons |= {said.partition("=")[2] for said in line.split()}
+                    self.reasons |= set(line.split())
             self._closed.wait(0.5)  # the API server was away
