@@ -7,9 +7,8 @@ import pytest
 from fulmen.kube.contract import Ended, Mistake
 from fulmen_operator.loop import Memory
 from support.fake_cluster import FakeCluster, Killed
+from support.operated import CODE, OTHER_CODE
 
-CODE = {"spec.code": {"files": {"wordcount.py": "class A: ..."}}}
-OTHER_CODE = {"spec.code": {"files": {"wordcount.py": "class B: ..."}}}
 BAD = 2, Ended(reason="InvalidSpec", message="1 problem", errors=(Mistake(reason="bad"),))
 
 

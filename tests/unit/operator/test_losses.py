@@ -1,0 +1,200 @@
+"""Drivers that end, and pods that do not start: what the operator says and does."""
+
+import pytest
+
+from fulmen.kube.contract import Ended, Mistake, Phase, Report
+from fulmen_operator.model import text_of
+from support.fake_cluster import FakeCluster
+from support.operated import OTHER_CODE, summary, waiting
+
+# ---- drivers that end
+
+
+def failed(reason="Error", message="it broke"):
+    return Ended(reason=reason, message=message)
+
+
+def test_a_failed_driver_is_started_again_later_and_later(cluster):
+    waits = []
+    for attempt in range(1, 9):
+        cluster.tick()
+        cluster.end(f"word-count-driver-{attempt}", 1, failed())
+        waits.append(cluster.reconcile())
+        assert summary(cluster)[0] == "Pending"
+        cluster.later(waits[-1])
+        cluster.reconcile()
+    assert waits == [5, 10, 20, 40, 80, 160, 300, 300]
+    assert cluster.status["restarts"]["count"] == 8
+    assert cluster.status["restarts"]["cause"] == "Error"
+
+
+def test_ten_healthy_minutes_make_failures_forgotten(cluster):
+    cluster.end("word-count-driver-1", 1, failed())
+    cluster.later(cluster.reconcile())
+    cluster.settle()
+    assert cluster.status["restarts"]["failures"] == 1
+    cluster.later(601)
+    cluster.end("word-count-driver-2", 1, failed())
+    assert cluster.reconcile() == 5
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        pytest.param(143, {}, id="sigterm"),
+        pytest.param(137, {"reason": "Evicted", "message": "low on disk"}, id="evicted"),
+        pytest.param(
+            137,
+            {
+                "conditions": [
+                    {
+                        "type": "DisruptionTarget",
+                        "status": "True",
+                        "reason": "PreemptionByScheduler",
+                    }
+                ]
+            },
+            id="preempted",
+        ),
+    ],
+)
+def test_a_driver_that_had_to_go_is_replaced_at_once(cluster, code, status):
+    for attempt in range(1, 6):
+        cluster.end(f"word-count-driver-{attempt}", code, **status)
+        cluster.settle()
+        assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.status["attempt"] == 6
+    assert cluster.status["restarts"]["failures"] == 0
+
+
+def test_a_deleted_driver_is_replaced(cluster):
+    cluster.remove("Pod", "word-count-driver-1")
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.status["restarts"]["cause"] == "DriverGone"
+    assert cluster.names("Secret") == ["word-count-auth-2"]
+
+
+def test_a_driver_on_a_dead_node_is_replaced_at_once_and_one_that_ends_is_waited_for(cluster):
+    pod = cluster.pod("word-count-driver-1")
+    pod["metadata"]["deletionTimestamp"] = text_of(cluster.now)
+    cluster.reconcile()
+    assert (summary(cluster)[0], cluster.status["attempt"]) == ("Draining", 1)
+    by_node = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+    cluster.set_status(pod, {"phase": "Running", "conditions": [by_node]})
+    cluster.reconcile()
+    assert cluster.status["attempt"] == 2
+    assert "word-count-driver-2" in cluster.names("Pod")
+
+
+def test_a_mistake_is_not_tried_again_before_the_spec_changes(cluster):
+    mistakes = (Mistake(path="spec.bolts[0].class", reason="there is no module 'x'"),)
+    ended = Ended(reason="InvalidSpec", message="1 problem", errors=mistakes)
+    cluster.end("word-count-driver-1", 2, ended)
+    cluster.settle()
+    assert summary(cluster) == ("Failed", "False", "InvalidSpec")
+    assert cluster.condition("Stalled")["status"] == "True"
+    accepted = cluster.condition("SpecAccepted")
+    assert accepted["status"] == "False"
+    assert accepted["message"] == "spec.bolts[0].class: there is no module 'x'."
+    cluster.later(100_000)
+    cluster.settle()
+    assert cluster.status["attempt"] == 1
+    cluster.change(OTHER_CODE)
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.condition("Stalled")["status"] == "False"
+
+
+def test_a_lost_checkpoint_is_never_started_afresh_unless_the_user_says_so(cluster):
+    assert cluster.status["lastBatch"] == 7
+    cluster.end("word-count-driver-1", 3, failed("CheckpointLost", "the store is empty"))
+    cluster.later(100_000)
+    cluster.settle()
+    assert summary(cluster) == ("Failed", "False", "CheckpointLost")
+    assert cluster.status["lastBatch"] == 7
+    cluster.topology["metadata"]["annotations"] = {"fulmen.dev/accept-checkpoint-loss": "true"}
+    cluster.reconcile()
+    assert cluster.plan.last_batch == 0
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    cluster.end("word-count-driver-2", 143)
+    cluster.settle()
+    assert cluster.plan.last_batch == 7
+
+
+def test_an_unreachable_checkpoint_is_tried_again(cluster):
+    cluster.end("word-count-driver-1", 3, failed("CheckpointUnreachable", "no answer"))
+    assert cluster.reconcile() == 5
+    assert summary(cluster) == ("Pending", "False", "CheckpointUnreachable")
+
+
+def test_the_last_failed_driver_is_kept_for_its_log_and_its_workers_go(cluster):
+    for attempt in (1, 2, 3):
+        cluster.end(f"word-count-driver-{attempt}", 143)
+        cluster.settle()
+    drivers = [name for name in cluster.names("Pod") if "driver" in name]
+    assert drivers == ["word-count-driver-3", "word-count-driver-4"]
+    workers = {name.split("-exec-")[0] for name in cluster.names("Pod") if "exec" in name}
+    assert workers == {"word-count-4"}
+    assert cluster.names("Secret") == ["word-count-auth-3", "word-count-auth-4"]
+
+
+# ---- what keeps pods from starting
+
+
+def test_an_image_that_cant_be_pulled_is_told_in_the_kubelets_words():
+    cluster = FakeCluster()
+    cluster.reconcile()
+    pod = cluster.pod("word-count-driver-1")
+    cluster.set_status(pod, waiting("ImagePullBackOff", "no such image"))
+    cluster.reconcile()
+    assert summary(cluster) == ("Pending", "False", "Pending")
+    assert "no such image" in cluster.condition("Ready")["message"]
+    cluster.later(301)
+    cluster.reconcile()
+    assert summary(cluster) == ("Pending", "False", "ImagePullBackOff")
+    assert cluster.names("Pod") == ["word-count-driver-1"]
+    cluster.run(cluster.pod("word-count-driver-1"))
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+
+
+def test_a_worker_that_cant_be_scheduled_keeps_nothing_from_running(cluster):
+    words = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1"}
+    worker = cluster.pods("worker")[1]
+    cluster.set_status(worker, {"phase": "Pending", "conditions": [words]})
+    report = Report(phase=Phase.ACTIVE, generation=1, epoch=1, batch=9, workers=())
+    cluster.say(cluster.pod("word-count-driver-1"), report)
+    cluster.reconcile()
+    assert summary(cluster) == ("Active", "True", "Active")
+    placed = cluster.condition("Placed")
+    assert (placed["status"], placed["reason"]) == ("False", "Unschedulable")
+    assert "0 of 2 workers host executors; word-count-1-exec-1: 0/1" in placed["message"]
+
+
+def test_problems_and_transitions_are_told_and_steps_are_not(cluster):
+    assert cluster.events() == ["Active"]
+    cluster.end("word-count-driver-1", 1, failed(message="it broke"))
+    cluster.later(cluster.reconcile())
+    cluster.settle()
+    assert cluster.events() == ["Active", "Error", "Active"]
+    cluster.remove("Pod", "word-count-driver-2")
+    cluster.settle()
+    assert cluster.events()[3:] == ["DriverGone", "Starting", "Active"]
+
+
+def test_what_the_server_refuses_is_told_and_tried_again():
+    cluster = FakeCluster()
+    cluster.api.refusals["/word-count-driver-1"] = (403, "exceeded quota: small")
+    for _ in range(2):
+        with pytest.raises(Exception, match="exceeded quota"):
+            cluster.reconcile()
+    assert summary(cluster) == ("Starting", "False", "Refused")
+    assert "exceeded quota" in cluster.condition("Ready")["message"]
+    cluster.api.refusals.clear()
+    with pytest.raises(Exception, match="look again"):
+        cluster.reconcile()
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.status["attempt"] == 1

@@ -1,0 +1,223 @@
+"""Changes of the spec of a topology that runs."""
+
+from fulmen.kube.contract import Ended, Mistake, Phase, Report
+from support.fake_cluster import FakeCluster
+from support.operated import CODE, OTHER_CODE, summary, waiting
+
+
+def test_more_workers_are_for_the_driver_to_take_over(cluster):
+    cluster.change({**CODE, "spec.workers": 3, "spec.messageTimeoutSeconds": 60})
+    cluster.reconcile()
+    assert cluster.condition("Ready")["observedGeneration"] == 1
+    assert cluster.condition("Reconciling")["reason"] == "Applying"
+    cluster.settle()
+    assert cluster.status["attempt"] == 1
+    assert cluster.condition("Ready")["observedGeneration"] == 2
+    assert cluster.condition("Reconciling")["status"] == "False"
+
+
+def test_inactive_and_active_again(cluster):
+    cluster.change({**CODE, "spec.state": "Inactive"})
+    cluster.settle()
+    assert summary(cluster) == ("Inactive", "True", "Inactive")
+    cluster.change(CODE)
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.status["attempt"] == 1
+
+
+def test_suspended_has_no_pods_and_resumes(cluster):
+    cluster.change({**CODE, "spec.state": "Suspended"})
+    cluster.reconcile()
+    assert summary(cluster) == ("Draining", "False", "Suspending")
+    cluster.tick()
+    cluster.reconcile()
+    assert summary(cluster) == ("Draining", "False", "Suspending")
+    cluster.settle()
+    assert summary(cluster) == ("Suspended", "True", "Suspended")
+    assert (cluster.names("Pod"), cluster.names("Secret")) == ([], [])
+    cluster.change(CODE)
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.status["restarts"]["count"] == 0
+
+
+def test_a_topology_that_resumes_while_its_last_pods_go_was_not_restarted(cluster):
+    cluster.change({**CODE, "spec.state": "Suspended"})
+    cluster.reconcile()
+    cluster.tick()
+    cluster.reconcile()
+    assert cluster.pods("driver") == []
+    cluster.change(CODE)
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert (cluster.status["attempt"], cluster.status["restarts"]["count"]) == (2, 0)
+
+
+def test_a_driver_that_does_not_drain_is_ended(cluster):
+    cluster.change({**CODE, "spec.state": "Suspended"})
+    wait = cluster.reconcile()
+    assert wait == 30 + 30 + 30
+    cluster.later(wait)
+    cluster.reconcile()
+    assert "word-count-driver-1" not in cluster.names("Pod")
+    cluster.settle()
+    assert cluster.names("Secret") == []
+
+
+def test_new_code_replaces_the_driver_after_a_preflight(cluster):
+    cluster.change(OTHER_CODE)
+    cluster.reconcile()
+    assert cluster.condition("SpecAccepted")["status"] == "Unknown"
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert any("preflight" in name for name in cluster.names("Pod"))
+    assert "word-count-candidate" in cluster.names("ConfigMap")
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert (cluster.status["attempt"], cluster.status["restarts"]["count"]) == (2, 0)
+    assert not any("preflight" in name for name in cluster.names("Pod"))
+    assert "word-count-candidate" not in cluster.names("ConfigMap")
+    assert len([name for name in cluster.names("ConfigMap") if "-code-" in name]) == 1
+
+
+def test_bad_code_is_refused_with_all_errors_and_the_last_good_one_runs_on(cluster):
+    mistakes = (Mistake(path="spec.bolts[0]", reason="bad"), Mistake(reason="worse"))
+    cluster.verdict = 2, Ended(reason="InvalidSpec", message="2 problems", errors=mistakes)
+    plan = cluster.plan
+    cluster.change(OTHER_CODE)
+    cluster.settle()
+    accepted = cluster.condition("SpecAccepted")
+    assert (accepted["status"], accepted["reason"]) == ("False", "InvalidSpec")
+    assert accepted["message"] == "(1) spec.bolts[0]: bad. (2) worse."
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.condition("Ready")["observedGeneration"] == 1
+    assert cluster.condition("Stalled")["status"] == "True"
+    assert cluster.plan == plan
+    assert cluster.events().count("InvalidSpec") == 1
+    cluster.change(CODE)
+    cluster.settle()
+    assert cluster.condition("SpecAccepted")["status"] == "True"
+    assert cluster.status["attempt"] == 1
+    assert not any("preflight" in name for name in cluster.names("Pod"))
+
+
+BAD = 2, Ended(reason="InvalidSpec", message="bad code")
+
+
+def code_that_runs(cluster):
+    """The ConfigMaps with code that drivers have mounted which have not ended."""
+    return {
+        pod["metadata"]["annotations"]["fulmen.dev/code"]
+        for pod in cluster.pods("driver")
+        if pod.get("status", {}).get("phase") not in ("Failed", "Succeeded")
+    }
+
+
+def test_a_refused_change_does_not_come_in_when_the_driver_is_lost(cluster):
+    good = code_that_runs(cluster)
+    cluster.verdict = BAD
+    cluster.change(OTHER_CODE)
+    cluster.settle()
+    cluster.end("word-count-driver-1", 143)
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert (cluster.status["attempt"], code_that_runs(cluster)) == (2, good)
+    assert cluster.condition("SpecAccepted")["status"] == "False"
+
+
+def test_a_driver_that_is_lost_during_a_preflight_is_started_with_what_was_good(cluster):
+    good = code_that_runs(cluster)
+    cluster.change(OTHER_CODE)
+    cluster.reconcile()
+    cluster.remove("Pod", "word-count-driver-1")
+    cluster.reconcile()
+    assert (cluster.status["attempt"], code_that_runs(cluster)) == (2, good)
+    cluster.settle()
+    assert cluster.status["attempt"] == 3
+    assert code_that_runs(cluster) != good
+
+
+def test_what_never_worked_is_replaced_untried():
+    cluster = FakeCluster({**CODE, "spec.driver": {"image": "nobody:1"}})
+    cluster.reconcile()
+    pod = cluster.pod("word-count-driver-1")
+    cluster.set_status(pod, waiting("ImagePullBackOff", "no such image"))
+    cluster.change({**CODE, "spec.driver": {"image": "fulmen:2"}})
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.pods("driver")[0]["spec"]["containers"][0]["image"] == "fulmen:2"
+    assert (cluster.status["attempt"], cluster.status["restarts"]["count"]) == (2, 0)
+    assert cluster.names("Secret") == ["word-count-auth-2"]
+    assert not any("preflight" in path for _, path in cluster.api.calls)
+
+
+def test_pods_that_the_server_would_refuse_replace_nothing(cluster):
+    cluster.api.refusals["/pods"] = (422, "no such toleration")
+    cluster.change({**CODE, "spec.worker": {"podTemplate": {"spec": {"tolerations": [{"a": 1}]}}}})
+    cluster.settle()
+    accepted = cluster.condition("SpecAccepted")
+    assert (accepted["status"], accepted["reason"]) == ("False", "PodRefused")
+    assert "no such toleration" in accepted["message"]
+    assert summary(cluster) == ("Active", "True", "Active")
+
+
+def test_an_invalid_spec_is_refused_at_once(cluster):
+    cluster.change({**CODE, "spec.bolts.0.inputs.0.from": "sentenses"})
+    cluster.settle()
+    accepted = cluster.condition("SpecAccepted")
+    assert accepted["reason"] == "InvalidSpec"
+    assert "Did you mean 'sentences'?" in accepted["message"]
+    assert summary(cluster) == ("Active", "True", "Active")
+
+
+def test_a_topology_that_was_never_valid_has_failed():
+    cluster = FakeCluster({"spec.bolts.0.inputs.0.from": "sentenses"})
+    cluster.settle()
+    assert summary(cluster) == ("Failed", "False", "InvalidSpec")
+    assert cluster.names("Pod") == []
+    cluster.change({})
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+
+
+def test_the_number_of_tasks_is_kept_for_ever(cluster):
+    cluster.change({**CODE, "spec.bolts.0.parallelism": 5})
+    cluster.settle()
+    split = next(c for c in cluster.status["components"] if c["name"] == "split")
+    assert split == {"name": "split", "tasks": 2, "executors": 2}
+    assert cluster.condition("SpecAccepted")["reason"] == "AcceptedWithWarnings"
+    cluster.change({**CODE, "spec.bolts.0.numTasks": 3})
+    cluster.settle()
+    assert "fixed for a topology's life" in cluster.condition("SpecAccepted")["message"]
+
+
+def test_what_the_checkpoint_knows_of_tasks_wins(cluster):
+    """A topology that was made again under the name of an earlier one."""
+    report = Report(phase=Phase.ACTIVE, generation=1, epoch=1, batch=9, tasks={"split": 7})
+    cluster.say(cluster.pod("word-count-driver-1"), report)
+    cluster.reconcile()
+    split = next(c for c in cluster.status["components"] if c["name"] == "split")
+    assert split == {"name": "split", "tasks": 7, "executors": 2}
+    assert "numTasks" not in cluster.plan.topology["spec"]["bolts"][0]
+    cluster.change({**CODE, "spec.workers": 3})
+    cluster.reconcile()
+    assert cluster.plan.topology["spec"]["bolts"][0]["numTasks"] == 7
+
+
+def test_a_bad_change_does_not_keep_from_suspending(cluster):
+    cluster.change({**CODE, "spec.state": "Suspended", "spec.bolts.0.inputs.0.from": "nobody"})
+    cluster.settle()
+    assert cluster.status["state"] == "Suspended"
+
+
+def test_code_in_a_config_map_is_copied_and_followed():
+    cluster = FakeCluster({"spec.code": {"configMap": "mine"}})
+    cluster.settle()
+    assert cluster.condition("SpecAccepted")["reason"] == "CodeNotFound"
+    place = cluster._place("ConfigMap", "mine")
+    cluster.api._store(place, {"metadata": {"name": "mine"}, "data": {"a.py": "1"}})
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    cluster.api._store(place, {"metadata": {"name": "mine"}, "data": {"a.py": "2"}})
+    cluster.settle()
+    assert cluster.status["attempt"] == 2
