@@ -128,11 +128,25 @@ def test_an_interrupt_before_the_job_has_a_name_leaves_no_job_behind(runs, tmp_p
             wait_until((tmp_path / "file.reached").exists)
             raise KeyboardInterrupt
 
-    chain = runs.jobs._ring._chains[0]
+    ring = runs.jobs._ring(0, 0)
     with monkeypatch.context() as patch:
-        patch.setattr(runs.jobs._ring, "_chains", [Interrupted(chain)])
+        patch.setattr(ring, "_chains", [Interrupted(ring._chains[0])])
         with pytest.raises(KeyboardInterrupt):
             runs.once(wait=[0, 0, str(tmp_path / "file")])
+    assert runs.jobs.recover() == (0,)
+    runs.once()
+
+
+def test_an_interrupt_while_chains_are_made_leaves_a_usable_connection(runs, monkeypatch):
+    def made(first, end):
+        interrupt = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        interrupt.start()
+        runs.session.sc._jvm.java.lang.Thread.sleep(1000)  # its answer comes too late
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.jobs, "_ring", made)
+        with pytest.raises(KeyboardInterrupt):
+            runs.once()
     assert runs.jobs.recover() == (0,)
     runs.once()
 

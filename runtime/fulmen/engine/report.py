@@ -109,7 +109,7 @@ class Totals:
         header: Of the newest batch.
         times: Of tuples, trees and batches.
         executors: First task of an executor -> seconds in the author's code: for the capacity.
-        workers: Worker -> seconds at work. -1 is the driver, which hosts pinned spouts, and does the
+        workers: Worker -> seconds at work. -1 is the driver, which hosts pinned spouts and does the
             ackers' work in light batches.
         pending_trees: Of each acker task.
         pending_messages: Of each spout task: not acked or failed, or the spout was not told yet.

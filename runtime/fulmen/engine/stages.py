@@ -160,9 +160,7 @@ class SparkJobs:
         with self._lock:
             self._is_cancelled = False
         try:
-            rows = self._run(self._ring(first, end), header, timeout_seconds)
-        except JVM_ERRORS as e:  # the ring's: it is made when it is first needed
-            raise self._lost(e) from None
+            rows = self._run(partial(self._ring, first, end), header, timeout_seconds)
         except JobTimedOut as e:
             self._watch_seconds = e.seconds  # if the next attempt hangs too, the log will say where
             raise
@@ -281,15 +279,18 @@ class SparkJobs:
         """
         self._epoch += 1
         try:
-            return not any(self._run(self._roll_call, "", seconds))
+            return not any(self._run(lambda: self._roll_call, "", seconds))
         except JobFailed as e:
             settings = self._session.settings
             if reason := is_incomplete(str(e), settings.python):  # it runs no code of authors'
                 raise FulmenError(f"{reason} More is in '{settings.log_file}'.") from None
             return False
 
-    def _run(self, ring: Ring, header: str, timeout_seconds: float | None) -> list[bytes]:
+    def _run(
+        self, ring_of: Callable[[], Ring], header: str, timeout_seconds: float | None
+    ) -> list[bytes]:
         try:
+            ring = ring_of()  # made when it is first needed
             text = f"{self._epoch} {self._watch_seconds} {header}"
             self._jsc.setLocalProperty(HEADER, text)
             future = ring.take().rdd.collectAsync()
