@@ -135,7 +135,7 @@ class Count(Bolt):
 
 def chaotic(workers, **spec):
     """Four stages on several workers: the spout, two bolts beside each other, `count`, ackers."""
-    b = TopologyBuilder("chaotic", workers=workers, **{"message_timeout_seconds": 600, **spec})
+    b = TopologyBuilder("chaotic", workers=workers, **spec)
     b.set_spout("source", Source, 2)
     b.set_bolt("relay", Relay, 2).shuffle_grouping("source")
     hold = b.set_bolt("hold", Hold, 2).fields_grouping("source", ["key"])

@@ -280,10 +280,7 @@ def chosen(targets, n):
 
 def wide(workers, limit):
     """The topology. Each worker has a task of `numbers`, from which `limit` numbers come."""
-    # some tuples wait for others, on a busy machine for longer than the default timeout
-    b = TopologyBuilder(
-        "wide", workers=workers, config={"limit": limit}, message_timeout_seconds=600
-    )
+    b = TopologyBuilder("wide", workers=workers, config={"limit": limit})
     b.set_spout("numbers", Numbers, workers)
     b.set_spout("columns", Columns)
     b.set_spout("tickets", Tickets)
