@@ -38,6 +38,8 @@ LARGEST_PERMIT = 10_000_000
 IDLE_SECONDS = ((0, 0.25), (48, 1.0), (110, 2.5))
 """The longest wait between batches, after so many in which nothing happened: after some 10 seconds,
 and after a minute more, spouts are asked less often. A job on two workers takes 130 ms of CPU."""
+IDLE_BATCHES_TO_END = 20
+"""So many batches in which nothing happened mean that nothing will."""
 FAILURES_BEFORE_HALVING = 2
 
 
@@ -349,6 +351,11 @@ class Coordinator:
             and self.spout_pending == 0
             and self.attempt is None
         )
+
+    @property
+    def has_nothing_more(self) -> bool:
+        """Whether spouts have said that nothing will come, or nothing has come for some batches."""
+        return self.settled and (self.exhausted or self.idle_batches >= IDLE_BATCHES_TO_END)
 
 
 def _count(deliveries: Mapping[int, Deliveries]) -> int:

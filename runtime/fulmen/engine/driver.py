@@ -45,8 +45,6 @@ COLLECT_EVERY = 16
 """Commits between two runs of the garbage collector of the checkpoint."""
 LOOK_SECONDS = 2.0
 """Between two looks for workers that were lost."""
-IDLE_BATCHES_TO_END = 20
-"""So many batches in which nothing happened mean that nothing will."""
 
 
 @dataclass
@@ -196,7 +194,7 @@ class Driver:
         was_active = self.coordinator.active
         if stop.after_seconds is not None and self.steady() - started >= stop.after_seconds:
             stop.drain = True
-        if stop.when_drained and self._has_nothing_more():
+        if stop.when_drained and self.coordinator.has_nothing_more:
             stop.drain = True
         if stop.drain:
             self.coordinator.active = False
@@ -251,12 +249,6 @@ class Driver:
         """Count and tell errors that are no part of a batch."""
         for error in self.totals.note(errors, time.time()):
             self.observer.error(error)
-
-    def _has_nothing_more(self) -> bool:
-        coordinator = self.coordinator
-        if self.totals.batches == 0 or not coordinator.settled:
-            return False
-        return coordinator.exhausted or coordinator.idle_batches >= IDLE_BATCHES_TO_END
 
     def _rest(self, seconds: float, stop: Stop) -> None:
         if seconds > 0 and not stop.now:

@@ -8,6 +8,7 @@ from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.engine import driver as driver_module
 from fulmen.engine.committing import COMMIT_TRIES, Committer
+from fulmen.engine.coordinator import IDLE_BATCHES_TO_END
 from fulmen.engine.driver import Stop
 from fulmen.engine.inprocess import Crash
 from fulmen.engine.observer import Silent
@@ -141,7 +142,7 @@ def test_a_topology_without_news_is_drained():
     builder.set_spout("source", HookSpout).set_config(hooks())  # is never exhausted
     driver = started(builder)
     driver.run(Stop(when_drained=True))
-    assert driver_module.IDLE_BATCHES_TO_END <= driver.totals.batches <= 25
+    assert IDLE_BATCHES_TO_END <= driver.totals.batches <= 25
 
 
 def test_instances_are_closed_at_the_end():
