@@ -13,7 +13,7 @@
 FROM python:3.11-slim-bookworm AS base
 ENV LANG=C.UTF-8 PYTHONUNBUFFERED=1
 # Group 0, as some clusters give containers a user of their own with that group.
-RUN useradd --uid 185 --gid 0 --no-create-home --home-dir /work/home --shell /usr/sbin/nologin fulmen
+RUN useradd --uid 185 --gid 0 --no-create-home --home-dir /var/fulmen/home --shell /usr/sbin/nologin fulmen
 
 FROM base AS wheel
 WORKDIR /build
@@ -47,7 +47,7 @@ ENV SPARK_HOME=/opt/spark
 COPY --chmod=755 runtime/fulmen/kube/entrypoint /opt/fulmen/entrypoint
 COPY --from=wheel /wheels /wheels
 RUN pip install --quiet --no-cache-dir --root-user-action ignore --no-deps /wheels/*.whl \
- && mkdir -m 755 /opt/fulmen/code /checkpoint && mkdir -m 1777 /work
-WORKDIR /work
+ && mkdir -m 755 /opt/fulmen/code /checkpoint && mkdir -m 1777 /var/fulmen
+WORKDIR /var/fulmen
 USER 185
 ENTRYPOINT ["/usr/bin/tini", "--", "/opt/fulmen/entrypoint"]

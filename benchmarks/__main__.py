@@ -24,6 +24,8 @@ sys.path.insert(0, str(running.TOPOLOGIES))
 from sentences import SENTENCES
 
 Result = dict[str, Any]
+NOISE = 0.02
+"""Cores that may be missing before figures are worth little."""
 
 
 def bare(arguments: argparse.Namespace) -> list[Result]:
@@ -192,8 +194,12 @@ def main() -> None:
         parser.error(f"no benchmark {sorted(unknown)}: there are {sorted(ALL)}")
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     for name in arguments.names or ALL:
+        began, stolen = time.monotonic(), running.stolen_seconds()
         for result in ALL[name](arguments):
             print(json.dumps({"benchmark": name, **result}), flush=True)
+        share = (running.stolen_seconds() - stolen) / (time.monotonic() - began)
+        if share > NOISE:
+            print(f"{name}: {share:.2f} cores went to other machines of this host, which delays")
 
 
 if __name__ == "__main__":

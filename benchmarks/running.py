@@ -184,6 +184,11 @@ def cpu_seconds() -> dict[str, float]:
     return used
 
 
+def stolen_seconds() -> float:
+    """CPU seconds so far that this virtual machine wanted and its host gave to others."""
+    return int(Path("/proc/stat").read_text().split()[8]) / _TICKS
+
+
 def memory_bytes() -> dict[str, int]:
     """Resident memory of all processes, by kind."""
     used: dict[str, int] = defaultdict(int)

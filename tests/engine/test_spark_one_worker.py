@@ -58,7 +58,10 @@ def test_an_exception_makes_the_batch_void_and_keeps_the_process(runs, what):
     assert process_of(runs) == process
 
 
-ENDED = "the Python process of worker 0 ended: something killed it, or a component ended it"
+ENDED = (
+    "the Python process of worker 0 ended: it was killed, often for want of memory, or a component"
+    " ended it"
+)
 FAILURES = {
     "raise even if void": "the Python process of worker 0 failed: ValueError: a component failed",
     "os._exit": ENDED,

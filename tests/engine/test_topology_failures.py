@@ -71,7 +71,7 @@ def test_poison_that_ends_its_process_or_raises_fails_alone(spark):
     drained = Drained(spark, poisonous(poison, limit=24))
     check_poison(drained, 48, {7: "crashed worker", 12: RAISED, 30: "crashed worker"})
     reasons = {reason for _, reason in drained.witness.failures}
-    assert any("something killed it, or a component ended it" in reason for reason in reasons)
+    assert any("or a component ended it" in reason for reason in reasons)
 
 
 def test_poison_that_hangs_fails_alone(spark):

@@ -54,7 +54,10 @@ def explain(text: str, number_of: Mapping[str, int]) -> str:
     if _FETCHED_FROM.search(text) or "FetchFailedException" in text:
         return f"{worker} was lost, and with it what the stage before had made"
     if "Python worker exited unexpectedly" in text:
-        return f"the Python process of {worker} ended: something killed it, or a component ended it"
+        return (
+            f"the Python process of {worker} ended: it was killed, often for want of memory, or a"
+            " component ended it"
+        )
     if "[PYTHON_EXCEPTION]" in text or "Traceback (most recent call last)" in text:
         return f"the Python process of {worker} failed: {_last_python_error(text)}"
     if re.search(r"\bJob \d+ (?:was )?cancelled\b", text):

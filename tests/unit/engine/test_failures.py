@@ -91,7 +91,8 @@ Caused by: org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 7 cancelle
         ),
         pytest.param(
             ABORTED.format(CRASHED),
-            "the Python process of worker 0 ended: something killed it, or a component ended it",
+            "the Python process of worker 0 ended: it was killed, often for want of memory, or a"
+            " component ended it",
             id="python-killed",
         ),
         pytest.param(

@@ -31,7 +31,7 @@ PROBLEMS = [Problem("spec.workers", "is 0", "Write 1."), Problem("spec.bolts", "
         (CheckpointError("of other tasks"), 3, "CheckpointMismatch"),
         (Fenced("s3://a", 1, "me", 1, "you", 2), 4, "Fenced"),
         (TopologyFailed("bolt 'a' failed", "Traceback"), 1, "Error"),
-        (SparkLost("killed", "/work/spark.log"), 1, "Error"),
+        (SparkLost("killed", "/var/fulmen/spark.log"), 1, "Error"),
         (FulmenError("no worker"), 1, "Error"),
         (KeyError("x"), 1, "Error"),
     ],

@@ -59,7 +59,8 @@ def test_pods_are_allowed_in_a_namespace_that_restricts_them(pod):
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert {"/tmp", "/work"} <= {mount["mountPath"] for mount in container(pod)["volumeMounts"]}
+    mounts = {mount["mountPath"] for mount in container(pod)["volumeMounts"]}
+    assert {"/tmp", "/var/fulmen"} <= mounts
     assert all(v["emptyDir"]["sizeLimit"] for v in pod["spec"]["volumes"] if "emptyDir" in v)
     assert pod["spec"]["restartPolicy"] == "Never"
 
@@ -130,7 +131,7 @@ def test_the_users_pod_template_is_merged_by_name():
     values = {v["name"]: v.get("value") for v in container(driver)["env"]}
     assert (values["A"], values["B"], values["FULMEN_ATTEMPT"]) == ("template", "1", "2")
     mounts = {mount["mountPath"] for mount in container(driver)["volumeMounts"]}
-    assert {"/data", "/work"} <= mounts
+    assert {"/data", "/var/fulmen"} <= mounts
     assert "nodeSelector" not in worker["spec"]
 
 
@@ -163,7 +164,7 @@ def test_the_preflight_runs_the_drivers_image_without_rights():
     )
     assert len(pod["metadata"]["name"]) <= 63
     mounts = {mount["mountPath"] for mount in container(pod)["volumeMounts"]}
-    assert mounts == {"/tmp", "/work", "/etc/fulmen/candidate", "/opt/fulmen/code"}
+    assert mounts == {"/tmp", "/var/fulmen", "/etc/fulmen/candidate", "/opt/fulmen/code"}
 
 
 def test_the_operators_image_is_pulled_as_the_operator_says_and_others_as_the_user_says():
