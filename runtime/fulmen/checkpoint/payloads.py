@@ -118,19 +118,31 @@ def read_newest(store: Store) -> Manifest:
     """The newest state, also while a driver commits and deletes.
 
     Raises:
-        CheckpointError: An object is missing, damaged, or of a newer format.
+        CheckpointError: An object that it needs is missing, damaged, or of a newer format.
     """
     missing = ""
-    for _ in range(_TRIES):
+    for _ in range(_TRIES):  # more than once, since a driver at work goes on
         try:
-            return read_manifest(store, newest_number(store))
-        except NotFound as error:  # a driver at work has gone on: once more
+            manifest = read_manifest(store, newest_number(store))
+        except NotFound as error:
             missing = error.key
+            continue
+        missing = _first_missing(store, manifest)
+        if not missing:
+            return manifest
     raise CheckpointError(
         f"checkpoint {store.uri}: {missing!r} is missing, but later commits rely on it. Restore it"
         " from a copy of the store, or start the topology with an empty checkpoint, which loses its"
         " state."
     )
+
+
+def _first_missing(store: Store, manifest: Manifest) -> str:
+    """The key of an object that the state refers to and the store lacks; "" if none is missing."""
+    needed = manifest.files.union(map(commit_key, manifest.inline))
+    if not needed:
+        return ""
+    return min(needed.difference(store.list(COMMITS), store.list(STATE)), default="")
 
 
 def load(store: Store, manifest: Manifest, task_key: str) -> Slots:

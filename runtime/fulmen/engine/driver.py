@@ -22,7 +22,7 @@ from fulmen.engine.attempt import Ran, run_attempt
 from fulmen.engine.committing import Committer
 from fulmen.engine.coordinator import Coordinator, fatal_error
 from fulmen.engine.instances import ComponentFailed
-from fulmen.engine.jobs import Jobs, read_rows
+from fulmen.engine.jobs import Blame, Jobs, read_rows
 from fulmen.engine.migration import Layout, migrate
 from fulmen.engine.observer import Observer, Silent
 from fulmen.engine.pinned import PinnedSpouts
@@ -37,7 +37,7 @@ from fulmen.engine.protocol import (
 from fulmen.engine.report import Spent, Totals
 from fulmen.engine.setup import Setup
 from fulmen.engine.stop import Stop as Stop  # most who start a driver stop it, too
-from fulmen.errors import JobFailed, TopologyFailed, Unreachable
+from fulmen.errors import CheckpointError, JobFailed, TopologyFailed, Unreachable
 from fulmen.plan import is_placed_like, make_plan
 from fulmen.topology.spec import Topology
 
@@ -259,6 +259,7 @@ class Driver:
 
         Raises:
             Fenced: Another driver has taken over.
+            CheckpointError: Parts of the checkpoint are missing or damaged.
             TopologyFailed: The topology can't go on.
         """
         started = self.steady()
@@ -279,7 +280,10 @@ class Driver:
         if (void := ran.void) is not None:
             if void.report is not None and void.report.fatal:
                 raise self._fatal(void.report)
-            self._failed(header, void.reason, void.is_outage)
+            if void.blame is Blame.CHECKPOINT:
+                self.log.check()  # of a driver that was superseded, much may be gone
+                raise CheckpointError(void.reason)
+            self._failed(header, void.reason, void.blame is Blame.OUTAGE)
             return False
         if ran.ackers_ran:
             coordinator.light.outlived()

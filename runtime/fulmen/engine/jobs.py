@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from fulmen.engine import wire
@@ -41,6 +42,16 @@ class Jobs(Protocol):
         """Let go of everything."""
 
 
+class Blame(StrEnum):
+    """What may have made a batch come to nothing."""
+
+    TUPLES = "tuples"
+    OUTAGE = "outage"
+    """The store does not answer, and may do so later."""
+    CHECKPOINT = "checkpoint"
+    """Something in it is missing or damaged: no batch can succeed."""
+
+
 @dataclass(frozen=True)
 class Void:
     """Why a batch came to nothing.
@@ -48,12 +59,12 @@ class Void:
     Attributes:
         reason: In one line.
         report: About the component that made it so, if one did.
-        is_outage: The store did not answer: no tuple is to blame.
+        blame: What may be to blame.
     """
 
     reason: str
     report: ErrorReport | None
-    is_outage: bool = False
+    blame: Blame = Blame.TUPLES
 
 
 def read_rows(rows: Sequence[bytes]) -> tuple[list[Summary], Void | None, list[bytes]]:

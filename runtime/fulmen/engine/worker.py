@@ -18,9 +18,10 @@ from fulmen.checkpoint import Store
 from fulmen.engine import wire
 from fulmen.engine.cell import Cell, VoidBatch
 from fulmen.engine.instances import ComponentFailed
+from fulmen.engine.jobs import Blame
 from fulmen.engine.protocol import ErrorReport, Header, Summary
 from fulmen.engine.setup import Setup
-from fulmen.errors import Unreachable
+from fulmen.errors import AlreadyExists, CheckpointError, Unreachable
 
 
 class Worker:
@@ -71,7 +72,11 @@ class Worker:
         except ComponentFailed as e:
             row, everywhere = void_row(str(e), e.report), True
         except Unreachable as e:
-            row, everywhere = void_row(str(e), is_outage=True), True
+            row, everywhere = void_row(str(e), blame=Blame.OUTAGE), True
+        except CheckpointError as e:
+            ran_twice = isinstance(e, AlreadyExists)
+            row = void_row(str(e), blame=Blame.TUPLES if ran_twice else Blame.CHECKPOINT)
+            everywhere = True
         except Exception as e:  # noqa: BLE001 (whatever it is, the batch is void and says why)
             traceback.print_exc()
             row, everywhere = void_row(f"{type(e).__name__}: {e}"), True
@@ -90,9 +95,9 @@ class Worker:
         return cell
 
 
-def void_row(reason: str, report: ErrorReport | None = None, is_outage: bool = False) -> bytes:
+def void_row(reason: str, report: ErrorReport | None = None, blame: Blame = Blame.TUPLES) -> bytes:
     """The marker of a batch that came to nothing."""
-    return wire.pack(wire.VOID, (reason, report, is_outage))
+    return wire.pack(wire.VOID, (reason, report, blame))
 
 
 _worker = Worker()
