@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks import running
-from benchmarks.running import Watcher, document, memory_bytes, processes, run_for, word_count
+from benchmarks.running import (
+    Watcher,
+    cpu_seconds,
+    document,
+    memory_bytes,
+    processes,
+    run_for,
+    word_count,
+)
 from fulmen.engine.driver import Driver
 
 Result = dict[str, Any]
@@ -44,9 +52,9 @@ def recovery(arguments: argparse.Namespace) -> list[Result]:
         watcher = Watcher()
         with running.running(word_count(workers, spout="Endless"), watcher) as driver:
             run_for(driver, arguments.warm / 2)
-            for kind in ("python", "jvm"):
-                if kind == "jvm" and workers == 1:
-                    continue  # it is the driver's
+            for kind in ("python", "worker-jvm"):
+                if kind not in processes().values():
+                    continue  # one worker runs in the driver's
                 seconds = []
                 for _ in range(3):
                     os.kill(_newest(kind), signal.SIGKILL)
@@ -64,7 +72,7 @@ def _newest(kind: str) -> int:
 
 
 def overhead(arguments: argparse.Namespace) -> list[Result]:
-    """What a worker more costs: memory, and time of a batch with few tuples."""
+    """What a worker more costs: memory, and time and CPU of a batch with few tuples."""
     results = []
     for workers in arguments.counts:
         watcher = Watcher()
@@ -72,12 +80,18 @@ def overhead(arguments: argparse.Namespace) -> list[Result]:
         with running.running(word_count(workers, config=config), watcher) as driver:
             run_for(driver, 20 + 4 * workers + arguments.warm)
             watcher.forget()
+            before = cpu_seconds()
             run_for(driver, arguments.seconds)
+            used = {kind: seconds - before[kind] for kind, seconds in cpu_seconds().items()}
             megabytes = {k: round(v / 1e6) for k, v in memory_bytes().items()}
-            stages = len(driver.plan.stages)
-        p50 = round(float(np.median(watcher.seconds)) * 1000, 1)
+        batches = len(watcher.seconds)
         results.append(
-            {"workers": workers, "stages": stages, "batch_p50_ms": p50, "megabytes": megabytes}
+            {
+                "workers": workers,
+                "batch_p50_ms": round(float(np.median(watcher.seconds)) * 1000, 1),
+                "cpu_ms_a_batch": {k: round(v / batches * 1000, 1) for k, v in used.items()},
+                "megabytes": megabytes,
+            }
         )
     return results
 

@@ -149,13 +149,14 @@ def run_for(driver: Driver, seconds: float) -> None:
 
 
 def processes() -> dict[int, str]:
-    """This process and all below it: process id -> driver, jvm or python."""
+    """This process and all below it: process id -> driver, driver-jvm, worker-jvm or python."""
     below: dict[int, list[int]] = defaultdict(list)
     for name in filter(str.isdigit, os.listdir("/proc")):
         fields = _stat(int(name))
         if fields:
             below[int(fields[1])].append(int(name))
-    found, todo = {os.getpid(): "driver"}, list(below[os.getpid()])
+    own = below[os.getpid()]
+    found, todo = {os.getpid(): "driver"}, list(own)
     while todo:
         pid = todo.pop()
         todo += below[pid]
@@ -163,7 +164,8 @@ def processes() -> dict[int, str]:
             command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
         except OSError:
             continue
-        found[pid] = "jvm" if command.endswith(b"java") else "python"
+        jvm = "driver-jvm" if pid in own else "worker-jvm"
+        found[pid] = jvm if command.endswith(b"java") else "python"
     return found
 
 

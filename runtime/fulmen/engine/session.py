@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from fulmen.engine import spark_conf
+from fulmen.engine.class_archive import ClassArchive, spark_jars
 from fulmen.engine.failures import java_message
 from fulmen.engine.java import find_java
 from fulmen.engine.placement import LocalCluster, Workers
@@ -101,9 +101,12 @@ class Session:
             raise FulmenError("Spark: there can be one in a process. Close the first session.")
         _silence_py4j()
         home = str(find_java().path)
+        archive = ClassArchive()
+        self._archive = archive if archive.fits(Path(home), spark_jars()) else None
         logs = settings.log_file.resolve().parent
         logs.mkdir(parents=True, exist_ok=True)
-        conf = spark_conf.complete(settings.conf, settings.workers, self.work_dir, logs)
+        classes = self._archive.file if self._archive else None
+        conf = spark_conf.complete(settings.conf, settings.workers, self.work_dir, logs, classes)
         for name, value in self._worker_environment(home).items():
             conf.setdefault(f"spark.executorEnv.{name}", value)
         is_local = "spark.master" not in conf
@@ -165,12 +168,12 @@ class Session:
         )
         changes |= {"JAVA_HOME": java_home, "PYSPARK_PYTHON": self.settings.python}
         changes["PYSPARK_PIN_THREAD"] = "true"  # each thread has local properties of its own
-        package = Path(pyspark.__file__).parent
-        if (package / "jars").is_dir():
-            changes["SPARK_HOME"] = str(package)  # another one may have another version
+        if (jars := spark_jars()).is_dir():
+            changes["SPARK_HOME"] = str(jars.parent)  # another one may have another version
         if is_local:
             # Somebody's spark-defaults.conf is not for us.
-            changes |= {"SPARK_CONF_DIR": str(self.work_dir), "SPARK_LOCAL_IP": "127.0.0.1"}
+            none = self._archive.conf_folder if self._archive else self.work_dir
+            changes |= {"SPARK_CONF_DIR": str(none), "SPARK_LOCAL_IP": "127.0.0.1"}
             changes |= dict.fromkeys(["SPARK_LOCAL_DIRS", "SPARK_LOCAL_HOSTNAME"])
         launch_conf = SparkConf(loadDefaults=False).setAll(list(spark_conf.at_launch(conf).items()))
         with _environment(changes):

@@ -76,7 +76,9 @@ AT_LAUNCH = ("spark.master", "spark.driver.", "spark.jars", "spark.submit.")
 """Settings that have to be on the JVM's command line. All others are not, as they may be secret."""
 
 
-def complete(given: Mapping[str, str], workers: int, folder: Path, logs: Path) -> dict[str, str]:
+def complete(
+    given: Mapping[str, str], workers: int, folder: Path, logs: Path, classes: Path | None = None
+) -> dict[str, str]:
     """All settings: the user's, ours, and what follows from them.
 
     Args:
@@ -85,6 +87,7 @@ def complete(given: Mapping[str, str], workers: int, folder: Path, logs: Path) -
         workers: How many.
         folder: Where Spark may write on this machine.
         logs: Where a JVM that crashes leaves its report.
+        classes: The archive of classes for JVMs of this machine, if there is one.
 
     Raises:
         FulmenError: The user's settings contradict what the engine rests on.
@@ -106,6 +109,8 @@ def complete(given: Mapping[str, str], workers: int, folder: Path, logs: Path) -
     for role in ("driver", "executor"):
         name = f"spark.{role}.extraJavaOptions"
         ours = java_options(conf[f"spark.{role}.memory"], logs)
+        if classes and (role == "driver" or "spark.master" not in given):
+            ours.append(f"'-XX:SharedArchiveFile={classes}'")
         conf[name] = " ".join([*ours, *temporary, *filter(None, [given.get(name)])])
     return conf
 

@@ -1,0 +1,138 @@
+"""Makes the archive of classes: `python -m fulmen.engine.class_training`. Takes a minute.
+
+Spark is started as for a topology with two workers and runs some jobs, while each JVM writes down
+which classes it loads. A last JVM puts these into the archive.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from fulmen.engine.class_archive import ClassArchive, fingerprint, spark_jars
+from fulmen.engine.java import find_java
+from fulmen.engine.session import JVM_ERRORS, Session, Settings
+from fulmen.engine.stages import SparkJobs
+from fulmen.errors import FulmenError
+
+WORKERS = 2
+STAGES = 3
+ROW_BYTES = (10, 10, 100_000, 10)
+"""Of the rows of each job: what comes back is read in one way if it is small, in another if not."""
+SECONDS = 300
+
+
+def make(archive: ClassArchive) -> None:
+    """Make the archive for the Java and the Spark that topologies would run on.
+
+    Raises:
+        FulmenError: Spark or Java does not do it. There is no archive then.
+        OSError: The folder can't be written.
+    """
+    java, jars = find_java().path, spark_jars()
+    archive.conf_folder.mkdir(parents=True, exist_ok=True)
+    archive.made_for.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(dir=archive.folder) as scratch:
+        folder = Path(scratch)
+        entries = _train(folder)
+        names = sorted({line for file in folder.glob("*.loaded") for line in _lines(file)})
+        if not names:
+            raise FulmenError(f"Java: '{java}' does not say which classes it loads")
+        listed, made = folder / "classes", folder / "archive"
+        listed.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+        # Spark's launcher gives names of folders a slash at the end.
+        class_path = ":".join([f"{archive.conf_folder}/", *entries])
+        _dump(java, class_path, listed, made)
+        archive.class_path.write_text(class_path, encoding="utf-8")
+        made.chmod(0o644)
+        made.replace(archive.file)
+    archive.made_for.write_text(fingerprint(java, jars), encoding="utf-8")
+
+
+def _lines(file: Path) -> Iterator[str]:
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+        if line and not line.startswith("#"):
+            yield line
+
+
+def _train(folder: Path) -> list[str]:
+    """Run some jobs; each JVM leaves a list of classes in the folder.
+
+    Returns:
+        The class path, without the folder of settings that is the first of it.
+    """
+    options = f"-XX:DumpLoadedClassList={folder}/%p.loaded"
+    settings = Settings(
+        workers=WORKERS,
+        log_file=folder / "log",
+        conf={f"spark.{role}.extraJavaOptions": options for role in ("driver", "executor")},
+    )
+    session = Session(settings)
+    try:
+        jobs = SparkJobs(session, _relay, STAGES, WORKERS)
+        for size in ROW_BYTES:
+            jobs.run(str(size))
+        _meet_kubernetes(session)
+        jobs.close()
+        jvm: Any = session.sc._jvm
+        return str(jvm.System.getProperty("java.class.path")).split(":")[1:]
+    finally:
+        session.close()
+
+
+def _relay(
+    stage: int, partition: int, header: str, void: str | None, rows: Iterator[bytes]
+) -> Iterator[tuple[int, bytes]]:
+    """A stage whose rows all go to the other worker."""
+    del stage, void, rows
+    yield (partition + 1) % WORKERS, b"." * int(header)
+
+
+def _meet_kubernetes(session: Session) -> None:
+    """Let the driver's JVM load what it talks to an API server with. There is none."""
+    jvm: Any = session.sc._jvm
+    fabric8 = jvm.io.fabric8.kubernetes.client
+    config = fabric8.ConfigBuilder().withMasterUrl("https://127.0.0.1:1")
+    client = fabric8.KubernetesClientBuilder().withConfig(
+        config.withRequestRetryBackoffLimit(0).withTrustCerts(True).build()
+    )
+    with suppress(*JVM_ERRORS):
+        client.build().pods().inNamespace("none").list()
+
+
+def _dump(java_home: Path, class_path: str, listed: Path, made: Path) -> None:
+    command = [
+        str(java_home / "bin" / "java"),
+        "-Xshare:dump",
+        "-XX:+UseSerialGC",
+        f"-XX:SharedClassListFile={listed}",
+        f"-XX:SharedArchiveFile={made}",
+        "-cp",
+        class_path,
+    ]
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    if done.returncode or not made.exists():
+        raise FulmenError(f"Java: the archive of classes was not made: {done.stdout[-500:]}")
+
+
+def main() -> None:
+    """Make the archive, unless there is one that fits."""
+    archive = ClassArchive()
+    if not archive.fits(find_java().path, spark_jars()):
+        print("Keeping Spark's classes ready for faster starts (once, a minute) …", flush=True)  # noqa: T201
+        make(archive)
+
+
+if __name__ == "__main__":
+    main()
