@@ -48,9 +48,10 @@ COPY --chmod=755 runtime/fulmen/kube/entrypoint /opt/fulmen/entrypoint
 COPY --from=wheel /wheels /wheels
 RUN pip install --quiet --no-cache-dir --root-user-action ignore --no-deps /wheels/*.whl \
  && mkdir -m 755 /opt/fulmen/code /checkpoint && mkdir -m 1777 /var/fulmen
-# Spark's classes, kept ready: pods start in half the time. The folder is the first on the class path.
+# Spark's classes, kept ready: its JVMs start in half the time. SPARK_CONF_DIR is the first on their
+# class path, which has to stay as it is here.
+ENV FULMEN_CLASSES=/opt/fulmen/classes SPARK_CONF_DIR=/opt/fulmen/classes/conf
 RUN python3 -P -m fulmen.engine.class_training
-ENV SPARK_CONF_DIR=/usr/local/share/fulmen/classes/conf
 WORKDIR /var/fulmen
 USER 185
 ENTRYPOINT ["/usr/bin/tini", "--", "/opt/fulmen/entrypoint"]

@@ -8,14 +8,15 @@ it everything works, but starts more slowly: and so does a JVM that finds that i
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
 
-FOLDER = Path(sys.prefix, "share", "fulmen", "classes")
-"""Goes with the environment whose jars it is made of. The image's entrypoint knows it, too."""
+FOLDER = Path(os.environ.get("FULMEN_CLASSES") or f"{sys.prefix}/share/fulmen/classes")
+"""Goes with the environment whose jars it is made of."""
 
 
 @dataclass(frozen=True)
