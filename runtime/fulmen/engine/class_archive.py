@@ -11,9 +11,10 @@ import hashlib
 import os
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
-import pyspark
+from fulmen.errors import FulmenError
 
 FOLDER = Path(os.environ.get("FULMEN_CLASSES") or f"{sys.prefix}/share/fulmen/classes")
 """Goes with the environment whose jars it is made of."""
@@ -62,7 +63,10 @@ class ClassArchive:
 
 def spark_jars() -> Path:
     """The jars of the Spark that comes with pyspark."""
-    return Path(pyspark.__file__).parent / "jars"
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise FulmenError("Spark: pyspark is not installed in this Python environment")
+    return Path(found.origin).parent / "jars"
 
 
 def fingerprint(java_home: Path, jars: Path) -> str:
