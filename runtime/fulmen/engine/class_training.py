@@ -7,6 +7,7 @@ which classes it loads. A last JVM puts these into the archive.
 from __future__ import annotations
 
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -65,7 +66,7 @@ def _train(folder: Path) -> list[str]:
     Returns:
         The class path, without the folder of settings that is the first of it.
     """
-    options = f"-XX:DumpLoadedClassList={folder}/%p.loaded"
+    options = f"'-XX:DumpLoadedClassList={folder}/%p.loaded'"
     settings = Settings(
         workers=WORKERS,
         log_file=folder / "log",
@@ -126,13 +127,18 @@ def _dump(java_home: Path, class_path: str, listed: Path, made: Path) -> None:
         raise FulmenError(f"Java: the archive of classes was not made: {done.stdout[-500:]}")
 
 
-def main() -> None:
-    """Make the archive, unless there is one that fits."""
-    archive = ClassArchive()
-    if not archive.fits(find_java().path, spark_jars()):
-        print("Keeping Spark's classes ready for faster starts (once, a minute) …", flush=True)  # noqa: T201
-        make(archive)
+def main() -> str | None:
+    """Make the archive, unless there is one that fits. Returns what went wrong."""
+    try:
+        archive = ClassArchive()
+        if not archive.fits(find_java().path, spark_jars()):
+            said = "Keeping Spark's classes ready for faster starts (once, a minute) …"
+            print(said, flush=True)  # noqa: T201
+            make(archive)
+    except (FulmenError, OSError, subprocess.TimeoutExpired) as e:
+        return str(e)
+    return None
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
