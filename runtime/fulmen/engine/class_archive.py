@@ -18,6 +18,9 @@ from fulmen.errors import FulmenError
 
 FOLDER = Path(os.environ.get("FULMEN_CLASSES") or f"{sys.prefix}/share/fulmen/classes")
 """Goes with the environment whose jars it is made of."""
+FIRST_WITHOUT = 21
+"""Seen with 17 and 21: the newer Java refuses an archive if the class path has a jar twice, and
+Spark's launcher puts one in front that is in its folder as well."""
 
 
 @dataclass(frozen=True)

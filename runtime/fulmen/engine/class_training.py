@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fulmen.engine.class_archive import ClassArchive, fingerprint, spark_jars
+from fulmen.engine.class_archive import FIRST_WITHOUT, ClassArchive, fingerprint, spark_jars
 from fulmen.engine.java import find_java
 from fulmen.engine.session import JVM_ERRORS, Session, Settings
 from fulmen.engine.stages import SparkJobs
@@ -131,8 +131,11 @@ def _dump(java_home: Path, class_path: str, listed: Path, made: Path) -> None:
 def main() -> str | None:
     """Make the archive, unless there is one that fits. Returns what went wrong."""
     try:
-        archive = ClassArchive()
-        if not archive.fits(find_java().path, spark_jars()):
+        archive, java = ClassArchive(), find_java()
+        if java.version >= FIRST_WITHOUT:
+            said = f"Java {java.version} can't keep Spark's classes ready; Java 17 can."
+            print(said)  # noqa: T201
+        elif not archive.fits(java.path, spark_jars()):
             said = "Keeping Spark's classes ready for faster starts (once, a minute) …"
             print(said, flush=True)  # noqa: T201
             make(archive)
