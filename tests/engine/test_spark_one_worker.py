@@ -154,6 +154,27 @@ def test_an_interrupt_while_chains_are_made_leaves_a_usable_connection(runs, mon
     runs.once()
 
 
+def test_an_interrupt_leaves_the_connections_of_other_threads_alone(runs):
+    java, client = runs.session.sc._jvm.java.lang, runs.session.sc._gateway._gateway_client
+    connections = []
+
+    def call():
+        java.Thread.sleep(1)
+        connections.append(client.get_thread_connection())
+        java.Thread.sleep(3000)  # it outlives the call that is interrupted
+        connections.append(client.get_thread_connection())
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    wait_until(lambda: connections)
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        java.Thread.sleep(1000)
+    thread.join()
+    before, after = connections
+    assert before is after
+
+
 def test_a_row_for_a_partition_that_is_not_there_makes_the_batch_void(runs):
     jobs = SparkJobs(runs.session, misroute, 2, 1)
     (row,) = jobs.run("")

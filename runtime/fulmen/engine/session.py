@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from py4j.clientserver import ClientServerConnection
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -99,24 +100,22 @@ class Session:
         settings = self.settings
         if SparkContext._gateway is not None:
             raise FulmenError("Spark: there can be one in a process. Close the first session.")
-        _silence_py4j()
+        _tame_py4j()
         home = str(find_java().path)
-        archive = ClassArchive()
-        self._archive = archive if archive.fits(Path(home), spark_jars()) else None
+        self._archive = self._find_archive(Path(home))
         logs = settings.log_file.resolve().parent
         logs.mkdir(parents=True, exist_ok=True)
         classes = self._archive.file if self._archive else None
         conf = spark_conf.complete(settings.conf, settings.workers, self.work_dir, logs, classes)
         for name, value in self._worker_environment(home).items():
             conf.setdefault(f"spark.executorEnv.{name}", value)
-        is_local = "spark.master" not in conf
-        if is_local and settings.workers > 1:
+        if self._is_local() and settings.workers > 1:
             LocalCluster.check_hosts(settings.workers)
             conf["spark.authenticate.secret"] = secrets.token_hex(32)
         with open(settings.log_file, "ab") as log:
-            gateway = self._gateway = self._launch(conf, home, log, is_local)
+            gateway = self._gateway = self._launch(conf, home, log)
         try:
-            if is_local and settings.workers > 1:
+            if self._is_local() and settings.workers > 1:
                 self.cluster = LocalCluster(gateway, settings.workers, conf, self.work_dir)
             conf.setdefault("spark.master", self.cluster.url if self.cluster else "local[1]")
             self.sc = _context(gateway, conf)
@@ -128,6 +127,17 @@ class Session:
             raise FulmenError(
                 f"Spark did not start: {java_message(text)}. More is in '{settings.log_file}'."
             ) from None
+
+    def _find_archive(self, java_home: Path) -> ClassArchive | None:
+        """None if there is none that the driver's JVM can map."""
+        archive = ClassArchive()
+        # The folder of Spark's settings is on the class path; on this machine we say which it is.
+        conf_folder = os.environ.get("SPARK_CONF_DIR")
+        is_first = self._is_local() or conf_folder == str(archive.conf_folder)
+        return archive if is_first and archive.fits(java_home, spark_jars()) else None
+
+    def _is_local(self) -> bool:
+        return "spark.master" not in self.settings.conf
 
     def _wait_for_workers(self) -> None:
         settings = self.settings
@@ -150,7 +160,7 @@ class Session:
             **(settings.env or {}),
         }
         paths = [settings.code_path, own.get("PYTHONPATH")]
-        if "spark.master" not in settings.conf:
+        if self._is_local():
             own |= {"JAVA_HOME": java_home, LOG_FILE: str(settings.log_file.resolve())}
             # what this process can import; workers have another current folder
             inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -159,9 +169,7 @@ class Session:
             own["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         return own
 
-    def _launch(
-        self, conf: Mapping[str, str], java_home: str, log: IO[bytes], is_local: bool
-    ) -> Any:
+    def _launch(self, conf: Mapping[str, str], java_home: str, log: IO[bytes]) -> Any:
         """The gateway to a new JVM."""
         changes: dict[str, str | None] = dict.fromkeys(
             ["PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_TESTING"]
@@ -170,7 +178,7 @@ class Session:
         changes["PYSPARK_PIN_THREAD"] = "true"  # each thread has local properties of its own
         if (jars := spark_jars()).is_dir():
             changes["SPARK_HOME"] = str(jars.parent)  # another one may have another version
-        if is_local:
+        if self._is_local():
             # Somebody's spark-defaults.conf is not for us.
             none = self._archive.conf_folder if self._archive else self.work_dir
             changes |= {"SPARK_CONF_DIR": str(none), "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -276,10 +284,18 @@ def _is_not_from_py4j(record: logging.LogRecord) -> bool:
     return Path(record.pathname).parent.name != "py4j"
 
 
-def _silence_py4j() -> None:
-    """It logs what it is about to raise as well, with the root logger, hence on the terminal."""
+def _close(connection: ClientServerConnection, remote_port: int, local_port: int) -> None:
+    connection.close()
+
+
+def _tame_py4j() -> None:
+    """Keep it from two things that harm the rest of the process."""
+    # It logs what it is about to raise as well, with the root logger, hence on the terminal.
     logging.getLogger().addFilter(_is_not_from_py4j)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    # After a KeyboardInterrupt it has the JVM close the connection, and by mistake all others
+    # that come to the same port there: whenever the JVM gets to it, in the midst of other calls.
+    ClientServerConnection.shutdown_socket = _close
 
 
 def _end(gateway: Any) -> None:
