@@ -15,7 +15,7 @@ from support.pinned_parts import Gated, Numbers, Seen, Untracked
 
 
 class FailingJobs(InProcessJobs):
-    """Fails the attempts that are asked for, and loses the workers that are named."""
+    """Fails as many attempts that carry messages as asked for, and loses the workers named."""
 
     def __init__(self):
         super().__init__(self._fault)
@@ -24,7 +24,7 @@ class FailingJobs(InProcessJobs):
         self.headers = []
 
     def _fault(self, stage, partition, moment):
-        if self.failures and moment == "after":
+        if self.failures and moment == "after" and self.headers[-1].injected.rows:
             self.failures -= 1
             raise Crash("killed")
 
@@ -101,9 +101,10 @@ def test_each_message_arrives_once_and_is_acked_in_its_own_thread(heard, jobs, t
 def test_a_failed_attempt_sends_the_same_messages_again(heard, jobs, tmp_path):
     driver = started(jobs, Numbers, tmp_path)
     jobs.failures = 1
-    assert not driver.step()
+    while driver.step():
+        pass
     assert driver.step()
-    first, second = jobs.headers[:2]
+    first, second = jobs.headers[-2:]
     assert first.injected.rows
     assert first.injected == second.injected
     driver.run(Stop(when_drained=True))
@@ -116,7 +117,8 @@ def test_what_was_emitted_before_a_worker_was_lost_goes_to_those_that_are_left(
 ):
     driver = started(jobs, Numbers, tmp_path)
     jobs.failures, jobs.living = 1, (0,)
-    assert not driver.step()
+    while driver.step():
+        pass
     assert driver.setup.workers == (0,)
     driver.run(Stop(when_drained=True))
     driver.close()
