@@ -26,7 +26,7 @@ run: setup ## run the word count on this machine (VERIFY=1 checks the result)
 
 .PHONY: check
 check: lint ## linters, types, layers and unit tests: under a minute
-	@echo "pytest …" && $(BIN)/pytest -q tests/unit -m "not slow" $(PYTEST_ARGS)
+	@echo "pytest …" && $(BIN)/pytest -q tests/unit -n auto -m "not slow" $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: setup ## linters, types and layers only
