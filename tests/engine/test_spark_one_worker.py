@@ -144,7 +144,7 @@ def test_an_interrupt_while_chains_are_made_leaves_a_usable_connection(runs, mon
     def made(first, end):
         interrupt = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
         interrupt.start()
-        runs.session.sc._jvm.java.lang.Thread.sleep(1000)  # its answer comes too late
+        runs.session.sc._jvm.java.lang.Thread.sleep(20_000)  # its answer comes too late
 
     with monkeypatch.context() as patch:
         patch.setattr(runs.jobs, "_ring", made)
@@ -161,7 +161,7 @@ def test_an_interrupt_leaves_the_connections_of_other_threads_alone(runs):
     def call():
         java.Thread.sleep(1)
         connections.append(client.get_thread_connection())
-        java.Thread.sleep(3000)  # it outlives the call that is interrupted
+        java.Thread.sleep(8000)  # it outlives the call that is interrupted
         connections.append(client.get_thread_connection())
 
     thread = threading.Thread(target=call)
@@ -169,7 +169,7 @@ def test_an_interrupt_leaves_the_connections_of_other_threads_alone(runs):
     wait_until(lambda: connections)
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
-        java.Thread.sleep(1000)
+        java.Thread.sleep(5000)
     thread.join()
     before, after = connections
     assert before is after
