@@ -13,7 +13,7 @@
 FROM python:3.11-slim-bookworm AS base
 ENV LANG=C.UTF-8 PYTHONUNBUFFERED=1
 # Group 0, as some clusters give containers a user of their own with that group.
-RUN useradd --uid 185 --gid 0 --no-create-home --home-dir /var/fulmen/home --shell /usr/sbin/nologin fulmen
+RUN useradd --uid 185 --gid 0 --no-create-home --home-dir /var/fulmen --shell /usr/sbin/nologin fulmen
 
 FROM base AS wheel
 WORKDIR /build
@@ -52,6 +52,8 @@ RUN pip install --quiet --no-cache-dir --root-user-action ignore --no-deps /whee
 # class path, which has to stay as it is here.
 ENV FULMEN_CLASSES=/opt/fulmen/classes SPARK_CONF_DIR=/opt/fulmen/classes/conf
 RUN python3 -P -m fulmen.engine.class_training
+# The only folders that a container can write to are /tmp and this one.
+ENV HOME=/var/fulmen
 WORKDIR /var/fulmen
 USER 185
 ENTRYPOINT ["/usr/bin/tini", "--", "/opt/fulmen/entrypoint"]

@@ -176,12 +176,17 @@ def waiting_for(pod: Object) -> tuple[str, str] | None:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             reason = condition.get("reason", "Unschedulable")
             return str(reason), f"{name_of(pod)}: {condition.get('message', '')}"
-    for container in status.get("containerStatuses") or ():
+    containers = (*_all(status, "initContainerStatuses"), *_all(status, "containerStatuses"))
+    for container in containers:
         waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
             words = waiting.get("message") or waiting["reason"]
             return str(waiting["reason"]), f"{name_of(pod)}: {words}"
     return None
+
+
+def _all(status: Object, field: str) -> list[Object]:
+    return status.get(field) or []
 
 
 def report_of(pod: Object) -> contract.Report | None:

@@ -181,7 +181,9 @@ def _after_preflight(
     if ending.next is Next.AT_ONCE:  # evicted, or its node is gone: that says nothing about it
         return replace(verdict, actions=(Delete("Pod", name, uid_of(pod)),), message=ending.message)
     texts = [_mistake(mistake) for mistake in ending.errors] or [ending.message]
-    numbered = texts if len(texts) == 1 else [f"({n}) {t}" for n, t in enumerate(texts, 1)]
+    numbered = texts
+    if len(texts) > 1:  # its message says how many: there may be more than it had room for
+        numbered = [ending.message, *(f"({n}) {t}" for n, t in enumerate(texts, 1))]
     reason = "InvalidSpec" if ending.next is Next.NEVER else "PreflightFailed"
     return replace(verdict, status="False", reason=reason, message=" ".join(numbered))
 

@@ -74,11 +74,11 @@ def new_status(
         seen: Everything.
         before: What was written last.
         verdict: What became of the spec.
-        step: What is done about the driver; None if nothing was ever accepted.
-        topology: What was accepted last, if anything was.
+        step: What is done about the driver; None if there is no plan.
+        topology: What was accepted last, if that is known.
     """
     if step is None or topology is None:
-        return _never_accepted(seen, before, verdict)
+        return _without_plan(seen, before, verdict)
     topology = _as_reported(topology, step.report)
     plan_rows, ready = _rows(topology, step.report), _ready_workers(seen, step.attempt)
     facts = Facts(
@@ -135,16 +135,18 @@ def paused(seen: Observed, before: TopologyStatus) -> TopologyStatus:
 # ---- parts
 
 
-def _never_accepted(seen: Observed, before: TopologyStatus, verdict: Verdict) -> TopologyStatus:
+def _without_plan(seen: Observed, before: TopologyStatus, verdict: Verdict) -> TopologyStatus:
     facts = Facts(seen.generation, verdict, None, 0, 0, ())
     now = text_of(seen.now)
-    return TopologyStatus(
-        observed_generation=seen.generation,
-        state="Failed",
-        state_since=before.state_since if before.state == "Failed" else now,
-        message=clipped(verdict.message, MAX_MESSAGE),
-        selector=_selector(seen.name),
-        conditions=conditions(before.conditions, facts, seen.now, seen.refusal),
+    return before.model_copy(  # the rest: a plan that was lost had attempts, tasks and commits
+        update={
+            "observed_generation": seen.generation,
+            "state": "Failed",
+            "state_since": before.state_since if before.state == "Failed" else now,
+            "message": clipped(verdict.message, MAX_MESSAGE),
+            "selector": _selector(seen.name),
+            "conditions": conditions(before.conditions, facts, seen.now, seen.refusal),
+        }
     )
 
 

@@ -62,8 +62,10 @@ class ArrowEmits(ArrowSpoutCollector):
                 f"{self._owner.who}: {len(msg_ids)} message ids for {batch.num_rows} rows"
             )
         self.emits.append((stream, batch, msg_ids))
-        if self._acks_at_once is not None and msg_ids is not None and len(msg_ids):
-            self._acks_at_once(listed(msg_ids))
+        if self._acks_at_once is not None and msg_ids is not None:
+            tracked = [msg_id for msg_id in listed(msg_ids) if msg_id is not None]
+            if tracked:
+                self._acks_at_once(tracked)
 
     @override
     def report_error(self, error: BaseException | str) -> None:

@@ -12,7 +12,7 @@ import itertools
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -46,6 +46,9 @@ UNCOLLECTED_OBJECTS = 2_000_000
 """So many new objects within a batch are looked through for cycles; workers collect at its end."""
 WAITING_TUPLES = 1 << 14
 """Tuples that are let pile up in a stage's inboxes before its tasks run."""
+
+Work = list[tuple[BoltTask, Chunk]]
+"""What an executor has to do."""
 
 
 class Cell:
@@ -255,6 +258,8 @@ class Cell:
             deliveries = self._committed_deliveries(header)
         for i, task in enumerate(self._spouts.values()):
             permit, poisoned = header.permit(task.task), task.task in header.poisoned
+            if header.active:  # first: it may connect there to what ack and fail need
+                task.set_active(True, outbox, poisoned)
             delivery = deliveries.get(task.slot) if deliveries else None
             if delivery is not None:
                 at_most = permit if header.is_suspect else None
@@ -263,8 +268,9 @@ class Cell:
                     summary.owed[task.slot] = later
                 if header.is_suspect:  # what ack and fail emit counts as well
                     permit -= min(permit, len(delivery))
-            task.set_active(header.active, outbox, poisoned)
-            if header.active:
+            if not header.active:
+                task.set_active(False, outbox, poisoned)
+            else:
                 deadline = started + header.emit_seconds * (i + 1) / len(self._spouts)
                 for emitted in task.emit(permit, deadline, outbox, poisoned):
                     summary.emitted += emitted
@@ -290,35 +296,32 @@ class Cell:
             if not executors:
                 continue
             spec = self.setup.component(component)
-            if getattr(spec, "blocking", False) and len(executors) > 1:
-                self._run_threads(executors, outbox)
+            waits = getattr(spec, "blocking", False) and len(executors) > 1
+            if waits:
+                self._run_threads([self._chunks(tasks, outbox) for tasks in executors], outbox)
             else:
                 for tasks in executors:
                     for task in tasks:
-                        self._run_task(task, outbox)
+                        _run(self._chunks([task], outbox), outbox)
             if last is not None and spec.tick_seconds and tick_due(spec.tick_seconds, last):
-                for tasks in executors:
-                    for task in tasks:
-                        task.send(task.tick(spec.tick_seconds), outbox)
+                ticks = [[(t, t.tick(spec.tick_seconds)) for t in tasks] for tasks in executors]
+                if waits:
+                    self._run_threads(ticks, outbox)
+                else:
+                    for queue in ticks:
+                        _run(queue, outbox)
         outbox.waiting = 0
         if gc.get_count()[0] > UNCOLLECTED_OBJECTS:
             gc.collect(0)
 
-    def _run_task(self, task: BoltTask, outbox: Outbox) -> None:
-        chunks = outbox.inbox.pop(task.task, None)
-        if chunks:
-            for chunk in merge(chunks):
-                task.run(chunk)
-                task.send(chunk, outbox)
+    def _chunks(self, tasks: Sequence[BoltTask], outbox: Outbox) -> Work:
+        """What waits for these tasks."""
+        return [(t, chunk) for t in tasks for chunk in merge(outbox.inbox.pop(t.task, []))]
 
-    def _run_threads(self, executors: list[list[BoltTask]], outbox: Outbox) -> None:
+    def _run_threads(self, queues: Sequence[Work], outbox: Outbox) -> None:
         """Run a blocking bolt: its executors wait side by side, with a chunk each."""
-        queues = [
-            [(t, c) for t in tasks for c in merge(outbox.inbox.pop(t.task, []))]
-            for tasks in executors
-        ]
-        if self._threads is None or self._threads._max_workers < len(executors):
-            self._threads = ThreadPoolExecutor(len(executors), "fulmen-executor")
+        if self._threads is None or self._threads._max_workers < len(queues):
+            self._threads = ThreadPoolExecutor(len(queues), "fulmen-executor")
         while any(queues):
             turn = [queue.pop(0) for queue in queues if queue]
             for _ in self._threads.map(lambda pair: pair[0].run(pair[1]), turn):
@@ -345,6 +348,12 @@ class Cell:
                 saved[slot] = update
                 summary.state_bytes += len(data) if update.file else 0
         summary.state_seconds = time.perf_counter() - started
+
+
+def _run(work: Work, outbox: Outbox) -> None:
+    for task, chunk in work:
+        task.run(chunk)
+        task.send(chunk, outbox)
 
 
 class VoidBatch(Exception):

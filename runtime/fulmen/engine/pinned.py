@@ -170,10 +170,13 @@ class PinnedSpouts:
         outbox = Outbox(setup, -1, np.random.default_rng())
         summary = Summary(-1, DRIVER, process=(DRIVER, os.getpid()))
         started = time.perf_counter()
+        if header.active:
+            task.set_active(True, outbox)
         if deliveries:
             task.deliver(deliveries, outbox)
-        task.set_active(header.active, outbox)
-        if header.active:
+        if not header.active:
+            task.set_active(False, outbox)
+        else:
             deadline = time.monotonic() + header.emit_seconds
             summary.emitted = sum(task.emit(permit, deadline, outbox, poisoned=False))
         outbox.pack_all()

@@ -1,7 +1,7 @@
 """The settings that Spark is started with, and why. Pure.
 
-Two kinds. What the engine's correctness rests on can't be changed: a setting of the user's that
-says otherwise is an error. All else are defaults, chosen for short batches.
+Two kinds. What the engine's correctness rests on (topology/spark.py) can't be changed: a setting of
+the user's that says otherwise is an error. All else are defaults, chosen for short batches.
 """
 
 import os
@@ -10,27 +10,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fulmen.errors import FulmenError
+from fulmen.topology.spark import NEEDED
 
 LOG4J = Path(__file__).with_name("log4j2.properties")
-
-ONE_ATTEMPT: Mapping[str, str] = {
-    # The batch is the unit of retry: Spark repeats nothing by itself.
-    "spark.task.maxFailures": "1",
-    "spark.stage.maxConsecutiveAttempts": "1",
-    "spark.stage.maxAttempts": "1",
-    "spark.speculation": "false",
-    "spark.excludeOnFailure.enabled": "false",
-    # One worker is one executor with one core and one Python process.
-    "spark.executor.cores": "1",
-    "spark.task.cpus": "1",
-    "spark.python.worker.reuse": "true",
-    "spark.python.use.daemon": "true",
-    "spark.python.factory.idleWorkerMaxPoolSize": "1",
-    "spark.dynamicAllocation.enabled": "false",
-    "spark.shuffle.reduceLocality.enabled": "false",  # anchors place reducers, not the data
-    "spark.scheduler.mode": "FIFO",
-    "spark.scheduler.minRegisteredResourcesRatio": "1",
-}
 
 DEFAULTS: Mapping[str, str] = {
     "spark.app.name": "fulmen",
@@ -92,7 +74,7 @@ def complete(
     Raises:
         FulmenError: The user's settings contradict what the engine rests on.
     """
-    needed = {**ONE_ATTEMPT, "spark.cores.max": str(workers)}
+    needed = {**NEEDED, "spark.cores.max": str(workers)}
     for name, value in needed.items():
         if given.get(name, value) != value:
             raise FulmenError(

@@ -46,7 +46,7 @@ from fulmen.kube.witness import Witness
 from fulmen.metrics import MetricsServer
 
 FIRST_WORKER_SECONDS = 1800.0
-"""Images are pulled, nodes are added. The operator tells people what is being waited for."""
+"""At least: images are pulled, nodes are added. The operator says what is being waited for."""
 OTHER_WORKERS_SECONDS = 60.0
 STUCK_SECONDS = 120
 """What recovering from a failed attempt may take, until something is heard of it."""
@@ -106,6 +106,7 @@ class DriverPod:
         self._phase = Phase.STARTING
         self._ended = threading.Event()
         self._is_deleted = False
+        self._grace = GRACE_SECONDS
         self._pods = WorkerPods(api, where.app_id)
         self._witness = Witness()
 
@@ -163,6 +164,7 @@ class DriverPod:
         Path(TEMPLATE_FILE).write_text(json.dumps(plan.worker_pod), encoding="utf-8")
         spec = prepared.topology.spec
         own_pod = self._api.pod(where.pod_name)
+        self._grace = own_pod["spec"].get("terminationGracePeriodSeconds", GRACE_SECONDS)
         conf = spark_settings(
             where, self._api.url, plan.images.worker, plan.worker_pod, own_pod, spec.workers
         )
@@ -173,7 +175,7 @@ class DriverPod:
                 code_path=str(prepared.code_folder) if prepared.code_folder else None,
                 work_dir=Path(WORK_FOLDER),
                 log_file=Path(LOG_FILE),
-                start_timeout_seconds=FIRST_WORKER_SECONDS,
+                start_timeout_seconds=max(FIRST_WORKER_SECONDS, spec.start_timeout_seconds),
                 least_workers=1,
                 patience_seconds=OTHER_WORKERS_SECONDS,
             )
@@ -252,7 +254,9 @@ class DriverPod:
         """After SIGTERM: drain if the topology is deleted, else end with the batch at hand."""
         self._termination.wait()
         assert self._driver is not None
-        seconds = self._driver.topology.spec.message_timeout_seconds
+        # a timeout that was raised since does not give the pod more time
+        timeout = self._driver.topology.spec.message_timeout_seconds
+        seconds = min(timeout, self._grace - GRACE_SECONDS)
         if self._is_being_deleted():
             _log.info("SIGTERM, and the topology is deleted: draining, for %d s at most", seconds)
             self._stop.drain = True

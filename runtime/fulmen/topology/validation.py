@@ -96,6 +96,7 @@ def check(
     problems += checks.names(parts)
     problems += checks.either_or(spec)
     problems += checks.pods(spec)
+    problems += checks.spark(spec)
     problems += checks.tasks(parts, checkpoint_tasks or {})
     problems += checks.inputs(parts)
     problems += checks.groupings(parts)

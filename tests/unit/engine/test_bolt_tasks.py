@@ -210,6 +210,20 @@ def test_the_executors_of_a_blocking_bolt_wait_side_by_side():
     assert sorted(x for [x] in result.collected("sink")) == list(range(6))
 
 
+def test_so_do_their_ticks():
+    meeting = threading.Barrier(3)
+
+    def execute(bolt, tup, collector):
+        if tup.is_tick():
+            meeting.wait(timeout=30)
+            collector.emit(["tick"])
+
+    topology = Topology(HookBasicBolt, [1], tasks=3, tick=1.0)
+    topology.bolt.set_blocking()
+    result = topology.run(functions={"execute": execute}, batches=2, batch_seconds=1.0)
+    assert result.collected("sink") == [["tick"]] * 3
+
+
 def test_the_tasks_of_one_executor_run_one_after_another():
     threads = {}
 

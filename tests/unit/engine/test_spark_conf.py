@@ -1,7 +1,8 @@
 import pytest
 
-from fulmen.engine.spark_conf import LOG4J, ONE_ATTEMPT, at_launch, complete, java_size
+from fulmen.engine.spark_conf import LOG4J, at_launch, complete, java_size
 from fulmen.errors import FulmenError
+from fulmen.topology.spark import NEEDED
 
 
 @pytest.fixture
@@ -10,7 +11,7 @@ def conf(tmp_path):
 
 
 def test_what_correctness_rests_on_is_set(conf):
-    assert conf().items() >= {**ONE_ATTEMPT, "spark.cores.max": "2"}.items()
+    assert conf().items() >= {**NEEDED, "spark.cores.max": "2"}.items()
 
 
 def test_the_user_may_repeat_it_but_not_contradict(conf):

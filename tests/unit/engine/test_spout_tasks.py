@@ -6,6 +6,7 @@ import pytest
 
 from fulmen import FailedException, TopologyBuilder
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, Message, run
+from support.engine_runs import make_driver, new_store
 from support.hooks import (
     HookArrowSpout,
     HookBasicBolt,
@@ -24,6 +25,20 @@ def test_the_life_of_a_spout():
     names = ("open", "activate", "ack", "fail", "deactivate", "close")
     with_spout(next_tuple=emitting("a"), **recording(calls, *names))
     assert calls == [("open",), ("activate",), ("ack", 1), ("deactivate",), ("close",)]
+
+
+def test_a_spout_that_is_back_is_activated_before_it_is_told_anything():
+    calls = []
+    functions = recording(calls, "open", "activate", "ack")
+    builder = topology(conf=hooks(next_tuple=emitting("a"), **functions))
+    store = new_store()
+    for _ in range(2):
+        calls.clear()
+        driver = make_driver(builder, store=store)
+        driver.start()
+        driver.step()
+        driver.close()
+    assert calls == [("open",), ("activate",), ("ack", 1)]
 
 
 def test_how_trees_ended_is_told_before_the_next_tuple_is_asked_for():
@@ -218,6 +233,18 @@ def test_a_batch_of_rows_with_message_ids(msg_ids, ackers):
     heard = [i for _, some in calls for i in some]
     assert sorted(heard) == (list(range(5)) if msg_ids else [])
     assert all(type(i) is int for i in heard)
+
+
+@pytest.mark.parametrize("ackers", [0, 1])
+def test_rows_without_a_message_id_are_never_told_of(ackers):
+    calls = []
+    with_spout(
+        HookArrowSpout,
+        next_tuple=batches(3, msg_ids=lambda ids: [None, *list(ids)[1:]]),
+        spec={"ackers": ackers},
+        **recording(calls, "ack_batch"),
+    )
+    assert sorted(i for _, some in calls for i in some) == [1, 2]
 
 
 def test_a_batch_is_not_cut_at_the_permit():

@@ -76,6 +76,8 @@ def test_the_secret_is_in_a_file_only():
         ("spark.authenticate.secret", True),
         ("spark.executor.memory", True),
         ("spark.executor.memoryFraction", False),
+        ("spark.executor.memoryOverhead", True),
+        ("spark.network.crypto.enabled", True),
         ("spark.task.cpus", False),
         ("spark.hadoop.fs.s3a.endpoint", False),
     ],

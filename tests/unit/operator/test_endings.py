@@ -137,6 +137,19 @@ def test_the_last_line_of_the_log_stands_in_for_a_message():
         pytest.param(
             {
                 "phase": "Pending",
+                "initContainerStatuses": [
+                    {"name": "init", "state": {"waiting": {"reason": "ErrImagePull"}}}
+                ],
+                "containerStatuses": [
+                    {"name": "driver", "state": {"waiting": {"reason": "PodInitializing"}}}
+                ],
+            },
+            ("ErrImagePull", "p: ErrImagePull"),
+            id="pull-init",
+        ),
+        pytest.param(
+            {
+                "phase": "Pending",
                 "containerStatuses": [
                     {"name": "driver", "state": {"waiting": {"reason": "ContainerCreating"}}}
                 ],

@@ -96,6 +96,24 @@ def test_a_plan_that_cant_be_read_is_made_anew_and_restarts_nothing(cluster, tex
     assert (cluster.status["attempt"], cluster.plan.input_hash) == (1, plan.input_hash)
 
 
+def test_a_plan_that_is_lost_while_the_spec_is_bad_takes_no_history_with_it(cluster):
+    cluster.remove("Pod", "word-count-driver-1")
+    cluster.settle()
+    before = cluster.status
+    assert (before["attempt"], before["state"]) == (2, "Active")
+    cluster.remove("ConfigMap", "word-count-plan")
+    cluster.change({"spec.maxSpoutPnding": 5})
+    cluster.reconcile()
+    assert cluster.condition("SpecAccepted")["reason"] == "InvalidSpec"
+    kept = ("attempt", "epoch", "lastBatch", "components", "restarts")
+    assert {k: cluster.status.get(k) for k in kept} == {k: before.get(k) for k in kept}
+    cluster.change(CODE)
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.status["attempt"] == 2
+    assert [name for name in cluster.names("Pod") if "driver" in name] == ["word-count-driver-2"]
+
+
 # ---- the rest of its manners
 
 

@@ -82,13 +82,13 @@ def test_new_code_replaces_the_driver_after_a_preflight(cluster):
 
 def test_bad_code_is_refused_with_all_errors_and_the_last_good_one_runs_on(cluster):
     mistakes = (Mistake(path="spec.bolts[0]", reason="bad"), Mistake(reason="worse"))
-    cluster.verdict = 2, Ended(reason="InvalidSpec", message="2 problems", errors=mistakes)
+    cluster.verdict = 2, Ended(reason="InvalidSpec", message="2 problems:", errors=mistakes)
     plan = cluster.plan
     cluster.change(OTHER_CODE)
     cluster.settle()
     accepted = cluster.condition("SpecAccepted")
     assert (accepted["status"], accepted["reason"]) == ("False", "InvalidSpec")
-    assert accepted["message"] == "(1) spec.bolts[0]: bad. (2) worse."
+    assert accepted["message"] == "2 problems: (1) spec.bolts[0]: bad. (2) worse."
     assert summary(cluster) == ("Active", "True", "Active")
     assert cluster.condition("Ready")["observedGeneration"] == 1
     assert cluster.condition("Stalled")["status"] == "True"

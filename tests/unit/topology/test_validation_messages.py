@@ -292,6 +292,31 @@ FIELDS = {
         "spec.worker.resources.limits: memory is requested, but not limited. Add limits: "
         "{memory: 1Gi}: heap and Python are sized by the limit.",
     ),
+    "spark-conf": (
+        {"spec.spark": {"conf": {"spark.task.maxFailures": "4", "spark.task.cpus": "1"}}},
+        "spec.spark.conf[spark.task.maxFailures]: 'spark.task.maxFailures' is '4', but Fulmen's "
+        "batches need '1'. Leave it out.",
+    ),
+    "pod-template-spec": (
+        {"spec.driver": {"podTemplate": {"spec": "big"}}},
+        "spec.driver.podTemplate.spec: podTemplate must have a mapping here.",
+    ),
+    "pod-template-labels": (
+        {"spec.worker": {"podTemplate": {"metadata": {"labels": ["a"]}}}},
+        "spec.worker.podTemplate.metadata.labels: podTemplate must have a mapping here.",
+    ),
+    "pod-template-containers": (
+        {"spec.driver": {"podTemplate": {"spec": {"containers": {"name": "driver"}}}}},
+        "spec.driver.podTemplate.spec.containers: podTemplate must have a list here.",
+    ),
+    "pod-template-container": (
+        {"spec.driver": {"podTemplate": {"spec": {"initContainers": ["a"]}}}},
+        "spec.driver.podTemplate.spec.initContainers[0]: podTemplate must have a mapping here.",
+    ),
+    "pod-template-env": (
+        {"spec.driver": {"podTemplate": {"spec": {"containers": [{"env": {"A": "b"}}]}}}},
+        "spec.driver.podTemplate.spec.containers[0].env: podTemplate must have a list here.",
+    ),
     "memory-that-differs": (
         {
             "spec.driver": {
