@@ -12,6 +12,7 @@ class Heard:
         self.acked, self.failed, self.threads = [], [], set()
         self.gate = threading.Event()
         self.waiting = threading.Event()
+        self.closed = threading.Event()
 
 
 HEARD = Heard()
@@ -63,6 +64,9 @@ class Gated(Numbers):
             HEARD.waiting.set()
             HEARD.gate.wait()
         super().next_tuple()
+
+    def close(self):
+        HEARD.closed.set()
 
 
 class Untracked(Numbers):

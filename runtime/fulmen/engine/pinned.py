@@ -211,13 +211,14 @@ class PinnedSpouts:
         return replace(summary, updates={key: updates} if updates else {}, spout_pending=pending)
 
     def close(self) -> list[ErrorReport]:
-        """Close all instances, but for those whose `next_tuple` still waits for a message.
+        """Close all instances; later those whose `next_tuple` still waits for a message.
 
         Returns:
             What went wrong.
         """
         errors: list[ErrorReport] = []
         for hosted in self._hosted.values():
+            closed = hosted.thread.submit(hosted.task.close)
             if hosted.turn is None or hosted.turn.done():
-                errors += hosted.thread.submit(hosted.task.close).result()
+                errors += closed.result()
         return errors

@@ -167,10 +167,13 @@ def test_a_waiting_spout_is_told_once_and_keeps_no_batch_busy(heard, jobs, tmp_p
 
 def test_closing_twice_and_with_a_waiting_spout(heard, jobs, tmp_path):
     driver = started(jobs, Gated, tmp_path, limit=1)
-    while driver.coordinator.idle_batches < 3:
+    while not heard.waiting.is_set() or driver.coordinator.idle_batches < 3:
         driver.step()
     driver.close()
     driver.close()
+    assert not heard.closed.is_set()
+    heard.gate.set()
+    assert heard.closed.wait(30)
 
 
 def test_a_worker_that_hosts_nothing_may_be_lost(heard, jobs, tmp_path):
