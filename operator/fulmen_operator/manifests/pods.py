@@ -21,6 +21,8 @@ from fulmen_operator.model import (
 )
 
 DRIVER_RESOURCES = {"cpu": "500m", "memory": "2Gi"}
+PREFLIGHT_RESOURCES = {**DRIVER_RESOURCES, "cpu": "100m"}
+"""It runs beside driver and workers, where a node may have little left."""
 WORKER_RESOURCES = {"cpu": "500m", "memory": "1536Mi"}
 OUTAGE_SECONDS = 30
 """How long a node may not answer before its driver is started elsewhere."""
@@ -168,7 +170,7 @@ def preflight_pod(seen: Observed, accepted: Accepted, image: str, policy: str) -
     if accepted.code_name:
         mounts.append(_mount(CODE_VOLUME, contract.CODE_FOLDER, True))
     container = {
-        **_container(contract.PREFLIGHT_CONTAINER, image, pod, DRIVER_RESOURCES, policy),
+        **_container(contract.PREFLIGHT_CONTAINER, image, pod, PREFLIGHT_RESOURCES, policy),
         "args": [contract.PREFLIGHT_COMMAND],
         "env": _env(pod, _own_env(seen, 0)),
         "volumeMounts": mounts,

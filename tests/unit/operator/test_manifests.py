@@ -165,6 +165,13 @@ def test_the_preflight_runs_the_drivers_image_without_rights():
     assert len(pod["metadata"]["name"]) <= 63
     mounts = {mount["mountPath"] for mount in container(pod)["volumeMounts"]}
     assert mounts == {"/tmp", "/var/fulmen", "/etc/fulmen/candidate", "/opt/fulmen/code"}
+    assert container(pod)["resources"]["requests"]["cpu"] == "100m"
+
+
+def test_the_preflight_gets_what_the_user_says_of_the_driver():
+    seen = observed({"spec.driver.resources": {"limits": {"cpu": "2", "memory": "3Gi"}}})
+    pod = preflight_pod(seen, judge(seen, {}), "mine:1", "")
+    assert container(pod)["resources"]["requests"] == {"cpu": "2", "memory": "3Gi"}
 
 
 def test_the_operators_image_is_pulled_as_the_operator_says_and_others_as_the_user_says():
