@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fulmen.errors import FulmenError
-from fulmen.topology.spark import NEEDED
+from fulmen.topology.spark import NEEDED, contradictions
 
 LOG4J = Path(__file__).with_name("log4j2.properties")
 
@@ -75,12 +75,8 @@ def complete(
         FulmenError: The user's settings contradict what the engine rests on.
     """
     needed = {**NEEDED, "spark.cores.max": str(workers)}
-    for name, value in needed.items():
-        if given.get(name, value) != value:
-            raise FulmenError(
-                f"spark.conf: '{name}' is '{given[name]}', but Fulmen's batches need '{value}'. "
-                "Leave it out."
-            )
+    for _, wrong in contradictions(given, needed):
+        raise FulmenError(f"spark.conf: {wrong}. Leave it out.")
     conf = {**DEFAULTS, **given, **needed}
     conf.setdefault("spark.executor.instances", str(workers))
     temporary: list[str] = []

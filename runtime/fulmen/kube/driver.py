@@ -105,7 +105,6 @@ class DriverPod:
         self._jobs: SparkBatches | None = None
         self._phase = Phase.STARTING
         self._ended = threading.Event()
-        self._is_deleted = False
         self._grace = GRACE_SECONDS
         self._pods = WorkerPods(api, where.app_id)
         self._witness = Witness()

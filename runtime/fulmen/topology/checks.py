@@ -9,7 +9,7 @@ from fulmen.topology.graph import find_cycles
 from fulmen.topology.parts import ComponentPart, InputPart
 from fulmen.topology.pods import Code, Pod
 from fulmen.topology.problems import Problem, did_you_mean
-from fulmen.topology.spark import NEEDED
+from fulmen.topology.spark import contradictions
 from fulmen.topology.spec import TopologySpec
 
 
@@ -64,11 +64,8 @@ def pods(spec: TopologySpec) -> Iterator[Problem]:
 
 def spark(spec: TopologySpec) -> Iterator[Problem]:
     """Settings of Spark that say otherwise than Fulmen's batches need."""
-    for name, value in sorted(spec.spark.conf.items()):
-        needed = NEEDED.get(name, value)
-        if value != needed:
-            message = f"{name!r} is {value!r}, but Fulmen's batches need {needed!r}"
-            yield Problem(f"spec.spark.conf[{name}]", message, "Leave it out.")
+    for name, message in contradictions(spec.spark.conf):
+        yield Problem(f"spec.spark.conf[{name}]", message, "Leave it out.")
 
 
 def _resources(path: str, pod: Pod) -> Iterator[Problem]:

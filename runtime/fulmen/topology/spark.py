@@ -1,6 +1,6 @@
 """The settings of Spark that can't be changed, since the engine's correctness rests on them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 NEEDED: Mapping[str, str] = {
     # The batch is the unit of retry: Spark repeats nothing by itself.
@@ -20,3 +20,12 @@ NEEDED: Mapping[str, str] = {
     "spark.scheduler.mode": "FIFO",
     "spark.scheduler.minRegisteredResourcesRatio": "1",
 }
+
+
+def contradictions(
+    conf: Mapping[str, str], needed: Mapping[str, str] = NEEDED
+) -> Iterator[tuple[str, str]]:
+    """Settings of a user's that say otherwise: (name, what is wrong)."""
+    for name, value in sorted(needed.items()):
+        if conf.get(name, value) != value:
+            yield name, f"{name!r} is {conf[name]!r}, but Fulmen's batches need {value!r}"
