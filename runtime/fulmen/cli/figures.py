@@ -58,30 +58,32 @@ def _batches(figures: Figures) -> str:
 
 def live_header(name: str, phase: str, figures: Figures) -> Iterator[Text]:
     """The lines above the table."""
-    yield _line(((name, "bold"), f"  {phase}  {elapsed(figures.seconds)}"))
-    yield _line(
-        _item("batches", _batches(figures)),
-        _item("tuples/s", count(figures.tuples_per_second)),
-        _item("acked/s", count(figures.acked_per_second)),
-        _item("latency p50", milliseconds(figures.p50)),
-        _item("p99", milliseconds(figures.p99)),
+    yield line(((name, "bold"), f"  {phase}  {elapsed(figures.seconds)}"))
+    yield line(
+        item("batches", _batches(figures)),
+        item("tuples/s", count(figures.tuples_per_second)),
+        item("acked/s", count(figures.acked_per_second)),
+        item("latency p50", milliseconds(figures.p50)),
+        item("p99", milliseconds(figures.p99)),
     )
-    yield _line(
-        _item("trees acked", count(figures.acked)),
-        _item("failed", count(figures.failed), "red" if figures.failed else "bold"),
-        _item("timed out", count(figures.timed_out), "red" if figures.timed_out else "bold"),
-        _item("pending", count(figures.pending)),
+    yield line(
+        item("trees acked", count(figures.acked)),
+        item("failed", count(figures.failed), "red" if figures.failed else "bold"),
+        item("timed out", count(figures.timed_out), "red" if figures.timed_out else "bold"),
+        item("pending", count(figures.pending)),
     )
 
 
 Parts = tuple[str | tuple[str, str], ...]
 
 
-def _item(label: str, value: str, style: str = "bold") -> Parts:
+def item(label: str, value: str, style: str = "bold") -> Parts:
+    """A figure with its name, for `line`."""
     return (f"{label} ", "dim"), (value, style), "   "
 
 
-def _line(*items: Parts) -> Text:
+def line(*items: Parts) -> Text:
+    """Figures side by side, cut where the terminal ends."""
     parts = (part for item in items for part in item)
     return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 

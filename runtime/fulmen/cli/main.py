@@ -10,10 +10,13 @@ from typing import Any
 import click
 
 from fulmen.cli import BAD_INPUT, FAILURE, BadInput
+from fulmen.cli.lifecycle import activate, deactivate, kill
 from fulmen.cli.manifest import manifest
 from fulmen.cli.plan import plan
+from fulmen.cli.rebalance import rebalance
 from fulmen.cli.run import run
 from fulmen.cli.state import state
+from fulmen.cli.top import top
 from fulmen.cli.validate import validate
 from fulmen.errors import CodeError, DeclarationError, FulmenError, ValidationFailed
 
@@ -62,8 +65,13 @@ def main() -> None:
     """Storm-style topologies on Apache Spark."""
 
 
+main.add_command(activate)
+main.add_command(deactivate)
+main.add_command(kill)
 main.add_command(manifest)
 main.add_command(plan)
+main.add_command(rebalance)
 main.add_command(run)
 main.add_command(state)
+main.add_command(top)
 main.add_command(validate)

@@ -6,6 +6,7 @@ from click.testing import CliRunner
 
 from fulmen.cli.main import main
 from support.documents import word_count
+from support.fake_kubectl import FakeKubectl
 
 
 @pytest.fixture
@@ -26,3 +27,11 @@ def write(tmp_path):
         return "topology.yaml"
 
     return write
+
+
+@pytest.fixture
+def kubectl(tmp_path, monkeypatch):
+    """A kubectl that answers what it is told to."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    return FakeKubectl(folder, monkeypatch)

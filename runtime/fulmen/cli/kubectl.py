@@ -1,0 +1,151 @@
+"""The cluster, as `kubectl` reaches it, with its kubeconfigs, contexts and credentials."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from fulmen.cli import BadInput
+from fulmen.errors import FulmenError
+from fulmen.kube.contract import GROUP, PLURAL
+from fulmen.topology.problems import did_you_mean
+
+Json = dict[str, Any]
+
+REQUEST_SECONDS = 20
+_RESOURCE = f"{PLURAL}.{GROUP}"
+_NOISE = re.compile(r"[EWI]\d{4} |Warning: ")
+"""How lines begin that kubectl logs besides its error."""
+_NO_ANSWER = (
+    "Unable to connect to the server",
+    "The connection to the server",
+    "(ServerTimeout)",
+    "(Timeout)",
+    "Client.Timeout",
+    "deadline exceeded",
+)
+
+
+class _NotFound(FulmenError):
+    """The API server does not have what was asked for."""
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    """Topologies of one namespace.
+
+    Attributes:
+        namespace: Its name. Default: the context's.
+        context: Of the kubeconfig. Default: the current one.
+    """
+
+    namespace: str | None = None
+    context: str | None = None
+
+    @property
+    def flags(self) -> list[str]:
+        """The options that lead to this namespace, of kubectl and of `fulmen` alike."""
+        options = {"--context": self.context, "--namespace": self.namespace}
+        return [f"{option}={value}" for option, value in options.items() if value]
+
+    def get(self, name: str) -> Json:
+        """A topology. BadInput if there is none of that name."""
+        return self._object(name, "get", "-o", "json")
+
+    def topologies(self) -> Sequence[Json]:
+        """All topologies."""
+        items: Sequence[Json] = json.loads(self._run("get", _RESOURCE, "-o", "json"))["items"]
+        return items
+
+    def patch(self, name: str, change: Mapping[str, Any] | Sequence[Json]) -> Json:
+        """Change a topology; gives the new one. BadInput if there is none of that name.
+
+        Args:
+            name: The topology's.
+            change: A mapping is merged; a list is a JSON patch, all of which is done or nothing.
+        """
+        kind = "merge" if isinstance(change, Mapping) else "json"
+        return self._object(name, "patch", f"--type={kind}", "-p", json.dumps(change), "-o", "json")
+
+    def delete(self, name: str) -> None:
+        """Delete a topology, without waiting for its pods. BadInput if there is none."""
+        self._about(name, "delete", "--wait=false")
+
+    def read_pod(self, namespace: str, pod: str, port: int, path: str) -> str:
+        """What a pod answers over HTTP, through the API server's proxy."""
+        where = f"/api/v1/namespaces/{quote(namespace, '')}/pods/{quote(pod, '')}:{port}/proxy"
+        return self._run("get", "--raw", f"{where}/{path}")
+
+    def _object(self, name: str, verb: str, *arguments: str) -> Json:
+        content: Json = json.loads(self._about(name, verb, *arguments))
+        return content
+
+    def _about(self, name: str, verb: str, *arguments: str) -> str:
+        try:
+            # In this form a name can't be taken for an option, nor an empty one for all of them.
+            return self._run(verb, f"{_RESOURCE}/{name}", *arguments)
+        except _NotFound as error:
+            raise BadInput(self._not_there(name)) from error
+
+    def _not_there(self, name: str) -> str:
+        try:
+            others = self.topologies()
+        except FulmenError:  # whoever may read one need not be allowed to list them
+            return f"there is no topology {name!r}."
+        where = f"namespace {self.namespace!r}" if self.namespace else "the context's namespace"
+        message = f"there is no topology {name!r} in {where}."
+        names = [other["metadata"]["name"] for other in others]
+        if not names:
+            return f"{message} There is none at all: name another namespace with --namespace."
+        cure = did_you_mean(name, names) or f"There are: {', '.join(names)}."
+        return f"{message} {cure}"
+
+    def _run(self, *arguments: str) -> str:
+        command = ["kubectl", *self.flags, f"--request-timeout={REQUEST_SECONDS}s", *arguments]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise BadInput(
+                f"kubectl can't be run ({error.strerror}), and this command reaches the cluster"
+                " through it. Install it, in a folder of PATH."
+            ) from error
+        if done.returncode:
+            raise _error(done.stderr)
+        return done.stdout
+
+
+def _error(stderr: str) -> FulmenError:
+    """What kubectl's words mean."""
+    lines = [line.strip() for line in stderr.splitlines() if not _NOISE.match(line)]
+    text = " ".join(line for line in lines if line) or "it ended without a word"
+    text = text if text.endswith((".", "?")) else f"{text}."
+    if "(NotFound)" in text:
+        return _NotFound(f"kubectl: {text}")
+    if "(Forbidden)" in text or "(Unauthorized)" in text:
+        return BadInput(f"the cluster refuses this to you: {text}")
+    if "the server doesn't have a resource type" in text:
+        return BadInput(
+            "the cluster knows no topologies. Install Fulmen's chart there, or name another"
+            " cluster with --context."
+        )
+    if any(words in text for words in _NO_ANSWER):
+        return FulmenError(f"the cluster does not answer: {text}")
+    return FulmenError(f"kubectl: {text}")
+
+
+def cluster_command(command: Callable[..., None]) -> Callable[..., None]:
+    """--namespace and --context; the command gets `kubectl`."""
+
+    @click.option("--namespace", help="Where the topology is. Default: the context's namespace.")
+    @click.option("--context", help="Of the kubeconfig. Default: the current one.")
+    @wraps(command)
+    def with_kubectl(namespace: str | None, context: str | None, **others: Any) -> None:
+        command(kubectl=Kubectl(namespace, context), **others)
+
+    return with_kubectl

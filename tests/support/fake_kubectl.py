@@ -1,0 +1,68 @@
+"""A `kubectl` that answers as it was told to, and notes what it was asked."""
+
+import json
+import os
+import sys
+
+SCRIPT = """#!{python}
+import json, pathlib, sys
+folder = pathlib.Path({folder!r})
+asked = folder / "asked"
+number = len(asked.read_text().splitlines()) if asked.exists() else 0
+with asked.open("a") as notes:
+    print(json.dumps(sys.argv[1:]), file=notes)
+code, out, err = json.loads((folder / "answers.json").read_text())[number]
+sys.stdout.write(out)
+sys.stderr.write(err)
+sys.exit(code)
+"""
+
+
+class FakeKubectl:
+    """The only program of that name on PATH."""
+
+    def __init__(self, folder, monkeypatch):
+        self._folder = folder
+        program = folder / "kubectl"
+        program.write_text(SCRIPT.format(python=sys.executable, folder=str(folder)))
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+        self.answer()
+
+    def answer(self, *answers):
+        """What it answers, one after another: an error's text, or a value that it prints."""
+        made = [(1, "", a) if isinstance(a, str) else (0, json.dumps(a), "") for a in answers]
+        (self._folder / "answers.json").write_text(json.dumps(made))
+
+    @property
+    def asked(self):
+        """The arguments of every call, without what is in all of them."""
+        notes = (self._folder / "asked").read_text().splitlines()
+        return [[a for a in json.loads(n) if a != "--request-timeout=20s"] for n in notes]
+
+
+def topology(name="word-count", state="Active", generation=1, observed=None, status=None, **spec):
+    """A Topology as the API server has it."""
+    bolts = [
+        {"name": "split", "parallelism": 2, "numTasks": 2},
+        {"name": "count", "parallelism": 2},
+    ]
+    return {
+        "metadata": {"name": name, "namespace": "blue", "generation": generation},
+        "spec": {"workers": 2, "spouts": [{"name": "sentences"}], "bolts": bolts, **spec},
+        "status": {
+            "state": state,
+            "observedGeneration": generation if observed is None else observed,
+            "components": [
+                {"name": "sentences", "tasks": 1},
+                {"name": "split", "tasks": 2},
+                {"name": "count", "tasks": 4},
+            ],
+            **(status or {}),
+        },
+    }
+
+
+def not_found(name="word-count", kind="topologies.fulmen.dev"):
+    """What kubectl says if the API server has no such object."""
+    return f'Error from server (NotFound): {kind} "{name}" not found\n'

@@ -1,0 +1,291 @@
+"""`fulmen top`: figures that a driver serves, and the topologies of a namespace."""
+
+import json
+import socket
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from fulmen.cli import BadInput, top
+from fulmen.cli.top import read_url, read_view
+from fulmen.cli.top_view import topologies_table, topology_picture
+from fulmen.errors import FulmenError
+from fulmen.metrics import MetricsServer
+from support.fake_kubectl import not_found, topology
+from support.metered import run_metered
+
+EXECUTORS = {"silent": "1/1", "keep": "2/3", "large": "1/1"}
+"""And tasks, of those components that have other numbers than two and two."""
+
+
+@pytest.fixture(scope="module")
+def totals():
+    return run_metered(["a b", "fail once", "raise this"], max_replays=1).totals
+
+
+@pytest.fixture(scope="module")
+def server(totals):
+    with MetricsServer("127.0.0.1", 0, lambda: totals) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def answer(server):
+    """What a driver answers, with all that is not shown."""
+    return json.loads(read_url(server.url))
+
+
+def text_of(picture, width=200):
+    """The lines that are shown, without what pads them."""
+    console = Console(width=width, color_system=None)
+    with console.capture() as captured:
+        console.print(picture)
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def cells(lines, name):
+    """The line of the table that begins with `name`, by its columns."""
+    (titles,) = (line.split() for line in lines if line.startswith("component"))
+    (values,) = (line.replace(" ms", "ms").split() for line in lines if line.split()[:1] == [name])
+    return dict(zip(titles, values, strict=True))
+
+
+def check_figures(lines, totals):
+    """Look whether the lines have what the report has."""
+    report = totals.report()
+    trees = report["trees"]
+    assert lines[2].split() == [
+        *("trees", "acked", str(trees["acked"]), "failed", str(trees["failed"])),
+        *("timed", "out", str(trees["timed_out"]), "pending", str(trees["pending"])),
+    ]
+    for name, wanted in report["components"].items():
+        found = cells(lines, name)
+        assert found["exec/tasks"] == EXECUTORS.get(name, "2/2")
+        assert found["errors"] == str(totals.error_counts[name])
+        for what in ("emitted", "executed", "acked", "failed"):
+            assert found[what] == str(wanted[what]), (name, what)
+
+
+def test_of_a_run_on_this_machine(fulmen, server, totals):
+    result = fulmen("top", "--url", server.url, "--once")
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0].split()[:2] == ["metered", "Active"]
+    assert lines[1].startswith("workers 2/2   batches ")
+    check_figures(lines, totals)
+    texts, split = cells(lines, "texts"), cells(lines, "split")
+    assert texts["capacity"] == texts["execute"] == split["complete"] == split["pending"] == "-"
+    assert float(split["capacity"]) >= 0
+    assert split["execute"].endswith("ms")
+    assert texts["pending"] == "0"
+
+
+def test_without_a_terminal_it_ends(fulmen, server):
+    assert "trees acked" in fulmen("top", "--url", server.url.rstrip("/")).stdout
+
+
+def test_on_a_cluster(fulmen, kubectl, answer, totals):
+    running = topology("metered", "Rebalancing", status={"driverPod": "metered-driver-3"})
+    kubectl.answer(running, answer)
+    result = fulmen("top", "metered", "--once")
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0].split()[:2] == ["metered", "Rebalancing"]
+    check_figures(lines, totals)
+    assert kubectl.asked == [
+        ["get", "topologies.fulmen.dev/metered", "-o", "json"],
+        [
+            *("get", "--raw"),
+            "/api/v1/namespaces/blue/pods/metered-driver-3:9464/proxy/api/topology"
+            "?since=99999999999999",
+        ],
+    ]
+
+
+def test_a_narrow_terminal_has_fewer_columns(answer, totals):
+    long = {**answer["components"][0], "name": "a-very-long-name-of-a-component"}
+    view = read_view(json.dumps({**answer, "components": [*answer["components"], long]}), "pod")
+    lines = text_of(topology_picture(view, "Active", 80), 80)
+    assert all(len(line) <= 80 for line in lines)
+    assert lines[-1].partition("…")[0] in long["name"]
+    wanted = totals.report()["components"]["split"]
+    found = cells(lines, "split")
+    assert found["acked"] == str(wanted["acked"])
+    assert found.keys() == {
+        *("component", "exec/tasks", "emitted", "acked", "failed"),
+        *("capacity", "complete", "pending"),
+    }
+
+
+def test_newer_drivers_may_say_more(answer):
+    read_view(json.dumps({**answer, "something": "new"}), "pod")
+
+
+def test_the_driver_of_a_pinned_spout_is_no_worker(answer):
+    driver = {**answer["workers"][0], "worker": -1}
+    view = read_view(json.dumps({**answer, "workers": [*answer["workers"], driver]}), "pod")
+    assert text_of(topology_picture(view, "Active", 80))[1].startswith("workers 2/2 ")
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "message"),
+    [
+        ("Pending", {"message": "0/1 nodes are available"}, "0/1 nodes are available"),
+        ("Suspended", {"driverPod": "word-count-driver-1", "message": "no pods"}, "no pods"),
+    ],
+)
+def test_nothing_that_runs(fulmen, kubectl, state, status, message):
+    kubectl.answer(topology(state=state, status=status))
+    result = fulmen("top", "word-count", "--once")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"Error: topology 'word-count' is {state}, so there are no figures: {message}\n"
+    )
+
+
+GONE = (not_found("word-count-driver-1", "pods"), 1)
+FORBIDDEN = (
+    'Error from server (Forbidden): pods "word-count-driver-1" is forbidden: User "eve" cannot get'
+    ' resource "pods/proxy" in API group "" in the namespace "blue"',
+    2,
+)
+
+
+@pytest.mark.parametrize(("stderr", "code"), [GONE, FORBIDDEN], ids=["gone", "forbidden"])
+def test_a_driver_that_cannot_be_asked(fulmen, kubectl, stderr, code):
+    running = topology(status={"driverPod": "word-count-driver-1", "message": "running"})
+    kubectl.answer(running, stderr)
+    result = fulmen("top", "word-count", "--once")
+    start = {
+        1: "topology 'word-count' is Active (running), but its driver's pod 'word-count-driver-1'"
+        " gives no figures. kubectl: ",
+        2: "the cluster refuses this to you: ",
+    }[code]
+    assert (result.exit_code, result.stderr) == (code, f"Error: {start}{stderr.strip()}.\n")
+
+
+def test_the_topologies_of_a_namespace(fulmen, kubectl):
+    new = {key: value for key, value in topology("young").items() if key != "status"}
+    old = {
+        "workers": {"desired": 3, "ready": 2},
+        "executors": 8,
+        "tasks": 10,
+        "restarts": {"count": 1},
+        "message": "executors are placed anew",
+        "conditions": [{"type": "Placed", "status": "x"}, {"type": "Ready", "status": "False"}],
+    }
+    kubectl.answer({"items": [topology("old", "Rebalancing", status=old), new]})
+    result = fulmen("top", "--namespace", "blue")
+    assert [line.rstrip() for line in result.stdout.splitlines()] == [
+        "topology  state        ready    workers  executors  tasks  restarts  message",
+        "old       Rebalancing  False        2/3          8     10         1  executors are placed"
+        " anew",
+        "young     Pending      Unknown      0/2          0      0         0",
+    ]
+    assert kubectl.asked[0] == ["--namespace=blue", "get", "topologies.fulmen.dev", "-o", "json"]
+
+
+def test_a_narrow_terminal_cuts_messages_not_numbers():
+    long = topology(status={"message": "word " * 99})
+    lines = text_of(topologies_table([long]), 80)
+    assert all(len(line) <= 80 for line in lines)
+    assert "Active" in lines[1]
+    assert lines[1].endswith("…")
+
+
+def test_no_topologies(fulmen, kubectl):
+    kubectl.answer({"items": []})
+    assert fulmen("top").stdout == "There are no topologies.\n"
+
+
+@pytest.fixture
+def other_server():
+    """A server of something else."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"name": "not ours"}')
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_another_server(fulmen, other_server):
+    result = fulmen("top", "--url", other_server)
+    assert (result.exit_code, result.stderr) == (
+        1,
+        f"Error: {other_server} gives no figures of a topology.\n",
+    )
+
+
+def test_a_run_that_has_not_started(fulmen):
+    with MetricsServer("127.0.0.1", 0, lambda: None) as server:
+        result = fulmen("top", "--url", server.url)
+    assert (result.exit_code, result.stderr) == (
+        1,
+        f"Error: {server.url} answers 503: The topology has not started yet.\n",
+    )
+
+
+def test_no_server(fulmen):
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    result = fulmen("top", "--url", url)
+    assert result.exit_code == 1
+    assert result.stderr == f"Error: {url} does not answer: [Errno 111] Connection refused.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--url", "file:///etc"],
+            "--url file:///etc: must begin with http:// or https://.",
+        ),
+        (
+            ["name", "--url", "http://localhost"],
+            "--url is for a topology without a cluster: leave the rest out.",
+        ),
+    ],
+)
+def test_wrong_use(fulmen, arguments, message):
+    result = fulmen("top", *arguments)
+    assert (result.exit_code, result.stderr) == (2, f"Error: {message}\n")
+
+
+def test_live_until_interrupted(monkeypatch):
+    """What may pass is shown in place of the figures; what may not ends it."""
+    turns = iter([Text("one"), FulmenError("two is starting."), KeyboardInterrupt()])
+
+    def picture(width):
+        assert width == 80
+        turn = next(turns)
+        if isinstance(turn, BaseException):
+            raise turn
+        return turn
+
+    monkeypatch.setattr(top, "REFRESH_SECONDS", 0)
+    console = Console(width=80, force_terminal=True, color_system=None)
+    with console.capture() as captured:
+        top.show(picture, console)
+    assert "one" in captured.get()
+    assert "two is starting." in captured.get()
+
+    def wrong(_):
+        raise BadInput("no such topology.")
+
+    with pytest.raises(BadInput, match="no such topology"):
+        top.show(wrong, console)
