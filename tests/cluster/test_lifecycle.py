@@ -1,5 +1,7 @@
 """One topology is told all that can be told to one, and counts every word exactly once."""
 
+import re
+
 import pytest
 
 from support import operators
@@ -12,6 +14,7 @@ from support.numbered import (
     apply,
     driver_name,
     expected,
+    fulmen,
     goes_on,
     manifest,
     report_in,
@@ -48,7 +51,7 @@ def wait_for_state(kube, state):
 def test_inactive(topology):
     """Spouts emit nothing, while batches go on."""
     pod = driver_name(topology)
-    patch(topology, state="Inactive")
+    assert "asked for Inactive" in fulmen(topology, "deactivate", NAME)
     wait_for_state(topology, "Inactive")
     first = topology.metrics(pod)
     later = eventually(
@@ -63,21 +66,43 @@ def test_inactive(topology):
         total(found, "fulmen_emitted_total", component="sentences") for found in (first, later)
     ]
     assert emitted[0] == emitted[1] > 0
+    shown = figures(fulmen(topology, "top", NAME, "--once"), "sentences")
+    acked = total(later, "fulmen_acked_total", component="sentences")
+    assert int(shown["acked"].replace(",", "")) == acked > 0
+    assert (shown["exec/tasks"], shown["pending"]) == ("2/2", "0")
+
+
+def figures(picture, component):
+    """A line of the table that `fulmen top` shows, by its columns."""
+    lines = [re.sub(r"(\d) (ms|s)\b", r"\1\2", line).split() for line in picture.splitlines()]
+    (titles,) = (words for words in lines if words[:1] == ["component"])
+    (values,) = (words for words in lines if words[:1] == [component])
+    return dict(zip(titles, values, strict=True))
 
 
 def test_active_again(topology):
     pod = driver_name(topology)
-    patch(topology, state="Active")
+    fulmen(topology, "activate", NAME)
     wait_for_state(topology, "Active")
     goes_on(topology, topology.report(pod)["batch"])
     assert driver_name(topology) == pod
 
 
-@pytest.mark.parametrize("workers", [3, 1, 2])
-def test_scale(topology, workers):
+def scale(kube, workers):
+    """Have other workers as one has other replicas of anything."""
+    kube.run("scale", "topology", NAME, f"--replicas={workers}")
+
+
+def rebalance(kube, workers):
+    """The same as in Storm."""
+    fulmen(kube, "rebalance", NAME, "-n", str(workers))
+
+
+@pytest.mark.parametrize(("ask", "workers"), [(scale, 3), (rebalance, 1), (scale, 2)])
+def test_scale(topology, ask, workers):
     """Other numbers of workers, by the same driver."""
     pod = driver_name(topology)
-    topology.run("scale", "topology", NAME, f"--replicas={workers}")
+    ask(topology, workers)
     found = topology.wait(
         "topology",
         NAME,
@@ -98,8 +123,8 @@ def test_scale(topology, workers):
 
 def test_more_executors(topology):
     pod = driver_name(topology)
-    bolts = topology.get("topology", NAME)["spec"]["bolts"]
-    patch(topology, bolts=[{**b, "parallelism": 4} if b["name"] == "count" else b for b in bolts])
+    said = fulmen(topology, "rebalance", NAME, "-e", "count=4")
+    assert "executors of 'count' 4 (was 2)" in said
     topology.wait(
         "topology",
         NAME,
@@ -228,10 +253,12 @@ def test_better_code_replaces_the_driver(topology):
     wait_for_state(topology, "Active")
 
 
-def test_deleted_without_an_operator_and_made_again_it_carries_on(topology):
+def test_killed_without_an_operator_and_made_again_it_carries_on(topology):
+    """Nobody suspends it, so it is deleted when the time is over, and its driver drains."""
     last = topology.report(driver_name(topology))["batch"]
     with operators.none():
-        topology.delete("topology", NAME)
+        said = fulmen(topology, "kill", NAME, "-w", "1")
+        assert "although it was not suspended, but Active, after 1 s." in said
         eventually(
             lambda: topology.list("pods,secrets,configmaps", f"fulmen.dev/topology={NAME}"),
             lambda left: not left,
@@ -246,3 +273,9 @@ def test_deleted_without_an_operator_and_made_again_it_carries_on(topology):
 
 def test_every_word_is_counted_exactly_once(topology):
     assert all_counted(topology, SENTENCES, 300) == expected(SENTENCES)
+
+
+def test_killed_when_its_trees_have_ended(topology):
+    assert "Its pending trees had ended." in fulmen(topology, "kill", NAME)
+    assert topology.get("topology", NAME) is None
+    assert topology.get("pvc", f"{NAME}-checkpoint") is not None

@@ -11,14 +11,23 @@ from support.kube import eventually, is_ready
 
 NAME = "numbered"
 FILE = Path(__file__).parents[1] / "cluster" / "topologies" / "numbered.yaml"
+FULMEN = Path(sys.executable).with_name("fulmen")
 TASKS = 2
 PODS = f"fulmen.dev/topology={NAME},app.kubernetes.io/component="
 START_SECONDS = 300
 
 
+def fulmen(kube, command, *args):
+    """What a command about a topology on the cluster prints."""
+    line = [FULMEN, command, *args, "--namespace", kube.namespace]
+    done = subprocess.run(line, check=False, capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, f"fulmen {command}: {done.stderr}"
+    return done.stdout
+
+
 def manifest(file, *assignments):
     """What `fulmen manifest` prints."""
-    command = [Path(sys.executable).with_name("fulmen"), "manifest", file]
+    command = [FULMEN, "manifest", file]
     command += [word for a in assignments for word in ("--set", a)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
