@@ -7,6 +7,7 @@ import yaml
 
 from fulmen_operator.settings import Settings
 from support.charts import CHART, HELM, helm, template
+from support.dashboards import ALERTS, dashboard
 from support.pages import ROOT
 
 pytestmark = pytest.mark.skipif(HELM is None, reason="needs helm")
@@ -113,6 +114,26 @@ def test_pod_monitors_on_demand():
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
     labels = monitor["spec"]["selector"]["matchLabels"]
     assert labels["app.kubernetes.io/component"] == "driver"
+
+
+def test_alerts_on_demand():
+    rule = template("prometheusRule.enabled=true", "prometheusRule.labels.release=prometheus")[
+        "PrometheusRule", "tools", "fulmen-topologies"
+    ]
+    assert rule["metadata"]["labels"]["release"] == "prometheus"
+    assert rule["spec"] == yaml.safe_load(ALERTS.read_text(encoding="utf-8"))
+
+
+def test_the_dashboard_on_demand():
+    config_map = template("grafanaDashboard.enabled=true")["ConfigMap", "tools", "fulmen-dashboard"]
+    assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert json.loads(config_map["data"]["fulmen-topology.json"]) == dashboard()
+
+
+def test_the_sidecar_may_look_for_another_label():
+    objects = template("grafanaDashboard.enabled=true", "grafanaDashboard.labels.boards=mine")
+    labels = objects["ConfigMap", "tools", "fulmen-dashboard"]["metadata"]["labels"]
+    assert labels["boards"] == "mine"
 
 
 def test_values_that_do_not_exist_are_refused():

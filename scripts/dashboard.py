@@ -1,0 +1,392 @@
+"""Writes the dashboard for Grafana into the chart, with Grafana's own library for that.
+
+.venv/bin/python scripts/dashboard.py
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from grafana_foundation_sdk.builders.dashboard import Dashboard, DatasourceVariable, Row
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import (
+    DashboardCursorSync,
+    ValueMap,
+    ValueMappingResult,
+)
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from dashboard_panels import (  # noqa: E402  (a script finds its neighbours so)
+    TREES,
+    choice,
+    columns,
+    figure,
+    limits,
+    lines,
+    mean,
+    per_minute,
+    quantile,
+)
+
+FILE = ROOT / "charts" / "fulmen" / "dashboards" / "topology.json"
+UID = "fulmen-topology"
+
+GOOD, WARNING, BAD = "green", "orange", "red"
+NONE_IS_GOOD = limits(GOOD, (1e-9, BAD))
+CAPACITY = limits(GOOD, (0.8, WARNING), (0.95, BAD))
+STATES = ValueMap(
+    {
+        "1": ValueMappingResult("active", GOOD),
+        "0": ValueMappingResult("not active", WARNING),
+    }
+)
+EACH = "{{component}}"
+
+
+def state() -> Iterator[Any]:
+    """Whether it runs, and on how much."""
+    yield figure(
+        "State",
+        "Active: spouts may emit. Not active: it is suspended, drains, or has not run a batch yet. "
+        "Nothing at all: no driver is scraped; see `kubectl get topologies`.",
+        "none",
+        {"state": "max(fulmen_active{OF})"},
+        width=3,
+        is_history=False,
+        looks={"state": {"mappings": [STATES]}},
+    )
+    yield figure(
+        "Driver up for",
+        "Since the driver started; counters start anew with it. Short again and again: see the "
+        "topology's events and the end of the last driver's log.",
+        "s",
+        {"up": "max(fulmen_uptime_seconds{OF})"},
+        width=3,
+        is_history=False,
+    )
+    yield figure(
+        "Workers",
+        "That are asked for, there, and missing; the rest does their work meanwhile. Missing for "
+        "minutes: see why their pods are not ready.",
+        "none",
+        {
+            "asked for": "max(fulmen_workers{OF})",
+            "there": "max(fulmen_workers_present{OF})",
+            "missing": "max(fulmen_workers{OF}) - max(fulmen_workers_present{OF})",
+        },
+        width=5,
+        is_history=False,
+        looks={"missing": {"thresholds": NONE_IS_GOOD.build()}},
+    )
+
+
+def trees() -> Iterator[Any]:
+    """How the spouts' messages fare."""
+    yield figure(
+        "Trees acked",
+        "Messages of spouts that every bolt was done with, per second: the topology's throughput.",
+        "cps",
+        {"acked": f"sum(rate(fulmen_acked_total{{{TREES}}}[R]))"},
+        width=3,
+        colours=limits(GOOD),
+    )
+    yield figure(
+        "Trees failed",
+        "Per second, by reason. `failed`: a bolt raised or failed a tuple, see Errors. `timeout`: "
+        "something is never acked, or takes longer than messageTimeoutSeconds. `crashed worker`: "
+        "a tuple ended its worker again and again, and was dropped.",
+        "cps",
+        {"{{reason}}": f"sum by (reason) (rate(fulmen_failed_total{{{TREES}}}[R]))"},
+        width=4,
+        colours=NONE_IS_GOOD,
+    )
+    yield figure(
+        "Complete latency",
+        "From the emit of a spout until the batch in which its tree was acked was committed. High: "
+        "see Capacity, and how long batches take.",
+        "s",
+        {
+            "p50": quantile(0.5, "fulmen_complete_latency_seconds"),
+            "p99": quantile(0.99, "fulmen_complete_latency_seconds"),
+        },
+        width=3,
+    )
+    yield figure(
+        "Pending trees",
+        "Messages that are on their way. Growing: bolts can't follow, or do not ack. "
+        "maxSpoutPending limits it.",
+        "short",
+        {"pending": "sum(fulmen_acker_pending_trees{OF})"},
+        width=3,
+    )
+
+
+def ackers() -> Iterator[Any]:
+    """What `__acker` does."""
+    yield lines(
+        "Executed by __acker",
+        "Messages that ackers execute, per second: `__ack_init` for each tree of a spout, "
+        "`__ack_ack` for each acked tuple of a tree, `__ack_fail` for each failed one. Nothing "
+        "although spouts emit: they emit without a message id, or there are no ackers.",
+        "cps",
+        {"{{stream}}": "sum by (stream) (rate(fulmen_acker_executed_total{OF}[R]))"},
+    )
+    yield lines(
+        "Trees acked, by acker task",
+        "Trees that each acker task saw acked entirely, per second. About as many each: trees are "
+        "spread by chance.",
+        "cps",
+        {"task {{task}}": "sum by (task) (rate(fulmen_acker_trees_acked_total{OF}[R]))"},
+        is_stacked=True,
+    )
+    yield lines(
+        "Trees failed, by acker task",
+        "Trees that each acker task saw fail or time out, per second. Reasons are above.",
+        "cps",
+        {"task {{task}}": "sum by (task) (rate(fulmen_acker_trees_failed_total{OF}[R]))"},
+        is_stacked=True,
+    )
+    yield lines(
+        "Pending trees, by acker task",
+        "Trees that each acker task keeps. They end with their last ack, a fail, or after "
+        "messageTimeoutSeconds.",
+        "short",
+        {"task {{task}}": "sum by (task) (fulmen_acker_pending_trees{OF})"},
+        width=12,
+        is_stacked=True,
+    )
+    yield lines(
+        "Pending messages, by spout",
+        "Not acked or failed yet, or the spout was not told yet. At maxSpoutPending times its "
+        "tasks: the spout waits for the bolts.",
+        "short",
+        {EACH: "sum by (component) (fulmen_spout_pending_messages{OF})"},
+        width=12,
+        is_stacked=True,
+    )
+
+
+def component_counts() -> Iterator[Any]:
+    """Storm's statistics of each component."""
+    yield columns(
+        "Components",
+        "Each component now; errors are those of the time that is shown. Capacity near 100 %: "
+        "give the component more parallelism, or make `execute` faster.",
+        "component",
+        {
+            "executors": "sum by (component) (fulmen_executors{OF})",
+            "tasks": "sum by (component) (fulmen_tasks{OF})",
+            "capacity": "max by (component) (fulmen_capacity_ratio{OF})",
+            "executed/s": "sum by (component) (rate(fulmen_executed_total{OF}[R]))",
+            "emitted/s": "sum by (component) (rate(fulmen_emitted_total{OF}[R]))",
+            "execute latency": mean("fulmen_execute_latency_seconds", "component"),
+            "errors": "sum by (component) (increase(fulmen_errors_total{OF}[$__range]))",
+        },
+        {
+            "capacity": {
+                "unit": "percentunit",
+                "thresholds": CAPACITY.build(),
+                "custom.cellOptions": {"type": "color-text"},
+            },
+            "execute latency": {"unit": "s"},
+            "errors": {"decimals": 0},
+        },
+    )
+    yield lines(
+        "Executed",
+        "Calls of `execute` per second, ticks included.",
+        "cps",
+        {EACH: "sum by (component) (rate(fulmen_executed_total{OF}[R]))"},
+    )
+    yield lines(
+        "Emitted",
+        "Calls of `emit` per second, on all streams.",
+        "cps",
+        {EACH: "sum by (component) (rate(fulmen_emitted_total{OF}[R]))"},
+    )
+    yield lines(
+        "Transferred",
+        "Copies of tuples sent to tasks, per second: one for each task with an all grouping, none "
+        "if nobody subscribes.",
+        "cps",
+        {EACH: "sum by (component) (rate(fulmen_transferred_total{OF}[R]))"},
+    )
+
+
+def component_troubles() -> Iterator[Any]:
+    """Which component is too slow, and which one fails."""
+    yield lines(
+        "Capacity",
+        "Share of the last 10 minutes that the component's busiest executor was in `execute`. Near "
+        "100 % it can't do more: raise its parallelism and, if workers have no time left, workers; "
+        "if it waits for something outside, `blocking: true`.",
+        "percentunit",
+        {EACH: "max by (component) (fulmen_capacity_ratio{OF})"},
+        limit=CAPACITY,
+    )
+    yield lines(
+        "Execute latency, mean",
+        "Time in `execute` for one tuple.",
+        "s",
+        {EACH: mean("fulmen_execute_latency_seconds", "component")},
+    )
+    yield lines(
+        "Process latency, mean",
+        "From the start of `execute` to the ack of that tuple. Much more than the execute latency: "
+        "the bolt keeps tuples and acks them later.",
+        "s",
+        {EACH: mean("fulmen_process_latency_seconds", "component")},
+    )
+    yield lines(
+        "Acked by bolts",
+        "Inputs that bolts acked, per second. Less than executed for long: a bolt forgets to ack, "
+        "and trees time out.",
+        "cps",
+        {EACH: 'sum by (component) (rate(fulmen_acked_total{OF, source_component!=""}[R]))'},
+        width=12,
+    )
+    yield lines(
+        "Failed, by reason",
+        "Of bolts: inputs that they failed, per second. Of spouts: trees. See Errors, and the "
+        "driver's log for what was raised.",
+        "cps",
+        {
+            "{{component}} {{reason}}": "sum by (component, reason) "
+            '(rate(fulmen_failed_total{OF, component!="__acker"}[R]))'
+        },
+        width=12,
+    )
+
+
+def batches() -> Iterator[Any]:
+    """The batches and what they cost."""
+    phases = "fulmen_batch_seconds"
+    yield lines(
+        "Batch duration",
+        "`run`: the batch's jobs. `commit`: until it was durable. `wait`: since the batch before; "
+        "long only in an idle topology and after failed attempts. Long commits: see the "
+        "checkpoint's store. Long runs: see Capacity.",
+        "s",
+        {
+            "{{phase}} p50": quantile(0.5, phases, "phase"),
+            "{{phase}} p99": quantile(0.99, phases, "phase"),
+        },
+    )
+    yield lines(
+        "Batches",
+        "That counted, per second. None: the topology does not get on; see the driver's log and "
+        "the topology's conditions.",
+        "cps",
+        {"batches": "sum(rate(fulmen_batches_total{OF}[R]))"},
+    )
+    yield lines(
+        "Failed attempts",
+        "Attempts of batches that came to nothing and were repeated, per minute. A few when a "
+        "worker is lost; many: the driver's log says why.",
+        "cpm",
+        {"failed attempts": "60 * sum(rate(fulmen_failed_attempts_total{OF}[R]))"},
+    )
+    yield lines(
+        "Permits",
+        "Tuples that all tasks of a spout may emit in a batch. The topology sets them such that "
+        "batches last about batchTargetMillis; falling: tuples have become more expensive.",
+        "short",
+        {EACH: "sum by (component) (fulmen_permit_tuples{OF})"},
+    )
+    yield lines(
+        "Checkpoint, bytes",
+        "Written per second: commits, and files of large state. High: keep less in `state`, or "
+        "change fewer keys of it.",
+        "Bps",
+        {"{{part}}": "sum by (part) (rate(fulmen_checkpoint_bytes_total{OF}[R]))"},
+        is_stacked=True,
+    )
+    yield lines(
+        "Checkpoint, time",
+        "Share of the time. `commit`: until commits were durable. `state`: of all workers "
+        "together, to pickle and write state.",
+        "percentunit",
+        {"{{part}}": "sum by (part) (rate(fulmen_checkpoint_seconds_total{OF}[R]))"},
+    )
+
+
+def recoveries() -> Iterator[Any]:
+    """What went wrong and was made good."""
+    yield lines(
+        "Errors",
+        "Exceptions in a component's code, and what it gave to `report_error`, per minute. The "
+        "topology's own page and the driver's log have their texts.",
+        "cpm",
+        {EACH: per_minute("fulmen_errors_total", "component")},
+        width=6,
+    )
+    yield lines(
+        "Replayed",
+        "Messages that spouts emitted again after they failed, per minute. The same ones for "
+        "ever: set maxReplays.",
+        "cpm",
+        {EACH: per_minute("fulmen_replayed_total", "component")},
+        width=6,
+    )
+    yield lines(
+        "Dead letters",
+        "Messages that were given up after maxReplays failures, per minute. Subscribe a bolt to "
+        "the spout's stream `__dead_letters` to keep them.",
+        "cpm",
+        {EACH: per_minute("fulmen_dead_lettered_total", "component")},
+        width=6,
+    )
+    yield lines(
+        "Restored tasks",
+        "Times that a task's state was read from the checkpoint, per minute: after a lost worker, "
+        "or when executors move. Again and again: workers are lost; see why their pods end.",
+        "cpm",
+        {EACH: per_minute("fulmen_restored_tasks_total", "component")},
+        width=6,
+    )
+
+
+ROWS = {
+    "At a glance": (state, trees),
+    "__acker throughput": (ackers,),
+    "Components": (component_counts, component_troubles),
+    "Batches": (batches,),
+    "Recoveries": (recoveries,),
+}
+
+
+def dashboard() -> Dashboard:
+    """The whole of it."""
+    made = (
+        Dashboard("Fulmen topology")
+        .uid(UID)
+        .description("A topology that runs on Fulmen. docs/metrics.md explains each metric.")
+        .tags(["fulmen"])
+        .time("now-30m", "now")
+        .refresh("30s")
+        .tooltip(DashboardCursorSync.CROSSHAIR)
+        .with_variable(DatasourceVariable("datasource").label("Data source").type("prometheus"))
+        .with_variable(choice("namespace", "fulmen_workers", or_all=True))
+        .with_variable(choice("topology", 'fulmen_workers{namespace=~"$namespace"}'))
+    )
+    number = 0
+    for title, parts in ROWS.items():
+        number += 1
+        made.with_row(Row(title).id(number))
+        for panel in (panel for part in parts for panel in part()):
+            number += 1
+            made.with_panel(panel.id(number))
+    return made
+
+
+def text() -> str:
+    """What must be in the file."""
+    return json.dumps(dashboard().build(), cls=JSONEncoder, indent=1, sort_keys=True) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")
