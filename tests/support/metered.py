@@ -112,14 +112,19 @@ def metered(texts, **spec):
     return builder
 
 
-def run_metered(texts, *, observer=None, clock=None, seconds=0.1, **spec):
-    """Run it to its end; gives the driver."""
+def metered_driver(texts, *, observer=None, clock=None, seconds=0.1, **spec):
+    """A driver of it, not yet started."""
     Runs.begin()
     clock, store = clock or ManualClock(), new_store()
     jobs = Mortal(clock, seconds, store=store)
-    driver = make_driver(
+    return make_driver(
         metered(texts, **spec), store=store, clock=clock, jobs=jobs, observer=observer
     )
+
+
+def run_metered(texts, **options):
+    """Run it to its end; gives the driver."""
+    driver = metered_driver(texts, **options)
     driver.start()
     try:
         driver.run(Stop(when_drained=True))
