@@ -5,6 +5,7 @@ from unittest import mock
 
 from fulmen import BasicBolt, Bolt, Spout, TopologyBuilder
 from fulmen.engine import light, protocol
+from fulmen.engine.coordinator import WARM_BATCHES
 from fulmen.engine.driver import Stop
 from fulmen.engine.inprocess import Crash
 from fulmen.testing import ManualClock
@@ -156,9 +157,10 @@ def test_all_stages_run_for_a_while_when_trees_outlive_their_batches():
     assert all(b - a > light.WHOLE_BATCHES for a, b in pairwise(twice))
 
 
-def test_an_idle_topology_asks_its_spouts_only():
-    driver = make(after=6)
-    assert steps(driver, 4) == [[(0, 4)], [(0, 1)], [(0, 1)], [(0, 1)]]
+def test_an_idle_topology_asks_its_spouts_only_when_it_is_warm():
+    driver = make(after=WARM_BATCHES + 5)
+    assert set(map(tuple, steps(driver, WARM_BATCHES)[1:])) == {((0, 3),)}
+    assert steps(driver, 3) == [[(0, 1)], [(0, 1)], [(0, 1)]]
     ran = steps(driver, 3)  # its calls succeed now
     assert [(0, 1), (1, 3)] in ran
     assert driver.totals.trees.acked > 0
@@ -169,6 +171,7 @@ def test_an_idle_topology_asks_its_spouts_only():
 
 def test_but_all_of_it_if_a_tick_is_due():
     driver = make(limit=0, tick_seconds=0.035)
+    driver.coordinator.warmed = WARM_BATCHES
     ran = steps(driver, 12)
     assert [(0, 1)] in ran
     assert [(0, 3)] in ran

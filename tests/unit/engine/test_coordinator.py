@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.coordinator import fatal_error, merged, work_seconds
+from fulmen.engine.coordinator import WARM_BATCHES, fatal_error, merged, work_seconds
 from fulmen.engine.protocol import Deliveries, ErrorReport, Summary
 from support.coordinators import Checked, ranges, setup
 
@@ -146,12 +146,32 @@ def test_work_is_that_of_the_slowest_worker_in_each_stage():
 # ---- idle ------------------------------------------------------------------------------------
 
 
-def test_an_idle_topology_backs_off(coordinator):
+def idle_waits(coordinator, batches):
+    """How long it waits after each of so many batches in which nothing happens."""
     waits = []
-    for _ in range(120):
+    for _ in range(batches):
         coordinator.begin()
         coordinator.succeed()
         waits.append(coordinator.it.idle_seconds())
+    return waits
+
+
+def test_an_idle_topology_waits_no_longer_until_its_workers_are_warm(coordinator):
+    waits = idle_waits(coordinator, WARM_BATCHES)
+    assert waits[12] == waits[-2] == 0.25
+    assert waits[-1] == 2.5
+
+
+def test_nor_after_a_loss(coordinator):
+    idle_waits(coordinator, WARM_BATCHES)
+    coordinator.begin()
+    coordinator.fail()
+    assert max(idle_waits(coordinator, WARM_BATCHES - 1)) == 0.25
+
+
+def test_an_idle_topology_backs_off(coordinator):
+    coordinator.it.warmed = WARM_BATCHES
+    waits = idle_waits(coordinator, 120)
     assert waits == sorted(waits)
     assert waits[0] < 0.01
     assert waits[12] == 0.25
