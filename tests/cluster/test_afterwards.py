@@ -15,7 +15,11 @@ def test_every_reason_was_caused(seen):
 
 
 def test_drivers_have_used_all_that_their_role_gives_them(operator, requests):
-    """The driver itself and Spark, each under the name that it gives to the API server."""
+    """The driver itself and Spark, each under the name that it gives to the API server.
+
+    It decides on each request by itself, and test_rights.py has it refuse each of them for want of
+    its verb.
+    """
     rules = driver_role("numbered")
     given = {(r, verb) for rule in rules for r in rule["resources"] for verb in rule["verbs"]}
     used = requests("fulmen-driver", "fabric8")

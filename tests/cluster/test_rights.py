@@ -1,7 +1,10 @@
-"""Every verb that the chart gives to the operator is needed: each is taken away once.
+"""Every verb that operator and drivers are given is needed: each is taken away once.
 
 The operator that runs here has all of its code but kopf, and real calls of a real API server, as a
 ServiceAccount whose Role lacks a verb. The pods that it makes find no node: nothing is started.
+
+For drivers the API server is asked what it would say without a verb. That drivers ask for what it
+allows is what test_afterwards.py sees in its log of their requests.
 """
 
 import asyncio
@@ -17,6 +20,7 @@ from fulmen_operator.access import Access
 from fulmen_operator.api import KINDS, ApiError
 from fulmen_operator.cluster import KubernetesApi
 from fulmen_operator.loop import Memory, reconcile
+from fulmen_operator.manifests.rights import driver_role
 from fulmen_operator.model import Key
 from fulmen_operator.settings import Settings
 from support import operators
@@ -49,6 +53,11 @@ def account(name, rights):
         {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
         for group, resource, verb in rights
     ]
+    return account_with(name, rules)
+
+
+def account_with(name, rules):
+    """A ServiceAccount with a Role of these rules."""
     rbac = "rbac.authorization.k8s.io"
     metadata = {"name": name}
     return [
@@ -188,6 +197,34 @@ def test_without_its_watches_the_operator_says_so(accounts, kube, tmp_path, verb
             assert any(f'cannot {verb} resource "topologies"' in line for line in process.stdout)
         finally:
             process.kill()
+
+
+def may(kube, account, verb, rule):
+    """Whether the API server lets an account do this with the resource of a rule."""
+    group, resource = rule["apiGroups"][0], rule["resources"][0]
+    names = [f"/{name}" for name in rule.get("resourceNames", ())]
+    what = f"{resource}.{group}".rstrip(".") + "".join(names)
+    user = f"--as=system:serviceaccount:{kube.namespace}:{account}"
+    return kube.run("auth", "can-i", verb, what, user, check=False).strip() == "yes"
+
+
+def test_without_a_verb_of_its_role_a_driver_is_refused_what_it_asks_for(operator, kube):
+    rules = driver_role("numbered")
+    rights = [(rule, verb) for rule in rules for verb in rule["verbs"]]
+    lacking = [
+        [{**r, "verbs": [v]} for r, v in rights if (r, v) != taken_away] for taken_away in rights
+    ]
+    objects = [o for n, some in enumerate(lacking) for o in account_with(f"driver-{n}", some)]
+    kube.apply(*objects, *account_with("driver", rules))
+    last, verb = rights[-1]
+    eventually(lambda: may(kube, "driver", verb, last), bool, 30, "known to the API server")
+    assert [(v, r["resources"]) for r, v in rights if not may(kube, "driver", v, r)] == []
+    allowed = [
+        (verb, rule["resources"])
+        for n, (rule, verb) in enumerate(rights)
+        if may(kube, f"driver-{n}", verb, rule)
+    ]
+    assert allowed == []
 
 
 def kubeconfig(kube, name):
