@@ -8,7 +8,7 @@ from typing import Final
 
 from fulmen_operator.access import CONFLICT, Access
 from fulmen_operator.api import ApiError
-from fulmen_operator.metrics import RECONCILES, SECONDS
+from fulmen_operator.metrics import RECONCILES, SECONDS, show
 from fulmen_operator.model import Decision, Event, Key, Observed
 from fulmen_operator.queue import Queue
 from fulmen_operator.reconcile import decide
@@ -64,6 +64,7 @@ async def reconcile(key: Key, access: Access, settings: Settings, memory: Memory
     seen = await access.observe(key)
     if seen is None:
         memory.forget(key)
+        show(key.namespace, key.name, None)
         return Outcome(exists=False)
     seen = replace(seen, refusal=memory.refusals.get(key, ""), trial=_known_trial(key, memory))
     decision = decide(seen, settings)
@@ -72,6 +73,7 @@ async def reconcile(key: Key, access: Access, settings: Settings, memory: Memory
         memory.trials[key] = (decision.trial.hash, refused, monotonic())
         seen = replace(seen, trial=(decision.trial.hash, refused))
         decision = decide(seen, settings)
+    show(key.namespace, key.name, decision.status or seen.topology.get("status", {}))
     await _carry_out(key, seen, decision, access, memory)
     return Outcome(exists=True, again_in=decision.again_in)
 

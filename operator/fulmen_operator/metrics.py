@@ -1,6 +1,7 @@
 """The operator's own figures, as Prometheus reads them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -11,6 +12,20 @@ SECONDS = Histogram(
     buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30),
 )
 _TOPOLOGIES = Gauge("fulmen_operator_topologies", "Topologies that are looked after.")
+_READY = Gauge(
+    "fulmen_operator_topology_ready",
+    "Whether a topology is Ready: 1, else 0. There is none for one that is suspended.",
+    ["topology_namespace", "topology"],
+)
+
+
+def show(namespace: str, name: str, status: Mapping[str, Any] | None) -> None:
+    """Show whether a topology is ready, as its status says. None: it is gone."""
+    if status is None or status.get("state") == "Suspended":
+        _READY.remove(namespace, name)
+        return
+    conditions = {c["type"]: c["status"] for c in status.get("conditions", ())}
+    _READY.labels(namespace, name).set(conditions.get("Ready") == "True")
 
 
 def follow(topologies: Callable[[], float]) -> None:

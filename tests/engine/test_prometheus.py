@@ -170,6 +170,7 @@ BAD_AND_GOOD = {
     'fulmen_capacity_ratio{topology="NAME", component="count"}': ("0.99+0x40", "0.9+0x40"),
     'fulmen_dead_lettered_total{topology="NAME", component="words"}': ("0+1x40", "7+0x40"),
     'fulmen_failed_attempts_total{topology="NAME"}': ("0+1x40", "3+0x40"),
+    'fulmen_operator_topology_ready{topology="NAME"}': ("0+0x40", "1+0x40"),
 }
 
 

@@ -4,6 +4,7 @@ import asyncio
 
 import kopf
 import pytest
+from prometheus_client import REGISTRY
 
 from fulmen_operator import handlers
 from fulmen_operator.access import Access, words_of
@@ -43,6 +44,12 @@ def worked(cluster, rounds=1, memory=None):
     return queue, clock
 
 
+def readiness():
+    """What Prometheus is told of the topology."""
+    labels = {"topology_namespace": KEY.namespace, "topology": KEY.name}
+    return REGISTRY.get_sample_value("fulmen_operator_topology_ready", labels)
+
+
 def due_in(queue, clock):
     return queue._due[KEY] - clock.now
 
@@ -64,6 +71,8 @@ def test_what_is_as_it_should_be_is_only_looked_at():
 
 def test_a_topology_that_is_gone_is_forgotten():
     cluster = FakeCluster()
+    worked(cluster)
+    assert readiness() == 0
     cluster.remove("Topology", KEY.name)
     clock = Clock()
     queue = Queue(clock, lambda: 0.0)
@@ -79,6 +88,7 @@ def test_a_topology_that_is_gone_is_forgotten():
         await asyncio.gather(task, return_exceptions=True)
 
     asyncio.run(run())
+    assert readiness() is None
     assert (memory.refusals, memory.trials) == ({}, {})
 
 
@@ -149,6 +159,21 @@ def test_what_would_be_refused_again(status, message, refused):
 )
 def test_the_servers_words(body, words):
     assert words_of(body) == words
+
+
+# ---- what the operator tells Prometheus
+
+
+def test_whether_topologies_are_ready_is_told():
+    cluster = FakeCluster()
+    worked(cluster)
+    assert readiness() == 0
+    cluster.settle()
+    worked(cluster)
+    assert readiness() == 1
+    cluster.change({"spec.state": "Suspended"})
+    cluster.settle()
+    assert readiness() is None
 
 
 # ---- handlers
