@@ -83,8 +83,12 @@ def quantile(before: Samples, after: Samples, name: str, q: float, **labels: str
 
 def apply(rate: int, workers: int) -> None:
     """Apply the word count to a namespace of its own."""
-    content = word_count(workers, config={"start": time.time(), "rate": rate})
-    content["spec"] |= {"code": {"folder": str(TOPOLOGIES)}, "maxSpoutPending": 10 * rate}
+    if rate:
+        content = word_count(workers, config={"start": time.time(), "rate": rate})
+        content["spec"]["maxSpoutPending"] = 10 * rate
+    else:
+        content = word_count(workers, spout="Endless", batchTargetMillis=1000)
+    content["spec"]["code"] = {"folder": str(TOPOLOGIES)}
     small = {"resources": {"requests": {"cpu": "100m"}}}
     content["spec"] |= {"driver": small, "worker": small}
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
@@ -166,7 +170,9 @@ def operator_at_rest(seconds: int) -> dict[str, float]:
 def main() -> None:
     """Measure, and print one line of JSON for each figure."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rate", type=int, default=1000, help="sentences a second")
+    parser.add_argument(
+        "--rate", type=int, default=1000, help="sentences a second; 0: as many as it can take"
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--warm", type=int, default=60, help="seconds before anything is measured")
     parser.add_argument("--seconds", type=int, default=60)
@@ -175,8 +181,9 @@ def main() -> None:
         print(json.dumps({"start": starts(given.rate, given.workers)}), flush=True)
         time.sleep(given.warm)
         print(json.dumps({"steady": steady(given.seconds)}), flush=True)
-        print(json.dumps({"operator": operator_at_rest(given.seconds)}), flush=True)
-        print(json.dumps({"seconds without an ack after": losses()}), flush=True)
+        if given.rate:
+            print(json.dumps({"operator": operator_at_rest(given.seconds)}), flush=True)
+            print(json.dumps({"seconds without an ack after": losses()}), flush=True)
     finally:
         kubectl("delete", "namespace", NAMESPACE)
 

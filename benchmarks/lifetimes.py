@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
+import socket
+import subprocess
+import sys
+import tempfile
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from benchmarks import running
 from benchmarks.running import (
@@ -63,7 +70,38 @@ def recovery(arguments: argparse.Namespace) -> list[Result]:
                     seconds.append(round(time.monotonic() - began, 2))
                     run_for(driver, 10)
                 results.append({"workers": workers, "killed": kind, "seconds": seconds})
+        results.append({"workers": workers, "killed": "driver", "seconds": _driver_kills(workers)})
     return results
+
+
+def _driver_kills(workers: int) -> list[float]:
+    """Seconds from the kill of a `fulmen run` until another one has committed an ack."""
+    seconds = []
+    with tempfile.TemporaryDirectory(prefix="fulmen-benchmark-") as folder:
+        file = Path(folder, "topology.yaml")
+        file.write_text(yaml.safe_dump(word_count(workers, spout="Endless", maxSpoutPending=5000)))
+        fulmen, where = Path(sys.executable).with_name("fulmen"), f"file://{folder}/checkpoint"
+        command = [fulmen, "run", file, "--code-folder", running.TOPOLOGIES, "--checkpoint", where]
+        for _ in range(4):
+            began = time.monotonic()
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            with subprocess.Popen([*command, "--metrics-port", str(port)]) as process:
+                while not _acked(port):
+                    time.sleep(0.05)
+                seconds.append(round(time.monotonic() - began, 1))
+                process.kill()
+    return seconds[1:]  # the first one had nothing to recover from
+
+
+def _acked(port: int) -> int:
+    """Trees that a running topology has acked; 0 while it does not answer."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/topology", timeout=5) as answer:
+            return int(json.load(answer)["trees"]["acked"])
+    except OSError:
+        return 0
 
 
 def _newest(kind: str) -> int:
