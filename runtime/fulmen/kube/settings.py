@@ -27,7 +27,7 @@ from fulmen.kube.contract import (
     Mistake,
     app_id,
 )
-from fulmen.kube.quantity import mebibytes
+from fulmen.topology.quantity import mebibytes
 
 TEMPLATE_FILE = f"{WORK_FOLDER}/worker-pod.json"
 HEAP_SHARE = 0.4

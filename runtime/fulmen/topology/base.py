@@ -20,6 +20,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from fulmen.topology.problems import shown
+from fulmen.topology.quantity import amount
 
 OWN = "fulmen"
 """The type of errors that bring their own words along, to follow the name of the field."""
@@ -92,7 +93,7 @@ def refuse(statement: str, path: str = "") -> NoReturn:
 def _quantity(value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if not isinstance(value, str):
+    if not isinstance(value, str) or amount(value) is None:
         wanted = 'a quantity: a whole number, or text such as "500m" or "2Gi"'
         refuse(f"is {shown(value)}, but must be {wanted}")
     return value

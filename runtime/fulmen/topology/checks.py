@@ -9,8 +9,12 @@ from fulmen.topology.graph import find_cycles
 from fulmen.topology.parts import ComponentPart, InputPart
 from fulmen.topology.pods import Code, Pod
 from fulmen.topology.problems import Problem, did_you_mean
+from fulmen.topology.quantity import mebibytes
 from fulmen.topology.spark import contradictions
 from fulmen.topology.spec import TopologySpec
+
+LEAST_MEBIBYTES = 1200
+"""Of a container. Spark refuses a JVM with less than 450 MiB for objects: a heap of 480."""
 
 
 def names(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
@@ -70,11 +74,17 @@ def spark(spec: TopologySpec) -> Iterator[Problem]:
 
 def _resources(path: str, pod: Pod) -> Iterator[Problem]:
     limit, request = pod.resources.limits.get("memory"), pod.resources.requests.get("memory")
-    if request is not None and limit is None:
-        message = "memory is requested, but not limited"
-        cure = f"Add limits: {{memory: {request}}}: heap and Python are sized by the limit."
+    if limit is None:
+        if request is not None:
+            message = "memory is requested, but not limited"
+            cure = f"Add limits: {{memory: {request}}}: heap and Python are sized by the limit."
+            yield Problem(f"{path}.resources.limits", message, cure)
+        return
+    if mebibytes(limit) < LEAST_MEBIBYTES:
+        message = f"{limit} of memory are too little for Spark, whose JVM gets 40 % of them as heap"
+        cure = f"Write memory: {LEAST_MEBIBYTES}Mi or more."
         yield Problem(f"{path}.resources.limits", message, cure)
-    elif request is not None and request != limit:
+    if request is not None and mebibytes(request) != mebibytes(limit):
         message = f"{request} of memory are requested, but the limit is {limit}"
         cure = f"Leave the request out, or write memory: {limit}: all of the limit is used."
         yield Problem(f"{path}.resources.requests", message, cure)

@@ -9,7 +9,7 @@ def filled(megabytes):
 
 
 class Meals(Spout):
-    """Emits `count` numbers. It is hosted by the driver, of whose memory it takes 600 MiB."""
+    """Emits `count` numbers. It is hosted by the driver, of whose memory it takes 1200 MiB."""
 
     outputs = ("n", "megabytes")
     pinned = True
@@ -17,7 +17,7 @@ class Meals(Spout):
 
     def __init__(self):
         self.position = 0
-        self.ballast = filled(600)
+        self.ballast = filled(1200)
 
     def open(self, conf, context, collector):
         self.collector, self.count, self.meal = collector, conf["count"], conf["meal"]

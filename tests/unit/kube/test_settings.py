@@ -2,8 +2,6 @@
 
 import pytest
 
-from fulmen.errors import FulmenError
-from fulmen.kube.quantity import mebibytes
 from fulmen.kube.settings import Surroundings, reserved_settings, spark_settings
 
 WHERE = Surroundings("blue", "shop", "u-1", 4, "shop-driver-4", "10.0.0.7")
@@ -87,29 +85,6 @@ def test_what_users_can_not_set(name, is_reserved):
     assert bool(mistakes) is is_reserved
     if mistakes:
         assert mistakes[0].path == f"spec.spark.conf[{name}]"
-
-
-@pytest.mark.parametrize(
-    ("quantity", "expected"),
-    [
-        ("1536Mi", 1536),
-        ("2Gi", 2048),
-        ("1.5Gi", 1536),
-        ("2G", 1907),
-        ("2147483648", 2048),
-        ("2e9", 1907),
-        ("2000000k", 1907),
-        ("1073741824000m", 1024),
-    ],
-)
-def test_quantities(quantity, expected):
-    assert mebibytes(quantity) == expected
-
-
-def test_what_is_no_quantity():
-    with pytest.raises(FulmenError) as caught:
-        mebibytes("much")
-    assert str(caught.value) == "'much' is not an amount of memory. Write one like '1536Mi'."
 
 
 def test_the_environment_of_a_drivers_pod():

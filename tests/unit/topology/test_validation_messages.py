@@ -317,14 +317,19 @@ FIELDS = {
         {"spec.driver": {"podTemplate": {"spec": {"containers": [{"env": {"A": "b"}}]}}}},
         "spec.driver.podTemplate.spec.containers[0].env: podTemplate must have a list here.",
     ),
+    "memory-that-is-too-little": (
+        {"spec.worker": {"resources": {"limits": {"memory": "1Gi"}}}},
+        "spec.worker.resources.limits: 1Gi of memory are too little for Spark, whose JVM gets 40 % "
+        "of them as heap. Write memory: 1200Mi or more.",
+    ),
     "memory-that-differs": (
         {
             "spec.driver": {
-                "resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}
+                "resources": {"requests": {"memory": "1.5Gi"}, "limits": {"memory": "2Gi"}}
             }
         },
-        "spec.driver.resources.requests: 1Gi of memory are requested, but the limit is 2Gi. Leave "
-        "the request out, or write memory: 2Gi: all of the limit is used.",
+        "spec.driver.resources.requests: 1.5Gi of memory are requested, but the limit is 2Gi. "
+        "Leave the request out, or write memory: 2Gi: all of the limit is used.",
     ),
     "two-values": (
         {"spec.driver": {"env": [{"name": "A", "value": "1", "valueFrom": {"fieldRef": {}}}]}},
@@ -339,6 +344,11 @@ FIELDS = {
         {"spec.worker": {"resources": {"limits": {"cpu": 0.5}}}},
         "spec.worker.resources.limits.cpu: cpu is 0.5, but must be a quantity: a whole number, "
         'or text such as "500m" or "2Gi".',
+    ),
+    "quantity-of-no-unit": (
+        {"spec.worker": {"resources": {"limits": {"memory": "2GB"}}}},
+        "spec.worker.resources.limits.memory: memory is '2GB', but must be a quantity: a whole "
+        'number, or text such as "500m" or "2Gi".',
     ),
     "environment-variable": (
         {"spec.worker": {"env": [{"name": "A B", "value": "x" * 32_769}]}},
