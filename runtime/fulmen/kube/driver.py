@@ -211,7 +211,7 @@ class DriverPod:
         return self._phase is not Phase.STARTING and totals is not None and totals.batches > 0
 
     def is_healthy(self) -> bool:
-        """Whether batches end, one way or the other. An idle topology has some every few seconds."""
+        """Whether batches end, one way or the other. An idle one has some every few seconds."""
         if self._driver is None or self._phase is not Phase.ACTIVE:
             return True
         limit = self._driver.topology.spec.batch_timeout_seconds + STUCK_SECONDS
