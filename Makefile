@@ -25,7 +25,7 @@ run: setup ## run the word count on this machine (VERIFY=1 checks the result)
 	@$(EXAMPLE)/run $(if $(VERIFY),--verify) $(RUN_ARGS)
 
 .PHONY: check
-check: lint ## linters, types, layers and unit tests: under a minute
+check: lint ## linters, types, layers and unit tests: a minute or two
 	@echo "pytest …" && $(BIN)/pytest -q tests/unit -n auto -m "not slow" $(PYTEST_ARGS)
 
 .PHONY: lint
