@@ -61,7 +61,7 @@ class Checked:
         assert it.base in self.same
         assert it.permit >= 1
         assert it.pending >= 0
-        assert it.idle_batches >= 0
+        assert it.idle.batches >= 0
         assert 0.0 <= it.idle_seconds() <= 2.5
         crashes = it.crashes
         assert crashes.limit is None or crashes.limit >= 1

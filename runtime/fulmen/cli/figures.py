@@ -56,6 +56,16 @@ def _batches(figures: Figures) -> str:
     return f"{count(figures.batches)} of {milliseconds(figures.batch_millis)}"
 
 
+def trees_line(acked: int, failed: int, timed_out: int, pending: int) -> Text:
+    """How trees ended."""
+    return line(
+        item("trees acked", count(acked)),
+        item("failed", count(failed), "red" if failed else "bold"),
+        item("timed out", count(timed_out), "red" if timed_out else "bold"),
+        item("pending", count(pending)),
+    )
+
+
 def live_header(name: str, phase: str, figures: Figures) -> Iterator[Text]:
     """The lines above the table."""
     yield line(((name, "bold"), f"  {phase}  {elapsed(figures.seconds)}"))
@@ -66,12 +76,7 @@ def live_header(name: str, phase: str, figures: Figures) -> Iterator[Text]:
         item("latency p50", milliseconds(figures.p50)),
         item("p99", milliseconds(figures.p99)),
     )
-    yield line(
-        item("trees acked", count(figures.acked)),
-        item("failed", count(figures.failed), "red" if figures.failed else "bold"),
-        item("timed out", count(figures.timed_out), "red" if figures.timed_out else "bold"),
-        item("pending", count(figures.pending)),
-    )
+    yield trees_line(figures.acked, figures.failed, figures.timed_out, figures.pending)
 
 
 Parts = tuple[str | tuple[str, str], ...]

@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from fulmen.cli.figures import count, elapsed, item, line, milliseconds
+from fulmen.cli.figures import count, elapsed, item, line, milliseconds, trees_line
 from fulmen.cli.kubectl import Json
 from fulmen.cli.lifecycle import state_of
 from fulmen.plan.model import DRIVER
@@ -104,12 +104,7 @@ def _header(view: View, state: str) -> Iterator[Text]:
         item("latency p50", milliseconds(latency.p50)),
         item("p99", milliseconds(latency.p99)),
     )
-    yield line(
-        item("trees acked", count(trees.acked)),
-        item("failed", count(trees.failed), "red" if trees.failed else "bold"),
-        item("timed out", count(trees.timed_out), "red" if trees.timed_out else "bold"),
-        item("pending", count(trees.pending)),
-    )
+    yield trees_line(trees.acked, trees.failed, trees.timed_out, trees.pending)
 
 
 def _ratio(value: float | None) -> str:

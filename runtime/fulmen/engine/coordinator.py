@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fulmen.engine.idle import Idle
 from fulmen.engine.light import Light
 from fulmen.engine.pending import Ranges
 from fulmen.engine.protocol import (
@@ -35,14 +36,6 @@ EMIT_SHARE = 0.5
 ENGINE_SHARE = 5.0
 """If tuples are what takes time, a stage takes at most so many times as long as authors' code."""
 LARGEST_PERMIT = 10_000_000
-IDLE_SECONDS = ((0, 0.25), (48, 1.0), (110, 2.5))
-"""The longest wait between batches, after so many in which nothing happened: after some 10 seconds,
-and after a minute more, spouts are asked less often."""
-WARM_BATCHES = 150
-"""Until so many have run, an idle topology goes on with whole batches, four a second. JVMs compile
-what has run often: an idle job on two workers takes 310 ms of CPU while they are cold, later 60."""
-IDLE_BATCHES_TO_END = 20
-"""So many batches in which nothing happened mean that nothing will."""
 FAILURES_BEFORE_HALVING = 2
 
 
@@ -104,7 +97,6 @@ class Coordinator:
         active: Whether spouts may emit.
         permit: How many tuples each spout task may emit in a batch.
         emit_seconds: How long spouts may emit in a batch. 0: as the target says.
-        warmed: Batches since the start, or since the last failure.
     """
 
     setup: Setup
@@ -122,8 +114,7 @@ class Coordinator:
     pending: int = 0
     spout_pending: int = 0
     exhausted: bool = False
-    idle_batches: int = 0
-    warmed: int = 0
+    idle: Idle = field(default_factory=Idle)
     attempt: Header | None = None
 
     def __post_init__(self) -> None:
@@ -169,7 +160,7 @@ class Coordinator:
             header,
             emits=self._typical_emits,
             pending=sum(self._pending_by_task.values()),
-            is_idle=self.idle_batches > 0 and self._is_warm,
+            is_idle=self.idle.needs_spouts_only,
         )
 
     def finish(
@@ -245,8 +236,7 @@ class Coordinator:
         self.pending = sum(self._pending_by_task.values())
         self.spout_pending = sum(self._spout_pending_by_task.values())
         self.exhausted = self._is_exhausted()
-        self.idle_batches = self.idle_batches + 1 if done.idle else 0
-        self.warmed += 1
+        self.idle.committed(done.idle)
         self._adapt(done)
 
     def _is_exhausted(self) -> bool:
@@ -261,7 +251,7 @@ class Coordinator:
         self.attempt = None
         if is_outage:
             return
-        self.warmed = 0  # a worker may have been lost: its next JVM is cold
+        self.idle.failed()
         crashes = self.crashes
         crashes.failures += 1
         crashes.successes = 0
@@ -340,17 +330,10 @@ class Coordinator:
 
     def idle_seconds(self) -> float:
         """How long to wait before the next batch: next to no time if something happened."""
-        if not self.idle_batches:
+        if not self.idle.batches:
             return self.light.rest_seconds
-        idle = self.idle_batches if self._is_warm else 0
-        longest = max(seconds for n, seconds in IDLE_SECONDS if n <= idle)
-        wait = min(longest, 0.001 * 2.0 ** min(self.idle_batches, 16))
         periods = [c.tick_seconds for c in self.setup.topology.spec.bolts if c.tick_seconds]
-        return min([wait, *(period - self.clock % period for period in periods)])
-
-    @property
-    def _is_warm(self) -> bool:
-        return self.warmed >= WARM_BATCHES
+        return min([self.idle.seconds(), *(period - self.clock % period for period in periods)])
 
     # Ends
 
@@ -367,7 +350,7 @@ class Coordinator:
     @property
     def has_nothing_more(self) -> bool:
         """Whether spouts have said that nothing will come, or nothing has come for some batches."""
-        return self.settled and (self.exhausted or self.idle_batches >= IDLE_BATCHES_TO_END)
+        return self.settled and (self.exhausted or self.idle.is_over)
 
 
 def _count(deliveries: Mapping[int, Deliveries]) -> int:

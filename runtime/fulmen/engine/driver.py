@@ -182,7 +182,7 @@ class Driver:
                 self._look_for_workers()
                 if self.step() and not stop.drain:
                     self._rest(self.coordinator.idle_seconds(), stop)
-                elif stop.drain and self.coordinator.idle_batches > 1:
+                elif stop.drain and self.coordinator.idle.batches > 1:
                     self._rest(min(0.05, self.coordinator.idle_seconds()), stop)
         finally:
             self.totals.seconds += self.steady() - started

@@ -48,7 +48,7 @@ class Light:
             header: Of the attempt.
             emits: How many tuples spouts are likely to emit.
             pending: Trees that acker tasks hold, as far as they have told.
-            is_idle: Whether nothing happened in the batch before.
+            is_idle: Whether spouts are all that need be asked, if nothing is due for bolts.
         """
         stages = setup.plan.stages
         end = len(stages)

@@ -19,9 +19,6 @@ class Anchoring(Bolt):
     def prepare(self, conf, context, collector):
         self.collector = collector
 
-    def execute(self, tup):
-        raise NotImplementedError
-
 
 class ForgetsToAck(Anchoring):
     def execute(self, tup):

@@ -5,8 +5,8 @@ from unittest import mock
 
 from fulmen import BasicBolt, Bolt, Spout, TopologyBuilder
 from fulmen.engine import light, protocol
-from fulmen.engine.coordinator import WARM_BATCHES
 from fulmen.engine.driver import Stop
+from fulmen.engine.idle import WARM_BATCHES
 from fulmen.engine.inprocess import Crash
 from fulmen.testing import ManualClock
 from support.engine_runs import Steady, make_driver, state_of
@@ -171,7 +171,7 @@ def test_an_idle_topology_asks_its_spouts_only_when_it_is_warm():
 
 def test_but_all_of_it_if_a_tick_is_due():
     driver = make(limit=0, tick_seconds=0.035)
-    driver.coordinator.warmed = WARM_BATCHES
+    driver.coordinator.idle.warmed = WARM_BATCHES
     ran = steps(driver, 12)
     assert [(0, 1)] in ran
     assert [(0, 3)] in ran

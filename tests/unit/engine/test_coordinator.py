@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.coordinator import WARM_BATCHES, fatal_error, merged, work_seconds
+from fulmen.engine.coordinator import fatal_error, merged, work_seconds
+from fulmen.engine.idle import WARM_BATCHES
 from fulmen.engine.protocol import Deliveries, ErrorReport, Summary
 from support.coordinators import Checked, ranges, setup
 
@@ -170,7 +171,7 @@ def test_nor_after_a_loss(coordinator):
 
 
 def test_an_idle_topology_backs_off(coordinator):
-    coordinator.it.warmed = WARM_BATCHES
+    coordinator.it.idle.warmed = WARM_BATCHES
     waits = idle_waits(coordinator, 120)
     assert waits == sorted(waits)
     assert waits[0] < 0.01

@@ -8,8 +8,8 @@ from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.engine import driver as driver_module
 from fulmen.engine.committing import COMMIT_TRIES, Committer
-from fulmen.engine.coordinator import IDLE_BATCHES_TO_END
 from fulmen.engine.driver import Stop
+from fulmen.engine.idle import IDLE_BATCHES_TO_END
 from fulmen.engine.inprocess import Crash
 from fulmen.engine.observer import Silent
 from fulmen.errors import CheckpointError, Fenced, TopologyFailed, Unreachable

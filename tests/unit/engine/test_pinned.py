@@ -150,8 +150,8 @@ def test_a_waiting_spout_is_told_once_and_keeps_no_batch_busy(heard, jobs, tmp_p
     driver = started(jobs, Gated, tmp_path, limit=5)
     while not heard.waiting.is_set():
         driver.step()
-    driver.coordinator.idle_batches = 0
-    while driver.coordinator.idle_batches < 10:
+    driver.coordinator.idle.batches = 0
+    while driver.coordinator.idle.batches < 10:
         driver.step()
     owed = driver.coordinator.deliveries
     committed = driver.log.manifest.number
@@ -167,7 +167,7 @@ def test_a_waiting_spout_is_told_once_and_keeps_no_batch_busy(heard, jobs, tmp_p
 
 def test_closing_twice_and_with_a_waiting_spout(heard, jobs, tmp_path):
     driver = started(jobs, Gated, tmp_path, limit=1)
-    while not heard.waiting.is_set() or driver.coordinator.idle_batches < 3:
+    while not heard.waiting.is_set() or driver.coordinator.idle.batches < 3:
         driver.step()
     driver.close()
     driver.close()
