@@ -11,9 +11,11 @@ from fulmen.topology.spec import Topology
 class Effect(StrEnum):
     """What a change of a field does.
 
-    LIVE: the driver or the operator takes it over while everything runs. REBALANCE: spouts stop,
-    pending trees end or time out, the executors are placed anew, spouts go on. REPLACE: the driver
-    drains and ends, a new one starts with new pods. IMMUTABLE: it can't be changed.
+    LIVE: the driver or the operator takes it over while everything runs. What the driver takes over
+    it does between two batches: instances are closed, and opened anew from what is committed.
+    REBALANCE: spouts stop, pending trees end or time out, the executors are placed anew, spouts go
+    on. REPLACE: the driver drains and ends, a new one starts with new pods. IMMUTABLE: it can't be
+    changed.
     """
 
     LIVE = "Live"
@@ -31,8 +33,8 @@ _COMPONENT: Final = {
     "class": _REPLACE,
     "parallelism": _REBALANCE,
     "numTasks": Effect.IMMUTABLE,
-    "config": _REPLACE,
-    "tickSeconds": _REPLACE,
+    "config": _LIVE,
+    "tickSeconds": _LIVE,
     "instance": _REPLACE,
 }
 _POD: Final = {
@@ -53,12 +55,12 @@ EFFECTS: Final[dict[str, Effect]] = {
     "ackers": _REBALANCE,
     "messageTimeoutSeconds": _LIVE,
     "maxSpoutPending": _LIVE,
-    "maxReplays": _REPLACE,
-    "onError": _REPLACE,
-    "batchTargetMillis": _REPLACE,
+    "maxReplays": _LIVE,
+    "onError": _LIVE,
+    "batchTargetMillis": _LIVE,
     "batchTimeoutSeconds": _LIVE,
     "state": _LIVE,
-    "config": _REPLACE,
+    "config": _LIVE,
     "code.files": _REPLACE,
     "code.folder": _REPLACE,
     "code.configMap": _REPLACE,

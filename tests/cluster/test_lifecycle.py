@@ -88,6 +88,28 @@ def test_active_again(topology):
     assert driver_name(topology) == pod
 
 
+def test_other_configuration_is_taken_over_while_it_runs(topology):
+    """At no sentences a second nothing is emitted any more; the driver and its pods stay."""
+    pod = driver_name(topology)
+    apply(topology, SENTENCES, 0)
+    first = topology.metrics(pod)
+    later = eventually(
+        lambda: topology.metrics(pod),
+        lambda found: (
+            total(found, "fulmen_batches_total") > total(first, "fulmen_batches_total") + 5
+        ),
+        60,
+        "some batches further",
+    )
+    emitted = [
+        total(found, "fulmen_emitted_total", component="sentences") for found in (first, later)
+    ]
+    assert emitted[0] == emitted[1] > 0
+    apply(topology, SENTENCES, 60)
+    goes_on(topology, topology.report(pod)["batch"])
+    assert driver_name(topology) == pod
+
+
 def scale(kube, workers):
     """Have other workers as one has other replicas of anything."""
     kube.run("scale", "topology", NAME, f"--replicas={workers}")

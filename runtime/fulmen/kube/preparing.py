@@ -23,7 +23,11 @@ RUNNING = {
     "ackers",
     "message_timeout_seconds",
     "max_spout_pending",
+    "max_replays",
+    "on_error",
+    "batch_target_millis",
     "batch_timeout_seconds",
+    "config",
     "spouts",
     "bolts",
 }

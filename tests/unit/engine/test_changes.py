@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from fulmen import TopologyBuilder
+from fulmen import BasicBolt, TopologyBuilder
 from fulmen.engine.driver import Stop
 from fulmen.testing import ListSpout
 from support.engine_runs import make_driver, state_of
@@ -68,6 +68,44 @@ def test_a_limit_changes_while_spouts_emit():
     driver._is_drained(Stop(topology=counting(max_spout_pending=60)), 0.0)
     assert driver.topology.spec.max_spout_pending == 60
     assert driver.coordinator.active
+    driver.close()
+
+
+class Marking(BasicBolt):
+    """Counts in self.state, and in a field, under what the configuration says at the time."""
+
+    def prepare(self, conf, context):
+        self.mark = conf["mark"]
+        self.seen = getattr(self, "seen", 0)
+
+    def execute(self, tup, collector):
+        self.seen += 1
+        self.state[self.mark] = self.state.get(self.mark, 0) + 1
+        self.state["seen"] = self.seen
+
+
+def marking(mark):
+    builder = TopologyBuilder(name="marking", workers=2, max_spout_pending=50)
+    builder.set_spout("source", ListSpout(NUMBERS), 1)
+    builder.set_bolt("mark", Marking, 1).shuffle_grouping("source").set_config({"mark": mark})
+    return builder.build()
+
+
+def test_configuration_changes_while_spouts_emit():
+    """Instances are opened with it, and keep what they know; pending trees end well."""
+    driver = make_driver(marking("old"))
+    driver.start()
+    for _ in range(3):
+        driver.step()
+    driver._is_drained(Stop(topology=marking("new")), 0.0)
+    assert driver.coordinator.active
+    driver.run(Stop(when_drained=True))
+    counted = state_of(driver, "mark")
+    assert counted["old"] > 0
+    assert counted["new"] > 0
+    assert counted["old"] + counted["new"] == counted["seen"] == len(NUMBERS)
+    assert driver.totals.trees.acked == len(NUMBERS)
+    assert driver.totals.trees.failed == driver.totals.trees.timed_out == 0
     driver.close()
 
 
