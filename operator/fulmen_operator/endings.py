@@ -3,7 +3,7 @@
 What counts is the container, not the pod: a sidecar may outlive it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 from typing import Final
@@ -42,6 +42,7 @@ class Ending:
         message: For people.
         at: When; None if nobody knows.
         errors: All mistakes that it found.
+        where: In front of the message, if it is not of the container that is meant by default.
     """
 
     next: Next
@@ -49,6 +50,12 @@ class Ending:
     message: str
     at: datetime | None = None
     errors: tuple[contract.Mistake, ...] = ()
+    where: str = ""
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether a preflight found no mistake."""
+        return self.reason in ("Valid", "Finished")
 
 
 def ending_of(pod: Object, container: str, now: datetime) -> Ending | None:
@@ -129,10 +136,21 @@ def _last_seen(pod: Object) -> datetime | None:
     return time_of(max(times)) if times else None
 
 
+def preflight_ending_of(pod: Object, now: datetime) -> Ending | None:
+    """How a preflight ended: with the image of the workers, if they have their own, or at last."""
+    firsts = [container["name"] for container in pod["spec"].get("initContainers") or ()]
+    if contract.WORKER_PREFLIGHT_CONTAINER in firsts:
+        first = ending_of(pod, contract.WORKER_PREFLIGHT_CONTAINER, now)
+        if first is None or not first.is_valid:
+            return first and replace(first, where="in the workers' image:")
+    return ending_of(pod, contract.PREFLIGHT_CONTAINER, now)
+
+
 def _container_state(pod: Object, container: str) -> Object:
-    for status in pod.get("status", {}).get("containerStatuses") or ():
-        if status["name"] == container:
-            state: Object = status.get("state") or {}
+    status = pod.get("status", {})
+    for found in (*_all(status, "initContainerStatuses"), *_all(status, "containerStatuses")):
+        if found["name"] == container:
+            state: Object = found.get("state") or {}
             return state
     return {}
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from fulmen.kube import contract
 from fulmen_operator.acceptance import Accepted, Refused, judge
-from fulmen_operator.endings import Next, ending_of, waiting_for
+from fulmen_operator.endings import Next, preflight_ending_of, waiting_for
 from fulmen_operator.manifests.plans import for_attempt, new_plan
 from fulmen_operator.manifests.pods import driver_pod, preflight_name, preflight_pod
 from fulmen_operator.manifests.storage import candidate_map, code_map, is_shared
@@ -129,8 +129,8 @@ def _try(
     pod = next((pod for pod in seen.pods if name_of(pod) == name), None)
     if pod is not None:
         return _after_preflight(seen, judged, before, candidate, pod, settings)
-    image, policy = candidate.images.driver, settings.image_pull_policy
-    preflight = preflight_pod(seen, judged, image, policy)
+    policy = settings.image_pull_policy
+    preflight = preflight_pod(seen, judged, candidate.images, policy)
     if seen.trial is None or seen.trial[0] != judged.hash:
         final = for_attempt(candidate, seen.name, attempt + 1, 0)
         pods = (driver_pod(seen, judged, final, attempt + 1, policy), final.worker_pod)
@@ -165,8 +165,8 @@ def _after_preflight(
     settings: Settings,
 ) -> Verdict:
     name = name_of(pod)
-    ending = ending_of(pod, contract.PREFLIGHT_CONTAINER, seen.now)
-    if ending is not None and ending.reason in ("Valid", "Finished"):
+    ending = preflight_ending_of(pod, seen.now)
+    if ending is not None and ending.is_valid:
         return _accepted(seen, judged, candidate, settings)
     verdict = Verdict(
         before,
@@ -185,7 +185,8 @@ def _after_preflight(
     if len(texts) > 1:  # its message says how many: there may be more than it had room for
         numbered = [ending.message, *(f"({n}) {t}" for n, t in enumerate(texts, 1))]
     reason = "InvalidSpec" if ending.next is Next.NEVER else "PreflightFailed"
-    return replace(verdict, status="False", reason=reason, message=" ".join(numbered))
+    message = " ".join([ending.where, *numbered]).strip()
+    return replace(verdict, status="False", reason=reason, message=message)
 
 
 def _during_preflight(seen: Observed, judged: Accepted, pod: Object, verdict: Verdict) -> Verdict:

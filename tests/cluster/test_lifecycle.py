@@ -222,6 +222,15 @@ def of_driver(**container):
             "has not ended (after 5 s)",
             id="preflight-timeout",
         ),
+        pytest.param(
+            {
+                "worker": {"image": "missing:1", "imagePullPolicy": "Never"},
+                "startTimeoutSeconds": 5,
+            },
+            "ErrImageNeverPull",
+            '"missing:1" is not present',
+            id="image-of-workers-alone",
+        ),
     ],
 )
 def test_pods_that_would_not_run_replace_nothing(topology, change, reason, words):
@@ -237,7 +246,8 @@ def test_pods_that_would_not_run_replace_nothing(topology, change, reason, words
     assert words in condition(refused, "SpecAccepted")["message"]
     goes_on(topology, topology.report(pod)["batch"])
     assert driver_name(topology) == pod
-    patch(topology, driver={"podTemplate": None}, startTimeoutSeconds=None)
+    as_before = {"driver": {"podTemplate": None}, "startTimeoutSeconds": None}
+    patch(topology, **as_before, worker={"image": None, "imagePullPolicy": None})
     wait_for_state(topology, "Active")
 
 

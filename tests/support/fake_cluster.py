@@ -138,7 +138,7 @@ class FakeCluster:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
         self.api = FakeApi(lambda: self.now)
         self.settings = Settings()
-        self.verdict = (0, Ended(reason="Valid", message="fine"))
+        self.verdict = self.worker_verdict = (0, Ended(reason="Valid", message="fine"))
         self._memory = Memory()
         self._batch = 0
         document = word_count({"metadata.namespace": NAMESPACE, **(changes or {})})
@@ -151,6 +151,7 @@ class FakeCluster:
         other.api.objects = deepcopy(self.api.objects)
         other.api._versions = itertools.count(next(self.api._versions) + 1000)
         other.now, other.verdict, other.settings = self.now, self.verdict, self.settings
+        other.worker_verdict = self.worker_verdict
         return other
 
     def state(self):
@@ -243,8 +244,7 @@ class FakeCluster:
                 self.drive(pod)
         for pod in self.pods(contract.PREFLIGHT):
             if "status" not in pod:
-                code, ended = self.verdict
-                self.end(pod["metadata"]["name"], code, ended)
+                self.validate(pod)
         self._collect_garbage()
 
     def run(self, pod):
@@ -285,15 +285,29 @@ class FakeCluster:
         meta = {**pod["metadata"], "annotations": annotations}
         self.api._store(self._place("Pod", meta["name"]), {**pod, "metadata": meta})
 
+    def validate(self, pod):
+        """A preflight's containers run: the init container, and the other one if that was right."""
+        firsts = []
+        for container in pod["spec"].get("initContainers", ()):
+            code, ended = self.worker_verdict
+            firsts.append(self._ended(container, code, ended, "Error"))
+            if code:
+                self.set_status(pod, {"phase": "Failed", "initContainerStatuses": firsts})
+                return
+        code, ended = self.verdict
+        self.end(pod["metadata"]["name"], code, ended, initContainerStatuses=firsts)
+
     def end(self, name, code, ended=None, why="Error", **status):
         """The container of a pod ends."""
         pod = self.pod(name)
-        container = pod["spec"]["containers"][0]["name"]
-        terminated = {"exitCode": code, "reason": why, "finishedAt": text_of(self.now)}
-        terminated["message"] = ended.to_json() if ended else ""
-        states = [{"name": container, "state": {"terminated": terminated}}]
+        states = [self._ended(pod["spec"]["containers"][0], code, ended, why)]
         phase = "Failed" if code else "Succeeded"
         self.set_status(pod, {"phase": phase, "containerStatuses": states, **status})
+
+    def _ended(self, container, code, ended, why):
+        terminated = {"exitCode": code, "reason": why, "finishedAt": text_of(self.now)}
+        terminated["message"] = ended.to_json() if ended else ""
+        return {"name": container["name"], "state": {"terminated": terminated}}
 
     def set_status(self, pod, status):
         """The kubelet says how a pod is."""

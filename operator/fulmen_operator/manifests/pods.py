@@ -24,6 +24,11 @@ DRIVER_RESOURCES = {"cpu": "500m", "memory": "2Gi"}
 PREFLIGHT_RESOURCES = {**DRIVER_RESOURCES, "cpu": "100m"}
 """It runs beside driver and workers, where a node may have little left."""
 WORKER_RESOURCES = {"cpu": "500m", "memory": "1536Mi"}
+CONTAINER_SECURITY: Manifest = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
 OUTAGE_SECONDS = 30
 """How long a node may not answer before its driver is started elsewhere."""
 
@@ -152,12 +157,15 @@ def preflight_name(topology: str, input_hash: str) -> str:
     return f"{topology}-preflight-{input_hash[:10]}"
 
 
-def preflight_pod(seen: Observed, accepted: Accepted, image: str, policy: str) -> Manifest:
-    """The pod that validates a candidate with its own image and code, before it replaces anything.
+def preflight_pod(
+    seen: Observed, accepted: Accepted, images: contract.Images, policy: str
+) -> Manifest:
+    """The pod that validates a candidate with its own images and code, before it replaces anything.
 
-    It runs as the workers do: the author's code is imported there, without a token.
+    It runs as the workers do: the author's code is imported there, without a token. An image that
+    only the workers have comes first, as an init container: so the pod needs no more than with one.
     """
-    pod = accepted.topology.spec.driver
+    driver, worker = accepted.topology.spec.driver, accepted.topology.spec.worker
     meta = metadata(
         seen,
         preflight_name(seen.name, accepted.hash),
@@ -169,19 +177,27 @@ def preflight_pod(seen: Observed, accepted: Accepted, image: str, policy: str) -
     mounts.append(_mount(CANDIDATE_VOLUME, contract.CANDIDATE_FILE.rsplit("/", 1)[0], True))
     if accepted.code_name:
         mounts.append(_mount(CODE_VOLUME, contract.CODE_FOLDER, True))
-    container = {
-        **_container(contract.PREFLIGHT_CONTAINER, image, pod, PREFLIGHT_RESOURCES, policy),
-        "args": [contract.PREFLIGHT_COMMAND],
-        "env": _env(pod, _own_env(seen, 0)),
-        "volumeMounts": mounts,
-    }
-    worker = accepted.topology.spec.worker
-    spec = {
+
+    def container(name: str, image: str, pod: Pod) -> Manifest:
+        return {
+            **_container(name, image, pod, PREFLIGHT_RESOURCES, policy),
+            "resources": _resources(driver, PREFLIGHT_RESOURCES),
+            "args": [contract.PREFLIGHT_COMMAND],
+            "env": _env(pod, _own_env(seen, 0)),
+            "volumeMounts": mounts,
+        }
+
+    spec: Manifest = {
         "serviceAccountName": service_account(seen.name, contract.WORKER, worker),
         "automountServiceAccountToken": False,
         "volumes": [*_scratch(), *_code_volume(accepted), candidate],
-        "containers": [container],
+        "containers": [container(contract.PREFLIGHT_CONTAINER, images.driver, driver)],
     }
+    if images.worker != images.driver:
+        first = container(contract.WORKER_PREFLIGHT_CONTAINER, images.worker, worker)
+        spec["initContainers"] = [{**first, "securityContext": CONTAINER_SECURITY}]
+    secrets = {secret.name: secret for pod in (worker, driver) for secret in pod.image_pull_secrets}
+    pod = driver.model_copy(update={"image_pull_secrets": list(secrets.values())})
     return _pod(meta, spec, pod, contract.PREFLIGHT_CONTAINER)
 
 
@@ -207,16 +223,7 @@ def _pod(meta: Manifest, forced: Manifest, pod: Pod, container: str) -> Manifest
             for trouble in ("not-ready", "unreachable")
         ],
         "enableServiceLinks": False,
-        "containers": [
-            {
-                "name": container,
-                "securityContext": {
-                    "allowPrivilegeEscalation": False,
-                    "readOnlyRootFilesystem": True,
-                    "capabilities": {"drop": ["ALL"]},
-                },
-            }
-        ],
+        "containers": [{"name": container, "securityContext": CONTAINER_SECURITY}],
     }
     fixed: Manifest = {"restartPolicy": "Never"}
     if pod.image_pull_secrets:

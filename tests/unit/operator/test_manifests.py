@@ -16,6 +16,7 @@ from fulmen_operator.model import APPLIED_ANNOTATION, Observed
 from fulmen_operator.settings import Settings
 from support.documents import word_count
 
+SAME = contract.Images(driver="mine:1", worker="mine:1")
 CODE = {"spec.code": {"files": {"wordcount.py": "class A: ..."}}}
 
 
@@ -156,8 +157,9 @@ def test_merging(base, over, result):
 def test_the_preflight_runs_the_drivers_image_without_rights():
     seen = observed({**CODE, "spec.driver": {"image": "mine:1"}})
     accepted = judge(seen, {})
-    pod = preflight_pod(seen, accepted, "mine:1", "")
+    pod = preflight_pod(seen, accepted, SAME, "")
     assert container(pod)["args"] == ["preflight"]
+    assert "initContainers" not in pod["spec"]
     assert (container(pod)["image"], pod["spec"]["automountServiceAccountToken"]) == (
         "mine:1",
         False,
@@ -170,8 +172,29 @@ def test_the_preflight_runs_the_drivers_image_without_rights():
 
 def test_the_preflight_gets_what_the_user_says_of_the_driver():
     seen = observed({"spec.driver.resources": {"limits": {"cpu": "2", "memory": "3Gi"}}})
-    pod = preflight_pod(seen, judge(seen, {}), "mine:1", "")
+    pod = preflight_pod(seen, judge(seen, {}), SAME, "")
     assert container(pod)["resources"]["requests"] == {"cpu": "2", "memory": "3Gi"}
+
+
+def test_the_preflight_runs_the_workers_image_first_if_it_is_another_one():
+    changes = {
+        "spec.driver": {"imagePullSecrets": [{"name": "both"}, {"name": "mine"}]},
+        "spec.worker": {
+            "imagePullSecrets": [{"name": "both"}, {"name": "theirs"}],
+            "env": [{"name": "A", "value": "1"}],
+            "resources": {"limits": {"memory": "64Gi"}},
+        },
+    }
+    seen = observed({**CODE, **changes})
+    images = contract.Images(driver="mine:1", worker="theirs:1")
+    pod = preflight_pod(seen, judge(seen, {}), images, "")
+    (first,) = pod["spec"]["initContainers"]
+    assert (first["image"], container(pod)["image"]) == ("theirs:1", "mine:1")
+    for field in ("args", "volumeMounts", "resources", "securityContext"):
+        assert first[field] == container(pod)[field]
+    assert {"name": "A", "value": "1"} in first["env"]
+    secrets = [secret["name"] for secret in pod["spec"]["imagePullSecrets"]]
+    assert sorted(secrets) == ["both", "mine", "theirs"]
 
 
 def test_the_operators_image_is_pulled_as_the_operator_says_and_others_as_the_user_says():

@@ -104,6 +104,39 @@ def test_bad_code_is_refused_with_all_errors_and_the_last_good_one_runs_on(clust
 BAD = 2, Ended(reason="InvalidSpec", message="bad code")
 
 
+def with_images(driver, worker):
+    return {**CODE, "spec.driver": {"image": driver}, "spec.worker": {"image": worker}}
+
+
+def test_what_the_workers_image_lacks_is_found_before_anything_is_replaced(cluster):
+    """The other container does not even start then."""
+    mistake = Mistake(path="spec.bolts[0].class", reason="No module named 'duckdb'")
+    ended = Ended(reason="InvalidSpec", message="1 problem:", errors=(mistake,))
+    cluster.worker_verdict = 2, ended
+    cluster.change(with_images("mine:1", "theirs:1"))
+    cluster.settle()
+    accepted = cluster.condition("SpecAccepted")
+    assert (accepted["status"], accepted["reason"]) == ("False", "InvalidSpec")
+    lacks = "in the workers' image: spec.bolts[0].class: No module named 'duckdb'."
+    assert accepted["message"] == lacks
+    assert (summary(cluster), cluster.status["attempt"]) == (("Active", "True", "Active"), 1)
+
+
+def test_two_good_images_replace_what_runs(cluster):
+    cluster.change(with_images("mine:1", "theirs:1"))
+    cluster.settle()
+    assert (summary(cluster), cluster.status["attempt"]) == (("Active", "True", "Active"), 2)
+    assert cluster.plan.worker_pod["spec"]["containers"][0]["image"] == "theirs:1"
+
+
+def test_two_images_and_what_the_drivers_lacks(cluster):
+    cluster.verdict = BAD
+    cluster.change(with_images("mine:1", "theirs:1"))
+    cluster.settle()
+    assert cluster.condition("SpecAccepted")["message"] == "bad code"
+    assert cluster.status["attempt"] == 1
+
+
 def code_that_runs(cluster):
     """The ConfigMaps with code that drivers have mounted which have not ended."""
     return {
