@@ -81,7 +81,7 @@ def judge(seen: Observed, tasks: Mapping[str, int]) -> Accepted | Refused:
         topology=_resolved(given, seen, tasks),
         hash=input_hash(given, code_hash),
         code=code,
-        code_name=f"{given.name}-code-{code_hash}" if code else "",
+        code_name=code_name(given.name, code_hash) if code else "",
         claim="" if checkpoint.uri else named or own_claim(given.name),
         owns_claim=not checkpoint.uri and named is None,
         warnings=tuple(str(problem) for problem in checked.warnings),
@@ -94,6 +94,11 @@ def listed(problems: Iterable[Problem]) -> str:
     if len(texts) == 1:
         return texts[0]
     return " ".join(f"({number}) {text}" for number, text in enumerate(texts, 1))
+
+
+def code_name(topology: str, code_hash: str) -> str:
+    """The ConfigMap for code of that digest."""
+    return f"{topology}-code-{code_hash}"
 
 
 def own_claim(topology: str) -> str:

@@ -11,7 +11,7 @@ from typing import Literal
 from fulmen.kube import contract
 from fulmen_operator.acceptance import Accepted, Refused, judge
 from fulmen_operator.endings import Next, preflight_ending_of, waiting_for
-from fulmen_operator.manifests.plans import for_attempt, new_plan
+from fulmen_operator.manifests.plans import for_attempt, hash_in, new_plan
 from fulmen_operator.manifests.pods import driver_pod, preflight_name, preflight_pod
 from fulmen_operator.manifests.storage import candidate_map, code_map, is_shared
 from fulmen_operator.model import (
@@ -78,7 +78,8 @@ def consider(
     judged = judge(seen, tasks)
     if isinstance(judged, Refused):
         return Verdict(before, "False", judged.reason, judged.message, again_in=judged.again_in)
-    if before is not None and before.input_hash == judged.hash:
+    if before is not None and judged.hash in (before.input_hash, hash_in(before)):
+        judged = replace(judged, hash=before.input_hash)
         same = before.generation == seen.generation
         plan = before if same else new_plan(seen, judged, before, settings)
         return _accepted(seen, judged, plan, settings)

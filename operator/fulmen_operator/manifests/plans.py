@@ -4,7 +4,8 @@ from fulmen.kube import contract
 from fulmen.plan import make_plan
 from fulmen.topology.documents import to_document
 from fulmen.topology.spec import Topology
-from fulmen_operator.acceptance import Accepted, own_claim
+from fulmen_operator.acceptance import Accepted, code_name, own_claim
+from fulmen_operator.changes import input_hash
 from fulmen_operator.manifests.pods import (
     CHECKPOINT_VOLUME,
     CODE_VOLUME,
@@ -69,6 +70,23 @@ def accepted_in(plan: contract.DriverPlan) -> Accepted:
         claim=claim,
         owns_claim=claim == own_claim(topology.name),
     )
+
+
+def hash_in(plan: contract.DriverPlan) -> str:
+    """The digest of what was accepted, as this version of the operator makes it.
+
+    The plan's own is that of the operator that wrote it, which may have had other fields replace a
+    driver. Whoever compares it with a new one would have an upgrade replace drivers.
+    """
+    accepted = accepted_in(plan)
+    checkpoint = accepted.topology.spec.checkpoint
+    if accepted.claim:
+        named = None if accepted.owns_claim else accepted.claim
+        update = {"uri": None, "persistent_volume_claim": named}
+        checkpoint = checkpoint.model_copy(update=update)
+    spec = accepted.topology.spec.model_copy(update={"checkpoint": checkpoint})
+    given = accepted.topology.model_copy(update={"spec": spec})
+    return input_hash(given, accepted.code_name.removeprefix(code_name(given.name, "")))
 
 
 def assignment(

@@ -1,5 +1,7 @@
 """The operator in a cluster that a test moves by hand: how topologies start and end."""
 
+import json
+
 import pytest
 
 from fulmen.kube.contract import Phase, Report
@@ -75,6 +77,26 @@ def test_a_new_version_of_the_operator_restarts_nothing(cluster, monkeypatch):
     cluster.settle()
     assert cluster.status["attempt"] == 2
     assert cluster.plan.images.driver == "fulmen:next"
+
+
+@pytest.mark.parametrize(("change", "attempt"), [({}, 1), ({"spec.restartNonce": 1}, 2)])
+def test_an_operator_that_makes_other_digests_replaces_only_what_was_changed(
+    cluster, change, attempt
+):
+    """What an older one wrote down has its own digest, in the plan and in the driver's pod."""
+    digest = cluster.plan.input_hash
+    for kind, name in (("ConfigMap", "word-count-plan"), ("Pod", "word-count-driver-1")):
+        place = cluster._place(kind, name)
+        written = json.dumps(cluster.api.objects[place])
+        assert digest in written
+        cluster.api.objects[place] = json.loads(written.replace(digest, "of-another"))
+    cluster.settle()
+    cluster.change({**CODE, "spec.workers": 3, **change})
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.status["workers"]["desired"] == 3
+    assert cluster.status["attempt"] == attempt
+    assert (cluster.plan.input_hash == "of-another") == (attempt == 1)
 
 
 def test_what_somebody_changed_is_put_right(cluster):

@@ -8,7 +8,7 @@ from fulmen.kube import contract
 from fulmen_operator.acceptance import Accepted, Refused, judge
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.manifests.merge import merged
-from fulmen_operator.manifests.plans import accepted_in, for_attempt, new_plan
+from fulmen_operator.manifests.plans import accepted_in, for_attempt, hash_in, new_plan
 from fulmen_operator.manifests.pods import driver_pod, preflight_pod
 from fulmen_operator.manifests.rights import rights
 from fulmen_operator.manifests.storage import auth_secret, checkpoint_claim, network_policy
@@ -298,6 +298,25 @@ def test_a_plan_says_all_that_drivers_are_started_from():
         "word-count-checkpoint",
         True,
     )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param(CODE, id="code"),
+        pytest.param({"spec.checkpoint": {"uri": "s3://a/b"}}, id="uri"),
+        pytest.param({"spec.checkpoint": {"persistentVolumeClaim": "mine"}}, id="claim"),
+        pytest.param({"spec.worker": {"resources": {"limits": {"memory": "2Gi"}}}}, id="memory"),
+        pytest.param({"spec.driver": {"podTemplate": {"spec": {"a": [None, 1.5]}}}}, id="template"),
+        pytest.param({"spec.bolts.0.blocking": True, "spec.workers": 5}, id="components"),
+    ],
+)
+def test_the_digest_of_what_was_accepted_can_be_made_from_the_plan(changes):
+    seen = observed(changes)
+    accepted = judge(seen, {"split": 9})
+    plan = new_plan(seen, accepted, None, Settings())
+    assert hash_in(contract.DriverPlan.from_json(plan.to_json())) == accepted.hash
 
 
 def test_a_mark_changes_with_the_manifest_and_not_with_itself():
