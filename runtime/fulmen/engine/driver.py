@@ -231,7 +231,7 @@ class Driver:
         self.jobs.start(self.setup)
         self.coordinator = self._coordinator(self.coordinator.clock)
         self.totals.setup = self.setup
-        self.observer.note(f"{self.plan.workers} workers wanted: planned anew")
+        self.observer.note(f"what was changed is taken over, with {self.plan.workers} workers")
 
     def _end_tasks(self) -> None:
         """Have all instances closed. Everything is committed: it does not matter if this fails."""
