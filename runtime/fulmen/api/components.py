@@ -14,9 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, MutableMapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fulmen.api.collector import (
     BasicOutputCollector,
@@ -27,6 +25,9 @@ from fulmen.api.collector import (
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream, declare
 from fulmen.api.tuples import Tuple
+
+if TYPE_CHECKING:  # neither the operator nor most topologies need it
+    import pyarrow as pa
 
 Outputs = Sequence[str] | Mapping[str, Sequence[str] | Stream] | Stream
 
