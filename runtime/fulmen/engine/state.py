@@ -15,12 +15,15 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import sys
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from typing_extensions import override
 
 from fulmen.api.components import Component
+
+V = TypeVar("V")
 
 WARN_FIELD_BYTES = 5 * 1024 * 1024
 MOST_RECORDS = 1000
@@ -208,13 +211,15 @@ class Fields:
         self._given = {name: _digest(value) for name, value in given.items()}
 
     def _durable(self) -> dict[str, Any]:
-        return {
-            name: value
-            for name, value in self._instance.__dict__.items()
-            if name not in self._transient
-            and name not in self._unpicklable
-            and id(value) not in self._injected
-        }
+        return _interned(
+            {
+                name: value
+                for name, value in self._instance.__dict__.items()
+                if name not in self._transient
+                and name not in self._unpicklable
+                and id(value) not in self._injected
+            }
+        )
 
     def apply(self, record: bytes) -> dict[str, Any]:
         """Put restored fields into the instance, before `open` or `prepare` is called.
@@ -222,7 +227,8 @@ class Fields:
         Returns:
             What `settle` needs afterwards.
         """
-        fields, self._initial, given = pickle.loads(record)
+        fields, initial, given = pickle.loads(record)
+        self._initial = _interned(initial)
         self._last = _mark(record)
         changed = {n for n in given.keys() & self._given.keys() if given[n] != self._given[n]}
         fields = {name: value for name, value in fields.items() if name not in changed}
@@ -287,6 +293,11 @@ class Fields:
                         " open(), keep what it is made from in a field that can be pickled, or name"
                         " it in `transient`"
                     )
+
+
+def _interned(by_name: Mapping[str, V]) -> dict[str, V]:
+    """The same, in which equal names are one object: pickle writes that otherwise than two."""
+    return {sys.intern(str(name)): value for name, value in by_name.items()}
 
 
 def _mark(data: bytes) -> bytes:

@@ -1,9 +1,11 @@
 """Each example does in one process what its README says that it does on Spark."""
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,7 +45,15 @@ def output_of(line, options):
     assert result.exit_code == 0, result.output
     if not rest:
         return result.stdout
-    done = subprocess.run(rest, shell=True, input=result.stdout, stdout=subprocess.PIPE, text=True)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        rest,
+        shell=True,
+        input=result.stdout,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PATH": path},
+    )
     return done.stdout
 
 
