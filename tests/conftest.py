@@ -1,6 +1,7 @@
 """Marks by folder, deterministic Hypothesis, and no silent skips in CI."""
 
 import os
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -21,6 +22,10 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("ci" if IN_CI else "dev")
+
+# A shell's jobs in the background ignore it, and so would all that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def folder_of(item):
