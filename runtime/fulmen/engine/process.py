@@ -10,6 +10,7 @@ whether what it holds is what was committed.
 import ctypes
 import faulthandler
 import gc
+import io
 import os
 import signal
 import sys
@@ -92,6 +93,10 @@ def adopt() -> None:
         os.dup2(log, sys.stdout.fileno())
         os.dup2(log, sys.stderr.fileno())
         os.close(log)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Spark has them unbuffered: the words of several workers would mix within a line.
+            stream.reconfigure(line_buffering=True, write_through=False)
     faulthandler.enable()  # a crash in a C extension leaves its traceback
     if sys.platform == "linux":
         # Spark's daemon ends its processes by SIGHUP, unless it is itself killed: then they would

@@ -2,6 +2,7 @@ import gc
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
@@ -169,3 +170,25 @@ def test_an_adopted_process_dies_with_its_parent():
         timeout=30,
     )
     assert done.stdout
+
+
+PRINTS = """
+from fulmen.engine.process import adopt
+import sys
+adopt()
+for _ in range(500):
+    print("so", "many", "words")
+    print("and", "errors", file=sys.stderr)
+"""
+
+
+def test_lines_that_processes_print_at_once_stay_whole(tmp_path):
+    """Spark starts them unbuffered, and then each word is written by itself."""
+    log = tmp_path / "log"
+    environment = {**os.environ, LOG_FILE: str(log), "PYTHONUNBUFFERED": "YES"}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", PRINTS], env=environment) for _ in range(3)
+    ]
+    assert [process.wait() for process in processes] == [0] * 3
+    lines = log.read_text().splitlines()
+    assert Counter(lines) == {"so many words": 1500, "and errors": 1500}
