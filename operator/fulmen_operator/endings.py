@@ -141,8 +141,10 @@ def preflight_ending_of(pod: Object, now: datetime) -> Ending | None:
     firsts = [container["name"] for container in pod["spec"].get("initContainers") or ()]
     if contract.WORKER_PREFLIGHT_CONTAINER in firsts:
         first = ending_of(pod, contract.WORKER_PREFLIGHT_CONTAINER, now)
-        if first is None or not first.is_valid:
-            return first and replace(first, where="in the workers' image:")
+        if first is None:
+            return None
+        if not first.is_valid:
+            return replace(first, where="in the workers' image:")
     return ending_of(pod, contract.PREFLIGHT_CONTAINER, now)
 
 

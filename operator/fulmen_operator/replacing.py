@@ -78,7 +78,7 @@ def consider(
     judged = judge(seen, tasks)
     if isinstance(judged, Refused):
         return Verdict(before, "False", judged.reason, judged.message, again_in=judged.again_in)
-    if before is not None and judged.hash in (before.input_hash, hash_in(before)):
+    if before is not None and (judged.hash == before.input_hash or judged.hash == hash_in(before)):
         judged = replace(judged, hash=before.input_hash)
         same = before.generation == seen.generation
         plan = before if same else new_plan(seen, judged, before, settings)

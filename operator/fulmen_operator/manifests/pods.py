@@ -181,7 +181,6 @@ def preflight_pod(
     def container(name: str, image: str, pod: Pod) -> Manifest:
         return {
             **_container(name, image, pod, PREFLIGHT_RESOURCES, policy),
-            "resources": _resources(driver, PREFLIGHT_RESOURCES),
             "args": [contract.PREFLIGHT_COMMAND],
             "env": _env(pod, _own_env(seen, 0)),
             "volumeMounts": mounts,
@@ -194,7 +193,8 @@ def preflight_pod(
         "containers": [container(contract.PREFLIGHT_CONTAINER, images.driver, driver)],
     }
     if images.worker != images.driver:
-        first = container(contract.WORKER_PREFLIGHT_CONTAINER, images.worker, worker)
+        as_big = worker.model_copy(update={"resources": driver.resources})
+        first = container(contract.WORKER_PREFLIGHT_CONTAINER, images.worker, as_big)
         spec["initContainers"] = [{**first, "securityContext": CONTAINER_SECURITY}]
     secrets = {secret.name: secret for pod in (worker, driver) for secret in pod.image_pull_secrets}
     pod = driver.model_copy(update={"image_pull_secrets": list(secrets.values())})

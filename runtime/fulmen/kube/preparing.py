@@ -18,20 +18,8 @@ from fulmen.topology.problems import Problem
 from fulmen.topology.spec import ACKER, Topology
 from fulmen.topology.validation import check, with_checkpoint_tasks
 
-RUNNING = {
-    "workers",
-    "ackers",
-    "message_timeout_seconds",
-    "max_spout_pending",
-    "max_replays",
-    "on_error",
-    "batch_target_millis",
-    "batch_timeout_seconds",
-    "config",
-    "spouts",
-    "bolts",
-}
-"""Fields of the spec that mean something to a driver that runs."""
+OPERATORS = {"state", "checkpoint", "start_timeout_seconds", "network_policy"}
+"""Fields of the spec that may change without a driver, and are not for it to take over."""
 
 
 @dataclass(frozen=True)
@@ -135,5 +123,5 @@ def topology_of(plan: DriverPlan) -> Topology:
 
 def runs_unlike(topology: Topology, other: Topology) -> bool:
     """Whether a driver that runs one of the two has to change anything to run the other."""
-    specs = (topology.spec.model_dump(include=RUNNING), other.spec.model_dump(include=RUNNING))
+    specs = (topology.spec.model_dump(exclude=OPERATORS), other.spec.model_dump(exclude=OPERATORS))
     return specs[0] != specs[1]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fulmen.kube.preparing import runs_unlike
 from fulmen.topology.shape import parse
 from fulmen_operator.changes import EFFECTS, Effect, input_hash
 from support.documents import ABSENT, word_count
@@ -61,6 +62,22 @@ def effect_of(path):
 def test_the_digest_changes_exactly_if_the_driver_has_to_be_replaced(path, value):
     (effect,) = effect_of(path)
     assert (hash_of({path: value}) != hash_of()) == (effect is Effect.REPLACE)
+
+
+@pytest.mark.parametrize(("path", "value"), CHANGES, ids=[path for path, _ in CHANGES])
+def test_what_replaces_no_driver_is_taken_over_by_it_or_the_operators(path, value):
+    (effect,) = effect_of(path)
+    if effect is not Effect.REPLACE:
+        changed = runs_unlike(parse(word_count({path: value})), parse(word_count()))
+        assert changed != (path in OPERATORS)
+
+
+OPERATORS = {
+    "spec.state",
+    "spec.checkpoint.deletionPolicy",
+    "spec.startTimeoutSeconds",
+    "spec.networkPolicy",
+}
 
 
 def test_components_and_code_replace():
