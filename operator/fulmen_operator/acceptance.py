@@ -67,7 +67,9 @@ def judge(seen: Observed, tasks: Mapping[str, int]) -> Accepted | Refused:
         seen: The topology, and the source of its code.
         tasks: The numbers of tasks that components were first accepted with.
     """
-    checked = check(_document(seen.topology), checkpoint_tasks=tasks, import_classes=False)
+    checked = check(
+        _document(seen.topology), checkpoint_tasks=tasks, import_classes=False, for_kubernetes=True
+    )
     if checked.errors:
         return Refused("InvalidSpec", listed(checked.errors))
     given = checked.topology()

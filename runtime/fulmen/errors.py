@@ -74,6 +74,10 @@ class ValidationFailed(FulmenError):
         return "\n".join(lines)
 
 
+class StateError(FulmenError):
+    """What a component holds can't be kept in the checkpoint. Its text says what, and the cure."""
+
+
 class GroupingError(FulmenError):
     """No task can be chosen for a tuple: a value has no stable hash, or a custom grouping fails.
 

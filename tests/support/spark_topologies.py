@@ -44,7 +44,7 @@ class SharedSpark(LocalSparkJobs):
 
     def start(self, setup):
         self.wanted = range(setup.plan.workers)  # maybe fewer than there are
-        super().start(setup)
+        return super().start(setup)
 
     def recover(self):
         alive = self._jobs.recover(self.patience_seconds)

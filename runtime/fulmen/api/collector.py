@@ -65,6 +65,10 @@ class SpoutOutputCollector(ABC):
             values: As for `emit`.
             stream: One that this component declares as direct.
             msg_id: As for `emit`.
+
+        Raises:
+            StreamError: `stream` is not declared or not direct, or has another number of fields.
+            CollectorError: Not in a callback.
         """
 
     @abstractmethod
@@ -91,7 +95,7 @@ class OutputCollector(ABC):
         Args:
             values: One per declared field, in that order. Not copied: don't change them afterwards.
             stream: One that this component declares, and not a direct one.
-            anchors: Inputs (one, or several) whose trees the new tuple joins. None: it is not
+            anchors: Inputs (one, or several) whose trees the new tuple joins. Without any it is not
                 tracked.
             need_task_ids: Choose the tasks now (slower) instead of with the rest of the chunk.
 
@@ -99,8 +103,9 @@ class OutputCollector(ABC):
             With `need_task_ids`, the task ids it goes to, ascending; empty if nothing subscribes.
 
         Raises:
-            StreamError: `stream` is not declared, is direct, or has another number of fields.
-            CollectorError: Not in a callback.
+            StreamError: `stream` is not declared, is direct, or has another number of fields; or an
+                anchor is no tuple that was received.
+            CollectorError: Not in `execute`.
         """
 
     @abstractmethod
@@ -116,19 +121,40 @@ class OutputCollector(ABC):
             values: As for `emit`.
             stream: One that this component declares as direct.
             anchors: As for `emit`.
+
+        Raises:
+            StreamError: `stream` is not declared or not direct, or has another number of fields; or
+                an anchor is no tuple that was received.
+            CollectorError: Not in `execute`.
         """
 
     @abstractmethod
     def ack(self, tup: Tuple) -> None:
-        """Say that the tuple has been dealt with. A second ack or fail of it changes nothing."""
+        """Say that the tuple has been dealt with. A second ack or fail of it changes nothing.
+
+        Raises:
+            CollectorError: Not in `execute`.
+        """
 
     @abstractmethod
     def fail(self, tup: Tuple, reason: str | None = None) -> None:
-        """Fail the tuple's trees now, without waiting for the timeout. The spout gets `reason`."""
+        """Fail the tuple's trees now, without waiting for the timeout.
+
+        Args:
+            tup: The tuple. A second ack or fail of it changes nothing.
+            reason: What the spout gets, at most 500 characters of it. Default: "failed by the bolt".
+
+        Raises:
+            CollectorError: Not in `execute`.
+        """
 
     @abstractmethod
     def reset_timeout(self, tup: Tuple) -> None:
-        """Start the message timeout of the tuple's trees anew."""
+        """Start the message timeout of the tuple's trees anew.
+
+        Raises:
+            CollectorError: Not in `execute`.
+        """
 
     @abstractmethod
     def report_error(self, error: BaseException | str) -> None:

@@ -33,10 +33,12 @@ Outputs = Sequence[str] | Mapping[str, Sequence[str] | Stream] | Stream
 
 
 class FailedException(Exception):
-    """Raised in `execute` of a BasicBolt or an ArrowBolt to fail the input. Storm's name.
+    """Raised in `execute` of any bolt to fail the input, without being reported. Storm's name.
 
-    Its text is the reason that the spout gets. Nothing that was emitted for the input is undone:
-    its tree has failed, and the spout decides about a replay.
+    Its text is the reason that the spout gets, at most 500 characters of it; without a text it is
+    the name of the class. Of an ArrowBolt all rows at hand fail. If a Bolt has acked or failed the
+    input already, that stands. Nothing that was emitted for the input is undone: its tree has
+    failed, and the spout decides about a replay.
     """
 
 
@@ -49,7 +51,7 @@ class Component(ABC):
 
     Attributes:
         outputs: The fields of the stream `default`, such as `["word"]`; or a mapping of stream
-            names to fields.
+            names to fields, or to a `Stream`, which may be direct; or one `Stream`, of `default`.
         transient: Names of fields that are not to be written to the checkpoint, such as caches.
     """
 
@@ -77,8 +79,9 @@ class Spout(Component):
     is made inactive, activate again after that; close when the task moves or the topology ends (not
     when its process is killed).
 
-    An exception in any of these methods other than `next_tuple` stops the topology; one in
-    `next_tuple` is reported, and ends the task's turn in this batch.
+    An exception in `next_tuple` is reported, and ends the task's turn in this batch (with
+    `onError: crash` it stops the topology); one in `close` is reported. One in any other of these
+    methods stops the topology.
     """
 
     pinned: ClassVar[bool] = False
@@ -87,7 +90,14 @@ class Spout(Component):
     def open(
         self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
     ) -> None:
-        """Called once for each instance, before anything else but a restore of its fields."""
+        """Called once for each instance, before anything else but a restore of its fields.
+
+        Args:
+            conf: The topology's `config`, with the component's own on top of it.
+            context: Names, task ids and streams.
+            collector: To be kept in a field, which is not durable. Emitting here is an error, and
+                stops the topology: emit in the first `next_tuple`.
+        """
 
     @abstractmethod
     def next_tuple(self) -> None:
@@ -110,7 +120,7 @@ class Spout(Component):
         """Called when the topology is made inactive or drained: next_tuple is called no more."""
 
     def close(self) -> None:
-        """Called before the instance is let go of, if there is time."""
+        """Called before the instance is let go of, if there is time. An exception is reported."""
 
     def is_exhausted(self) -> bool:
         """Whether this source will never have another tuple.
@@ -126,39 +136,57 @@ class Bolt(Component):
     def prepare(
         self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector
     ) -> None:
-        """Called once for each instance, before anything else.
+        """Called once for each instance, before anything else but a restore of its fields.
 
-        Keep `collector` in a field; that one field is not durable.
+        An exception stops the topology.
+
+        Args:
+            conf: The topology's `config`, with the component's own on top of it.
+            context: Names, task ids and streams.
+            collector: To be kept in a field, which is not durable. Emitting here is an error, and
+                stops the topology.
         """
 
     @abstractmethod
     def execute(self, tup: Tuple) -> None:
         """Deal with one tuple. Ack or fail it, or any that was kept, here or in a later call.
 
-        An exception fails the tuple's trees and is reported; with `onError: crash` it stops the
-        topology.
+        Ticks (spec: `tickSeconds`) arrive here too: see `tup.is_tick()`. To ack them does nothing.
+
+        Raise FailedException to fail the tuple. Any other exception fails it as well and is
+        reported; with `onError: crash` it stops the topology. If the tuple was acked or failed
+        before, that stands.
         """
 
     def cleanup(self) -> None:
-        """Called before the instance is let go of, if there is time."""
+        """Called before the instance is let go of, if there is time. An exception is reported."""
 
 
 class BasicBolt(Component):
     """A bolt whose emits are anchored to the input, which is acked when `execute` returns."""
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
-        """Called once for each instance, before anything else."""
+        """Called once for each instance, before anything else but a restore of its fields.
+
+        An exception stops the topology.
+
+        Args:
+            conf: The topology's `config`, with the component's own on top of it.
+            context: Names, task ids and streams.
+        """
 
     @abstractmethod
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         """Deal with one tuple.
+
+        Ticks (spec: `tickSeconds`) arrive here too: see `tup.is_tick()`.
 
         Raise FailedException to fail the input. Any other exception fails it as well and is
         reported; with `onError: crash` it stops the topology.
         """
 
     def cleanup(self) -> None:
-        """Called before the instance is let go of, if there is time."""
+        """Called before the instance is let go of, if there is time. An exception is reported."""
 
 
 class ArrowSpout(Spout):
@@ -180,7 +208,14 @@ class ArrowBolt(Component):
     """A bolt that receives Arrow record batches. Anchors and acks for you, as a BasicBolt does."""
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
-        """Called once for each instance, before anything else."""
+        """Called once for each instance, before anything else but a restore of its fields.
+
+        An exception stops the topology.
+
+        Args:
+            conf: The topology's `config`, with the component's own on top of it.
+            context: Names, task ids and streams.
+        """
 
     @abstractmethod
     def execute(self, batch: pa.RecordBatch, collector: ArrowOutputCollector) -> None:
@@ -194,7 +229,7 @@ class ArrowBolt(Component):
         """Called when a tick is due (spec: `tickSeconds`)."""
 
     def cleanup(self) -> None:
-        """Called before the instance is let go of, if there is time."""
+        """Called before the instance is let go of, if there is time. An exception is reported."""
 
 
 class ArrowSpoutCollector(ABC):
@@ -210,7 +245,9 @@ class ArrowSpoutCollector(ABC):
             msg_ids: As many message ids as rows, or None: the rows are not tracked.
 
         Raises:
-            StreamError: `stream` is not declared, or the columns are not its fields.
+            StreamError: `stream` is not declared or is direct, the columns are not its fields, or
+                there are not as many message ids as rows.
+            CollectorError: Not in a callback.
         """
 
     @abstractmethod
@@ -236,13 +273,24 @@ class ArrowOutputCollector(ABC):
                 there must be as many.
 
         Raises:
-            StreamError: `stream` is not declared, the columns are not its fields, or `rows` does
-                not fit.
+            StreamError: `stream` is not declared or is direct, the columns are not its fields, or
+                `rows` does not fit.
+            CollectorError: Not in `execute` or `tick`.
         """
 
     @abstractmethod
     def fail(self, rows: Any, reason: str | None = None) -> None:
-        """Fail the input rows with these numbers; the others are acked."""
+        """Fail the input rows with these numbers; the others are acked.
+
+        Args:
+            rows: One number, or an Arrow array, a NumPy array, a range, a list or anything else of
+                numbers, from 0. Of a row that is failed twice the first reason counts.
+            reason: What the spout gets, at most 500 characters of it. Default: "failed by the bolt".
+
+        Raises:
+            StreamError: There is no row of such a number.
+            CollectorError: Not in `execute` or `tick`.
+        """
 
     @abstractmethod
     def report_error(self, error: BaseException | str) -> None:

@@ -24,7 +24,7 @@ class CustomStreamGrouping(ABC):
     def prepare(
         self, context: TopologyContext, stream: tuple[str, str], target_tasks: Sequence[int]
     ) -> None:
-        """Called once, before the first choice.
+        """Called once, before the first choice. An exception stops the topology.
 
         Args:
             context: Of the emitting task.
@@ -36,7 +36,13 @@ class CustomStreamGrouping(ABC):
     def choose_tasks(self, task_id: int, values: Sequence[Any]) -> Sequence[int]:
         """Which of the target tasks receive a tuple: none, one or many.
 
+        An exception, or an id that is not among the target tasks, fails the trees of the tuple and
+        is reported; with `onError: crash` it stops the topology.
+
         Args:
             task_id: Id of the emitting task.
-            values: Of the tuple.
+            values: Of the tuple, in the order of the stream's fields.
+
+        Returns:
+            Ids of target tasks. With none, nobody receives the tuple through this grouping.
         """

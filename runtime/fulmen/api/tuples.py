@@ -136,6 +136,11 @@ class Tuple:
         return self._i if self._i >= 0 else ~self._i
 
     def __getitem__(self, key: int | str) -> Any:
+        """A value, by the name of its field or by its number, from 0.
+
+        Raises:
+            KeyError: The stream has no field of that name. The message lists those that it has.
+        """
         if isinstance(key, str):
             try:
                 key = self.fields.index(key)

@@ -23,7 +23,7 @@ def manifest(file: Path, assignments: tuple[str, ...], code_folder: Path | None)
     folder.
     """
     document = read_file(file, assignments, code_folder)
-    checked = check_document(document, file, code_folder)
+    checked = check_document(document, file, code_folder, for_kubernetes=True)
     tell_warnings(checked)
     topology = checked.topology()
     click.echo(to_yaml(_with_files(topology, file, code_folder)), nl=False)
@@ -37,6 +37,12 @@ def _with_files(topology: Topology, file: Path, code_folder: Path | None) -> Top
     with CodeFolder(code_folder) if code_folder else CodeFolder.of(code, file.parent) as folder:
         assert folder.path is not None
         files = python_files(folder.path)
+        if left_out := other_files(folder.path):
+            click.echo(
+                f"warning: only Python files are inline, so these of '{folder.path}' will be"
+                f" missing: {', '.join(left_out)}. If the code needs them, {OWN_IMAGE}.",
+                err=True,
+            )
     spec = topology.spec.model_copy(update={"code": Code(files=files)})
     return topology.model_copy(update={"spec": spec})
 
@@ -64,3 +70,12 @@ def python_files(folder: Path) -> dict[str, str]:
             f" {OWN_IMAGE}."
         )
     return files
+
+
+def other_files(folder: Path) -> list[str]:
+    """What of a folder is not inline: names of files, and of folders with a slash behind."""
+    return [
+        f"{path.name}/" if path.is_dir() else path.name
+        for path in sorted(folder.iterdir())
+        if path.suffix != ".py" and not path.name.startswith((".", "__pycache__"))
+    ]

@@ -60,6 +60,8 @@ def check_document(
     file: Path,
     code_folder: Path | None,
     checkpoint_tasks: Mapping[str, int] | None = None,
+    *,
+    for_kubernetes: bool = False,
 ) -> Checked:
     """Find all mistakes in the document that came from `file`.
 
@@ -68,9 +70,16 @@ def check_document(
         file: What relative paths in it start from is the folder of this.
         code_folder: Where the author's modules are, instead of where the document says.
         checkpoint_tasks: The number of tasks of each component that has a checkpoint.
+        for_kubernetes: What can't be right in pods is an error.
     """
     with redirect_stdout(sys.stderr):
-        return check(document, code_folder, checkpoint_tasks, base=file.parent)
+        return check(
+            document,
+            code_folder,
+            checkpoint_tasks,
+            base=file.parent,
+            for_kubernetes=for_kubernetes,
+        )
 
 
 def tell_warnings(checked: Checked) -> None:

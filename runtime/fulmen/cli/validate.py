@@ -8,7 +8,7 @@ import click
 
 from fulmen.cli import BAD_INPUT
 from fulmen.cli.topology_file import check_file, tell_warnings, topology_arguments
-from fulmen.errors import ValidationFailed
+from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.problems import Problem
 from fulmen.topology.spec import Topology
 
@@ -34,6 +34,8 @@ def validate(
             problems = checked.problems
         except ValidationFailed as error:
             problems = tuple(p for p in error.problems if isinstance(p, Problem))
+        except CodeError as error:
+            problems = (Problem("", error.message, error.cure),)
         valid = all(problem.severity != "error" for problem in problems)
         content = {"valid": valid, "problems": [asdict(problem) for problem in problems]}
         click.echo(json.dumps(content, indent=2, ensure_ascii=False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -119,10 +120,8 @@ class ArrowCollector(ArrowOutputCollector):
                     " it is anchored to"
                 )
             at = np.arange(batch.num_rows)
-        elif isinstance(rows, pa.Array):
-            at = rows.to_numpy(zero_copy_only=False)
         else:
-            at = np.asarray(rows, np.int64)
+            at = row_numbers(who, rows)
         if len(at) != batch.num_rows or (
             len(at) and self.rows and (at.min() < 0 or at.max() >= self.rows)
         ):
@@ -130,12 +129,13 @@ class ArrowCollector(ArrowOutputCollector):
                 f"{who}: `rows` must give one number from 0 to {self.rows - 1} for each of"
                 f" {batch.num_rows} rows"
             )
-        self.emits.append((stream, batch, at.astype(np.int64)))
+        self.emits.append((stream, batch, at))
 
     @override
     def fail(self, rows: Any, reason: str | None = None) -> None:
         self._check_open()
-        numbers = [int(row) for row in listed(rows)] if isinstance(rows, Iterable) else [int(rows)]
+        given = rows if isinstance(rows, Iterable) else [rows]
+        numbers = row_numbers(self._owner.who, given).tolist()
         wrong = [row for row in numbers if not 0 <= row < self.rows]
         if wrong:
             raise StreamError(
@@ -152,6 +152,36 @@ class ArrowCollector(ArrowOutputCollector):
     @override
     def report_error(self, error: BaseException | str) -> None:
         self._owner.report(error)
+
+
+def row_numbers(who: str, rows: Any) -> npt.NDArray[np.int64]:
+    """Numbers of input rows, as an author gave them.
+
+    Raises:
+        StreamError: They are no whole numbers: a mask, or some are missing.
+    """
+    if isinstance(rows, pa.ChunkedArray):
+        rows = rows.combine_chunks()
+    if isinstance(rows, pa.Array):
+        at = rows.to_numpy(zero_copy_only=False)  # with nulls it is of another kind
+    else:
+        at = np.asarray(rows if isinstance(rows, np.ndarray) else list(rows))
+    if len(at) and at.dtype.kind not in "iu":
+        raise StreamError(
+            f"{who}: rows are given as {at.dtype}, but must be the numbers of rows, from 0. Of a"
+            " mask these are np.flatnonzero(mask)"
+        )
+    return at.astype(np.int64)
+
+
+@cache
+def _can_be_sent(kind: pa.DataType) -> bool:
+    """Whether Arrow can choose single rows of such a column, which each grouping takes."""
+    try:
+        pa.nulls(1, kind).take(pa.array([0]))
+    except pa.ArrowNotImplementedError:
+        return False
+    return True
 
 
 def conform(owner: Owner, batch: pa.RecordBatch, stream: str) -> pa.RecordBatch:
@@ -176,6 +206,12 @@ def conform(owner: Owner, batch: pa.RecordBatch, stream: str) -> pa.RecordBatch:
             f"{owner.who}: emit of a batch on stream {stream!r}, which is direct: only tuples that"
             " are emitted one by one, with emit_direct(task, ...), can name their task"
         )
+    for column in batch.schema:
+        if not _can_be_sent(column.type):
+            raise StreamError(
+                f"{owner.who}: column {column.name!r} is of the type {column.type}, of which Arrow"
+                " can't choose single rows. Cast it to another one, such as string"
+            )
     if tuple(batch.schema.names) == routes.fields:
         return batch
     if sorted(batch.schema.names) != sorted(routes.fields):

@@ -96,6 +96,7 @@ class Cell:
         if self.tag == header.base_of(self.stage):
             self.tag = None  # until the batch has run to its end
             return
+        started = time.perf_counter()
         summary.errors += self.close()
         tasks = [task for name in self.components for task in self.tasks_of(name)]
         keys = {task: self.setup.plan.key_of(task) for task in tasks}
@@ -107,6 +108,7 @@ class Cell:
                 name, {task: found.get(keys[task], {}) for task in self.tasks_of(name)}, number
             )
         summary.restored = [key for key in keys.values() if found.get(key)]
+        summary.restore_seconds = time.perf_counter() - started
 
     def _make(self, component: str, slots: Mapping[int, Slots], number: int) -> None:
         if component == ACKER:

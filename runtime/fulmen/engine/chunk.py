@@ -240,12 +240,17 @@ def merge(chunks: Sequence[Chunk]) -> list[Chunk]:
     run: list[Chunk] = []
     for chunk in chunks:
         if run and not _alike(run[0], chunk):
-            merged.append(_concat(run))
+            merged += _merged(run)
             run = []
         run.append(chunk)
-    if run:
-        merged.append(_concat(run))
-    return merged
+    return merged + _merged(run)
+
+
+def _merged(chunks: list[Chunk]) -> list[Chunk]:
+    try:
+        return [_concat(chunks)] if chunks else []
+    except pa.ArrowInvalid:  # their dictionaries have more values than one index type counts
+        return chunks
 
 
 def _alike(one: Chunk, other: Chunk) -> bool:

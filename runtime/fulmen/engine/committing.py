@@ -34,24 +34,29 @@ class Committer:
     _checked: float = field(init=False, default=0.0)
     _collector: threading.Thread | None = field(init=False, default=None)
 
-    def commit(self, done: Done) -> None:
+    def commit(self, done: Done) -> float:
         """Commit a batch. If it has nothing to commit, look now and then who holds the checkpoint.
+
+        Returns:
+            For how many seconds the store did not answer.
 
         Raises:
             Fenced: Another driver has taken over.
             Unreachable: The store does not answer for minutes.
         """
         if done.commits:
-            self._commit(done)
+            outage = self._commit(done)
             self._checked = self.steady()
-        elif self.steady() - self._checked >= CHECK_SECONDS:
+            return outage
+        if self.steady() - self._checked >= CHECK_SECONDS:
             self._checked = self.steady()
             try:
                 self.log.check()  # else a driver that is idle would not notice its successor
             except Unreachable as e:  # nothing depends on it
                 self.note(str(e))
+        return 0.0
 
-    def _commit(self, done: Done) -> None:
+    def _commit(self, done: Done) -> float:
         updates = {
             key: slots for summary in done.summaries for key, slots in summary.updates.items()
         }
@@ -59,15 +64,17 @@ class Committer:
         draft = self.log.draft(
             tag=done.header.tag, clock=done.header.clock, updates=updates, transient=transient
         )
+        began = self.steady()
         for attempt in range(COMMIT_TRIES):
             try:
                 self.log.commit(draft)
-                return
+                return self.steady() - began if attempt else 0.0
             except Unreachable as e:  # it may have been made: the same one is made again
                 if attempt == COMMIT_TRIES - 1:
                     raise
                 self.note(f"{e}; trying again")
                 self.sleep(min(5.0, 0.1 * 2**attempt))
+        raise AssertionError("the last attempt returns or raises")
 
     def collect(self) -> None:
         """Delete what nothing refers to, off the path of the next batch."""

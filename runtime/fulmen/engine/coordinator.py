@@ -153,6 +153,10 @@ class Coordinator:
         )
         return self.attempt
 
+    def stand_still(self, seconds: float) -> None:
+        """So many of the seconds since the attempt began are not the topology's time."""
+        self._mark += seconds
+
     def cuts(self, header: Header) -> tuple[int, ...]:
         """Where the stages of the attempt at hand are divided into jobs: the end of each."""
         return self.light.cuts(
@@ -229,6 +233,7 @@ class Coordinator:
         self.deliveries = done.deliveries
         self.attempt = None
         self._is_retry = False
+        self.stand_still(restore_seconds(done.summaries))
         for summary in done.summaries:
             self._pending_by_task |= summary.pending
             self._spout_pending_by_task |= summary.spout_pending
@@ -384,6 +389,15 @@ def merged(ranges: Ranges) -> Ranges:
     return np.stack(
         [ranges[starts, 0], ranges[np.append(starts[1:] - 1, len(ranges) - 1), 1]], axis=1
     )
+
+
+def restore_seconds(summaries: Sequence[Summary]) -> float:
+    """How long stages waited, one after another, until their tasks had been made anew."""
+    longest: dict[int, float] = {}
+    for summary in summaries:
+        longest[summary.stage] = max(longest.get(summary.stage, 0.0), summary.restore_seconds)
+    seconds = sum(longest.values())
+    return seconds if seconds >= 1 else 0.0  # less does no harm, and a tick would be late by it
 
 
 def fatal_error(summaries: Sequence[Summary]) -> ErrorReport | None:

@@ -85,6 +85,7 @@ class Driver:
     log: CommitLog = field(init=False)
     _committer: Committer | None = field(init=False, default=None)
     _pinned_spouts: PinnedSpouts | None = field(init=False, default=None)
+    _hosting: Sequence[int] = field(init=False, default=())
     _looked: float = field(init=False, default=0.0)
     _ended: float = field(init=False, default=0.0)
     _outages: int = field(init=False, default=0)
@@ -104,11 +105,12 @@ class Driver:
         self._committer = Committer(self.log, self.observer.note, self.steady, self.sleep)
         self.plan = make_plan(self.topology, pinned=self.pinned)
         self.setup = self._setup(self._migrate(), range(self.plan.workers))
-        self.jobs.start(self.setup)
+        self._hosting = self.jobs.start(self.setup)
         self.coordinator = self._coordinator(self.log.manifest.clock)
         self.totals = Totals(self.setup, self.steady)
         self._ended = self.steady()
         self._replan(self.jobs.alive())  # not all workers may be there yet
+        self.coordinator.stand_still(self.steady() - self._ended)
 
     def _coordinator(self, clock: float) -> Coordinator:
         """One that goes on from the last commit. Time passes from now on."""
@@ -228,7 +230,7 @@ class Driver:
         self.plan = make_plan(topology, pinned=self.pinned, workers=list(workers))
         self.setup = self._setup(layout, workers)
         self._close_pinned()
-        self.jobs.start(self.setup)
+        self._hosting = self.jobs.start(self.setup)
         self.coordinator = self._coordinator(self.coordinator.clock)
         self.totals.setup = self.setup
         self.observer.note(f"what was changed is taken over, with {self.plan.workers} workers")
@@ -281,7 +283,11 @@ class Driver:
             if void.report is not None and void.report.fatal:
                 raise self._fatal(void.report)
             if void.blame is Blame.CHECKPOINT:
-                self.log.check()  # of a driver that was superseded, much may be gone
+                try:
+                    self.log.check()  # of a driver that was superseded, much may be gone
+                except Unreachable as e:
+                    self._failed(header, str(e), is_outage=True)
+                    return False
                 raise CheckpointError(void.reason)
             self._failed(header, void.reason, void.blame is Blame.OUTAGE)
             return False
@@ -314,9 +320,10 @@ class Driver:
         if fatal is not None:
             raise self._fatal(fatal)
         assert self._committer is not None
-        self._committer.commit(done)
+        outage = self._committer.commit(done)
         self._outages = 0
         self.coordinator.committed(done)
+        self.coordinator.stand_still(outage)
         now = self.steady()
         spent = Spent(
             run=ended - started,
@@ -360,10 +367,11 @@ class Driver:
             alive = self.jobs.alive()
             if set(alive) != set(self.setup.workers):
                 self._replan(alive)
+                self.coordinator.stand_still(self.steady() - now)
 
     def _replan(self, alive: Sequence[int]) -> None:
         """Give executors of workers that are gone to those that are left, or back to their own."""
-        if not alive or set(alive) == set(self.setup.workers):
+        if not alive or set(alive) == set(self.setup.workers) == set(self._hosting):
             return  # without any, the next batch fails, and waits
         gone = sorted(set(range(self.plan.workers)) - set(alive))
         # when all are there, executors are where they would be if nothing had happened
@@ -378,7 +386,7 @@ class Driver:
         self.totals.setup = self.setup
         if self._pinned_spouts is not None:
             self._pinned_spouts.setup = self.setup
-        self.jobs.start(self.setup)
+        self._hosting = self.jobs.start(self.setup)
 
     def _fatal(self, report: ErrorReport) -> TopologyFailed:
         kind = "spout" if report.component in self.setup.spouts else "bolt"

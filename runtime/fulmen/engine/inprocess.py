@@ -37,12 +37,13 @@ class InProcessJobs:
     def _worker(self) -> Worker:
         return Worker({self._setup.checkpoint: self.store} if self.store else None)
 
-    def start(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> Sequence[int]:
         """Begin a run, or go on with another plan."""
         for worker in self._workers:
             worker.close()
         self._setup = setup
         self._workers = [self._worker() for _ in range(setup.plan.workers)]
+        return setup.workers
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
         """One job, one part after another."""

@@ -15,8 +15,13 @@ from fulmen.engine.setup import Setup
 class Jobs(Protocol):
     """Runs the stages of a batch."""
 
-    def start(self, setup: Setup) -> None:
-        """Begin a run, or go on with another plan."""
+    def start(self, setup: Setup) -> Sequence[int]:
+        """Begin a run, or go on with another plan.
+
+        Returns:
+            Numbers of the workers that batches will run on: those of the setup that are there.
+        """
+        ...
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
         """The stages of a batch that the header names: the rows of the last of them.

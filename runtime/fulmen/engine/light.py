@@ -17,7 +17,7 @@ from fulmen.topology.spec import ACKER
 
 LIGHT_EMITS = 4_000
 """Of batches with fewer emits, rows may go through the driver, if that spares a stage."""
-LIGHT_REST = 0.15
+LIGHT_REST = 0.35
 """After a light batch the next one waits for that part of its time: batches back to back would only
 keep the processors busy, and be smaller."""
 WHOLE_BATCHES = 16

@@ -28,6 +28,7 @@ from fulmen.engine.measures import ChunkTimes
 from fulmen.engine.routes import Chosen, Routes
 from fulmen.engine.setup import Setup, Subscription
 from fulmen.engine.view import RowsView
+from fulmen.errors import GroupingError
 
 Index = npt.NDArray[np.integer[Any]]
 """Which of a view's rows are meant; None in its place: all."""
@@ -203,7 +204,11 @@ class Outbox:
         pairs: list[tuple[int, int]] = []
         rest = [i for i in range(len(view)) if i not in chosen]
         if rest and chooser is not None:
-            some = chooser.choose(RowsView([view.rows[i] for i in rest]))
+            try:
+                some = chooser.choose(RowsView([view.rows[i] for i in rest]))
+            except GroupingError as e:
+                emission = None if e.emission is None else rest[e.emission]
+                raise GroupingError(e.reason, emission, e.field) from e
             index = range(len(rest)) if some.index is None else some.index.tolist()
             pairs += [(rest[i], task) for i, task in zip(index, some.tasks.tolist(), strict=True)]
         for emit, tasks_of in chosen.items():

@@ -291,6 +291,7 @@ class Summary:
             latency.
         errors: Errors of components.
         restored: Keys of tasks that were restored from the checkpoint.
+        restore_seconds: How long making these tasks took, with `open` and `prepare`.
         exhausted: Spout task -> whether it says that there will never be another tuple.
         spout_pending: Spout task -> messages that are not acked or failed yet, those to be
             delivered included.
@@ -316,6 +317,7 @@ class Summary:
     born: list[tuple[float, int, int]] = field(default_factory=list)
     errors: list[ErrorReport] = field(default_factory=list)
     restored: list[str] = field(default_factory=list)
+    restore_seconds: float = 0.0
     exhausted: dict[int, bool] = field(default_factory=dict)
     spout_pending: dict[int, int] = field(default_factory=dict)
     owed: dict[int, Deliveries] = field(default_factory=dict)

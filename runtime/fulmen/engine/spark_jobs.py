@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fulmen.engine import session
@@ -25,19 +25,20 @@ class SparkBatches:
         self._session: Session | None = None
         self._jobs: SparkJobs | None = None
 
-    def start(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> Sequence[int]:
         """Begin a run, or go on with another plan. The first time it starts Spark: some seconds."""
         function, stages = stage_function(setup), len(setup.plan.stages)
         if self._jobs is not None:
             assert self._session is not None
             self._session.resize(setup.plan.workers)
             self._jobs.rebuild(function, stages, setup.workers)
-            return
+            return setup.workers
         if self._session is None:
             self._session = session.start(self._settings)
         present = self._session.workers.alive()
         workers = [worker for worker in setup.workers if worker in present]
         self._jobs = SparkJobs(self._session, function, stages, len(workers), workers=workers)
+        return workers
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
         """One job. Errors as for `SparkJobs.run`."""

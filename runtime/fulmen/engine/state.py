@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from typing_extensions import override
 
 from fulmen.api.components import Component
+from fulmen.errors import StateError
 
 V = TypeVar("V")
 
@@ -203,7 +204,8 @@ class Fields:
         self._transient = {"state", *type(instance).transient}
         self._unpicklable: set[str] = set()
         self._initial: dict[str, bytes] = {}
-        self._made: set[str] = set()
+        self._passing: set[str] = set()
+        self._durable_from_start: set[str] = set()
         self._last: bytes | None = None
         self.warnings: list[str] = []
         self._warned_size = False
@@ -240,9 +242,12 @@ class Fields:
 
         A field that these set to the same as the first time keeps its restored value.
         """
-        self._made = set(self._instance.__dict__)
         for name, value in self._durable().items():
             digest = _digest(value)
+            if digest is None or value is None:  # a connection, or what will be one
+                self._passing.add(name)
+            else:
+                self._durable_from_start.add(name)
             if restored and name in restored:
                 old, old_digest = restored[name]
                 if (
@@ -258,7 +263,11 @@ class Fields:
                 self._initial[name] = digest
 
     def record(self) -> bytes | None:
-        """The fields' bytes, or None if they are the same as last time."""
+        """The fields' bytes, or None if they are the same as last time.
+
+        Raises:
+            StateError: A field that is in the checkpoint can't be pickled any more.
+        """
         fields = self._durable()
         if not fields and self._last is None:
             return None
@@ -285,8 +294,14 @@ class Fields:
             try:
                 pickle.dumps(value, 5)
             except Exception as e:  # noqa: BLE001 (an author's __getstate__ may raise anything)
+                if name in self._durable_from_start:
+                    raise StateError(
+                        f"field {name!r} can't be pickled any more ({e}): what it held is in the"
+                        " checkpoint, and would be lost with its process. Keep only values in it"
+                        " that can be pickled, or name it in `transient` if it may be lost"
+                    ) from e
                 self._unpicklable.add(name)
-                if name not in self._made:
+                if name not in self._passing:
                     self.warnings.append(
                         f"field {name!r} can't be pickled ({e}) and is not set before the first"
                         " tuple, so it would be lost with its process. Set it in prepare() or"

@@ -13,7 +13,6 @@ from fulmen.checkpoint import CommitLog, Store
 from fulmen.errors import ValidationFailed
 from fulmen.kube.contract import CODE_FOLDER, DriverPlan
 from fulmen.kube.ending import CheckpointLost
-from fulmen.kube.settings import reserved_settings
 from fulmen.topology.problems import Problem
 from fulmen.topology.spec import ACKER, Topology
 from fulmen.topology.validation import check, with_checkpoint_tasks
@@ -74,11 +73,8 @@ def checked(document: Any, code: Path | None, tasks: Mapping[str, int]) -> Prepa
     Raises:
         ValidationFailed: There are mistakes; it names all of them.
     """
-    found = check(document, code, tasks)
+    found = check(document, code, tasks, for_kubernetes=True)
     topology = found.topology() if found.errors else with_checkpoint_tasks(found.topology(), tasks)
-    wrong = reserved_settings(topology.spec.spark.conf)
-    if wrong:
-        raise ValidationFailed([Problem(m.path, m.reason, m.cure) for m in wrong])
     uri = topology.spec.checkpoint.uri or ""
     return Prepared(topology, found.streams, found.pinned, code, uri)
 

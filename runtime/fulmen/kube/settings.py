@@ -24,7 +24,6 @@ from fulmen.kube.contract import (
     UID_ENV,
     WORK_FOLDER,
     WORKER_CONTAINER,
-    Mistake,
     app_id,
 )
 from fulmen.topology.quantity import mebibytes
@@ -34,34 +33,6 @@ HEAP_SHARE = 0.4
 """Of a container's memory limit. The rest is for Python, and what a JVM needs besides its heap."""
 DRIVER_MEBIBYTES = 2048
 WORKER_MEBIBYTES = 1536
-
-RESERVED = (
-    "spark.master",
-    "spark.app.id",
-    "spark.submit.",
-    "spark.authenticate",
-    "spark.authenticate.",
-    "spark.driver.host",
-    "spark.driver.bindAddress",
-    "spark.driver.port",
-    "spark.driver.memory",
-    "spark.driver.blockManager.port",
-    "spark.blockManager.port",
-    "spark.executor.instances",
-    "spark.executor.memory",
-    "spark.executor.memoryOverhead",
-    "spark.executor.pyspark.memory",
-    "spark.executor.maxNumFailures",
-    "spark.executor.failuresValidityInterval",
-    "spark.executorEnv.",
-    "spark.io.encryption.",
-    "spark.local.dir",
-    "spark.network.crypto.",
-    "spark.kubernetes.",
-    "spark.python.unix.domain.socket.",
-    "spark.ui.killEnabled",
-)
-"""What Fulmen decides, or the resource has a field for. With a dot at the end: all of them."""
 
 
 @dataclass(frozen=True)
@@ -100,19 +71,6 @@ class Surroundings:
     def app_id(self) -> str:
         """Spark's id of this attempt."""
         return app_id(self.topology, self.attempt)
-
-
-def reserved_settings(conf: Mapping[str, str]) -> list[Mistake]:
-    """What is wrong with a user's `spark.conf`, as far as pods are concerned."""
-    return [
-        Mistake(
-            path=f"spec.spark.conf[{name}]",
-            reason=f"{name!r} is decided by Fulmen, or by another field of the resource",
-            cure="Leave it out.",
-        )
-        for name in sorted(conf)
-        if any(name == r or (name.startswith(r) and r.endswith(".")) for r in RESERVED)
-    ]
 
 
 def spark_settings(

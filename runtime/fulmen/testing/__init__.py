@@ -12,7 +12,7 @@
         assert result.acked("sentences") == [0, 1]
 
     def test_a_word_is_counted():
-        with BoltHarness(WordCount()) as bolt:
+        with BoltHarness(WordCount, fields=["word"]) as bolt:
             bolt.execute(["a"])
             assert bolt.emitted[0].values == ["a", 1]
 

@@ -170,8 +170,8 @@ class _Jobs(InProcessJobs):
         self._seconds = seconds
         self._emits = emits
 
-    def start(self, setup: Setup) -> None:
-        super().start(replace(setup, shows_emits=self._emits))
+    def start(self, setup: Setup) -> Sequence[int]:
+        return super().start(replace(setup, shows_emits=self._emits))
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
         self._clock.advance(self._seconds)

@@ -15,7 +15,7 @@ from fulmen import api
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.base import spelling
 from fulmen.topology.documents import to_yaml
-from fulmen.topology.problems import Problem
+from fulmen.topology.problems import Problem, shown
 from fulmen.topology.shape import parse
 from fulmen.topology.spec import API_VERSION, KIND, Topology
 
@@ -207,6 +207,9 @@ class TopologyBuilder:
             cure = "Choose another: spouts and bolts share one namespace."
             raise ValidationFailed([Problem("", f"{label}: the name is taken", cure)])
         cls = code if isinstance(code, type) else type(code)
+        if not issubclass(cls, api.Component):
+            message = f"{label} is {shown(code)}, but must be a {kind}'s class or an object of one"
+            raise CodeError(message)
         document = {"name": id, "class": _path_of(cls, label), "parallelism": parallelism}
         if code is not cls and getattr(code, "__dict__", None):
             document["instance"] = _pickled(code, label)

@@ -4,13 +4,14 @@ Each check is a generator of problems over parts; `validation` runs them all.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import urlsplit
 
 from fulmen.topology.graph import find_cycles
 from fulmen.topology.parts import ComponentPart, InputPart
 from fulmen.topology.pods import Code, Pod
-from fulmen.topology.problems import Problem, did_you_mean
+from fulmen.topology.problems import Problem, Severity, did_you_mean
 from fulmen.topology.quantity import mebibytes
-from fulmen.topology.spark import contradictions
+from fulmen.topology.spark import contradictions, of_pods
 from fulmen.topology.spec import TopologySpec
 
 LEAST_MEBIBYTES = 1200
@@ -66,10 +67,27 @@ def pods(spec: TopologySpec) -> Iterator[Problem]:
                 yield Problem(f"{path}.env[{number}]", message, "Remove one of them.")
 
 
-def spark(spec: TopologySpec) -> Iterator[Problem]:
-    """Settings of Spark that say otherwise than Fulmen's batches need."""
+def spark(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
+    """Settings of Spark that say otherwise than Fulmen's batches or pods need."""
     for name, message in contradictions(spec.spark.conf):
         yield Problem(f"spec.spark.conf[{name}]", message, "Leave it out.")
+    for name, cure in of_pods(spec.spark.conf):
+        message = f"on Kubernetes {name!r} is decided by Fulmen, or by a field of the resource"
+        severity: Severity = "error" if for_kubernetes else "warning"
+        yield Problem(f"spec.spark.conf[{name}]", message, cure, severity)
+
+
+def checkpoint(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
+    """A URI that shows a secret, or means another place in each pod."""
+    uri = spec.checkpoint.uri or ""
+    if "@" in urlsplit(uri).netloc:
+        message = "uri has credentials in it, and whoever may read the topology would see them"
+        cure = "Put them into a Secret, and name it in env of driver and worker (docs/checkpoint.md)."
+        yield Problem("spec.checkpoint.uri", message, cure)
+    if for_kubernetes and uri.startswith("file:"):
+        message = "a folder is one for all pods only if driver and workers mount the same volume there"
+        cure = "If they don't, name a store such as s3://bucket/path, or a persistentVolumeClaim."
+        yield Problem("spec.checkpoint.uri", message, cure, "warning")
 
 
 def _resources(path: str, pod: Pod) -> Iterator[Problem]:
@@ -88,6 +106,15 @@ def _resources(path: str, pod: Pod) -> Iterator[Problem]:
         message = f"{request} of memory are requested, but the limit is {limit}"
         cure = f"Leave the request out, or write memory: {limit}: all of the limit is used."
         yield Problem(f"{path}.resources.requests", message, cure)
+
+
+def ticks(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
+    """Ticks for spouts, which have no `execute` to receive them."""
+    for part in parts:
+        if part.kind == "spout" and part.model is not None and part.model.tick_seconds:
+            message = f"{part.label}: a spout gets no ticks"
+            cure = "Remove it: next_tuple is called often enough to look at a clock."
+            yield Problem(f"{part.path}.tickSeconds", message, cure, "warning")
 
 
 def tasks(parts: Sequence[ComponentPart], checkpoint_tasks: Mapping[str, int]) -> Iterator[Problem]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from fulmen import api
 from fulmen.errors import CodeError, DeclarationError
+from fulmen.topology.callbacks import mistaken_callbacks
 from fulmen.topology.code import create_grouping, instantiate, load_class, streams_of, unpickle
 from fulmen.topology.parts import ComponentPart, InputPart
 from fulmen.topology.problems import Problem, did_you_mean
@@ -47,6 +48,8 @@ class Classes:
                 continue
             if instance is None:
                 continue
+            if not isinstance(instance, type):
+                yield from _callbacks(f"{part.path}.class", part.label, instance)
             if part.kind == "spout" and getattr(instance, "pinned", False) and part.name:
                 self.pinned.append(part.name)
             try:
@@ -102,10 +105,18 @@ class Classes:
         grouping = item.grouping
         if grouping is None or grouping.type != "custom" or grouping.class_ is None:
             return
+        path = f"{item.path}.grouping.class"
         try:
-            create_grouping(grouping, self.folder)
+            instance = create_grouping(grouping, self.folder)
         except CodeError as error:
-            yield from self._code_problem(f"{item.path}.grouping.class", item.label, error)
+            yield from self._code_problem(path, item.label, error)
+        else:
+            yield from _callbacks(path, item.label, instance)
+
+
+def _callbacks(path: str, label: str, instance: Any) -> Iterator[Problem]:
+    for message, cure in mistaken_callbacks(instance):
+        yield Problem(path, f"{label}: {message}", cure)
 
 
 def without_classes(parts: Sequence[ComponentPart]) -> Iterator[Problem]:

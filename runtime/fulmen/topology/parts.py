@@ -15,10 +15,14 @@ from fulmen.topology.spec import Bolt, Grouping, Spout, TopologySpec
 class InputPart:
     """One input of a bolt.
 
-    Attributes: path: Where it is in the document. label: How messages name it: `bolt 'count', input
-        from 'split'`. source: What it says under `from`, if that is text. stream: Its stream, if
-        that is text. grouping: Its grouping, if that can be understood; fields that are wrong in it
-        have their default. wrong: Names of the fields of the grouping that are wrong by themselves.
+    Attributes:
+        path: Where it is in the document.
+        label: How messages name it: `bolt 'count', input from 'split'`.
+        source: What it says under `from`, if that is text.
+        stream: Its stream, if that is text.
+        grouping: Its grouping, if that can be understood; fields that are wrong in it have their
+            default.
+        wrong: Names of the fields of the grouping that are wrong by themselves.
     """
 
     path: str
@@ -33,10 +37,15 @@ class InputPart:
 class ComponentPart:
     """One spout or bolt.
 
-    Attributes: path: Where it is in the document. kind: Under which of the two it is listed. label:
-        How messages name it: `bolt 'count'`. name: Its name, if that is text. model: Without its
-        inputs; fields that are wrong have their default. None if the class is wrong. inputs: The
-        inputs of a bolt. wrong: Names of the fields that are wrong by themselves.
+    Attributes:
+        path: Where it is in the document.
+        kind: Under which of the two it is listed.
+        label: How messages name it: `bolt 'count'`.
+        name: Its name, if that is text.
+        model: Without its inputs; fields that are wrong have their default. None if the class is
+            wrong.
+        inputs: The inputs of a bolt.
+        wrong: Names of the fields that are wrong by themselves.
     """
 
     path: str

@@ -37,6 +37,9 @@ def _mappings(value: Any, path: str) -> list[Mapping[str, Any]]:
 
 def _pod_template(template: dict[str, Any]) -> dict[str, Any]:
     """What is merged by name must have the shape for that. The rest is for the API server."""
+    if others := sorted(set(template) - {"metadata", "spec"}):
+        cure = f". Write it below spec: {{spec: {{{others[0]}: …}}}}"
+        refuse(f"has the key {others[0]!r}, but a template has metadata and spec{cure}")
     metadata = _mapping(template.get("metadata"), ".metadata")
     for name in ("labels", "annotations"):
         _mapping(metadata.get(name), f".metadata.{name}")
@@ -144,7 +147,7 @@ class Code(Model):
 
     folder: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
     """A folder with Python files, relative to the file that this is written in. For the command
-    line only: it is copied into a ConfigMap when the topology is applied by `fulmen`."""
+    line only: `fulmen manifest` puts its files into `files`."""
 
     config_map: ObjectName | None = None
     """A ConfigMap of this namespace whose keys are names of Python files. At most 900 KiB in

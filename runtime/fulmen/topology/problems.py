@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
+Severity = Literal["error", "warning"]
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -20,7 +22,7 @@ class Problem:
     path: str
     message: str
     cure: str = ""
-    severity: Literal["error", "warning"] = "error"
+    severity: Severity = "error"
 
     def __str__(self) -> str:
         text = f"{self.path}: {self.message}." if self.path else f"{self.message}."

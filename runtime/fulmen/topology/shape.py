@@ -36,6 +36,9 @@ EXAMPLES = {
     "spec": "Add it, with the spouts and bolts.",
 }
 
+SHORT = {"code": "folder", "checkpoint": "uri"}
+"""Mappings for which people write the text of this field of theirs."""
+
 
 def parse(document: object) -> Topology:
     """The topology that a document describes, as far as its fields can be judged one by one.
@@ -194,6 +197,11 @@ def model_in(annotation: object) -> type[BaseModel] | None:
     return next((m for m in map(model_in, get_args(annotation)) if m is not None), None)
 
 
+def _whole(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
+    cure = "Remove the quotes." if isinstance(value, str) and value.strip().isdecimal() else ""
+    return f"{field} is {shown(value)}, but must be a whole number", cure
+
+
 def _must_be(wanted: str) -> Callable[[str, Any, Mapping[str, Any]], Statement]:
     def statement(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
         return f"{field} is {shown(value)}, but must be {wanted.format(**context)}", ""
@@ -208,12 +216,19 @@ def _text(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
 
 def _list(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
     cure = f"Write {field}: [{value}]." if isinstance(value, str | int) else ""
+    if isinstance(value, Mapping):
+        cure = "Begin each entry with '-'."
     return f"{field} is {shown(value)}, but must be a list", cure
 
 
 def _mapping(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
-    known = field == "grouping" and value in get_args(GroupingType)
-    cure = f"Write grouping: {{type: {value}}}." if known else ""
+    cure = ""
+    if field == "grouping" and value in get_args(GroupingType):
+        cure = f"Write grouping: {{type: {value}}}."
+    elif field in SHORT and isinstance(value, str):
+        cure = f"Write {field}: {{{SHORT[field]}: {value}}}."
+    elif field.startswith("inputs[") and isinstance(value, str):
+        cure = f"Write {{from: {value}, grouping: {{type: shuffle}}}}."
     return f"{field} is {shown(value)}, but must be a mapping", cure
 
 
@@ -233,7 +248,8 @@ def _pattern(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
     if pattern in PATTERNS:
         return f"{field} is {shown(value)}, but must consist of {PATTERNS[pattern]}", ""
     schemes = "s3://…, gs://…, az://… or file:///…"
-    return f"{field} is {shown(value)}, but must begin with a kind of store: {schemes}", ""
+    cure = f"Write file://{value}." if str(value).startswith("/") else ""
+    return f"{field} is {shown(value)}, but must be a folder in a kind of store: {schemes}", cure
 
 
 def _too_long(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
@@ -265,8 +281,8 @@ STATEMENTS: dict[str, Callable[[str, Any, Mapping[str, Any]], Statement]] = {
     "float_type": _must_be("a number"),
     "greater_than": _must_be("greater than {gt:g}"),
     "greater_than_equal": _must_be("at least {ge}"),
-    "int_from_float": _must_be("a whole number"),
-    "int_type": _must_be("a whole number"),
+    "int_from_float": _whole,
+    "int_type": _whole,
     "less_than_equal": _must_be("at most {le:g}"),
     "literal_error": _choice,
     "missing": _missing,

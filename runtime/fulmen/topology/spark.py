@@ -1,4 +1,4 @@
-"""The settings of Spark that can't be changed, since the engine's correctness rests on them."""
+"""The settings of Spark that can't be changed: for the engine's sake everywhere, or for pods."""
 
 from collections.abc import Iterator, Mapping
 
@@ -21,6 +21,44 @@ NEEDED: Mapping[str, str] = {
     "spark.scheduler.minRegisteredResourcesRatio": "1",
 }
 
+OF_PODS = (
+    "spark.master",
+    "spark.app.id",
+    "spark.submit.",
+    "spark.authenticate",
+    "spark.authenticate.",
+    "spark.driver.host",
+    "spark.driver.bindAddress",
+    "spark.driver.port",
+    "spark.driver.memory",
+    "spark.driver.blockManager.port",
+    "spark.blockManager.port",
+    "spark.executor.instances",
+    "spark.executor.memory",
+    "spark.executor.memoryOverhead",
+    "spark.executor.pyspark.memory",
+    "spark.executor.maxNumFailures",
+    "spark.executor.failuresValidityInterval",
+    "spark.executorEnv.",
+    "spark.io.encryption.",
+    "spark.local.dir",
+    "spark.network.crypto.",
+    "spark.kubernetes.",
+    "spark.python.unix.domain.socket.",
+    "spark.ui.killEnabled",
+)
+"""What Fulmen decides on Kubernetes, or the resource has a field for. With a dot at the
+end: all of them."""
+
+INSTEAD = {
+    "spark.driver.memory": "Write spec.driver.resources: {limits: {memory: 4Gi}}.",
+    "spark.executor.instances": "Write spec.workers.",
+    "spark.executor.memory": "Write spec.worker.resources: {limits: {memory: 2Gi}}.",
+    "spark.executor.memoryOverhead": "Write spec.worker.resources: {limits: {memory: 2Gi}}.",
+    "spark.executor.pyspark.memory": "Write spec.worker.resources: {limits: {memory: 2Gi}}.",
+}
+"""Where a resource has a field for it."""
+
 
 def contradictions(
     conf: Mapping[str, str], needed: Mapping[str, str] = NEEDED
@@ -29,3 +67,10 @@ def contradictions(
     for name, value in sorted(needed.items()):
         if conf.get(name, value) != value:
             yield name, f"{name!r} is {conf[name]!r}, but Fulmen's batches need {value!r}"
+
+
+def of_pods(conf: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """A user's settings that pods can't have: (name, what to do instead)."""
+    for name in sorted(conf):
+        if any(name == r or (name.startswith(r) and r.endswith(".")) for r in OF_PODS):
+            yield name, INSTEAD.get(name, "Leave it out.")

@@ -103,7 +103,7 @@ class Component(Model):
     tick_seconds: (
         Annotated[float, Field(strict=True, gt=0, le=7 * 24 * 3600, allow_inf_nan=False)] | None
     ) = None
-    """Seconds between two tick tuples to each task. Default: no ticks."""
+    """Seconds between two tick tuples to each task of a bolt. Default: no ticks."""
 
     instance: Annotated[str, Field(max_length=256 * 1024)] | None = None
     """Written by `TopologyBuilder` for a component that was given as an object with fields: that

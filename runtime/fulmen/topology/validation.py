@@ -62,9 +62,17 @@ def validate(
     *,
     base: Path | None = None,
     import_classes: bool = True,
+    for_kubernetes: bool = False,
 ) -> list[Problem]:
     """All mistakes in a topology; empty if there are none. Takes what `check` takes."""
-    checked = check(source, code_folder, checkpoint_tasks, base=base, import_classes=import_classes)
+    checked = check(
+        source,
+        code_folder,
+        checkpoint_tasks,
+        base=base,
+        import_classes=import_classes,
+        for_kubernetes=for_kubernetes,
+    )
     return list(checked.problems)
 
 
@@ -75,6 +83,7 @@ def check(
     *,
     base: Path | None = None,
     import_classes: bool = True,
+    for_kubernetes: bool = False,
 ) -> Checked:
     """Find all mistakes in a topology. Imports its classes, and makes an instance of each.
 
@@ -86,6 +95,7 @@ def check(
         base: What `spec.code.folder` is relative to. Default: the current folder.
         import_classes: False in a process that must not run the author's code, such as the
             operator: streams and classes are not checked then.
+        for_kubernetes: What can't be right in pods is an error.
     """
     document = to_document(source) if isinstance(source, Topology) else source
     problems = shape_problems(document)
@@ -96,7 +106,9 @@ def check(
     problems += checks.names(parts)
     problems += checks.either_or(spec)
     problems += checks.pods(spec)
-    problems += checks.spark(spec)
+    problems += checks.spark(spec, for_kubernetes)
+    problems += checks.checkpoint(spec, for_kubernetes)
+    problems += checks.ticks(parts)
     problems += checks.tasks(parts, checkpoint_tasks or {})
     problems += checks.inputs(parts)
     problems += checks.groupings(parts)

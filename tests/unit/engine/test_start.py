@@ -14,8 +14,9 @@ class Keep(Bolt):
 
 class SlowToStart(Steady):
     def start(self, setup):
-        super().start(setup)
+        workers = super().start(setup)
         self.clock.advance(1000)
+        return workers
 
 
 def test_trees_do_not_grow_older_while_workers_start():

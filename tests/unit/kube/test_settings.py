@@ -2,7 +2,8 @@
 
 import pytest
 
-from fulmen.kube.settings import Surroundings, reserved_settings, spark_settings
+from fulmen.kube.settings import Surroundings, spark_settings
+from fulmen.topology.spark import of_pods
 
 WHERE = Surroundings("blue", "shop", "u-1", 4, "shop-driver-4", "10.0.0.7")
 
@@ -81,10 +82,7 @@ def test_the_secret_is_in_a_file_only():
     ],
 )
 def test_what_users_can_not_set(name, is_reserved):
-    mistakes = reserved_settings({name: "x"})
-    assert bool(mistakes) is is_reserved
-    if mistakes:
-        assert mistakes[0].path == f"spec.spark.conf[{name}]"
+    assert [found for found, _ in of_pods({name: "x"})] == [name] * is_reserved
 
 
 def test_the_environment_of_a_drivers_pod():

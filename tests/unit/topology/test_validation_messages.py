@@ -337,7 +337,7 @@ FIELDS = {
     ),
     "checkpoint-uri": (
         {"spec.checkpoint": {"uri": "/data"}},
-        "spec.checkpoint.uri: uri is '/data', but must begin with a kind of store: s3://…, "
+        "spec.checkpoint.uri: uri is '/data', but must be a folder in a kind of store: s3://…, "
         "gs://…, az://… or file:///….",
     ),
     "quantity": (
