@@ -142,7 +142,7 @@ class OutputCollector(ABC):
 
         Args:
             tup: The tuple. A second ack or fail of it changes nothing.
-            reason: What the spout gets, at most 500 characters of it. Default: "failed by the bolt".
+            reason: What the spout gets, at most 500 characters. Default: "failed by the bolt".
 
         Raises:
             CollectorError: Not in `execute`.

@@ -285,7 +285,7 @@ class ArrowOutputCollector(ABC):
         Args:
             rows: One number, or an Arrow array, a NumPy array, a range, a list or anything else of
                 numbers, from 0. Of a row that is failed twice the first reason counts.
-            reason: What the spout gets, at most 500 characters of it. Default: "failed by the bolt".
+            reason: What the spout gets, at most 500 characters. Default: "failed by the bolt".
 
         Raises:
             StreamError: There is no row of such a number.

@@ -1,0 +1,76 @@
+"""Methods of an author's class that can't be called as they will be."""
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from fulmen import api
+
+BASES = (
+    api.Spout,
+    api.ArrowSpout,
+    api.Bolt,
+    api.BasicBolt,
+    api.ArrowBolt,
+    api.CustomStreamGrouping,
+)
+ALSO: dict[str, tuple[str, ...]] = {"fail": ("msg_id",)}
+"""Other arguments that a method may take: Storm's `fail` has no reason."""
+
+
+def mistaken_callbacks(instance: Any) -> Iterator[tuple[str, str]]:
+    """What is wrong with the methods of an instance: (message, cure).
+
+    Python finds such mistakes when it calls them, once for each tuple; some of them never: the
+    body of an `async def` does not run when it is called.
+    """
+    cls = type(instance)
+    for name, base in _callbacks(cls).items():
+        given = getattr(cls, name)
+        if given is base:
+            continue
+        who = f"{cls.__module__}.{cls.__qualname__}.{name}"
+        arguments = _arguments(base)
+        is_async = inspect.iscoroutinefunction(given) or inspect.isasyncgenfunction(given)
+        if is_async or inspect.isgeneratorfunction(given):
+            what = "is async" if is_async else "has a yield"
+            yield (
+                f"{who} {what}, so a call of it would run nothing",
+                f"Write def {name}({', '.join(('self', *arguments))}) without it.",
+            )
+            continue
+        ways = (arguments, ALSO[name]) if name in ALSO else (arguments,)
+        if not any(_may_be_called(getattr(instance, name), way) for way in ways):
+            yield (
+                f"{who} can't be called with {_listed(arguments)}",
+                f"Write def {name}({', '.join(('self', *arguments))}).",
+            )
+
+
+def _callbacks(cls: type) -> dict[str, Any]:
+    """The methods that Fulmen calls, by name, as the class's bases have them."""
+    bases = [base for base in reversed(cls.__mro__) if base in BASES]
+    return {
+        name: method
+        for base in bases
+        for name, method in inspect.getmembers(base, inspect.isfunction)
+        if not name.startswith("_")
+    }
+
+
+def _arguments(method: Any) -> tuple[str, ...]:
+    return tuple(inspect.signature(method).parameters)[1:]
+
+
+def _may_be_called(method: Any, arguments: tuple[str, ...]) -> bool:
+    try:
+        inspect.signature(method, follow_wrapped=False).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:  # what is written in C does not always say what it takes
+        return True
+    return True
+
+
+def _listed(arguments: tuple[str, ...]) -> str:
+    return f"({', '.join(arguments)})" if arguments else "no arguments"
