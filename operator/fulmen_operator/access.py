@@ -54,12 +54,12 @@ class Access:
         spec = topology.get("spec") or {}
         source = (spec.get("code") or {}).get("configMap")
         named = (spec.get("checkpoint") or {}).get("persistentVolumeClaim")
-        claim_name = named or own_claim(key.name)
-        (plan, source_map, claim), (pods, *lists) = await asyncio.gather(
+        claims = {own_claim(key.name), *([named] if named else [])}
+        (plan, source_map, *found), (pods, *lists) = await asyncio.gather(
             asyncio.gather(
                 self._get("ConfigMap", key.namespace, contract.plan_name(key.name)),
                 self._get("ConfigMap", key.namespace, source) if source else _nothing(),
-                self._get("PersistentVolumeClaim", key.namespace, claim_name),
+                *(self._get("PersistentVolumeClaim", key.namespace, name) for name in claims),
             ),
             asyncio.gather(*(self._list(kind, key) for kind in ("Pod", *LISTED))),
         )
@@ -68,8 +68,11 @@ class Access:
             for kind, items in zip(LISTED, lists, strict=True)
             for item in items
         }
-        if claim is not None:
-            children[("PersistentVolumeClaim", claim_name)] = claim
+        children |= {
+            ("PersistentVolumeClaim", name): claim
+            for name, claim in zip(claims, found, strict=True)
+            if claim is not None
+        }
         return Observed(
             topology=topology,
             now=self._clock(),
@@ -77,7 +80,6 @@ class Access:
             pods=pods,
             children=children,
             source=source_map,
-            claim=claim,
         )
 
     async def write_status(self, seen: Observed, status: Manifest) -> None:

@@ -18,7 +18,8 @@ from prometheus_client import start_http_server
 
 from fulmen.kube import contract
 from fulmen_operator import metrics
-from fulmen_operator.access import Access
+from fulmen_operator.access import NOT_FOUND, Access
+from fulmen_operator.api import ApiError
 from fulmen_operator.cluster import KubernetesApi
 from fulmen_operator.loop import Memory, work
 from fulmen_operator.model import Key
@@ -58,6 +59,7 @@ async def start(settings: kopf.OperatorSettings, memo: Running, **_: Any) -> Non
     settings.watching.connect_timeout = 30
     settings.networking.request_timeout = 60
     api = await memo.open.enter_async_context(KubernetesApi())
+    await must_be_served(api)
     access = Access(api, lambda: datetime.now(UTC), lambda: secrets.token_urlsafe(32))
     metrics.follow(lambda: len(memo.queue))
     server, thread = start_http_server(memo.settings.metrics_port)
@@ -67,6 +69,22 @@ async def start(settings: kopf.OperatorSettings, memo: Running, **_: Any) -> Non
     memo.tasks += [
         asyncio.create_task(work(memo.queue, access, memo.settings, memory)) for _ in range(WORKERS)
     ]
+
+
+async def must_be_served(api: KubernetesApi) -> None:
+    """End the operator if the cluster has no topologies: kopf would look for them only once.
+
+    Raises:
+        PermanentError: The definition is missing. The next start finds it, if it is made.
+    """
+    group = f"/apis/{contract.GROUP}/{contract.VERSION}"
+    try:
+        await api.call("GET", group)
+    except ApiError as error:
+        if error.status != NOT_FOUND:
+            return  # the watch tries again by itself
+        message = f"the cluster serves no topologies ({group}): install crds/topologies.fulmen.dev.yaml first"
+        raise kopf.PermanentError(message) from error
 
 
 @kopf.on.cleanup()

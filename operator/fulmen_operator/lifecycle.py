@@ -30,6 +30,7 @@ from fulmen_operator.model import (
     component_of,
     name_of,
     seconds_since,
+    text_of,
     time_of,
 )
 
@@ -288,14 +289,20 @@ def _live(now: Situation, driver: Object) -> Step:
     state, message = _state_of(driver, report)
     if state == "Active" and not (now.status.active_since or is_ready(driver)):
         state, message = "Starting", "the first batch is under way"
+    is_deserted = state in ("Active", "Inactive") and not _hosts_anything(report)
+    if is_deserted:
+        state, message = "Starting", "no worker is left: the topology waits for one"
     step = _stay(now, state, state, message, driver)
     if state not in ("Pending", "Starting"):
         return step
     trouble, since = _what_is_waited_for(now, driver)
+    if is_deserted:
+        since = now.status.state_since if now.status.state == state else text_of(now.seen.now)
     waited = seconds_since(since, now.seen.now)
     overdue = waited > now.start_timeout
     if overdue and trouble is None:
-        trouble = "StartTimeout", f"{name_of(driver)} is not ready after {now.start_timeout} s"
+        who = "no worker is" if is_deserted else f"{name_of(driver)} is not"
+        trouble = "StartTimeout", f"{who} ready after {now.start_timeout} s"
     return replace(
         step,
         trouble=trouble,
@@ -303,6 +310,11 @@ def _live(now: Situation, driver: Object) -> Step:
         message=trouble[1] if trouble else message,
         again_in=None if overdue else now.start_timeout - waited + 1,
     )
+
+
+def _hosts_anything(report: contract.Report | None) -> bool:
+    """Whether a driver has workers; itself, which hosts pinned spouts, is none."""
+    return report is not None and any(hosted.worker >= 0 for hosted in report.workers)
 
 
 def _state_of(driver: Object, report: contract.Report | None) -> tuple[State, str]:

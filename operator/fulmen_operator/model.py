@@ -46,7 +46,6 @@ class Observed:
         pods: All pods of the topology.
         children: Its other objects by (kind, name); of ConfigMaps only the metadata.
         source: The ConfigMap that `spec.code.configMap` names, if it does and there is one.
-        claim: The claim that the checkpoint is on, if it is on one and it exists.
         trial: What a dry run of a candidate's pods said, if there was one: (its hash, what was
             refused or nothing).
         refusal: What the API server refused when the last decision was carried out, or nothing.
@@ -58,7 +57,6 @@ class Observed:
     pods: Sequence[Object] = ()
     children: Mapping[tuple[str, str], Object] = field(default_factory=dict)
     source: Object | None = None
-    claim: Object | None = None
     trial: tuple[str, str] | None = None
     refusal: str = ""
 

@@ -30,6 +30,7 @@ class Queue(Generic[K]):
         self._running: dict[K, float] = {}
         self._failures: dict[K, int] = {}
         self._changed = asyncio.Event()
+        self._moved = clock()
 
     def __len__(self) -> int:
         return len(self._due.keys() | self._running.keys())
@@ -77,17 +78,23 @@ class Queue(Generic[K]):
         """A key that was worked on is gone: it comes again only if it is added."""
         self._failures.pop(key, None)
         self._running.pop(key, None)
+        self._moved = self._clock()
         self._changed.set()
 
     def _finish(self, key: K, delay: float) -> None:
         self._running.pop(key, None)
+        self._moved = self._clock()
         self.add(key, delay)
 
     def stuck_for(self) -> float:
-        """For how many seconds a key has been due, or worked on, without anything happening."""
+        """For how many seconds keys have been due, or worked on, and none has come to its end.
+
+        A queue that is long moves nevertheless: while the API server hangs, each key takes its
+        time.
+        """
         now = self._clock()
         since = [
             *self._running.values(),
             *(due for key, due in self._due.items() if key not in self._running),
         ]
-        return max(0.0, now - min(since, default=now))
+        return max(0.0, now - max(self._moved, min(since, default=now)))

@@ -13,7 +13,7 @@ from fulmen_operator.acceptance import Accepted, Refused, judge
 from fulmen_operator.endings import Next, preflight_ending_of, waiting_for
 from fulmen_operator.manifests.plans import for_attempt, hash_in, new_plan
 from fulmen_operator.manifests.pods import driver_pod, preflight_name, preflight_pod
-from fulmen_operator.manifests.storage import candidate_map, code_map, is_shared
+from fulmen_operator.manifests.storage import candidate_map, claim_named, code_map, is_shared
 from fulmen_operator.model import (
     Action,
     Apply,
@@ -93,7 +93,7 @@ def _accepted(
     seen: Observed, judged: Accepted, plan: contract.DriverPlan, settings: Settings
 ) -> Verdict:
     warnings = list(judged.warnings)
-    if judged.claim and not is_shared(seen.claim, settings):
+    if judged.claim and not is_shared(claim_named(seen, judged.claim), settings):
         warnings.append(
             f"The checkpoint's claim {judged.claim!r} can be mounted by one node only, so all pods "
             "are put on the driver's node. A claim that is ReadWriteMany, or an object store, "

@@ -30,8 +30,7 @@ def owner(seen: Observed) -> Manifest:
         "kind": KIND,
         "name": seen.name,
         "uid": seen.topology["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
+        "controller": True,  # blockOwnerDeletion takes a right that some clusters ask for
     }
 
 

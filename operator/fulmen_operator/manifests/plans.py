@@ -12,7 +12,7 @@ from fulmen_operator.manifests.pods import (
     of_attempt,
     worker_pod,
 )
-from fulmen_operator.manifests.storage import is_shared
+from fulmen_operator.manifests.storage import claim_named, is_shared
 from fulmen_operator.model import Observed
 from fulmen_operator.settings import Settings
 
@@ -35,7 +35,9 @@ def new_plan(
         images = contract.Images(
             driver=spec.driver.image or settings.image, worker=spec.worker.image or settings.image
         )
-        together = bool(accepted.claim) and not is_shared(seen.claim, settings)
+        together = bool(accepted.claim) and not is_shared(
+            claim_named(seen, accepted.claim), settings
+        )
         policy = settings.image_pull_policy
         worker = worker_pod(seen, accepted, images.worker, 0, together, policy)
     return contract.DriverPlan(

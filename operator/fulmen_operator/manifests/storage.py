@@ -65,8 +65,9 @@ def checkpoint_claim(seen: Observed, accepted: Accepted, settings: Settings) -> 
     }
     if settings.claim_storage_class:
         spec["storageClassName"] = settings.claim_storage_class
-    if seen.claim is not None:
-        spec = {key: seen.claim["spec"][key] for key in spec if key in seen.claim["spec"]}
+    found = claim_named(seen, accepted.claim)
+    if found is not None:
+        spec = {key: found["spec"][key] for key in spec if key in found["spec"]}
     kept = accepted.topology.spec.checkpoint.deletion_policy == "Retain"
     return {
         "apiVersion": "v1",
@@ -74,6 +75,11 @@ def checkpoint_claim(seen: Observed, accepted: Accepted, settings: Settings) -> 
         "metadata": metadata(seen, accepted.claim, owned=not kept),
         "spec": spec,
     }
+
+
+def claim_named(seen: Observed, name: str) -> Object | None:
+    """A claim, if it exists."""
+    return seen.children.get(("PersistentVolumeClaim", name))
 
 
 def is_shared(claim: Object | None, settings: Settings) -> bool:

@@ -17,7 +17,7 @@ from fulmen.engine.protocol import ErrorReport
 from fulmen.engine.routes import Routes, context_of
 from fulmen.engine.setup import Setup
 from fulmen.engine.state import Fields, KeyedState
-from fulmen.errors import FulmenError
+from fulmen.errors import FulmenError, StateError
 from fulmen.topology.code import create
 
 T = TypeVar("T")

@@ -293,7 +293,7 @@ class Fields:
         for name, value in fields.items():
             try:
                 pickle.dumps(value, 5)
-            except Exception as e:  # noqa: BLE001 (an author's __getstate__ may raise anything)
+            except Exception as e:
                 if name in self._durable_from_start:
                     raise StateError(
                         f"field {name!r} can't be pickled any more ({e}): what it held is in the"

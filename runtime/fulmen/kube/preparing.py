@@ -14,6 +14,7 @@ from fulmen.errors import ValidationFailed
 from fulmen.kube.contract import CODE_FOLDER, DriverPlan
 from fulmen.kube.ending import CheckpointLost
 from fulmen.topology.problems import Problem
+from fulmen.topology.shape import parse, without_unknown
 from fulmen.topology.spec import ACKER, Topology
 from fulmen.topology.validation import check, with_checkpoint_tasks
 
@@ -53,13 +54,14 @@ def prepare(plan: DriverPlan, folder: Path = Path(CODE_FOLDER)) -> Prepared:
         CheckpointError: The checkpoint can't be used, or does not answer.
     """
     code = code_folder(folder)
-    prepared = checked(plan.topology, code, {})  # mistakes come before what the checkpoint says
+    document = without_unknown(plan.topology)
+    prepared = checked(document, code, {})  # mistakes come before what the checkpoint says
     uri = prepared.topology.spec.checkpoint.uri
     if uri is None:
         problem = Problem("spec.checkpoint", "the plan names no uri")
         raise ValidationFailed([problem])
     tasks = known_tasks(uri, prepared.topology.name, plan.last_batch)
-    return checked(plan.topology, code, tasks) if tasks else prepared
+    return checked(document, code, tasks) if tasks else prepared
 
 
 def checked(document: Any, code: Path | None, tasks: Mapping[str, int]) -> Prepared:
@@ -113,8 +115,12 @@ def code_folder(folder: Path) -> Path | None:
 
 
 def topology_of(plan: DriverPlan) -> Topology:
-    """The topology of a plan that changes nothing that classes or the checkpoint have a say in."""
-    return Topology.model_validate(plan.topology, by_alias=True, by_name=False)
+    """The topology of a plan that changes nothing that classes or the checkpoint have a say in.
+
+    Raises:
+        ValidationFailed: It can't be understood.
+    """
+    return parse(without_unknown(plan.topology))
 
 
 def runs_unlike(topology: Topology, other: Topology) -> bool:

@@ -122,7 +122,7 @@ def report_of(
         own_pod: Its own, which hosts pinned spouts.
         message: What a person should know.
     """
-    plan, present = driver.setup.plan, driver.setup.workers
+    plan, present = driver.setup.plan, () if driver.is_deserted else driver.setup.workers
     hosting = [DRIVER, *present] if plan.pinned else present
     return Report(
         phase=phase,

@@ -82,10 +82,10 @@ def checkpoint(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
     uri = spec.checkpoint.uri or ""
     if "@" in urlsplit(uri).netloc:
         message = "uri has credentials in it, and whoever may read the topology would see them"
-        cure = "Put them into a Secret, and name it in env of driver and worker (docs/checkpoint.md)."
+        cure = "Put them into a Secret, and name that in env of driver and worker."
         yield Problem("spec.checkpoint.uri", message, cure)
     if for_kubernetes and uri.startswith("file:"):
-        message = "a folder is one for all pods only if driver and workers mount the same volume there"
+        message = "a folder is the same for all pods only if they mount a volume there"
         cure = "If they don't, name a store such as s3://bucket/path, or a persistentVolumeClaim."
         yield Problem("spec.checkpoint.uri", message, cure, "warning")
 
@@ -129,7 +129,8 @@ def tasks(parts: Sequence[ComponentPart], checkpoint_tasks: Mapping[str, int]) -
                     f"{part.label}: numTasks is {count}, but its checkpoint is of {_tasks(kept)}, "
                     "and the number of tasks is fixed for a topology's life"
                 )
-                yield Problem(f"{part.path}.numTasks", message, f"Write numTasks: {kept}.")
+                cure = f"Remove numTasks, or write {kept}."
+                yield Problem(f"{part.path}.numTasks", message, cure)
             count = kept
         if part.model.parallelism > count:
             message = (

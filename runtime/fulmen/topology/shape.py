@@ -5,6 +5,9 @@ All mistakes are told at once, so what is right must be usable while something e
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from functools import reduce
+from operator import getitem
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -76,6 +79,19 @@ def without_status(document: object) -> object:
     """The document without what the operator wrote, as in the output of `kubectl get -o yaml`."""
     if isinstance(document, Mapping):
         return {key: value for key, value in document.items() if key != "status"}
+    return document
+
+
+def without_unknown(document: Any) -> Any:
+    """The document without fields that there are not: a newer version may have written them."""
+    try:
+        Topology.model_validate(document, by_alias=True, by_name=False)
+    except ValidationError as error:
+        document = deepcopy(document)
+        for details in error.errors(include_url=False):
+            if details["type"] == "extra_forbidden":
+                *path, name = details["loc"]
+                del reduce(getitem, path, document)[name]
     return document
 
 

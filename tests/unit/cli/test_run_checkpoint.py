@@ -81,7 +81,8 @@ def test_another_number_of_tasks(run):
         "",
         "Error: 1 problem:\n"
         "  1. spec.bolts[0].numTasks: bolt 'count': numTasks is 3, but its checkpoint is of 2 "
-        "tasks, and the number of tasks is fixed for a topology's life. Write numTasks: 2.\n",
+        "tasks, and the number of tasks is fixed for a topology's life. Remove numTasks, or "
+        "write 2.\n",
     )
 
 

@@ -7,7 +7,7 @@ from fulmen.errors import CheckpointError, ValidationFailed
 from fulmen.kube.contract import Candidate, DriverPlan
 from fulmen.kube.ending import CheckpointLost
 from fulmen.kube.preflight import preflight
-from fulmen.kube.preparing import code_folder, prepare
+from fulmen.kube.preparing import code_folder, prepare, topology_of
 
 CODE = """
 from fulmen import Spout
@@ -55,6 +55,14 @@ def test_a_plan_can_be_run(tmp_path, code):
     assert prepared.topology.spec.spouts[0].tasks == 3
     assert prepared.streams["source"]["default"].fields == ("n",)
     assert prepared.code_folder == code
+
+
+def test_what_a_newer_operator_knows_is_left_out(tmp_path, code):
+    newer = plan(tmp_path, colour="blue", worker={"env": [{"name": "A", "kind": "new"}]})
+    assert prepare(newer, code).topology.spec.worker.env[0].name == "A"
+    assert topology_of(newer).spec.spouts[0].name == "source"
+    with pytest.raises(ValidationFailed):
+        topology_of(plan(tmp_path, workers="new"))
 
 
 def test_mistakes_are_all_told(tmp_path, code):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.kube.contract import Ended, Mistake, Phase, Report
+from fulmen.kube.contract import Ended, Hosted, Mistake, Phase, Report
 from fulmen_operator.model import text_of
 from support.fake_cluster import FakeCluster
 from support.operated import OTHER_CODE, summary, waiting
@@ -164,13 +164,46 @@ def test_a_worker_that_cant_be_scheduled_keeps_nothing_from_running(cluster):
     words = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1"}
     worker = cluster.pods("worker")[1]
     cluster.set_status(worker, {"phase": "Pending", "conditions": [words]})
-    report = Report(phase=Phase.ACTIVE, generation=1, epoch=1, batch=9, workers=())
-    cluster.say(cluster.pod("word-count-driver-1"), report)
+    cluster.say(cluster.pod("word-count-driver-1"), active([0]))
     cluster.reconcile()
     assert summary(cluster) == ("Active", "True", "Active")
     placed = cluster.condition("Placed")
     assert (placed["status"], placed["reason"]) == ("False", "Unschedulable")
-    assert "0 of 2 workers host executors; word-count-1-exec-1: 0/1" in placed["message"]
+    assert "1 of 2 workers host executors; word-count-1-exec-1: 0/1" in placed["message"]
+
+
+def active(workers):
+    hosted = tuple(Hosted(worker=n, executors=(f"split[{n}]",)) for n in workers)
+    return Report(phase=Phase.ACTIVE, generation=1, epoch=1, batch=9, workers=hosted)
+
+
+def test_without_any_worker_a_topology_is_not_ready_and_later_says_why(cluster):
+    words = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1"}
+    for worker in cluster.pods("worker"):
+        cluster.set_status(worker, {"phase": "Pending", "conditions": [words]})
+    driver = cluster.pod("word-count-driver-1")
+    cluster.later(1000)
+    cluster.say(driver, active([-1]))  # it hosts a pinned spout, which is of no use
+    again_in = cluster.reconcile()
+    assert summary(cluster) == ("Starting", "False", "Starting")
+    assert cluster.condition("Placed")["status"] == "False"
+    cluster.later(again_in)
+    cluster.reconcile()
+    assert summary(cluster) == ("Starting", "False", "Unschedulable")
+    assert cluster.status["attempt"] == 1
+    cluster.say(cluster.pod("word-count-driver-1"), active([0, 1]))
+    cluster.reconcile()
+    assert summary(cluster) == ("Active", "True", "Active")
+
+
+def test_without_any_pod_of_a_worker_either(cluster):
+    for worker in cluster.pods("worker"):
+        cluster.remove("Pod", worker["metadata"]["name"])
+    cluster.say(cluster.pod("word-count-driver-1"), active([]))
+    cluster.later(cluster.reconcile())
+    cluster.reconcile()
+    assert summary(cluster) == ("Starting", "False", "StartTimeout")
+    assert cluster.condition("Ready")["message"] == "no worker is ready after 300 s"
 
 
 def test_problems_and_transitions_are_told_and_steps_are_not(cluster):

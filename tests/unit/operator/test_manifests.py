@@ -214,7 +214,8 @@ def test_the_operators_image_is_pulled_as_the_operator_says_and_others_as_the_us
     ("modes", "together"), [(["ReadWriteOnce"], True), (["ReadWriteMany"], False)]
 )
 def test_a_claim_of_one_node_keeps_all_pods_together(modes, together):
-    _, worker = made(claim={"spec": {"accessModes": modes}})
+    claim = {"spec": {"accessModes": modes}}
+    _, worker = made(children={("PersistentVolumeClaim", "word-count-checkpoint"): claim})
     assert ("affinity" in worker["spec"]) == together
 
 

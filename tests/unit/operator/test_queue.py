@@ -124,6 +124,16 @@ def test_how_long_nothing_has_moved(queue, clock):
     assert queue.stuck_for() == 20
 
 
+def test_a_long_queue_moves_while_each_of_its_keys_takes_its_time(queue, clock):
+    for key in "abcd":
+        queue.add(key)
+    for _ in range(4):
+        key = taken(queue)
+        clock.now += 150
+        assert queue.stuck_for() == 150
+        queue.failed(key)
+
+
 def test_waiting_ends_when_a_key_is_added(queue):
     async def wait_and_add():
         task = asyncio.ensure_future(queue.get())

@@ -254,3 +254,27 @@ def test_code_in_a_config_map_is_copied_and_followed():
     cluster.api._store(place, {"metadata": {"name": "mine"}, "data": {"a.py": "2"}})
     cluster.settle()
     assert cluster.status["attempt"] == 2
+
+
+def test_numbers_of_tasks_are_fixed_only_when_a_driver_has_seen_the_checkpoint():
+    """One of an earlier topology may be of others, which it is then to have."""
+    cluster = FakeCluster({**CODE, "spec.bolts.0.numTasks": 8})
+    cluster.reconcile()
+    cluster.change(CODE)
+    cluster.reconcile()
+    assert "numTasks" not in cluster.plan.topology["spec"]["bolts"][0]
+
+
+def test_another_claim_is_tried_while_the_one_that_was_made_is_left_alone(cluster):
+    made = cluster._place("PersistentVolumeClaim", "word-count-checkpoint")
+    before = cluster.api.objects[made]
+    shared = {"metadata": {"name": "shared"}, "spec": {"accessModes": ["ReadWriteMany"]}}
+    cluster.api._store(cluster._place("PersistentVolumeClaim", "shared"), shared)
+    cluster.change({**CODE, "spec.checkpoint": {"persistentVolumeClaim": "shared"}})
+    cluster.reconcile()
+    assert cluster.condition("SpecAccepted")["status"] == "Unknown"
+    assert cluster.api.objects[made] == before
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.status["attempt"] == 2
+    assert cluster.api.objects[made] == before

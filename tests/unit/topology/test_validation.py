@@ -147,7 +147,7 @@ def test_executors_beyond_the_tasks_are_a_warning():
 def test_num_tasks_can_not_change():
     assert [str(p) for p in validate(word_count(), checkpoint_tasks={"count": 8, "gone": 3})] == [
         "spec.bolts[1].numTasks: bolt 'count': numTasks is 4, but its checkpoint is of 8 tasks, "
-        "and the number of tasks is fixed for a topology's life. Write numTasks: 8."
+        "and the number of tasks is fixed for a topology's life. Remove numTasks, or write 8."
     ]
 
 

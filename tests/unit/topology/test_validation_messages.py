@@ -90,7 +90,7 @@ FIELDS = {
     ),
     "text-for-a-number": (
         {"spec.workers": "3"},
-        "spec.workers: workers is '3', but must be a whole number.",
+        "spec.workers: workers is '3', but must be a whole number. Remove the quotes.",
     ),
     "fraction": (
         {"spec.workers": 1.5},
@@ -165,7 +165,7 @@ FIELDS = {
     ),
     "bolts-as-mapping": (
         {"spec.bolts": {"split": {}}},
-        "spec.bolts: bolts is a mapping, but must be a list.",
+        "spec.bolts: bolts is a mapping, but must be a list. Begin each entry with '-'.",
     ),
     "bolt-as-text": (
         {"spec.bolts.2": "sink"},
@@ -203,6 +203,11 @@ FIELDS = {
         {"spec.bolts.1.inputs.0.from": ABSENT},
         "spec.bolts[1].inputs[0].from: bolt 'count', input number 1: 'from' is missing. "
         "Add the component to receive from, such as from: sentences.",
+    ),
+    "input-as-text": (
+        {"spec.bolts.1.inputs": ["split"]},
+        "spec.bolts[1].inputs[0]: bolt 'count', input number 1: inputs[0] is 'split', but must be "
+        "a mapping. Write {from: split, grouping: {type: shuffle}}.",
     ),
     "no-grouping": (
         {"spec.bolts.1.inputs.0.grouping": ABSENT},
@@ -255,6 +260,11 @@ FIELDS = {
         "spec.config.a[0].b: config contains the key 2 (int), but must be text, numbers, true, "
         "false, lists or mappings with text as keys.",
     ),
+    "on-as-key-below": (
+        {"spec.config": {"switches": {True: "x"}}},
+        "spec.config.switches: config contains the key True (bool; YAML reads on, off, yes and no "
+        "as that), but must be text, numbers, true, false, lists or mappings with text as keys.",
+    ),
     "not-json": (
         {"spec.bolts.0.config": {"a": {"x"}}},
         "spec.bolts[0].config.a: bolt 'split': config contains a value of the type set, but must "
@@ -297,6 +307,11 @@ FIELDS = {
         "spec.spark.conf[spark.task.maxFailures]: 'spark.task.maxFailures' is '4', but Fulmen's "
         "batches need '1'. Leave it out.",
     ),
+    "pod-template-without-spec": (
+        {"spec.driver": {"podTemplate": {"tolerations": []}}},
+        "spec.driver.podTemplate: podTemplate has the key 'tolerations', but a template has "
+        "metadata and spec. Write it below spec: {spec: {tolerations: …}}.",
+    ),
     "pod-template-spec": (
         {"spec.driver": {"podTemplate": {"spec": "big"}}},
         "spec.driver.podTemplate.spec: podTemplate must have a mapping here.",
@@ -338,7 +353,16 @@ FIELDS = {
     "checkpoint-uri": (
         {"spec.checkpoint": {"uri": "/data"}},
         "spec.checkpoint.uri: uri is '/data', but must be a folder in a kind of store: s3://…, "
-        "gs://…, az://… or file:///….",
+        "gs://…, az://… or file:///…. Write file:///data.",
+    ),
+    "checkpoint-as-text": (
+        {"spec.checkpoint": "s3://a/b"},
+        "spec.checkpoint: checkpoint is 's3://a/b', but must be a mapping. "
+        "Write checkpoint: {uri: s3://a/b}.",
+    ),
+    "code-as-text": (
+        {"spec.code": "code"},
+        "spec.code: code is 'code', but must be a mapping. Write code: {folder: code}.",
     ),
     "quantity": (
         {"spec.worker": {"resources": {"limits": {"cpu": 0.5}}}},
