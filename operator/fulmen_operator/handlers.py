@@ -83,7 +83,7 @@ async def must_be_served(api: KubernetesApi) -> None:
     except ApiError as error:
         if error.status != NOT_FOUND:
             return  # the watch tries again by itself
-        message = f"the cluster serves no topologies ({group}): install crds/topologies.fulmen.dev.yaml first"
+        message = f"the cluster serves no topologies ({group}): install the definition in crds/"
         raise kopf.PermanentError(message) from error
 
 

@@ -125,6 +125,25 @@ def test_a_driver_that_no_node_has_room_for(kube, remove):
     assert driver_name_of(kube, "too-big")
 
 
+def test_workers_that_find_no_node_any_more(kube, remove):
+    """Their driver stays, says so, and goes on when there is a node again."""
+    remove("deserted")
+    apply(kube, "deserted")
+    kube.wait("topology", "deserted", is_ready, 300, "Ready")
+    kube.patch("topology", "deserted", {"spec": {"startTimeoutSeconds": 5}})
+    node = kube.get("pod", driver_name_of(kube, "deserted"))["spec"]["nodeName"]
+    kube.run("cordon", node)
+    try:
+        workers = "fulmen.dev/topology=deserted,app.kubernetes.io/component=worker"
+        kube.run("delete", "pods", "-l", workers, "--now")
+        assert "unschedulable" in wait_for(kube, "deserted", "Ready", "Unschedulable")
+        assert condition(kube.get("topology", "deserted"), "Placed")["status"] == "False"
+    finally:
+        kube.run("uncordon", node)
+    kube.wait("topology", "deserted", is_ready, 300, "Ready")
+    assert kube.get("topology", "deserted")["status"]["attempt"] == 1
+
+
 def test_a_store_that_does_not_answer(kube, remove):
     remove("no-store")
     variables = {

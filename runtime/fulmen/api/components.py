@@ -288,7 +288,7 @@ class ArrowOutputCollector(ABC):
             reason: What the spout gets, at most 500 characters. Default: "failed by the bolt".
 
         Raises:
-            StreamError: There is no row of such a number.
+            StreamError: There is no row of such a number, or these are no numbers but a mask.
             CollectorError: Not in `execute` or `tick`.
         """
 

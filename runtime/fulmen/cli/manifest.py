@@ -37,7 +37,7 @@ def _with_files(topology: Topology, file: Path, code_folder: Path | None) -> Top
     with CodeFolder(code_folder) if code_folder else CodeFolder.of(code, file.parent) as folder:
         assert folder.path is not None
         files = python_files(folder.path)
-        if left_out := other_files(folder.path):
+        if left_out := other_files(folder.path, but=file):
             click.echo(
                 f"warning: only Python files are inline, so these of '{folder.path}' will be"
                 f" missing: {', '.join(left_out)}. If the code needs them, {OWN_IMAGE}.",
@@ -72,10 +72,17 @@ def python_files(folder: Path) -> dict[str, str]:
     return files
 
 
-def other_files(folder: Path) -> list[str]:
-    """What of a folder is not inline: names of files, and of folders with a slash behind."""
+def other_files(folder: Path, but: Path) -> list[str]:
+    """What of a folder is not inline: names of files, and of folders with a slash behind.
+
+    Args:
+        folder: Where the code is.
+        but: The topology's own file, which may be beside it.
+    """
     return [
         f"{path.name}/" if path.is_dir() else path.name
         for path in sorted(folder.iterdir())
-        if path.suffix != ".py" and not path.name.startswith((".", "__pycache__"))
+        if path.suffix != ".py"
+        and not path.name.startswith((".", "__pycache__"))
+        and path.resolve() != but.resolve()
     ]

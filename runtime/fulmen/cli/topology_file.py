@@ -28,7 +28,7 @@ def topology_arguments(command: F) -> F:
         "assignments",
         multiple=True,
         metavar="PATH=VALUE",
-        help="Change a value of the file, as in spec.bolts[count].parallelism=2. May be repeated.",
+        help="Change a value of the file: 'spec.bolts[count].parallelism=2'. May be repeated.",
     )(command)
     return click.argument("file", type=click.Path(path_type=Path))(command)
 

@@ -132,7 +132,7 @@ class Coordinator:
         """The header of the next attempt. `now` is in seconds of any steady clock."""
         if not self._is_retry:  # else the clock is as it was: recovering takes no time
             self._previous_clock = self.clock
-            self.clock += now - self._mark
+            self.clock += max(0.0, now - self._mark)  # workers measure with a clock of their own
         self._mark = now
         permits, poisoned = self._crash_permits()
         large = self.deliveries and len(pack_deliveries(self.deliveries)) > HEADER_BYTES

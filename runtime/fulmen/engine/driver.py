@@ -67,7 +67,6 @@ class Driver:
         coordinator: Decides; from `start` on.
         totals: What was done so far; from `start` on.
         log: The checkpoint's commits; from `start` on.
-        is_deserted: Whether no worker is left.
     """
 
     topology: Topology
@@ -84,7 +83,6 @@ class Driver:
     coordinator: Coordinator = field(init=False)
     totals: Totals = field(init=False)
     log: CommitLog = field(init=False)
-    is_deserted: bool = field(init=False, default=False)
     _committer: Committer | None = field(init=False, default=None)
     _pinned_spouts: PinnedSpouts | None = field(init=False, default=None)
     _hosting: Sequence[int] = field(init=False, default=())
@@ -345,10 +343,8 @@ class Driver:
         self.observer.attempt_failed(header.number, reason)
         alive = self.jobs.recover()
         while not alive:
-            self.is_deserted = True
             self.observer.note("no worker is left: waiting until one is back")
             alive = self.jobs.recover()
-        self.is_deserted = False
         if is_outage:
             self.sleep(min(5.0, 0.1 * 2**self._outages))
             self._outages = min(self._outages + 1, 16)

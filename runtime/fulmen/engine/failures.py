@@ -85,7 +85,7 @@ def _loss(reason: str) -> str:
     if code == KILLED:
         return f"exit code {code}: killed, often for want of memory"
     if code in OUT_OF_MEMORY:
-        cure = "emit smaller tuples, or raise spark.executor.memory"
+        cure = "emit smaller tuples, or give workers more memory"
         return f"exit code {code}: its JVM had too little memory: {cure}"
     return f"exit code {code}"
 

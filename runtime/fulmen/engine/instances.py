@@ -7,6 +7,7 @@ import pickle
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,8 +17,8 @@ from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
 from fulmen.engine.protocol import ErrorReport
 from fulmen.engine.routes import Routes, context_of
 from fulmen.engine.setup import Setup
-from fulmen.engine.state import Fields, KeyedState
-from fulmen.errors import FulmenError, StateError
+from fulmen.engine.state import Fields, KeyedState, take_state
+from fulmen.errors import FulmenError
 from fulmen.topology.code import create
 
 T = TypeVar("T")
@@ -86,7 +87,7 @@ class TaskBase:
         self.state = self.guarded(
             "restoring self.state", lambda: KeyedState.restore(slots.get("state", ()), number)
         )
-        self.guarded("looking at self.state", lambda: self._take_state(is_new=True))
+        self._take_state(is_new=True)
         self.conf = {**setup.topology.spec.config, **spec.config}
         self.context = context_of(setup, task)
         collector = self.make_collector()
@@ -101,27 +102,12 @@ class TaskBase:
         self.guarded(
             "open" if isinstance(self.instance, Spout) else "prepare", lambda: self.start(collector)
         )
-        self.guarded("looking at self.state", lambda: self._take_state(is_new=True))
+        self._take_state(is_new=True)
         self.fields.settle(restored)
 
     def _take_state(self, is_new: bool = False) -> None:
-        """Put the state where the author's code uses it.
-
-        Args:
-            is_new: `__init__`, `open` or `prepare` were just called: an empty dict of theirs says
-                the same as a state that is new.
-
-        Raises:
-            StateError: Something else is there, which would be in no checkpoint.
-        """
-        found = self.instance.__dict__.get("state", self.state)
-        if found is not self.state and not (is_new and type(found) is dict and not found):
-            raise StateError(
-                "self.state was assigned, or filled in __init__, but it is what Fulmen keeps in the"
-                " checkpoint: change its items later, as in self.state[key] = value, or give the"
-                " field another name"
-            )
-        self.instance.__dict__["state"] = self.state
+        look = partial(take_state, self.instance, self.state, is_new)
+        self.guarded("looking at self.state", look)
 
     def _routes(self, rng: np.random.Generator) -> dict[str, Routes]:
         streams = dict(self.setup.streams[self.component])
@@ -180,7 +166,7 @@ class TaskBase:
         fields = self.guarded("pickling its fields", self.fields.record)
         if fields is not None:
             found["fields"] = fields, number
-        self.guarded("looking at self.state", self._take_state)
+        self._take_state()
         state = self.guarded("pickling self.state", lambda: self.state.record(number, self.calls))
         self.calls = 0
         if state is not None:

@@ -52,8 +52,7 @@ class SparkBatches:
 
     def alive(self) -> tuple[int, ...]:
         """Numbers of the workers that are there now."""
-        assert self._session is not None
-        return self._session.workers.alive()
+        return () if self._jobs is None else self._jobs.alive()
 
     @property
     def hosts(self) -> tuple[str | None, ...]:

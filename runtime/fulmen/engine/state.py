@@ -185,6 +185,28 @@ class _Compared(KeyedState):
         return changed + [k for k in before if k not in self]
 
 
+def take_state(instance: Component, state: KeyedState, is_new: bool = False) -> None:
+    """Put the state where the author's code uses it.
+
+    Args:
+        instance: The author's.
+        state: What is in the checkpoint.
+        is_new: `__init__`, `open` or `prepare` were just called: an empty dict of theirs says the
+            same as a state that is new.
+
+    Raises:
+        StateError: Something else is there, which would be in no checkpoint.
+    """
+    found = instance.__dict__.get("state", state)
+    if found is not state and not (is_new and type(found) is dict and not found):
+        raise StateError(
+            "self.state was assigned, or filled in __init__, but it is what Fulmen keeps in the"
+            " checkpoint: change its items later, as in self.state[key] = value, or give the"
+            " field another name"
+        )
+    instance.__dict__["state"] = state
+
+
 class Fields:
     """The durable fields of one instance."""
 

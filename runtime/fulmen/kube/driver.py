@@ -49,6 +49,7 @@ FIRST_WORKER_SECONDS = 1800.0
 """At least: images are pulled, nodes are added. The operator says what is being waited for."""
 OTHER_WORKERS_SECONDS = 60.0
 STUCK_SECONDS = 120
+QUIET_SECONDS = 10
 """What recovering from a failed attempt may take, until something is heard of it."""
 PATIENCE_SECONDS = 5
 """Without any worker, when the topology goes."""
@@ -226,7 +227,22 @@ class DriverPod:
         pods = self._pods.names(jobs.hosts)
         message = self._witness.latest
         where = self._where.pod_name
-        return report_of(driver, phase, self._generation, pods, where, message)
+        present = self._present(driver, jobs)
+        return report_of(driver, phase, self._generation, present, pods, where, message)
+
+    def _present(self, driver: Driver, jobs: SparkBatches) -> Sequence[int]:
+        """Numbers of the workers that are there: those of the last batch, if it was not long ago.
+
+        The next one waits for as long as no worker is there.
+        """
+        workers = driver.setup.workers
+        if time.monotonic() - self._witness.counted < QUIET_SECONDS:
+            return workers
+        try:
+            alive = jobs.alive()
+        except FulmenError:  # Spark is gone, which ends the driver
+            return ()
+        return [worker for worker in workers if worker in alive]
 
     def _phase_now(self) -> Phase:
         if self._phase is not Phase.ACTIVE:

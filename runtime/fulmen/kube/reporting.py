@@ -108,6 +108,7 @@ def report_of(
     driver: Driver,
     phase: Phase,
     generation: int,
+    present: Sequence[int],
     pods: Mapping[int, str],
     own_pod: str,
     message: str,
@@ -118,11 +119,12 @@ def report_of(
         driver: The driver.
         phase: What it is doing.
         generation: Of the plan that it runs.
+        present: Numbers of the workers that are there.
         pods: The name of each worker's pod.
         own_pod: Its own, which hosts pinned spouts.
         message: What a person should know.
     """
-    plan, present = driver.setup.plan, () if driver.is_deserted else driver.setup.workers
+    plan = driver.setup.plan
     hosting = [DRIVER, *present] if plan.pinned else present
     return Report(
         phase=phase,

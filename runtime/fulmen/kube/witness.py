@@ -20,15 +20,16 @@ class Witness:
     Attributes:
         latest: What happened last, until batches count again.
         heard: When anything happened last, by the monotonic clock.
+        counted: When a batch counted last.
     """
 
     def __init__(self) -> None:
         self.latest = ""
-        self.heard = time.monotonic()
+        self.heard = self.counted = time.monotonic()
 
     def batch(self, totals: Totals, done: Done) -> None:
         """A batch counted."""
-        self.heard = time.monotonic()
+        self.heard = self.counted = time.monotonic()
         if totals.batches == 1:
             _log.info("the first batch was committed")
         self.latest = ""

@@ -24,7 +24,7 @@ from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held
 from fulmen.engine.arrow_collectors import ArrowCollector
 from fulmen.engine.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.routes import Routes
-from fulmen.engine.state import Fields, KeyedState
+from fulmen.engine.state import Fields, KeyedState, take_state
 
 SOURCE_TASK, TASK = 1, 2
 
@@ -177,7 +177,7 @@ class BoltHarness:
         streams = output_streams(self.bolt)
         self.routes = {n: _NobodyListens(self.name, n, s) for n, s in streams.items()}
         self._state = KeyedState.restore(self._state_records, len(self._state_records))
-        self.bolt.__dict__["state"] = self._state
+        take_state(self.bolt, self._state, is_new=True)
         context = self._context(streams)
         self._collector = self._new_collector()
         injected = [self._collector, context, self._state, self._conf]
@@ -187,6 +187,7 @@ class BoltHarness:
             self.bolt.prepare(self._conf, context, self._collector)
         else:
             self.bolt.prepare(self._conf, context)
+        take_state(self.bolt, self._state, is_new=True)
         self._durable.settle(restored)
 
     def _context(self, streams: Mapping[str, Stream]) -> TopologyContext:
@@ -227,6 +228,7 @@ class BoltHarness:
         finally:
             collector.close()
             self._take_emits(tup)
+        take_state(self.bolt, self._state)
         if isinstance(collector, BoltCollector):
             self.acked += [t for t, reason in collector.late if reason is None]
             self.failed += [(t, reason) for t, reason in collector.late if reason is not None]
@@ -256,6 +258,7 @@ class BoltHarness:
             collector.failures = dict.fromkeys(range(len(tuples)), str(e) or type(e).__name__)
         finally:
             collector.close()
+        take_state(self.bolt, self._state)
         for stream, emitted, at in collector.emits:
             rows = zip(*(column.to_pylist() for column in emitted.columns), strict=True)
             for row, i in zip(rows, at.tolist(), strict=True):

@@ -123,7 +123,8 @@ def translate(error: ValidationError, document: Mapping[Any, Any]) -> Iterator[P
         label = who(document, loc)
         if kind == "invalid_key" or loc[-1] == "[key]":
             loc = loc[:-1] if kind == "invalid_key" else loc[:-2]
-            message = f"{_field(loc)} has the key {shown(value)}, which is not text"
+            hint = ": YAML reads on, off, yes and no as that" if isinstance(value, bool) else ""
+            message = f"{_field(loc)} has the key {shown(value)}, which is not text{hint}"
             statement = message, "Write it in quotes."
         elif kind == "extra_forbidden":
             statement = _unknown(loc)

@@ -62,6 +62,42 @@ def test_mistakes_end_it(tmp_path):
     assert "Did you mean 'Letters'?" in result.stderr
 
 
+def test_files_that_are_left_out_are_told(tmp_path):
+    file = written(tmp_path)
+    code = tmp_path / "code"
+    for name in ("words.txt", ".gitignore"):
+        (code / name).touch()
+    for name in ("data", "__pycache__"):
+        (code / name).mkdir()
+    result = invoke(file)
+    assert result.exit_code == 0
+    assert result.stderr == (
+        f"warning: only Python files are inline, so these of '{code}' will be missing: data/,"
+        " words.txt. If the code needs them, put the code into an image of your own instead, FROM"
+        " Fulmen's, and leave spec.code out.\n"
+    )
+    assert list(yaml.safe_load(result.stdout)["spec"]["code"]["files"]) == ["letters.py"]
+
+
+def test_the_topologys_own_file_is_not_missing(tmp_path):
+    file = written(tmp_path, DOCUMENT.replace("folder: code", "folder: ."))
+    file.rename(tmp_path / "code" / "topology.yaml")
+    result = invoke(tmp_path / "code" / "topology.yaml")
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_settings_that_pods_decide_are_refused(tmp_path):
+    conf = "  spark: {conf: {spark.executor.memory: 2g}}\n  spouts:"
+    result = invoke(written(tmp_path, DOCUMENT.replace("  spouts:", conf)))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "Error: 1 problem:\n"
+        "  1. spec.spark.conf[spark.executor.memory]: on Kubernetes 'spark.executor.memory' is"
+        " decided by Fulmen, or by a field of the resource. Write spec.worker.resources: {limits:"
+        " {memory: 2Gi}}.\n"
+    )
+
+
 def test_packages_cannot_be_inline(tmp_path):
     file = written(tmp_path)
     (tmp_path / "code" / "parts").mkdir()

@@ -86,6 +86,24 @@ def test_json_of_a_file_that_is_not_there(fulmen):
     assert (result.exit_code, content["valid"], len(content["problems"])) == (2, False, 1)
 
 
+def test_json_of_python_that_can_not_be_imported(fulmen, tmp_path):
+    (tmp_path / "no_topology.py").write_text("import no_such_module\n")
+    result = fulmen("validate", "--json", "no_topology.py")
+    assert result.exit_code == 2
+    assert json.loads(result.stdout) == {
+        "valid": False,
+        "problems": [
+            {
+                "path": "",
+                "message": "'no_topology.py' can't be imported: ModuleNotFoundError: No module "
+                "named 'no_such_module' (no_topology.py, line 1)",
+                "cure": "",
+                "severity": "error",
+            }
+        ],
+    }
+
+
 def test_code_beside_the_file(fulmen, write, tmp_path):
     """A folder is relative to the file, and what its modules print is no part of the output."""
     (tmp_path / "counting.py").write_text("from support.components import Count\nprint('hello')\n")

@@ -223,6 +223,23 @@ def test_an_emit_that_no_task_can_be_chosen_for_fails_its_tuple():
     assert sorted(x for [x] in result.collected("sink")) == ["a", "a", "b", "c", "c"]
 
 
+def test_nor_does_it_fail_another_that_was_told_its_tasks():
+    def execute(bolt, tup):
+        value = Unhashable() if tup["x"] == "c" else tup["x"]
+        bolt.collector.emit([value], anchors=tup, need_task_ids=tup["x"] in ("a", "d"))
+        bolt.collector.ack(tup)
+
+    topology = Topology(HookBolt, ["a", "b", "c", "d", "e"])
+    topology.builder._bolts.pop("sink")
+    topology.builder.set_bolt("sink", CollectBolt, 2).fields_grouping("bolt", ["x"])
+    result = topology.run(functions={"execute": execute})
+    [message] = messages(result)
+    assert "Unhashable" in message
+    assert result.acked("source") == [0, 1, 3, 4]
+    assert [msg_id for msg_id, _ in result.failed("source")] == [2]
+    assert sorted(x for [x] in result.collected("sink")) == ["a", "b", "d", "e"]
+
+
 def test_with_on_error_crash_it_stops_the_topology():
     topology = Topology(HookBolt, ["a"], on_error="crash")
     topology.builder._bolts.pop("sink")

@@ -135,6 +135,17 @@ def test_batches_with_different_dictionaries(nested):
     assert "dictionary" in str(merged[0].batch.schema.types[0])
 
 
+def test_batches_with_more_values_than_their_index_counts_stay_apart():
+    def encoded(first):
+        column = pa.array([f"{n}" for n in range(first, first + 100)]).dictionary_encode()
+        return chunk(batch=batch(column.cast(pa.dictionary(pa.int8(), pa.string()))))
+
+    chunks = [encoded(0), encoded(100)]
+    assert merge([*chunks, chunk([["a"]])])[:2] == chunks
+    [together] = merge([encoded(0), encoded(20)])
+    assert len(together) == 200
+
+
 def test_rows_as_a_batch_and_back():
     assert chunk([[1], [None]]).batch.to_pydict() == {"x": [1, None]}
     assert chunk([]).batch.num_rows == 0

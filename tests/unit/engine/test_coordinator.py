@@ -65,6 +65,41 @@ def test_the_clock_stands_still_during_recovery(coordinator):
     assert coordinator.begin().clock == before + 2
 
 
+@pytest.mark.parametrize(
+    ("restored", "stood_still"),
+    [({0: 4.0}, 4.0), ({0: 0.9}, 0.0), ({0: 2.0, 1: 3.0}, 5.0), ({0: 0.6, 1: 0.6}, 1.2)],
+)
+def test_the_clock_stands_still_while_tasks_are_made_anew(coordinator, restored, stood_still):
+    before = coordinator.begin().clock
+    coordinator.now += 10
+    summaries = [
+        Summary(stage, worker, restore_seconds=seconds / (worker + 1))
+        for stage, seconds in restored.items()
+        for worker in range(2)
+    ]
+    coordinator.it.committed(coordinator.it.finish(summaries, 10))
+    after = coordinator.it.begin(coordinator.now)
+    assert after.clock == pytest.approx(before + 10 - stood_still)
+    assert after.previous_clock == before
+
+
+def test_the_clock_never_goes_back(coordinator):
+    """Workers measure with a clock of their own, and the one of a test may be slower."""
+    before = coordinator.begin().clock
+    coordinator.it.committed(coordinator.it.finish([Summary(0, 0, restore_seconds=60)], 0.01))
+    coordinator.now += 0.01
+    assert coordinator.it.begin(coordinator.now).clock == before
+    assert coordinator.it.begin(coordinator.now + 2).clock == before + 2
+
+
+def test_seconds_in_which_it_stands_still_do_not_pass(coordinator):
+    before = coordinator.begin().clock
+    coordinator.succeed(seconds=1, emitted=1)
+    coordinator.it.stand_still(30)
+    coordinator.now += 30.5
+    assert coordinator.it.begin(coordinator.now).clock == pytest.approx(before + 1.5)
+
+
 def test_deliveries_are_repeated_until_a_batch_has_taken_them(coordinator):
     coordinator.begin()
     coordinator.succeed(acked={1: ranges((0, 3)), 2: ranges((5, 6))}, failed=[(2, 7, "no")])

@@ -61,7 +61,7 @@ Caused by: org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 7 cancelle
         pytest.param(
             ABORTED.format(LOST + "Command exited with code 3"),
             "worker 1 was lost (exit code 3: its JVM had too little memory: emit "
-            "smaller tuples, or raise spark.executor.memory)",
+            "smaller tuples, or give workers more memory)",
             id="out-of-memory",
         ),
         pytest.param(

@@ -1,4 +1,4 @@
-"""What a driver's start does to time."""
+"""What a driver's start does to time, and workers that come a little later."""
 
 from fulmen import Bolt, TopologyBuilder
 from fulmen.testing import ListSpout, ManualClock
@@ -17,6 +17,45 @@ class SlowToStart(Steady):
         workers = super().start(setup)
         self.clock.advance(1000)
         return workers
+
+
+class ComesLater(Steady):
+    """Jobs that begin without worker 1, which is there a moment later."""
+
+    def __init__(self, clock, **options):
+        super().__init__(clock, **options)
+        self.started = []
+
+    def start(self, setup):
+        workers = super().start(setup)
+        self.started.append(workers)
+        return workers if len(self.started) > 1 else workers[:1]
+
+
+def test_a_worker_that_comes_while_jobs_begin_takes_part():
+    builder = TopologyBuilder(name="late", workers=2)
+    builder.set_spout("numbers", ListSpout([1, 2]), 2)
+    clock, store = ManualClock(), new_store()
+    jobs = ComesLater(clock, store=store)
+    driver = make_driver(builder, store=store, clock=clock, jobs=jobs)
+    driver.start()
+    assert jobs.started == [(0, 1), (0, 1)]
+    assert driver.setup.workers == (0, 1)
+    driver.step()
+    driver._look_for_workers()
+    driver.close()
+    assert len(jobs.started) == 2
+
+
+def test_jobs_that_begin_with_all_workers_are_started_once():
+    builder = TopologyBuilder(name="late", workers=2)
+    builder.set_spout("numbers", ListSpout([1, 2]), 2)
+    jobs = ComesLater(ManualClock(), store=(store := new_store()))
+    jobs.started.append("before")
+    driver = make_driver(builder, store=store, jobs=jobs)
+    driver.start()
+    driver.close()
+    assert jobs.started == ["before", (0, 1)]
 
 
 def test_trees_do_not_grow_older_while_workers_start():

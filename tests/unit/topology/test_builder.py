@@ -153,6 +153,18 @@ def test_a_class_in_a_function(builder):
     )
 
 
+@pytest.mark.parametrize("code", [lambda tup: None, print])
+def test_what_is_no_component(builder, code):
+    with pytest.raises(CodeError) as caught:
+        builder.set_bolt("count", code)
+    kind = type(code).__name__
+    assert str(caught.value) == (
+        f"bolt 'count' is of the type {kind}, but must be a bolt's class or an object of one."
+    )
+    with pytest.raises(CodeError, match=r"^spout 's' is 5, but must be a spout's class"):
+        builder.set_spout("s", 5)
+
+
 def test_a_name_that_is_taken(builder):
     builder.set_spout("count", Sentences)
     with pytest.raises(ValidationFailed) as caught:

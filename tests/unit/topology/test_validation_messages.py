@@ -206,8 +206,8 @@ FIELDS = {
     ),
     "input-as-text": (
         {"spec.bolts.1.inputs": ["split"]},
-        "spec.bolts[1].inputs[0]: bolt 'count', input number 1: inputs[0] is 'split', but must be "
-        "a mapping. Write {from: split, grouping: {type: shuffle}}.",
+        "spec.bolts[1].inputs[0]: bolt 'count': inputs[0] is 'split', but must be a mapping. "
+        "Write {from: split, grouping: {type: shuffle}}.",
     ),
     "no-grouping": (
         {"spec.bolts.1.inputs.0.grouping": ABSENT},
@@ -252,8 +252,13 @@ FIELDS = {
     ),
     "bool-as-key": (
         {"spec.bolts.0": {**WORD_COUNT["spec"]["bolts"][0], True: "x"}},
-        "spec.bolts[0]: bolt 'split': bolts[0] has the key true, which is not text. "
-        "Write it in quotes.",
+        "spec.bolts[0]: bolt 'split': bolts[0] has the key true, which is not text: YAML reads "
+        "on, off, yes and no as that. Write it in quotes.",
+    ),
+    "on-as-key": (
+        {"spec.config": {True: "x"}},
+        "spec.config: config has the key true, which is not text: YAML reads on, off, yes and no "
+        "as that. Write it in quotes.",
     ),
     "number-as-key-below": (
         {"spec.config": {"a": [{"b": {2: "x"}}]}},
