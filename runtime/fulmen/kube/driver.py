@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fulmen.engine.driver import Driver, Stop
@@ -49,8 +49,9 @@ FIRST_WORKER_SECONDS = 1800.0
 """At least: images are pulled, nodes are added. The operator says what is being waited for."""
 OTHER_WORKERS_SECONDS = 60.0
 STUCK_SECONDS = 120
-QUIET_SECONDS = 10
 """What recovering from a failed attempt may take, until something is heard of it."""
+QUIET_SECONDS = 10
+"""Without a batch: then Spark is asked which workers are there. An idle one has some meanwhile."""
 PATIENCE_SECONDS = 5
 """Without any worker, when the topology goes."""
 MARGIN_SECONDS = 10
