@@ -3,6 +3,7 @@
 import pytest
 
 from fulmen.kube.preparing import runs_unlike
+from fulmen.plan import is_placed_like
 from fulmen.topology.shape import parse
 from fulmen_operator.changes import EFFECTS, Effect, input_hash
 from support.documents import ABSENT, word_count
@@ -31,19 +32,43 @@ CHANGES = [
     ("spec.batchTimeoutSeconds", 9),
     ("spec.state", "Inactive"),
     ("spec.config", {"a": 1}),
-    ("spec.spouts.0.name", "other"),
-    ("spec.spouts.0.class", "m.Other"),
-    ("spec.spouts.0.parallelism", 3),
-    ("spec.spouts.0.config", {"a": 1}),
-    ("spec.bolts.0.tickSeconds", 1),
+    *(
+        (f"spec.{component}.{field}", value)
+        for component in ("spouts.0", "bolts.0")
+        for field, value in (
+            ("name", "other"),
+            ("class", "m.Other"),
+            ("parallelism", 3),
+            ("config", {"a": 1}),
+            ("tickSeconds", 1),
+            ("instance", "gA=="),
+        )
+    ),
     ("spec.bolts.0.blocking", True),
+    ("spec.bolts.1.inputs.0.from", "sentences"),
+    ("spec.bolts.1.inputs.0.stream", "other"),
+    ("spec.bolts.1.inputs.0.grouping.type", "all"),
     ("spec.bolts.1.inputs.0.grouping.fields", ["other"]),
+    ("spec.bolts.1.inputs.0.grouping.class", "m.Grouping"),
+    ("spec.bolts.1.inputs.0.grouping.config", {"a": 1}),
     ("spec.checkpoint.uri", "s3://a/b"),
+    ("spec.checkpoint.persistentVolumeClaim", "mine"),
     ("spec.checkpoint.deletionPolicy", "Delete"),
-    ("spec.driver.image", "mine:1"),
-    ("spec.worker.env", [{"name": "A", "value": "1"}]),
-    ("spec.worker.resources", {"limits": {"memory": "2Gi"}}),
-    ("spec.worker.podTemplate", {"spec": {"nodeSelector": {"a": "b"}}}),
+    *(
+        (f"spec.{pod}.{field}", value)
+        for pod in ("driver", "worker")
+        for field, value in (
+            ("image", "mine:1"),
+            ("imagePullPolicy", "Always"),
+            ("imagePullSecrets", [{"name": "a"}]),
+            ("resources.limits", {"memory": "2Gi"}),
+            ("resources.requests", {"cpu": "1"}),
+            ("env", [{"name": "A", "value": "1"}]),
+            ("env", [{"name": "A", "valueFrom": {"fieldRef": {}}}]),
+            ("serviceAccountName", "mine"),
+            ("podTemplate", {"spec": {"nodeSelector": {"a": "b"}}}),
+        )
+    ),
     ("spec.spark.conf", {"spark.a": "b"}),
     ("spec.restartNonce", 1),
     ("spec.startTimeoutSeconds", 9),
@@ -51,11 +76,21 @@ CHANGES = [
 ]
 
 
-def effect_of(path):
+def fields_of(path):
     place = ".".join("[]" if part.isdecimal() else part for part in path.split(".")[1:])
     place = place.replace(".[]", "[]")
     below = (f"{place}.", f"{place}[]")
-    return {e for name, e in EFFECTS.items() if name == place or name.startswith(below)}
+    return {name for name in EFFECTS if name == place or name.startswith(below)}
+
+
+def effect_of(path):
+    return {EFFECTS[name] for name in fields_of(path)}
+
+
+def test_each_field_is_changed_but_code_which_is_a_digest_and_what_never_changes():
+    changed = set().union(*(fields_of(path) for path, _ in CHANGES))
+    rest = {name for name in EFFECTS.keys() - changed if not name.startswith("code.")}
+    assert {EFFECTS[name] for name in rest} == {Effect.IMMUTABLE}
 
 
 @pytest.mark.parametrize(("path", "value"), CHANGES, ids=[path for path, _ in CHANGES])
@@ -70,6 +105,14 @@ def test_what_replaces_no_driver_is_taken_over_by_it_or_the_operators(path, valu
     if effect is not Effect.REPLACE:
         changed = runs_unlike(parse(word_count({path: value})), parse(word_count()))
         assert changed != (path in OPERATORS)
+
+
+@pytest.mark.parametrize(("path", "value"), CHANGES, ids=[path for path, _ in CHANGES])
+def test_executors_are_placed_anew_if_spouts_stop_for_a_change(path, value):
+    (effect,) = effect_of(path)
+    if effect in (Effect.LIVE, Effect.REBALANCE):
+        alike = is_placed_like(parse(word_count({path: value})), parse(word_count()))
+        assert alike == (effect is Effect.LIVE)
 
 
 OPERATORS = {
