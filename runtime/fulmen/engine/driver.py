@@ -20,9 +20,9 @@ from fulmen.api.declarer import Stream
 from fulmen.checkpoint import CommitLog, Manifest, Store, new_tag
 from fulmen.engine.attempt import Ran, run_attempt
 from fulmen.engine.committing import Committer
-from fulmen.engine.coordinator import Coordinator, fatal_error
+from fulmen.engine.coordinator import Coordinator
 from fulmen.engine.instances import ComponentFailed
-from fulmen.engine.jobs import Blame, Jobs, read_rows
+from fulmen.engine.jobs import Blame, Jobs, Void, read_rows
 from fulmen.engine.migration import Layout, migrate
 from fulmen.engine.observer import Observer, Silent
 from fulmen.engine.pinned import PinnedSpouts
@@ -37,6 +37,7 @@ from fulmen.engine.protocol import (
 from fulmen.engine.report import Spent, Totals
 from fulmen.engine.setup import Setup
 from fulmen.engine.stop import Stop as Stop  # most who start a driver stop it, too
+from fulmen.engine.summaries import fatal_error
 from fulmen.errors import CheckpointError, JobFailed, TopologyFailed, Unreachable
 from fulmen.plan import is_placed_like, make_plan
 from fulmen.topology.spec import Topology
@@ -282,19 +283,22 @@ class Driver:
         if (void := ran.void) is not None:
             if void.report is not None and void.report.fatal:
                 raise self._fatal(void.report)
-            if void.blame is Blame.CHECKPOINT:
-                try:
-                    self.log.check()  # of a driver that was superseded, much may be gone
-                except Unreachable as e:
-                    self._failed(header, str(e), is_outage=True)
-                    return False
-                raise CheckpointError(void.reason)
-            self._failed(header, void.reason, void.blame is Blame.OUTAGE)
+            self._void(header, void)
             return False
         if ran.ackers_ran:
             coordinator.light.outlived()
         self._finish(replace(ran, summaries=[*ran.summaries, *taken]), owed, started)
         return True
+
+    def _void(self, header: Header, void: Void) -> None:
+        if void.blame is Blame.CHECKPOINT:
+            try:
+                self.log.check()  # of a driver that was superseded, much may be gone
+            except Unreachable as e:
+                self._failed(header, str(e), is_outage=True)
+                return
+            raise CheckpointError(void.reason)
+        self._failed(header, void.reason, void.blame is Blame.OUTAGE)
 
     def _job(self, header: Header) -> Sequence[bytes]:
         return self.jobs.run(header, self.topology.spec.batch_timeout_seconds)

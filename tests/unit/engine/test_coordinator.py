@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.coordinator import fatal_error, merged, work_seconds
+from fulmen.engine.coordinator import merged
 from fulmen.engine.idle import WARM_BATCHES
 from fulmen.engine.protocol import Deliveries, ErrorReport, Summary
+from fulmen.engine.summaries import fatal_error, work_seconds
 from support.coordinators import Checked, ranges, setup
 
 
