@@ -1,5 +1,6 @@
 """`fulmen manifest`: a topology as Kubernetes takes it, with the code of a local folder in it."""
 
+import os
 from pathlib import Path
 
 import click
@@ -73,16 +74,18 @@ def python_files(folder: Path) -> dict[str, str]:
 
 
 def other_files(folder: Path, but: Path) -> list[str]:
-    """What of a folder is not inline: names of files, and of folders with a slash behind.
+    """What of a folder is not inline and may be data: names, of folders with a slash behind.
 
     Args:
         folder: Where the code is.
         but: The topology's own file, which may be beside it.
     """
-    return [
-        f"{path.name}/" if path.is_dir() else path.name
+    rest = [
+        path
         for path in sorted(folder.iterdir())
-        if path.suffix != ".py"
+        if path.suffix not in (".py", ".md")
         and not path.name.startswith((".", "__pycache__"))
         and path.resolve() != but.resolve()
     ]
+    folders = [f"{path.name}/" for path in rest if path.is_dir()]
+    return folders + [path.name for path in rest if path.is_file() and not os.access(path, os.X_OK)]

@@ -65,8 +65,9 @@ def test_mistakes_end_it(tmp_path):
 def test_files_that_are_left_out_are_told(tmp_path):
     file = written(tmp_path)
     code = tmp_path / "code"
-    for name in ("words.txt", ".gitignore"):
+    for name in ("words.txt", ".gitignore", "README.md"):
         (code / name).touch()
+    (code / "run").touch(mode=0o755)
     for name in ("data", "__pycache__"):
         (code / name).mkdir()
     result = invoke(file)
