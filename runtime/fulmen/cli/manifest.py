@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import click
+from pydantic import ValidationError
 
 from fulmen.cli import BadInput
 from fulmen.cli.topology_file import check_document, read_file, tell_warnings, topology_arguments
@@ -44,8 +45,23 @@ def _with_files(topology: Topology, file: Path, code_folder: Path | None) -> Top
                 f" missing: {', '.join(left_out)}. If the code needs them, {OWN_IMAGE}.",
                 err=True,
             )
-    spec = topology.spec.model_copy(update={"code": Code(files=files)})
+    try:
+        inline = Code(files=files)
+    except ValidationError as error:
+        ways = f"Rename it, or {OWN_IMAGE}"
+        message = "; ".join(details["msg"] for details in error.errors(include_url=False))
+        raise BadInput(
+            f"the Python files in '{folder.path}' can't be inline: {message}. {ways}."
+        ) from error
+    spec = topology.spec.model_copy(update={"code": inline})
     return topology.model_copy(update={"spec": spec})
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"'{file}' is not text in UTF-8: byte {error.start} is wrong.") from error
 
 
 def python_files(folder: Path) -> dict[str, str]:
@@ -54,7 +70,7 @@ def python_files(folder: Path) -> dict[str, str]:
     Raises:
         BadInput: There are none, too many bytes in them, or some in folders below.
     """
-    files = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py"))}
+    files = {path.name: _text_of(path) for path in sorted(folder.glob("*.py"))}
     if not files:
         raise BadInput(f"the folder '{folder}' has no Python files.")
     if packages := sorted(path.parent.name for path in folder.glob("*/__init__.py")):

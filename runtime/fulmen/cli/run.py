@@ -140,10 +140,17 @@ def _open_log(name: str) -> RunLog:
 
 def _write_report(file: Path, content: Mapping[str, Any]) -> None:
     """Write the file as a whole: whoever reads it finds the old one or the new one."""
-    new = file.with_name(f".{file.name}.{os.getpid()}")
+    text = json.dumps(content, indent=2) + "\n"
     try:
-        new.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        new.replace(file)
+        if file.exists() and not file.is_file():  # a pipe or a device
+            file.write_text(text, encoding="utf-8")
+            return
+        target = file.resolve()  # a link stays one
+        new = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            new.write_text(text, encoding="utf-8")
+            new.replace(target)
+        finally:
+            new.unlink(missing_ok=True)
     except OSError as error:
-        new.unlink(missing_ok=True)
         raise FulmenError(f"--report: '{file}' can't be written: {error.strerror}.") from error

@@ -29,8 +29,19 @@ class Known:
 
 
 def as_uri(given: str) -> str:
-    """A checkpoint as the user writes it, such as a plain path, as a URI for any process."""
-    return given if "://" in given else Path(given).expanduser().absolute().as_uri()
+    """A checkpoint as the user writes it, such as a plain path, as a URI for any process.
+
+    Raises:
+        BadInput: It names none.
+    """
+    if not given:
+        raise BadInput("the checkpoint is empty text: name a folder or a URI.")
+    if "://" in given:
+        return given
+    try:
+        return Path(given).expanduser().absolute().as_uri()
+    except RuntimeError as error:  # there is no such user
+        raise BadInput(f"'{given}': {error}") from error
 
 
 def wanted_uri(option: str | None, document: Any) -> str | None:

@@ -39,7 +39,7 @@ class RunLog:
 
     def write(self, text: str) -> None:
         """Add lines, after what others have written."""
-        with open(self.file, "a", encoding="utf-8") as log:
+        with open(self.file, "a", encoding="utf-8", errors="backslashreplace") as log:
             log.write(f"{text.rstrip()}\n")
 
     @property

@@ -15,6 +15,7 @@ from fulmen.cli.topology_file import read_file
 from fulmen.engine.committed import CommittedState, read_components, read_state
 from fulmen.errors import CodeError, FulmenError
 from fulmen.topology.code import CodeFolder
+from fulmen.topology.parts import rest_of
 from fulmen.topology.problems import did_you_mean
 from fulmen.topology.spec import ACKER
 
@@ -72,11 +73,22 @@ def state(
         if top is not None:
             entries = _largest(entries, top)
         if output == "json":
-            content = [vars(entry) for entry in entries]
-            click.echo(json.dumps(content, indent=2, ensure_ascii=False, default=repr))
+            content = [_plain(vars(entry)) for entry in entries]
+            click.echo(json.dumps(content, indent=2, ensure_ascii=False))
         else:
             for line in _table(entries):
                 click.echo(line)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold; other objects, and keys that are no text, as their `repr()`."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, dict):
+        return {k if isinstance(k, str) else repr(k): _plain(v) for k, v in value.items()}
+    return repr(value)
 
 
 def _nothing(component: str) -> str:
@@ -99,6 +111,9 @@ def _source(checkpoint: str, code_folder: Path | None) -> tuple[str, CodeFolder]
             f"'{file}' names no checkpoint in spec.checkpoint.uri. Give the one that "
             "`fulmen run --checkpoint` was given."
         )
+    code = rest_of(document)[0].code
+    if code_folder is None and code is not None:
+        return uri, CodeFolder.of(code, file.parent)
     return uri, CodeFolder(code_folder or file.parent)
 
 

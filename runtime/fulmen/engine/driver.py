@@ -233,7 +233,7 @@ class Driver:
         self._close_pinned()
         self._hosting = self.jobs.start(self.setup)
         self.coordinator = self._coordinator(self.coordinator.clock)
-        self.totals.setup = self.setup
+        self.totals.become(self.setup)
         self.observer.note(f"what was changed is taken over, with {self.plan.workers} workers")
 
     def _end_tasks(self) -> None:

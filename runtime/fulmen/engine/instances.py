@@ -33,7 +33,8 @@ LONGEST_TRACEBACK = 10_000
 
 
 def shortened(text: str, most: int) -> str:
-    """The text, without its middle if it is long."""
+    """The text, without its middle if it is long, and as it can be written in UTF-8."""
+    text = text.encode(errors="backslashreplace").decode()
     return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"
 
 

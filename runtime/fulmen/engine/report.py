@@ -143,8 +143,19 @@ class Totals:
 
     def __post_init__(self) -> None:
         self.started = self.steady()
-        self.executors = Window(_CAPACITY_SECONDS, _CAPACITY_PARTS, self.started)
-        self.workers = Window(_LOAD_SECONDS, _LOAD_PARTS, self.started)
+        self._begin_windows()
+
+    def become(self, setup: Setup) -> None:
+        """Go on with other tasks: what was kept by their numbers means others now."""
+        with self.lock:
+            self.setup = setup
+            self._begin_windows()
+            self.pending_trees, self.pending_messages = {}, {}
+
+    def _begin_windows(self) -> None:
+        now = self.steady()
+        self.executors = Window(_CAPACITY_SECONDS, _CAPACITY_PARTS, now)
+        self.workers = Window(_LOAD_SECONDS, _LOAD_PARTS, now)
 
     def attempt_failed(self, reason: str) -> None:
         """Count an attempt that came to nothing."""

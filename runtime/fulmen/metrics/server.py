@@ -101,7 +101,10 @@ class Site:
             target: Path and query.
             accept: Which kinds of text the client takes.
         """
-        url = urlsplit(target)
+        try:
+            url = urlsplit(target)
+        except ValueError:
+            return Answer(b"no such address\n", status=HTTPStatus.BAD_REQUEST)
         match url.path:
             case "/":
                 return Answer(self._page.html, "text/html; charset=utf-8", policy=self._page.policy)

@@ -84,7 +84,9 @@ class Snapshot:
                 times=totals.times.copy(),
                 latencies=totals.latencies.copy(),
                 executors=totals.executors.shares(now),
-                workers=totals.workers.shares(now),
+                workers={
+                    w: min(1.0, x) for w, x in totals.workers.shares(now).items()
+                },  # long batches
                 pending_trees=dict(totals.pending_trees),
                 pending_messages=dict(totals.pending_messages),
                 restored_tasks=totals.restored_tasks.copy(),

@@ -13,6 +13,7 @@ from obstore.store import MemoryStore
 
 from fulmen.checkpoint import Store, load, read_manifest
 from fulmen.checkpoint.remote import RemoteBackend
+from fulmen.engine.committed import read_components
 from fulmen.engine.coordinator import Done
 from fulmen.engine.driver import Driver, Stop
 from fulmen.engine.inprocess import InProcessJobs
@@ -26,7 +27,7 @@ from fulmen.testing.components import Killed, Runs
 from fulmen.topology.builder import TopologyBuilder
 from fulmen.topology.code import CodeFolder
 from fulmen.topology.spec import Topology
-from fulmen.topology.validation import check
+from fulmen.topology.validation import check, with_checkpoint_tasks
 
 Fault = Callable[[int, int, str], None]
 _numbers = itertools.count(1)
@@ -191,6 +192,7 @@ class _Witness(Silent):
         self._result = result
         self._enough = enough
         self._at_most = at_most
+        self._told: list[ErrorReport] = []
 
     def batch(self, totals: Totals, done: Done) -> None:
         assert self.driver is not None
@@ -205,12 +207,21 @@ class _Witness(Silent):
         elif totals.batches >= self._at_most:
             raise NotDrained(totals.batches, totals.trees.pending)
 
+    def end(self, totals: Totals) -> None:
+        """Take over what came after the last batch."""
+        known = {id(error) for error in self._result.errors}
+        self._result.errors += [error for error in self._told if id(error) not in known]
+        self.look(totals)
+
     def look(self, totals: Totals) -> None:
         """Take over the figures."""
         assert self.driver is not None
         self._result.batches = totals.batches
         self._result.report = totals.report()
         self._result._number = self.driver.log.manifest.number
+
+    def error(self, error: ErrorReport) -> None:
+        self._told.append(error)
 
     def attempt_failed(self, number: int, reason: str) -> None:
         self._result.notes.append(f"batch {number} is run again: {reason}")
@@ -267,9 +278,10 @@ def run(
     wanted = {"workers": workers, "ackers": ackers}
     spec = model.spec.model_copy(update={k: v for k, v in wanted.items() if v is not None})
     with CodeFolder.of(spec.code, Path()) as folder:
-        checked = check(model.model_copy(update={"spec": spec}), folder.path)
+        tasks = read_components(result.checkpoint)
+        checked = check(model.model_copy(update={"spec": spec}), folder.path, tasks)
         driver = Driver(
-            checked.topology(),
+            with_checkpoint_tasks(checked.topology(), tasks),
             checked.streams,
             _Jobs(fault, result.checkpoint, clock, batch_seconds, emits),
             result.checkpoint.uri,
@@ -287,6 +299,7 @@ def run(
             driver.run(witness.stop)
         finally:
             driver.close()
+            witness.end(driver.totals)
     return result
 
 

@@ -28,7 +28,8 @@ class CodeFolder:
 
     Closing it forgets the modules, so that those of another topology may have the same names, and
     removes the folder if it was made for inline files. A process that runs one topology leaves it
-    open.
+    open. Modules that were there before, and those of a virtual environment inside of the folder,
+    are not forgotten.
 
     Attributes:
         path: The folder; None if all classes come from installed packages.
@@ -37,6 +38,8 @@ class CodeFolder:
     def __init__(self, path: Path | None, temporary: bool = False) -> None:
         self.path = path.resolve() if path else None
         self._temporary = temporary
+        self._put = False
+        self._before: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, code: Code | None, base: Path) -> "CodeFolder":
@@ -64,7 +67,8 @@ class CodeFolder:
         return cls(folder)
 
     def __enter__(self) -> "CodeFolder":
-        _put_on_path(self.path)
+        self._before = frozenset(sys.modules)
+        self._put = _put_on_path(self.path)
         return self
 
     def __exit__(
@@ -79,10 +83,12 @@ class CodeFolder:
         """Take the folder off the path, and forget its modules."""
         if self.path is None:
             return
-        if str(self.path) in sys.path:
+        if self._put and str(self.path) in sys.path:
             sys.path.remove(str(self.path))
+        within = [p for p in map(Path, filter(None, sys.path)) if self.path in p.parents]
         for name, module in list(sys.modules.items()):
-            if _is_in(module, self.path):
+            installed = any(_is_in(module, path) for path in within)
+            if name not in self._before and not installed and _is_in(module, self.path):
                 del sys.modules[name]
         if self._temporary:
             shutil.rmtree(self.path, ignore_errors=True)
@@ -214,10 +220,13 @@ def _file(name: str | None, folder: Path | None) -> str:
     return str(path)
 
 
-def _put_on_path(folder: Path | None) -> None:
-    if folder is not None and str(folder.resolve()) not in sys.path:
-        sys.path.insert(0, str(folder.resolve()))
-        importlib.invalidate_caches()
+def _put_on_path(folder: Path | None) -> bool:
+    """Have modules imported from a folder. Returns whether they were not before."""
+    if folder is None or str(folder.resolve()) in sys.path:
+        return False
+    sys.path.insert(0, str(folder.resolve()))
+    importlib.invalidate_caches()
+    return True
 
 
 def _is_in(module: ModuleType | None, folder: Path) -> bool:

@@ -1,5 +1,6 @@
 """Topologies as YAML: read with nothing guessed, written without what is the default."""
 
+import re
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,26 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in resolvers if not tag.endswith(":timestamp")]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+_TAG = "tag:yaml.org,2002:"
+_NUMBERS = {
+    # 010, 0o10, 0x8 and 0b1000 are 8
+    "int": r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)",
+    # 1e3 as well, and what begins with 0 but is not octal
+    "float": r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?"
+    r"|[0-9][0-9_]*[eE][-+]?[0-9]+|0[0-9_]*[89][0-9_]*|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)",
 }
+"""What the API server takes for numbers: not 12:30, which other readers take for 750."""
+
+
+def _resolvers(kind: type[Any]) -> dict[str, list[tuple[str, re.Pattern[str]]]]:
+    other = tuple(f"{_TAG}{name}" for name in ("timestamp", *_NUMBERS))
+    return {
+        first: [(tag, regexp) for tag, regexp in resolvers if tag not in other]
+        for first, resolvers in kind.yaml_implicit_resolvers.items()
+    }
+
+
+_Loader.yaml_implicit_resolvers = _resolvers(yaml.SafeLoader)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -53,6 +70,14 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _text)
+_Dumper.yaml_implicit_resolvers = _resolvers(yaml.SafeDumper)
+for _name, _pattern in _NUMBERS.items():
+    for _kind in (_Loader, _Dumper):
+        _kind.add_implicit_resolver(
+            f"{_TAG}{_name}", re.compile(f"(?:{_pattern})$"), list("-+.0123456789")
+        )
+_Dumper.add_implicit_resolver(f"{_TAG}bool", re.compile("[yYnN]$"), list("yYnN"))  # in YAML 1.1
+_Dumper.add_implicit_resolver(f"{_TAG}timestamp", re.compile(r"\d{4}-\d"), list("0123456789"))
 
 
 def load(path: Path | str) -> Topology:

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from fulmen.errors import FulmenError
 
-_QUANTITY = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)([a-zA-Z]*)", re.ASCII)
+_QUANTITY = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?)([a-zA-Z]*)", re.ASCII)
 _FACTORS = {
     "": Decimal(1),
     **{unit: Decimal(1000) ** -n for n, unit in enumerate("mun", 1)},

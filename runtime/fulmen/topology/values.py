@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
 from fulmen.errors import ValidationFailed
+from fulmen.topology.base import MAX_DEPTH
 from fulmen.topology.documents import parse_yaml
 from fulmen.topology.problems import Problem, did_you_mean
 from fulmen.topology.shape import alias_of, model_in
@@ -43,7 +43,7 @@ def set_values(document: Any, assignments: Iterable[str]) -> Any:
     Raises:
         ValidationFailed: A path leads nowhere, or a value is not YAML. All such mistakes are named.
     """
-    changed = deepcopy(document)
+    changed = _unshared(document)
     problems: list[Problem] = []
     for assignment in assignments:
         path, equals, value = assignment.partition("=")
@@ -59,12 +59,23 @@ def set_values(document: Any, assignments: Iterable[str]) -> Any:
     return changed
 
 
+def _unshared(value: Any, depth: int = 0) -> Any:
+    """A copy in which nothing is there twice, as YAML's anchors make it."""
+    if depth > MAX_DEPTH:  # it contains itself, which is refused later
+        return value
+    if isinstance(value, dict):
+        return {key: _unshared(inner, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_unshared(inner, depth + 1) for inner in value]
+    return value
+
+
 def _refused(path: str, message: str, cure: str = "") -> ValidationFailed:
     return ValidationFailed([Problem(path, message, cure)])
 
 
 def _value(path: str, text: str) -> Any:
-    if not text.strip():
+    if text.strip() in ("", "~", "null", "Null", "NULL"):
         return None
     try:
         return parse_yaml(text)
@@ -102,6 +113,9 @@ def _step_into(place: _Place, part: str) -> _Place:
     key, annotation = _resolve(place, part)
     path = _join(place, part)
     missing = isinstance(place.container, dict) and place.container.get(key) is None
+    if missing and get_origin(annotation) is tuple:
+        cure = f"Write the whole list: {path}=[{{…}}]."
+        raise _refused(path, f"{part!r} is an empty list, with nothing to change in it", cure)
     if missing and annotation is not None:
         place.container[key] = {}
     inner = None if missing and annotation is None else place.container[key]
