@@ -132,7 +132,7 @@ class FileBackend:
         folder = os.path.join(self._root, _TEMPORARY)
         self._make_folder(folder)
         # A file made now tells the file system's own time, which may be another machine's.
-        marker = os.path.join(folder, f"{os.getpid()}-{next(_names)}-now")
+        marker = os.path.join(folder, f"{os.getpid()}-{next(_names)}-{os.urandom(4).hex()}")
         os.close(os.open(marker, os.O_WRONLY | os.O_CREAT, 0o666))
         now = os.stat(marker).st_mtime
         with os.scandir(folder) as entries:

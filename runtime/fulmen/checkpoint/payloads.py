@@ -33,6 +33,8 @@ Slots = dict[str, list[bytes]]
 """Slot -> its payloads, in the order of their commits."""
 
 _TRIES = 5
+"""That find the same commit the newest, and parts of it missing."""
+_MOST_TRIES = 100
 _AT_ONCE = 64  # objects in memory at the same time, besides what is wanted of them
 
 
@@ -120,10 +122,14 @@ def read_newest(store: Store) -> Manifest:
     Raises:
         CheckpointError: An object that it needs is missing, damaged, or of a newer format.
     """
-    missing = ""
-    for _ in range(_TRIES):  # more than once, since a driver at work goes on
+    missing, tries, last = "", 0, -1
+    for _ in range(_MOST_TRIES):  # while a driver is at work, what was listed may be gone
+        number = newest_number(store)
+        tries, last = (tries + 1 if number == last else 1), number
+        if tries > _TRIES:
+            break
         try:
-            manifest = read_manifest(store, newest_number(store))
+            manifest = read_manifest(store, number)
         except NotFound as error:
             missing = error.key
             continue

@@ -50,6 +50,10 @@ _ANSWER = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL
 _GIST_CHARACTERS = 500
 # Where a client looks last. It may fail for a moment, but hardly before the first success.
 _METADATA = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
+CREDENTIALS_SECONDS = 10.0
+"""Where a client looks last may not answer a pod that has just started."""
+# Answers of S3's that are refusals by their status, but pass.
+_PASSING = re.compile(r"RequestTimeout|RequestTimeTooSkewed|ExpiredToken|SlowDown")
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
 _CURES = {
     "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and, for a server other than"
@@ -149,7 +153,8 @@ class RemoteBackend:
 
     def _retried(self, key: str, attempt: Callable[[], T], writing: bool = False) -> T:
         """Do it, and again after errors that pass, for a bounded time."""
-        deadline = self._clock() + RETRY_SECONDS
+        started = self._clock()
+        deadline = started + RETRY_SECONDS
         pause = FIRST_PAUSE_SECONDS
         while True:
             try:
@@ -157,36 +162,54 @@ class RemoteBackend:
                 self._worked = True
                 return result
             except (BaseError, FileNotFoundError) as error:
-                self._raise_if_permanent(error, key, writing)
+                self._raise_if_permanent(error, key, writing, self._clock() - started)
                 if self._clock() + pause > deadline:
                     cause = _gist(error)
                     raise Unreachable(self._uri, key, cause, unknown=writing) from error
             self._sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
-    def _raise_if_permanent(self, error: Exception, key: str, writing: bool) -> None:
+    def _raise_if_permanent(self, error: Exception, key: str, writing: bool, waited: float) -> None:
+        if (
+            isinstance(error, FileNotFoundError)
+            and not writing
+            and not _NO_BUCKET.search(str(error))
+        ):
+            raise NotFound(self._uri, key) from None
+        if not self._may_pass(error, waited):
+            scheme = self._uri.partition(":")[0]
+            raise CheckpointError(
+                f"checkpoint {self._uri}, {key!r}: {_verdict(error)}. The environment variables"
+                f" that count are {_CURES[scheme]}. The store said: {_gist(error)}"
+            ) from error
+
+    def _may_pass(self, error: Exception, waited: float) -> bool:
+        """Whether the same request may do better later."""
         text = str(error)
-        scheme = self._uri.partition(":")[0]
-        if _METADATA.search(text) and not self._worked:
-            problem = "there are no credentials"
-        elif _NO_BUCKET.search(text):
-            problem = "the bucket does not exist. Create it"
-        elif isinstance(error, FileNotFoundError):
-            if not writing:
-                raise NotFound(self._uri, key) from None
-            problem = "the store knows no such place. Check the bucket and the endpoint"
-        elif isinstance(error, PermissionDeniedError | UnauthenticatedError) or _is_denied(text):
-            problem = "access denied. Check the rights of these credentials"
-        elif "builder error" in text:
-            problem = "the endpoint's URL can't be used. Check it, and whether it may be http"
-        elif isinstance(error, GenericError) and not _is_refusal(text):
-            return
-        else:
-            problem = "the store refuses it"
-        raise CheckpointError(
-            f"checkpoint {self._uri}, {key!r}: {problem}. The environment variables that count are"
-            f" {_CURES[scheme]}. The store said: {_gist(error)}"
-        ) from error
+        if _PASSING.search(text):
+            return True
+        if _METADATA.search(text):
+            return self._worked or waited < CREDENTIALS_SECONDS
+        if _is_denied(error):  # rights that were taken away may be given back
+            return self._worked
+        permanent = _NO_BUCKET.search(text) or "builder error" in text or _is_refusal(text)
+        return isinstance(error, GenericError) and not permanent
+
+
+def _verdict(error: Exception) -> str:
+    """What is wrong for good, and the cure."""
+    text = str(error)
+    if _METADATA.search(text):
+        return "there are no credentials"
+    if _NO_BUCKET.search(text):
+        return "the bucket does not exist. Create it"
+    if isinstance(error, FileNotFoundError):
+        return "the store knows no such place. Check the bucket and the endpoint"
+    if _is_denied(error):
+        return "access denied. Check the rights of these credentials"
+    if "builder error" in text:
+        return "the endpoint's URL can't be used. Check it, and whether it may be http"
+    return "the store refuses it"
 
 
 def _is_refusal(text: str) -> bool:
@@ -195,9 +218,10 @@ def _is_refusal(text: str) -> bool:
     return status is not None and status[1].startswith("4") and status[1] not in ("408", "429")
 
 
-def _is_denied(text: str) -> bool:
-    status = _STATUS.search(text)
-    return status is not None and status[1] in ("401", "403")
+def _is_denied(error: Exception) -> bool:
+    status = _STATUS.search(str(error))
+    is_told = status is not None and status[1] in ("401", "403")
+    return is_told or isinstance(error, PermissionDeniedError | UnauthenticatedError)
 
 
 def _gist(error: Exception) -> str:

@@ -363,15 +363,13 @@ class Driver:
 
     def _look_for_workers(self) -> None:
         """While workers are missing, see now and then whether they are back."""
-        if len(self.setup.workers) == self.plan.workers:
+        if len(self.setup.workers) == len(self._hosting) == self.plan.workers:
             return
         now = self.steady()
         if now - self._looked >= LOOK_SECONDS:
             self._looked = now
-            alive = self.jobs.alive()
-            if set(alive) != set(self.setup.workers):
-                self._replan(alive)
-                self.coordinator.stand_still(self.steady() - now)
+            self._replan(self.jobs.alive())
+            self.coordinator.stand_still(self.steady() - now)
 
     def _replan(self, alive: Sequence[int]) -> None:
         """Give executors of workers that are gone to those that are left, or back to their own."""

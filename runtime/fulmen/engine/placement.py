@@ -15,6 +15,7 @@ hangs that long); cached RDDs as anchors (they are lost with their worker).
 
 import re
 import socket
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -63,7 +64,10 @@ class LocalCluster:
     def new_output(self) -> Iterator[str]:
         """What the workers' JVMs have printed since the last call; of much, the end."""
         for file in sorted(self._outputs.glob("*/*/std*")):
-            size = file.stat().st_size
+            try:
+                size = file.stat().st_size
+            except FileNotFoundError:  # Spark has just renamed it
+                continue
             start = self._read_until.get(file, 0)
             self._read_until[file] = size
             if size < start:
@@ -130,6 +134,7 @@ class Workers:
         self._jvm: Any = sc._jvm
         self._spark = sc._jsc.sc()
         self._scheduler = self._spark.taskScheduler()
+        self._lock = threading.Lock()
 
     def wait_for_all(self, seconds: float, log_file: Path) -> None:
         """Wait until each worker is there for the first time.
@@ -163,7 +168,8 @@ class Workers:
     def resize(self, count: int) -> None:
         """Have so many workers, in a cluster: those with the highest numbers go, new ones come."""
         ids = [i for host in self.hosts[count:] if host for i in self._executors_on(host)]
-        self.hosts = [*self.hosts[:count], *[None] * (count - len(self.hosts))]
+        with self._lock:
+            self.hosts = [*self.hosts[:count], *[None] * (count - len(self.hosts))]
         if ids:
             to_scala = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala
             self._spark.killExecutors(to_scala(ids).toSeq())
@@ -180,11 +186,12 @@ class Workers:
         if self.in_driver:
             return (0,)
         found = self._hosts_of_executors()
-        new = [host for host in found if host not in self.hosts]
-        for number, host in enumerate(self.hosts):
-            if host not in found and new:
-                self.hosts[number] = new.pop(0)
-        return tuple(n for n, host in enumerate(self.hosts) if host in found)
+        with self._lock:  # the driver's reports ask as well
+            new = [host for host in found if host not in self.hosts]
+            for number, host in enumerate(self.hosts):
+                if host not in found and new:
+                    self.hosts[number] = new.pop(0)
+            return tuple(n for n, host in enumerate(self.hosts) if host in found)
 
     def _hosts_of_executors(self) -> list[str]:
         """Of those that Spark's scheduler would give a task now.

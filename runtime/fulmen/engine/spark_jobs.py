@@ -11,6 +11,7 @@ from fulmen.engine.session import Session, Settings
 from fulmen.engine.setup import Setup
 from fulmen.engine.stages import SparkJobs
 from fulmen.engine.worker import stage_function
+from fulmen.errors import FulmenError
 
 
 class SparkBatches:
@@ -37,6 +38,8 @@ class SparkBatches:
             self._session = session.start(self._settings)
         present = self._session.workers.alive()
         workers = [worker for worker in setup.workers if worker in present]
+        if not workers:
+            raise FulmenError("the workers that had started are gone again")
         self._jobs = SparkJobs(self._session, function, stages, len(workers), workers=workers)
         return workers
 

@@ -58,7 +58,10 @@ class WorkDir:
 def remove_leftovers(parent: Path) -> None:
     """Remove our folders in `parent` whose process is gone."""
     for folder in parent.glob(f"{PREFIX}*"):
-        status = folder.lstat()
+        try:
+            status = folder.lstat()
+        except FileNotFoundError:  # another process has just removed it
+            continue
         if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and _is_abandoned(folder):
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -126,13 +126,14 @@ class Message(BaseModel):
     )
 
     def to_json(self) -> str:
-        """As it travels. Equal messages are equal text."""
-        return json.dumps(
+        """As it travels. Equal messages are equal text. What UTF-8 can't say becomes '?'."""
+        text = json.dumps(
             self.model_dump(mode="json", by_alias=True),
             sort_keys=True,
             separators=(",", ":"),
             ensure_ascii=False,
         )
+        return text.encode(errors="replace").decode()
 
     @classmethod
     def from_json(cls, text: str) -> Self:

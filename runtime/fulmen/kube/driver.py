@@ -269,6 +269,7 @@ class DriverPod:
     def _await_end(self) -> None:
         """After SIGTERM: drain if the topology is deleted, else end with the batch at hand."""
         self._termination.wait()
+        since = time.monotonic()
         assert self._driver is not None
         # a timeout that was raised since does not give the pod more time
         timeout = self._driver.topology.spec.message_timeout_seconds
@@ -284,7 +285,8 @@ class DriverPod:
             _log.info("SIGTERM: ending with the batch at hand")
             self._stop.now = True
             left = seconds + GRACE_SECONDS - MARGIN_SECONDS
-        if not self._ended.wait(left):
+        asked = time.monotonic() - since if not self._stop.drain else 0  # the API server is slow
+        if not self._ended.wait(max(0, left - asked)):
             self._give_up()
 
     def _is_drained_within(self, seconds: float) -> bool:

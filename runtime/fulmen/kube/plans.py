@@ -65,7 +65,7 @@ class Plans:
                 if failures == 0:
                     _log.warning("%s; going on as last told", e)
                 failures += 1
-                self._stopped.wait(min(LONGEST_PAUSE_SECONDS, 0.2 * 2**failures))
+                self._stopped.wait(min(LONGEST_PAUSE_SECONDS, 0.2 * 2 ** min(failures, 10)))
 
     def _follow(self, on_plan: Callable[[DriverPlan], None]) -> None:
         config_map = self._api.config_map(self._name)

@@ -24,6 +24,8 @@ from fulmen.plan.model import DRIVER
 
 ERRORS_REPORTED = 10
 ERROR_CHARACTERS = 500
+LAST_REPORT_SECONDS = 5
+"""That a driver which ends waits for an API server that does not answer."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +48,7 @@ class Reporter:
     def stop(self) -> None:
         """Write what there is to say in the end."""
         self._stopped.set()
-        self._thread.join()
+        self._thread.join(LAST_REPORT_SECONDS)
 
     def _run(self) -> None:
         while True:
@@ -65,6 +67,8 @@ class Reporter:
                 self._written = text
         except ApiError as e:
             _log.warning("%s; the next report will say it", e)
+        except Exception:  # noqa: BLE001 (a thread that ended would leave the topology as it looks)
+            _log.exception("no report could be made")
 
 
 class WorkerPods:
@@ -95,7 +99,8 @@ class WorkerPods:
             for pod in self._api.pods(self._selector)
             if pod.get("status", {}).get("podIP") and "deletionTimestamp" not in pod["metadata"]
         }
-        found = {n: pods[host] for n, host in enumerate(hosts) if host in pods}
+        addresses = [host and host.strip("[]") for host in hosts]  # IPv6
+        found = {n: pods[address] for n, address in enumerate(addresses) if address in pods}
         for number, metadata in found.items():
             if metadata.get("labels", {}).get(WORKER_LABEL) != str(number):
                 change = {"metadata": {"labels": {WORKER_LABEL: str(number)}}}

@@ -92,12 +92,13 @@ def spark_settings(
         workers: How many.
     """
     container = container_of(worker_pod, WORKER_CONTAINER)
+    host = f"[{where.pod_ip}]" if ":" in where.pod_ip else where.pod_ip
     settings = {
         "spark.master": f"k8s://{api_url}",
         "spark.app.name": where.topology,
         "spark.app.id": where.app_id,
-        "spark.driver.bindAddress": where.pod_ip,
-        "spark.driver.host": where.pod_ip,
+        "spark.driver.bindAddress": host,
+        "spark.driver.host": host,
         "spark.driver.port": str(SPARK_PORT),
         "spark.driver.blockManager.port": str(BLOCK_MANAGER_PORT),
         "spark.blockManager.port": str(BLOCK_MANAGER_PORT),

@@ -44,6 +44,8 @@ def _pod_template(template: dict[str, Any]) -> dict[str, Any]:
     for name in ("labels", "annotations"):
         _mapping(metadata.get(name), f".metadata.{name}")
     spec = _mapping(template.get("spec"), ".spec")
+    if spec.get("hostNetwork"):
+        refuse("has hostNetwork, but pods are told apart by addresses of their own", ".spec")
     for name in ("containers", "initContainers", "volumes", "imagePullSecrets"):
         for n, entry in enumerate(_mappings(spec.get(name), f".spec.{name}")):
             for part in ("env", "ports", "volumeMounts"):

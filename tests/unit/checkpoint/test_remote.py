@@ -155,7 +155,7 @@ def test_settings_come_from_the_environment(server, monkeypatch):
         Store.open("s3://bucket/prefix").put("c", OURS)
 
 
-def test_no_credentials_is_said_at_once_unless_there_were_some(server, time):
+def test_no_credentials_is_said_soon_unless_there_were_some(server, time):
     """The client's text names the address where it looks for credentials last."""
     store = store_at(server.url + "/169.254.169.254", time)
     server.faults = [(True, 200), *[(False, LOST)] * 1000]
@@ -165,4 +165,4 @@ def test_no_credentials_is_said_at_once_unless_there_were_some(server, time):
     other, before = store_at(server.url + "/169.254.169.254", time), time.now
     with pytest.raises(CheckpointError, match="'b': there are no credentials"):
         other.put("b", OURS)
-    assert time.now == before
+    assert time.now - before <= CREDENTIALS_SECONDS + LONGEST_PAUSE_SECONDS
