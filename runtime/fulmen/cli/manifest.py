@@ -11,6 +11,7 @@ from fulmen.cli.topology_file import check_document, read_file, tell_warnings, t
 from fulmen.topology.code import CodeFolder
 from fulmen.topology.documents import to_yaml
 from fulmen.topology.pods import INLINE_CODE_LIMIT, Code
+from fulmen.topology.shape import translate
 from fulmen.topology.spec import Topology
 
 OWN_IMAGE = "put the code into an image of your own instead, FROM Fulmen's, and leave spec.code out"
@@ -48,10 +49,10 @@ def _with_files(topology: Topology, file: Path, code_folder: Path | None) -> Top
     try:
         inline = Code(files=files)
     except ValidationError as error:
-        ways = f"Rename it, or {OWN_IMAGE}"
-        message = "; ".join(details["msg"] for details in error.errors(include_url=False))
+        message = "; ".join(problem.message for problem in translate(error, {}))
+        cure = f"Rename or remove some, or {OWN_IMAGE}"
         raise BadInput(
-            f"the Python files in '{folder.path}' can't be inline: {message}. {ways}."
+            f"the Python files in '{folder.path}' can't be inline: {message}. {cure}."
         ) from error
     spec = topology.spec.model_copy(update={"code": inline})
     return topology.model_copy(update={"spec": spec})

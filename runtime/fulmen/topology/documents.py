@@ -35,7 +35,8 @@ class _Loader(yaml.SafeLoader):
 _TAG = "tag:yaml.org,2002:"
 _NUMBERS = {
     # 010, 0o10, 0x8 and 0b1000 are 8
-    "int": r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)",
+    "int": r"[-+]?(?:0b_*[01][01_]*|0o_*[0-7][0-7_]*|0x_*[0-9a-fA-F][0-9a-fA-F_]*"
+    r"|0[0-7_]*|[1-9][0-9_]*)",
     # 1e3 as well, and what begins with 0 but is not octal
     "float": r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?"
     r"|[0-9][0-9_]*[eE][-+]?[0-9]+|0[0-9_]*[89][0-9_]*|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)",
@@ -70,7 +71,6 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _text)
-_Dumper.yaml_implicit_resolvers = _resolvers(yaml.SafeDumper)
 for _name, _pattern in _NUMBERS.items():
     for _kind in (_Loader, _Dumper):
         _kind.add_implicit_resolver(

@@ -112,8 +112,9 @@ def _parts(path: str) -> list[str]:
 def _step_into(place: _Place, part: str) -> _Place:
     key, annotation = _resolve(place, part)
     path = _join(place, part)
-    missing = isinstance(place.container, dict) and place.container.get(key) is None
-    if missing and get_origin(annotation) is tuple:
+    there = place.container.get(key) if isinstance(place.container, dict) else place.container[key]
+    missing = there is None and isinstance(place.container, dict)
+    if get_origin(annotation) is tuple and (missing or there == []):
         cure = f"Write the whole list: {path}=[{{…}}]."
         raise _refused(path, f"{part!r} is an empty list, with nothing to change in it", cure)
     if missing and annotation is not None:

@@ -6,7 +6,7 @@ import pytest
 from obstore.store import S3Store
 
 from fulmen.checkpoint import Store
-from fulmen.checkpoint.remote import RemoteBackend
+from fulmen.checkpoint.remote import CREDENTIALS_SECONDS, LONGEST_PAUSE_SECONDS, RemoteBackend
 from fulmen.errors import AlreadyExists, CheckpointError, NotFound, Unreachable
 from support.checkpoint import FakeS3
 
@@ -128,6 +128,34 @@ def test_a_refusal_is_not_tried_again(store, server, time):
         store.put("a", OURS)
 
 
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(400, "RequestTimeout"), (400, "ExpiredToken"), (403, "RequestTimeTooSkewed")],
+)
+def test_refusals_that_pass_are_tried_again(store, server, status, code):
+    class Explaining(server.RequestHandlerClass):
+        def _answer(self, status, body=b""):
+            error = f"<Error><Code>{code}</Code><Message>m</Message></Error>".encode()
+            super()._answer(status, body if status == 200 else error)
+
+    server.RequestHandlerClass = Explaining
+    server.faults = [(False, status)] * 3
+    store.put("a", OURS)
+    assert server.faults == []
+    assert server.objects == {"/bucket/a": OURS}
+
+
+def test_rights_that_were_taken_away_may_be_given_back(store, server, time):
+    store.put("a", OURS)
+    server.faults = [(False, 403), (False, 401)]
+    store.put("b", OURS)
+    assert server.objects == {"/bucket/a": OURS, "/bucket/b": OURS}
+    server.faults = [(False, 403)] * 1000
+    with pytest.raises(Unreachable, match="status code: 403"):
+        store.put("c", OURS)
+    assert 50 < time.now <= 70
+
+
 def test_nobody_there(time):
     with FakeS3() as server:
         url = server.url
@@ -165,4 +193,5 @@ def test_no_credentials_is_said_soon_unless_there_were_some(server, time):
     other, before = store_at(server.url + "/169.254.169.254", time), time.now
     with pytest.raises(CheckpointError, match="'b': there are no credentials"):
         other.put("b", OURS)
-    assert time.now - before <= CREDENTIALS_SECONDS + LONGEST_PAUSE_SECONDS
+    waited = time.now - before
+    assert CREDENTIALS_SECONDS <= waited <= CREDENTIALS_SECONDS + LONGEST_PAUSE_SECONDS

@@ -1,5 +1,6 @@
 """`fulmen manifest`: the file that `fulmen run` takes, as a cluster takes it."""
 
+import pytest
 import yaml
 from click.testing import CliRunner
 
@@ -123,4 +124,34 @@ def test_too_much_code(tmp_path):
         " 131,072 are allowed inline. Make a ConfigMap of them (kubectl create configmap NAME"
         f" --from-file '{tmp_path}/code') and name it in spec.code.configMap, or put the code into"
         " an image of your own instead, FROM Fulmen's, and leave spec.code out.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["a b.py"], "files has the key 'a b.py', which can't be the name of a file"),
+        ([f"more_{n}.py" for n in range(64)], "files has 65 entries, but at most 64 are allowed"),
+    ],
+)
+def test_files_that_no_resource_can_hold(tmp_path, names, message):
+    file = written(tmp_path)
+    for name in names:
+        (tmp_path / "code" / name).touch()
+    result = invoke(file)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"Error: the Python files in '{tmp_path}/code' can't be inline: {message}. Rename or remove"
+        " some, or put the code into an image of your own instead, FROM Fulmen's, and leave"
+        " spec.code out.\n"
+    )
+
+
+def test_a_file_that_is_not_text(tmp_path):
+    file = written(tmp_path)
+    (tmp_path / "code" / "latin.py").write_bytes(b"# \xe9")
+    result = invoke(file)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"Error: '{tmp_path}/code/latin.py' is not text in UTF-8: byte 2 is wrong.\n"
     )

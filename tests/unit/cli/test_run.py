@@ -1,6 +1,7 @@
 """`fulmen run` without Spark: how it ends, and what it says."""
 
 import json
+import os
 import re
 
 import pytest
@@ -113,6 +114,21 @@ def test_an_error_in_a_bolt_is_one_line_and_its_traceback_in_the_log(letters, tm
     assert result.stdout.endswith(f"\nlog: {log}\n")
     assert 'letters.py", line' in log.read_text()
     assert 'raise ValueError("not this one")' in log.read_text()
+
+
+def test_an_error_whose_message_is_no_text_in_utf_8(fulmen, tmp_path):
+    file = write_letters(tmp_path, {"raise_at": 300})
+    code = tmp_path / "letters.py"
+    code.write_text(code.read_text().replace('"not this one"', '"bad \\udcff"'))
+    options = ["--in-process", "--until-drained", "--report", "r.json"]
+    result = fulmen("run", file, *options)
+    [log] = tmp_path.glob("state/fulmen/runs/*/run.log")
+    message = r"execute: ValueError: bad \udcff"
+    assert result.exit_code == 0
+    assert f"error in 'count', task 3: {message}\n" in result.stderr
+    assert r"ValueError: bad \udcff" in log.read_text(encoding="utf-8")
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["components"]["count"]["errors"][0]["message"] == message
 
 
 def test_an_error_that_stops_the_topology_is_shown_with_its_traceback(letters, tmp_path):
@@ -229,6 +245,28 @@ def test_the_report(letters, tmp_path):
     assert report["components"].keys() == {"letters", "count", "__acker"}
     assert all(component.keys() == STATISTICS for component in report["components"].values())
     assert sorted(path.name for path in tmp_path.iterdir() if "json" in path.name) == ["r.json"]
+
+
+def test_a_report_into_a_pipe(letters, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert letters(None, "--report", "pipe").exit_code == 0
+        assert json.loads(os.read(reader, 1 << 16))["trees"]["acked"] == 2000
+    finally:
+        os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_report_through_a_link(letters, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    target = tmp_path / "elsewhere" / "r.json"
+    target.write_text("an old one")
+    (tmp_path / "link.json").symlink_to(target)
+    assert letters(None, "--report", "link.json").exit_code == 0
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads(target.read_text())["trees"]["acked"] == 2000
+    assert list(target.parent.iterdir()) == [target]
 
 
 def test_the_report_of_a_failed_run(letters, tmp_path):

@@ -72,6 +72,8 @@ def test_warnings_are_shown(fulmen, tmp_path):
 @pytest.mark.parametrize(
     ("checkpoint", "message"),
     [
+        ("", "the checkpoint is empty text: name a folder or a URI."),
+        ("~nosuchuser/kept", "'~nosuchuser/kept': Could not determine home directory."),
         (
             "ftp://host/folder",
             "checkpoint ftp://host/folder: there is no store of kind 'ftp'. There are file, s3, "

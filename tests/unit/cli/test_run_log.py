@@ -24,6 +24,12 @@ def test_a_log_is_kept(make):
     assert log.file.read_text() == "one\ntwo\n"
 
 
+def test_what_is_no_text_in_utf_8_is_written_escaped(make):
+    with make(0) as log:
+        log.write("bad \udcff")
+    assert log.file.read_text() == "bad \\udcff\n"
+
+
 def test_an_empty_log_is_not_kept(make, tmp_path):
     with make(0):
         pass

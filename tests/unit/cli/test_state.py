@@ -7,6 +7,12 @@ import pytest
 from support.cli_runs import write_letters
 
 
+def keep(file, value, more=""):
+    """Have the bolt keep another value of each letter."""
+    text = file.read_text().replace("self.state.get(letter, 0) + 1", value)
+    file.write_text(text + more)
+
+
 @pytest.fixture
 def kept(fulmen, tmp_path):
     """A checkpoint in the folder `kept`, in which there are more letters of some kinds."""
@@ -37,6 +43,28 @@ def test_as_json(fulmen, kept):
         **dict.fromkeys("de", 4),
     }
     assert {entry["task"] for entry in entries} <= {0, 1}
+
+
+def test_values_that_json_does_not_know(fulmen, tmp_path):
+    file = write_letters(tmp_path, {"count": 13})
+    keep(tmp_path / "letters.py", "{(letter, 1): [(1, None), {2}], 3: 4}")
+    options = ["--in-process", "--until-drained", "--checkpoint", "kept"]
+    assert fulmen("run", file, *options).exit_code == 0
+    result = fulmen("state", "kept", "count", "--key", "a", "-o", "json")
+    assert result.exit_code == 0, result.output
+    [entry] = json.loads(result.stdout)
+    assert entry["value"] == {"('a', 1)": [[1, None], "{2}"], "3": 4}
+
+
+def test_classes_are_in_the_folder_that_the_topology_names(fulmen, tmp_path):
+    uri = (tmp_path / "kept").as_uri()
+    file = write_letters(tmp_path, {"count": 13}, code={"folder": "src"}, checkpoint={"uri": uri})
+    (tmp_path / "src").mkdir()
+    code = (tmp_path / "letters.py").rename(tmp_path / "src" / "letters.py")
+    keep(code, "Kind(letter)", "class Kind(str): pass\n")
+    assert fulmen("run", file, "--in-process", "--until-drained").exit_code == 0
+    result = fulmen("state", file, "count", "--key", "a")
+    assert (result.exit_code, result.stdout) == (0, "a  a\n"), result.output
 
 
 def test_by_a_topology_that_names_its_checkpoint(fulmen, kept, tmp_path):

@@ -1,6 +1,14 @@
 """What a driver's start does to time, and workers that come a little later."""
 
+from types import SimpleNamespace
+
+import pytest
+
 from fulmen import Bolt, TopologyBuilder
+from fulmen.engine import session
+from fulmen.engine.driver import LOOK_SECONDS
+from fulmen.engine.spark_jobs import LocalSparkJobs
+from fulmen.errors import FulmenError
 from fulmen.testing import ListSpout, ManualClock
 from support.engine_runs import Steady, make_driver, new_store
 
@@ -20,16 +28,21 @@ class SlowToStart(Steady):
 
 
 class ComesLater(Steady):
-    """Jobs that begin without worker 1, which is there a moment later."""
+    """Jobs that begin without worker 1, which is there a moment later.
 
-    def __init__(self, clock, **options):
+    Attributes:
+        starts_without: How many times they begin without it.
+    """
+
+    def __init__(self, clock, starts_without=1, **options):
         super().__init__(clock, **options)
+        self.starts_without = starts_without
         self.started = []
 
     def start(self, setup):
         workers = super().start(setup)
         self.started.append(workers)
-        return workers if len(self.started) > 1 else workers[:1]
+        return workers if len(self.started) > self.starts_without else workers[:1]
 
 
 def test_a_worker_that_comes_while_jobs_begin_takes_part():
@@ -45,6 +58,33 @@ def test_a_worker_that_comes_while_jobs_begin_takes_part():
     driver._look_for_workers()
     driver.close()
     assert len(jobs.started) == 2
+
+
+def test_a_worker_that_is_late_twice_is_looked_for():
+    builder = TopologyBuilder(name="late", workers=2)
+    builder.set_spout("numbers", ListSpout([1, 2]), 2)
+    clock, store = ManualClock(), new_store()
+    jobs = ComesLater(clock, starts_without=2, store=store)
+    driver = make_driver(builder, store=store, clock=clock, jobs=jobs)
+    driver.start()
+    assert len(jobs.started) == 2
+    for _ in range(2):  # then they run on all workers
+        clock.advance(LOOK_SECONDS)
+        driver._look_for_workers()
+    driver.close()
+    assert len(jobs.started) == 3
+
+
+def test_jobs_do_not_begin_without_any_worker(monkeypatch, tmp_path):
+    builder = TopologyBuilder(name="lost")
+    builder.set_spout("numbers", ListSpout([1, 2]))
+    driver = make_driver(builder)
+    driver.start()
+    workers = SimpleNamespace(alive=lambda: ())
+    monkeypatch.setattr(session, "start", lambda settings: SimpleNamespace(workers=workers))
+    with pytest.raises(FulmenError, match="the workers that had started are gone again"):
+        LocalSparkJobs(1, {}, None, tmp_path / "log").start(driver.setup)
+    driver.close()
 
 
 def test_jobs_that_begin_with_all_workers_are_started_once():

@@ -1,6 +1,7 @@
 import fcntl
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fulmen.engine.workdir import LONGEST_PATH, WorkDir
+from fulmen.engine.workdir import LONGEST_PATH, WorkDir, remove_leftovers
 from fulmen.errors import FulmenError
 
 
@@ -55,6 +56,21 @@ def test_the_folder_of_a_killed_process_is_removed_by_the_next(parent):
     folder = WorkDir(parent)
     assert list(parent.iterdir()) == [folder.path]
     folder.close()
+
+
+def test_two_may_remove_the_same_folders_at_once(parent):
+    for name in ("fulmen-1", "fulmen-2"):
+        (parent / name).mkdir()
+        (parent / name / "lock").touch()
+
+    class Found(type(parent)):
+        def glob(self, pattern):
+            first, second = sorted(super().glob(pattern))
+            shutil.rmtree(first)  # the other one's doing
+            return [first, second]
+
+    remove_leftovers(Found(parent))
+    assert list(parent.iterdir()) == []
 
 
 def test_folders_that_are_not_ours_are_left_alone(parent):

@@ -38,6 +38,11 @@ def test_equal_messages_are_equal_text():
     assert one.to_json() == one.model_copy(update={"tasks": {"b": 3, "a": 2}}).to_json()
 
 
+def test_what_utf8_can_not_say_becomes_a_question_mark():
+    said = Ended(reason="Error", message="no file 'a\udcff.txt', ß").to_json()
+    assert Ended.from_json(said.encode()).message == "no file 'a?.txt', ß"
+
+
 def test_fields_of_a_newer_version_are_ignored():
     text = PLAN.to_json().replace('"generation":3', '"generation":3,"colour":"red"')
     assert DriverPlan.from_json(text) == PLAN

@@ -1,11 +1,26 @@
-"""What a driver's report leaves out where there is no room for it."""
+"""What a driver reports: which pods its workers are, and what there is room for."""
 
+import threading
 from bisect import bisect_right
 
 import pytest
 
-from fulmen.kube.contract import REPORT_BYTES, Hosted, Phase, Report, ReportedError
-from fulmen.kube.reporting import ERROR_CHARACTERS, ERRORS_REPORTED, fitting
+from fulmen.kube.contract import (
+    REPORT_ANNOTATION,
+    REPORT_BYTES,
+    WORKER_LABEL,
+    Hosted,
+    Phase,
+    Report,
+    ReportedError,
+)
+from fulmen.kube.reporting import (
+    ERROR_CHARACTERS,
+    ERRORS_REPORTED,
+    Reporter,
+    WorkerPods,
+    fitting,
+)
 
 ANNOTATIONS_BYTES = 256 * 1024
 """As much as Kubernetes takes of all annotations of an object."""
@@ -64,3 +79,55 @@ def test_then_executors_and_pods_are_always_said(workers, executors):
     found = fitting(whole)
     assert [(h.worker, h.pod) for h in found.workers] == [(h.worker, h.pod) for h in whole.workers]
     assert size(found) < ANNOTATIONS_BYTES / 2
+
+
+# ---- what is written to pods -------------------------------------------------------------------
+
+
+class FakeApi:
+    """Some worker pods with these addresses, and what was written to pods."""
+
+    def __init__(self, *addresses):
+        self.addresses = addresses
+        self.patches = []
+
+    def pods(self, selector):
+        return [
+            {"metadata": {"name": f"pod-{n}"}, "status": {"podIP": address}}
+            for n, address in enumerate(self.addresses)
+        ]
+
+    def patch_pod(self, name, change):
+        self.patches.append((name, change["metadata"]))
+
+
+def test_a_report_that_could_not_be_made_is_not_the_last_one():
+    api, failed = FakeApi(), threading.Event()
+
+    def make():
+        if not failed.is_set():
+            failed.set()
+            raise KeyError("x")
+        return report(1)
+
+    reporter = Reporter(api, "driver", make)
+    reporter.start()
+    assert failed.wait(10)
+    reporter.stop()
+    assert api.patches == [("driver", {"annotations": {REPORT_ANNOTATION: report(1).to_json()}})]
+
+
+@pytest.mark.parametrize(
+    ("addresses", "hosts"),
+    [
+        pytest.param(["10.0.0.7", "10.0.0.8"], ["10.0.0.8", None, "10.0.0.7"], id="ipv4"),
+        pytest.param(["fd00::7", "fd00::8"], ["[fd00::8]", None, "[fd00::7]"], id="ipv6"),
+    ],
+)
+def test_workers_pods_are_found_by_their_addresses(addresses, hosts):
+    api = FakeApi(*addresses)
+    assert WorkerPods(api, "shop-1").names(hosts) == {0: "pod-1", 2: "pod-0"}
+    assert api.patches == [
+        ("pod-1", {"labels": {WORKER_LABEL: "0"}}),
+        ("pod-0", {"labels": {WORKER_LABEL: "2"}}),
+    ]

@@ -1,5 +1,7 @@
 """Spark's settings for workers that are pods."""
 
+from dataclasses import replace
+
 import pytest
 
 from fulmen.kube.settings import Surroundings, spark_settings
@@ -12,9 +14,9 @@ def pod(name, **container):
     return {"spec": {"containers": [{"name": "sidecar"}, {"name": name, **container}]}}
 
 
-def settings(worker=None, driver=None, workers=2):
+def settings(worker=None, driver=None, workers=2, where=WHERE):
     return spark_settings(
-        WHERE,
+        where,
         "https://10.0.0.1:443",
         "shop:1",
         pod("worker", **(worker or {})),
@@ -29,6 +31,11 @@ def test_who_and_where():
     assert found["spark.app.id"] == "shop-4"
     assert found["spark.kubernetes.executor.podNamePrefix"] == "shop-4"
     assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "10.0.0.7"
+
+
+def test_spark_wants_ipv6_addresses_in_brackets():
+    found = settings(where=replace(WHERE, pod_ip="fd00::7"))
+    assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "[fd00::7]"
 
 
 def test_memory_is_the_limit_divided():

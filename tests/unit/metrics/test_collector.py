@@ -255,6 +255,27 @@ def test_capacity_is_the_share_of_the_busiest_executor():
     driver.close()
 
 
+def test_what_was_kept_of_tasks_is_forgotten_when_they_become_others():
+    clock = ManualClock()
+    builder = TopologyBuilder(name="other", workers=1)
+    builder.set_spout("numbers", ListSpout(range(10)))
+    driver = make_driver(builder, clock=clock)
+    driver.start()
+    totals = driver.totals
+    totals.executors.add({1: 30.0}, clock())
+    totals.workers.add({0: 30.0}, clock())
+    totals.pending_trees[99] = totals.pending_messages[99] = 1
+    clock.advance(5)
+    assert Snapshot.of(totals).workers == {0: 1.0}  # and not 6
+    other = TopologyBuilder(name="other", workers=1, max_spout_pending=7)
+    other.set_spout("numbers", ListSpout(range(10)))
+    driver._is_drained(Stop(topology=other.build()), 0.0)
+    now = Snapshot.of(totals)
+    assert totals.setup is driver.setup
+    assert (now.executors, now.workers, now.pending_trees, now.pending_messages) == ({}, {}, {}, {})
+    driver.close()
+
+
 def test_complete_latency_is_until_the_batch_counted():
     builder = TopologyBuilder(name="slow", workers=1)
     builder.set_spout("numbers", ListSpout([1]))

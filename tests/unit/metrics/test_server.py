@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import http.client
 import json
 import re
 import socket
@@ -118,6 +119,15 @@ def test_only_new_points_are_sent(server):
 def test_anything_else_is_not_there(server):
     status, _, text = get(server, "../../etc/passwd")
     assert (status, text) == (404, "There are /, /metrics, /healthz and /api/topology.\n")
+
+
+def test_what_is_no_address_is_refused(server):
+    place = urllib.parse.urlsplit(server.url).netloc
+    with closing(http.client.HTTPConnection(place, timeout=20)) as connection:
+        connection.putrequest("GET", "http://[", skip_host=True)
+        connection.endheaders()
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (400, b"no such address\n")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"])

@@ -16,7 +16,7 @@ from fulmen.testing import (
     NotDrained,
     run,
 )
-from support.hooks import HookBasicBolt, HookSpout, hooks
+from support.hooks import HookBasicBolt, HookBolt, HookSpout, hooks
 
 
 def topology(items, *, tasks=1, fields=("value",), bolt=None, **options):
@@ -200,6 +200,13 @@ def test_a_checkpoint_by_its_uri(tmp_path):
     assert run(builder, checkpoint=uri).collected("sink") == [[1], [2]]
 
 
+def test_a_checkpoint_keeps_its_number_of_tasks():
+    first = run(topology([1, EOF, 2]))
+    second = run(topology([1, EOF, 2], tasks=3), checkpoint=first.checkpoint)
+    assert second.report["components"]["source"]["tasks"] == 1
+    assert second.collected("sink") == [[1], [2]]
+
+
 def test_each_run_has_a_checkpoint_of_its_own():
     builder = topology([1])
     run(builder)
@@ -223,6 +230,24 @@ def test_faults():
     result = run(topology([1, 2], bolt=count), fault=fault)
     assert result.notes == ["batch 3 is run again: worker 0 was lost in stage 0: pulled the plug"]
     assert result.state("bolt") == {1: 1, 2: 1}
+
+
+def break_down(bolt):
+    raise OSError("gone")
+
+
+def test_errors_of_cleanup_are_there_once():
+    builder = TopologyBuilder()
+    builder.set_spout("source", ListSpout([1], tracked=False))
+    bolt = builder.set_bolt("bolt", HookBolt).shuffle_grouping("source")
+    bolt.set_config(hooks(cleanup=break_down))
+    result = run(builder)
+    assert [error.message for error in result.errors] == ["cleanup: OSError: gone"]
+
+
+def test_the_report_has_the_seconds_of_the_clock():
+    result = run(topology([1]), batch_seconds=2.0)
+    assert result.report["seconds"] >= 2.0 * result.batches > 0
 
 
 def test_a_model_is_as_good_as_a_builder():

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -59,6 +60,31 @@ def test_two_topologies_may_have_modules_of_one_name():
         with CodeFolder.of(Code(files={"same_name.py": text}), Path()):
             found += [vars(sys.modules[load_class(f"same_name.{text[6]}").__module__])[text[6]]]
     assert [cls.__name__ for cls in found] == ["A", "B"]
+
+
+def test_what_was_there_before_a_folder_was_opened_stays(tmp_path, monkeypatch):
+    early = ModuleType("early_module")
+    early.__file__ = str(tmp_path / "early_module.py")
+    monkeypatch.setitem(sys.modules, "early_module", early)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "late_module.py").write_text(MODULE)
+    with CodeFolder(tmp_path):
+        load_class("late_module.Count")
+    assert sys.modules.get("early_module") is early
+    assert "late_module" not in sys.modules
+    assert str(tmp_path) in sys.path
+
+
+def test_modules_of_a_virtual_environment_inside_of_a_folder_stay(tmp_path, monkeypatch):
+    installed = tmp_path / ".venv" / "lib" / "site-packages"
+    installed.mkdir(parents=True)
+    (installed / "installed_module.py").write_text(MODULE)
+    (tmp_path / "own_module.py").write_text("import installed_module\nclass Count: pass")
+    monkeypatch.syspath_prepend(installed)
+    with CodeFolder(tmp_path):
+        load_class("own_module.Count")
+    assert sys.modules.pop("installed_module", None) is not None
+    assert "own_module" not in sys.modules
 
 
 def test_a_missing_part_of_a_package(folder):

@@ -3,6 +3,7 @@
 import string
 
 import pytest
+import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -62,6 +63,25 @@ def test_defaults_are_not_written():
 
 def test_dates_stay_text():
     assert parse_yaml("a: 2024-01-01") == {"a": "2024-01-01"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12:30", "12:30"),
+        ("190:20:30.15", "190:20:30.15"),
+        ("1e3", 1000),
+        ("-1E-3", -0.001),
+        ("0o17", 15),
+        ("017", 15),
+        ("08", 8),
+        ("0x_", "0x_"),
+        ("1_000", 1000),
+        ("0b11", 3),
+    ],
+)
+def test_numbers_are_those_of_the_api_server(text, value):
+    assert parse_yaml(f"a: {text}") == {"a": value}
 
 
 def test_documents_that_are_empty_do_not_count():
@@ -190,6 +210,32 @@ specs = st.fixed_dictionaries(
         "restartNonce": st.integers(0, 2**53),
     },
 )
+
+
+number_likes = st.text("0189:.-+_eExobyn", max_size=8)
+
+
+@given(texts | number_likes)
+@example("1e3")
+@example("1234e56")
+@example("0o17")
+@example("08")
+@example("y")
+@example("12:30")
+@example("190:20:30.15")
+@example("2026-01-01")
+@example(".5_")
+@example("null")
+@example("=")
+def test_text_stays_text_for_all_readers(text):
+    written = to_yaml(parse(word_count({"spec.config": {"a": text}})))
+    for read in (parse_yaml, yaml.safe_load):
+        assert read(written)["spec"]["config"] == {"a": text}
+
+
+@pytest.mark.parametrize("text", ["1e3", "0o17", "08", "y", "N", "12:30", "2026-01-01"])
+def test_text_that_some_reader_takes_for_something_else_is_quoted(text):
+    assert f"a: '{text}'\n" in to_yaml(parse(word_count({"spec.config": {"a": text}})))
 
 
 LINE_BREAKS = {"\x85": "a\x85b", "\u2028": " \u2029\n", "\r": "\r\n", "\n": "\n a\n\n"}

@@ -31,7 +31,10 @@ def test_cpu(quantity, cores):
     assert amount(quantity) == Decimal(cores)
 
 
-@pytest.mark.parametrize("text", ["", "much", "2GB", "2 Gi", "-1Gi", "1.2.3", "Gi", "٣Gi"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "much", "2GB", "2 Gi", "-1Gi", "1.2.3", "Gi", "٣Gi", "1e999999999", "1e-100", "1e100Gi"],
+)
 def test_what_is_no_quantity(text):
     assert amount(text) is None
 

@@ -321,6 +321,11 @@ FIELDS = {
         {"spec.driver": {"podTemplate": {"spec": "big"}}},
         "spec.driver.podTemplate.spec: podTemplate must have a mapping here.",
     ),
+    "pod-template-host-network": (
+        {"spec.worker": {"podTemplate": {"spec": {"hostNetwork": True}}}},
+        "spec.worker.podTemplate.spec: podTemplate has hostNetwork, but pods are told apart by "
+        "addresses of their own.",
+    ),
     "pod-template-labels": (
         {"spec.worker": {"podTemplate": {"metadata": {"labels": ["a"]}}}},
         "spec.worker.podTemplate.metadata.labels: podTemplate must have a mapping here.",

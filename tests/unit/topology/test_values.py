@@ -3,8 +3,9 @@
 import pytest
 
 from fulmen.errors import ValidationFailed
+from fulmen.topology.documents import parse_yaml
 from fulmen.topology.values import set_values
-from support.documents import word_count
+from support.documents import ABSENT, word_count
 
 
 def value_at(document, *path):
@@ -20,6 +21,9 @@ def value_at(document, *path):
         ("spec.ackers = 0", ["ackers"], 0),
         ("spec.state=Inactive", ["state"], "Inactive"),
         ("spec.workers=", ["workers"], None),
+        ("spec.workers=null", ["workers"], None),
+        ("spec.workers= ~ ", ["workers"], None),
+        ("spec.config.a='null'", ["config", "a"], "null"),
         ("spec.config.path=/x", ["config", "path"], "/x"),
         ("spec.config.a.b=a=b", ["config", "a", "b"], "a=b"),
         ("spec.config[a.b]='3'", ["config", "a.b"], "3"),
@@ -60,6 +64,24 @@ def test_the_document_itself_is_not_changed():
     document = word_count()
     set_values(document, ["spec.workers=3", "spec.config.a=1"])
     assert document == word_count()
+
+
+def test_what_shares_an_anchor_is_changed_in_one_place():
+    config = parse_yaml("a: &shared {limit: {n: 1}}\nb: *shared")
+    document = word_count({"spec.bolts.0.config": config["a"], "spec.bolts.1.config": config["b"]})
+    split, count = set_values(document, ["spec.bolts[count].config.limit.n=2"])["spec"]["bolts"]
+    assert split["config"] == {"limit": {"n": 1}}
+    assert count["config"] == {"limit": {"n": 2}}
+
+
+@pytest.mark.parametrize("bolts", [ABSENT, None, []])
+def test_an_empty_list_has_nothing_to_change(bolts):
+    with pytest.raises(ValidationFailed) as caught:
+        set_values(word_count({"spec.bolts": bolts}), ["spec.bolts[count].parallelism=2"])
+    assert [str(problem) for problem in caught.value.problems] == [
+        "spec.bolts: 'bolts' is an empty list, with nothing to change in it. Write the whole list: "
+        "spec.bolts=[{…}]."
+    ]
 
 
 @pytest.mark.parametrize(
