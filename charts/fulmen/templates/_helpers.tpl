@@ -55,4 +55,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - apiGroups: [""]
   resources: [events]
   verbs: [create]
+{{- if .Values.rbac.finalizers }}
+# To own objects whose deletion is waited for, where OwnerReferencesPermissionEnforcement is on.
+- apiGroups: [fulmen.dev]
+  resources: [topologies/finalizers]
+  verbs: [update]
+{{- end }}
 {{- end }}

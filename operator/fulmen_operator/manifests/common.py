@@ -30,7 +30,8 @@ def owner(seen: Observed) -> Manifest:
         "kind": KIND,
         "name": seen.name,
         "uid": seen.topology["metadata"]["uid"],
-        "controller": True,  # blockOwnerDeletion takes a right that some clusters ask for
+        "controller": True,
+        "blockOwnerDeletion": True,
     }
 
 

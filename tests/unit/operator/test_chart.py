@@ -50,6 +50,14 @@ def test_a_list_of_namespaces_needs_no_rights_elsewhere():
     ]
 
 
+def test_some_clusters_ask_for_one_right_more():
+    rights = {"apiGroups": ["fulmen.dev"], "resources": ["topologies/finalizers"]}
+    for value, is_given in (("false", False), ("true", True)):
+        objects = template(f"rbac.finalizers={value}")
+        rules = objects["ClusterRole", "", "tools-fulmen-operator"]["rules"]
+        assert ({**rights, "verbs": ["update"]} in rules) == is_given
+
+
 def test_the_definition_stays_when_the_chart_goes(everywhere):
     crd = everywhere["CustomResourceDefinition", "", "topologies.fulmen.dev"]
     assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
