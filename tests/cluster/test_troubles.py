@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import yaml
 
 from support.kube import condition, is_ready
 from support.numbered import FILE, manifest
@@ -58,7 +59,9 @@ def test_an_exception_on_import_is_mended_by_better_code(kube, remove):
 
 def test_mistakes_in_the_spec_that_no_code_is_needed_for(kube, remove):
     remove("bad-conf")
-    apply(kube, "bad-conf", "spec.spark={conf: {spark.master: local}}")
+    content = yaml.safe_load(manifest(FILE, "metadata.name=bad-conf", "spec.workers=1"))
+    content["spec"]["spark"] = {"conf": {"spark.master": "local"}}  # `fulmen manifest` refuses it
+    kube.apply(content)
     message = wait_for(kube, "bad-conf", "Stalled", "InvalidSpec")
     assert "spec.spark.conf[spark.master]" in message
 
