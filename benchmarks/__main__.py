@@ -122,7 +122,7 @@ def idle(arguments: argparse.Namespace) -> list[Result]:
     for workers in arguments.workers:
         watcher = Watcher()
         with running.running(word_count(workers, spout="Idle"), watcher) as driver:
-            run_for(driver, 20)
+            run_for(driver, arguments.warm)
             before, began = cpu_seconds(), time.monotonic()
             run_for(driver, arguments.seconds)
             elapsed, after = time.monotonic() - began, cpu_seconds()

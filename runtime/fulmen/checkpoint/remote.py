@@ -48,10 +48,10 @@ _NO_RETRIES: dict[str, Any] = {"max_retries": 0, "retry_timeout": timedelta(seco
 _STATUS = re.compile(r"status code: (\d{3})")
 _ANSWER = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
 _GIST_CHARACTERS = 500
-# Where a client looks last. It may fail for a moment, but hardly before the first success.
+# Where a client looks last for credentials.
 _METADATA = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
 CREDENTIALS_SECONDS = 10.0
-"""Where a client looks last may not answer a pod that has just started."""
+"""If they were never found there: that place may not answer a pod that has just started."""
 # Answers of S3's that are refusals by their status, but pass.
 _PASSING = re.compile(r"RequestTimeout|RequestTimeTooSkewed|ExpiredToken|SlowDown")
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
@@ -170,11 +170,8 @@ class RemoteBackend:
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
     def _raise_if_permanent(self, error: Exception, key: str, writing: bool, waited: float) -> None:
-        if (
-            isinstance(error, FileNotFoundError)
-            and not writing
-            and not _NO_BUCKET.search(str(error))
-        ):
+        is_missing = isinstance(error, FileNotFoundError) and not _NO_BUCKET.search(str(error))
+        if is_missing and not writing:
             raise NotFound(self._uri, key) from None
         if not self._may_pass(error, waited):
             scheme = self._uri.partition(":")[0]

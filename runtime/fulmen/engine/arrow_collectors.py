@@ -163,9 +163,7 @@ def row_numbers(who: str, rows: Any) -> npt.NDArray[np.int64]:
     if isinstance(rows, pa.ChunkedArray):
         rows = rows.combine_chunks()
     if isinstance(rows, pa.Array):
-        at: npt.NDArray[Any] = rows.to_numpy(
-            zero_copy_only=False
-        )  # with nulls it is of another kind
+        at: npt.NDArray[Any] = rows.to_numpy(zero_copy_only=False)  # of floats, if some are null
     else:
         at = np.asarray(rows if isinstance(rows, np.ndarray) else list(rows))
     if len(at) and at.dtype.kind not in "iu":

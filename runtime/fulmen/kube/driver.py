@@ -269,24 +269,25 @@ class DriverPod:
     def _await_end(self) -> None:
         """After SIGTERM: drain if the topology is deleted, else end with the batch at hand."""
         self._termination.wait()
-        since = time.monotonic()
         assert self._driver is not None
+        told = time.monotonic()
+        is_deleted = self._is_being_deleted()
+        asked = time.monotonic() - told  # long, if the API server is away
         # a timeout that was raised since does not give the pod more time
         timeout = self._driver.topology.spec.message_timeout_seconds
-        seconds = min(timeout, self._grace - GRACE_SECONDS)
-        if self._is_being_deleted():
+        seconds = min(timeout, self._grace - GRACE_SECONDS) - asked
+        if is_deleted:
             _log.info("SIGTERM, and the topology is deleted: draining, for %d s at most", seconds)
             self._stop.drain = True
             if self._is_drained_within(seconds):
                 return
             self._stop.now = True
-            left = GRACE_SECONDS - MARGIN_SECONDS if self._has_workers() else 0
+            left = GRACE_SECONDS - MARGIN_SECONDS if self._has_workers() else 0.0
         else:
             _log.info("SIGTERM: ending with the batch at hand")
             self._stop.now = True
             left = seconds + GRACE_SECONDS - MARGIN_SECONDS
-        asked = time.monotonic() - since if not self._stop.drain else 0  # the API server is slow
-        if not self._ended.wait(max(0, left - asked)):
+        if not self._ended.wait(left):
             self._give_up()
 
     def _is_drained_within(self, seconds: float) -> bool:

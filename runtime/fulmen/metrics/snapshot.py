@@ -84,9 +84,8 @@ class Snapshot:
                 times=totals.times.copy(),
                 latencies=totals.latencies.copy(),
                 executors=totals.executors.shares(now),
-                workers={
-                    w: min(1.0, x) for w, x in totals.workers.shares(now).items()
-                },  # long batches
+                # more than all of the time, if a batch is longer than what is looked at
+                workers={w: min(1.0, x) for w, x in totals.workers.shares(now).items()},
                 pending_trees=dict(totals.pending_trees),
                 pending_messages=dict(totals.pending_messages),
                 restored_tasks=totals.restored_tasks.copy(),

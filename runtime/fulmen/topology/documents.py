@@ -44,15 +44,11 @@ _NUMBERS = {
 """What the API server takes for numbers: not 12:30, which other readers take for 750."""
 
 
-def _resolvers(kind: type[Any]) -> dict[str, list[tuple[str, re.Pattern[str]]]]:
-    other = tuple(f"{_TAG}{name}" for name in ("timestamp", *_NUMBERS))
-    return {
-        first: [(tag, regexp) for tag, regexp in resolvers if tag not in other]
-        for first, resolvers in kind.yaml_implicit_resolvers.items()
-    }
-
-
-_Loader.yaml_implicit_resolvers = _resolvers(yaml.SafeLoader)
+_OTHERWISE = {f"{_TAG}{name}" for name in ("timestamp", *_NUMBERS)}
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag not in _OTHERWISE]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 class _Dumper(yaml.SafeDumper):
@@ -71,13 +67,13 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _text)
+# What it quotes: all that is no text to other readers, and to the API server.
 for _name, _pattern in _NUMBERS.items():
     for _kind in (_Loader, _Dumper):
         _kind.add_implicit_resolver(
             f"{_TAG}{_name}", re.compile(f"(?:{_pattern})$"), list("-+.0123456789")
         )
 _Dumper.add_implicit_resolver(f"{_TAG}bool", re.compile("[yYnN]$"), list("yYnN"))  # in YAML 1.1
-_Dumper.add_implicit_resolver(f"{_TAG}timestamp", re.compile(r"\d{4}-\d"), list("0123456789"))
 
 
 def load(path: Path | str) -> Topology:
