@@ -42,7 +42,7 @@ def test_nothing_is_forbidden_and_nothing_fails(seen):
     assert complaints == []
     assert page.id("status").text == "live"
     assert page.id("name").text == "metered"
-    assert page.id("state").text == "draining"
+    assert page.id("state").text == "spouts are off"
 
 
 def test_the_components_have_the_numbers_of_the_report(driver, page):
