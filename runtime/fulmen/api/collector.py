@@ -137,12 +137,13 @@ class OutputCollector(ABC):
         """
 
     @abstractmethod
-    def fail(self, tup: Tuple, reason: str | None = None) -> None:
+    def fail(self, tup: Tuple, reason: str | BaseException | None = None) -> None:
         """Fail the tuple's trees now, without waiting for the timeout.
 
         Args:
             tup: The tuple. A second ack or fail of it changes nothing.
-            reason: What the spout gets, at most 500 characters. Default: "failed by the bolt".
+            reason: What the spout gets, at most 500 characters, or the exception. Default: "failed
+                by the bolt".
 
         Raises:
             CollectorError: Not in `execute`.

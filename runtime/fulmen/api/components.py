@@ -279,13 +279,14 @@ class ArrowOutputCollector(ABC):
         """
 
     @abstractmethod
-    def fail(self, rows: Any, reason: str | None = None) -> None:
+    def fail(self, rows: Any, reason: str | BaseException | None = None) -> None:
         """Fail the input rows with these numbers; the others are acked.
 
         Args:
             rows: One number, or an Arrow array, a NumPy array, a range, a list or anything else of
                 numbers, from 0. Of a row that is failed twice the first reason counts.
-            reason: What the spout gets, at most 500 characters. Default: "failed by the bolt".
+            reason: What the spout gets, at most 500 characters, or the exception. Default: "failed
+                by the bolt".
 
         Raises:
             StreamError: There is no row of such a number, or these are no numbers but a mask.

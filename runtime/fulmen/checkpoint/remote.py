@@ -53,7 +53,8 @@ _METADATA = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
 CREDENTIALS_SECONDS = 10.0
 """If they were never found there: that place may not answer a pod that has just started."""
 # Answers of S3's that are refusals by their status, but pass.
-_PASSING = re.compile(r"RequestTimeout|RequestTimeTooSkewed|ExpiredToken|SlowDown")
+_PASSING = re.compile(r"RequestTimeout|RequestTimeTooSkewed|SlowDown")
+_EXPIRED = "ExpiredToken"
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
 _CURES = {
     "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and, for a server other than"
@@ -93,7 +94,7 @@ class RemoteBackend:
         self._big_client = big_client or client
         self._sleep = sleep
         self._clock = clock
-        self._worked = False
+        self._worked: set[str] = set()  # which kinds of requests: each needs a right of its own
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object if there is none of that key, else raise `AlreadyExists`."""
@@ -117,11 +118,11 @@ class RemoteBackend:
                 in_doubt = True
                 raise
 
-        self._retried(key, attempt, writing=True)
+        self._retried("put", key, attempt)
 
     def get(self, key: str) -> bytes:
         """Read an object, or raise `NotFound`."""
-        return self._retried(key, lambda: self._get(key))
+        return self._retried("get", key, lambda: self._get(key))
 
     def get_many(self, keys: Sequence[str]) -> list[bytes]:
         """Read several objects concurrently."""
@@ -137,12 +138,12 @@ class RemoteBackend:
             pages = obstore.list(self._client, prefix or None, chunk_size=1000)
             return [entry["path"] for page in pages for entry in page]
 
-        return self._retried(prefix, attempt)
+        return self._retried("list", prefix, attempt)
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete what exists of these, in bulk where the store can."""
         try:
-            self._retried(keys[0], lambda: obstore.delete(self._client, keys))
+            self._retried("delete", keys[0], lambda: obstore.delete(self._client, keys))
         except NotFound:  # some stores mind, and then the rest of the bulk may not be done
             if len(keys) > 1:
                 for key in keys:
@@ -151,7 +152,7 @@ class RemoteBackend:
     def _get(self, key: str) -> bytes:
         return bytes(obstore.get(self._client, key).bytes())
 
-    def _retried(self, key: str, attempt: Callable[[], T], writing: bool = False) -> T:
+    def _retried(self, kind: str, key: str, attempt: Callable[[], T]) -> T:
         """Do it, and again after errors that pass, for a bounded time."""
         started = self._clock()
         deadline = started + RETRY_SECONDS
@@ -159,36 +160,38 @@ class RemoteBackend:
         while True:
             try:
                 result = attempt()
-                self._worked = True
+                self._worked.add(kind)
                 return result
             except (BaseError, FileNotFoundError) as error:
-                self._raise_if_permanent(error, key, writing, self._clock() - started)
+                self._raise_if_permanent(error, kind, key, self._clock() - started)
                 if self._clock() + pause > deadline:
                     cause = _gist(error)
-                    raise Unreachable(self._uri, key, cause, unknown=writing) from error
+                    raise Unreachable(self._uri, key, cause, unknown=kind == "put") from error
             self._sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
-    def _raise_if_permanent(self, error: Exception, key: str, writing: bool, waited: float) -> None:
+    def _raise_if_permanent(self, error: Exception, kind: str, key: str, waited: float) -> None:
         is_missing = isinstance(error, FileNotFoundError) and not _NO_BUCKET.search(str(error))
-        if is_missing and not writing:
+        if is_missing and kind != "put":
             raise NotFound(self._uri, key) from None
-        if not self._may_pass(error, waited):
+        if not self._may_pass(error, kind, waited):
             scheme = self._uri.partition(":")[0]
             raise CheckpointError(
                 f"checkpoint {self._uri}, {key!r}: {_verdict(error)}. The environment variables"
                 f" that count are {_CURES[scheme]}. The store said: {_gist(error)}"
             ) from error
 
-    def _may_pass(self, error: Exception, waited: float) -> bool:
+    def _may_pass(self, error: Exception, kind: str, waited: float) -> bool:
         """Whether the same request may do better later."""
         text = str(error)
         if _PASSING.search(text):
             return True
         if _METADATA.search(text):
-            return self._worked or waited < CREDENTIALS_SECONDS
+            return bool(self._worked) or waited < CREDENTIALS_SECONDS
+        if _EXPIRED in text:  # others may be on their way to where these came from
+            return bool(self._worked)
         if _is_denied(error):  # rights that were taken away may be given back
-            return self._worked
+            return kind in self._worked
         permanent = _NO_BUCKET.search(text) or "builder error" in text or _is_refusal(text)
         return isinstance(error, GenericError) and not permanent
 
@@ -198,6 +201,8 @@ def _verdict(error: Exception) -> str:
     text = str(error)
     if _METADATA.search(text):
         return "there are no credentials"
+    if _EXPIRED in text:
+        return "the credentials have expired"
     if _NO_BUCKET.search(text):
         return "the bucket does not exist. Create it"
     if isinstance(error, FileNotFoundError):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import cache
+from operator import index
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -13,7 +15,7 @@ from typing_extensions import override
 
 from fulmen.api.components import ArrowOutputCollector, ArrowSpoutCollector
 from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.engine.collectors import EXPLICIT, Buffer, outside
+from fulmen.engine.collectors import Buffer, outside, reason_text
 from fulmen.engine.routes import Routes
 from fulmen.errors import CollectorError, StreamError
 
@@ -132,7 +134,7 @@ class ArrowCollector(ArrowOutputCollector):
         self.emits.append((stream, batch, at))
 
     @override
-    def fail(self, rows: Any, reason: str | None = None) -> None:
+    def fail(self, rows: Any, reason: str | BaseException | None = None) -> None:
         self._check_open()
         given = rows if isinstance(rows, Iterable) else [rows]
         numbers = row_numbers(self._owner.who, given).tolist()
@@ -143,7 +145,7 @@ class ArrowCollector(ArrowOutputCollector):
                 " numbered from 0"
             )
         for row in numbers:
-            self.failures.setdefault(row, reason or EXPLICIT)
+            self.failures.setdefault(row, reason_text(reason))
 
     def _check_open(self) -> None:
         if not self._open:
@@ -166,6 +168,9 @@ def row_numbers(who: str, rows: Any) -> npt.NDArray[np.int64]:
         at: npt.NDArray[Any] = rows.to_numpy(zero_copy_only=False)  # of floats, if some are null
     else:
         at = np.asarray(rows if isinstance(rows, np.ndarray) else list(rows))
+    if at.dtype.kind == "O" and not any(isinstance(row, bool) for row in at):
+        with suppress(TypeError):  # Arrow's scalars are numbers too
+            at = np.asarray([index(row) for row in at])
     if len(at) and at.dtype.kind not in "iu":
         raise StreamError(
             f"{who}: rows are given as {at.dtype}, but must be the numbers of rows, from 0. Of a"

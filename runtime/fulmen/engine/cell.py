@@ -12,7 +12,7 @@ import itertools
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -54,12 +54,20 @@ Work = list[tuple[BoltTask, Chunk]]
 class Cell:
     """The tasks of stage `stage` on worker `partition` (-1: the driver)."""
 
-    def __init__(self, setup: Setup, stage: int, partition: int, store: Store) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        stage: int,
+        partition: int,
+        store: Store,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self.setup = setup
         self.stage = stage
         self.partition = partition
         self.store = store
         self.tag: str | None = None
+        self._clock = clock
         self._rng = np.random.default_rng()
         plan = setup.plan
         names = plan.pinned if stage < 0 else plan.stages[stage]
@@ -96,7 +104,7 @@ class Cell:
         if self.tag == header.base_of(self.stage):
             self.tag = None  # until the batch has run to its end
             return
-        started = time.perf_counter()
+        started = self._clock()
         summary.errors += self.close()
         tasks = [task for name in self.components for task in self.tasks_of(name)]
         keys = {task: self.setup.plan.key_of(task) for task in tasks}
@@ -108,7 +116,7 @@ class Cell:
                 name, {task: found.get(keys[task], {}) for task in self.tasks_of(name)}, number
             )
         summary.restored = [key for key in keys.values() if found.get(key)]
-        summary.restore_seconds = time.perf_counter() - started
+        summary.restore_seconds = self._clock() - started
 
     def _make(self, component: str, slots: Mapping[int, Slots], number: int) -> None:
         if component == ACKER:

@@ -334,16 +334,16 @@ class BoltCollector(Emitter, OutputCollector):
             self.late.append((tup, None))
 
     @override
-    def fail(self, tup: Tuple, reason: str | None = None) -> None:
+    def fail(self, tup: Tuple, reason: str | BaseException | None = None) -> None:
         self.check_open()
         i = tup._i
         if i < 0:
             return
         tup._i = ~i
         if i < HELD:
-            self.failed.append((i, reason or EXPLICIT))
+            self.failed.append((i, reason_text(reason)))
         else:
-            self.late.append((tup, reason or EXPLICIT))
+            self.late.append((tup, reason_text(reason)))
 
     def fail_now(self, tup: Tuple, is_in_chunk: bool, reason: str) -> None:
         """Fail a tuple, even if the bolt acked it in this chunk: an emit for it can't be sent."""
@@ -391,6 +391,13 @@ class BasicCollector(Emitter, BasicOutputCollector):
     @override
     def emit_direct(self, task: int, values: Values, stream: str = DEFAULT_STREAM) -> None:
         self._append_direct(task, stream, values, self.position)
+
+
+def reason_text(reason: str | BaseException | None) -> str:
+    """What the spout hears: of an exception, which authors give as well, with its kind."""
+    if isinstance(reason, BaseException):
+        return f"{type(reason).__name__}: {reason}"
+    return str(reason) if reason else EXPLICIT
 
 
 def not_a_list(who: str, values: Any) -> StreamError:

@@ -38,25 +38,26 @@ class Committer:
         """Commit a batch. If it has nothing to commit, look now and then who holds the checkpoint.
 
         Returns:
-            For how many seconds the store did not answer.
+            For how many seconds the store was waited for: most of them, if it is away for a while.
 
         Raises:
             Fenced: Another driver has taken over.
             Unreachable: The store does not answer for minutes.
         """
+        began = self.steady()
         if done.commits:
-            outage = self._commit(done)
-            self._checked = self.steady()
-            return outage
-        if self.steady() - self._checked >= CHECK_SECONDS:
-            self._checked = self.steady()
+            self._commit(done)
+        elif began - self._checked >= CHECK_SECONDS:
             try:
                 self.log.check()  # else a driver that is idle would not notice its successor
             except Unreachable as e:  # nothing depends on it
                 self.note(str(e))
-        return 0.0
+        else:
+            return 0.0
+        self._checked = self.steady()
+        return self._checked - began
 
-    def _commit(self, done: Done) -> float:
+    def _commit(self, done: Done) -> None:
         updates = {
             key: slots for summary in done.summaries for key, slots in summary.updates.items()
         }
@@ -64,17 +65,15 @@ class Committer:
         draft = self.log.draft(
             tag=done.header.tag, clock=done.header.clock, updates=updates, transient=transient
         )
-        began = self.steady()
         for attempt in range(COMMIT_TRIES):
             try:
                 self.log.commit(draft)
-                return self.steady() - began if attempt else 0.0
+                return
             except Unreachable as e:  # it may have been made: the same one is made again
                 if attempt == COMMIT_TRIES - 1:
                     raise
                 self.note(f"{e}; trying again")
                 self.sleep(min(5.0, 0.1 * 2**attempt))
-        raise AssertionError("the last attempt returns or raises")
 
     def collect(self) -> None:
         """Delete what nothing refers to, off the path of the next batch."""

@@ -152,8 +152,12 @@ class Coordinator:
         return self.attempt
 
     def stand_still(self, seconds: float) -> None:
-        """So many of the seconds since the attempt began are not the topology's time."""
-        self._mark += seconds
+        """So many of the seconds since the attempt began are not the topology's time.
+
+        Less than one does no harm, and ticks would be late by it.
+        """
+        if seconds >= 1:
+            self._mark += seconds
 
     def cuts(self, header: Header) -> tuple[int, ...]:
         """Where the stages of the attempt at hand are divided into jobs: the end of each."""
@@ -226,7 +230,9 @@ class Coordinator:
         """The batch is in the checkpoint, or had nothing to write there."""
         if done.commits:
             self.number = done.header.number
-        self.light.committed(self.setup.run, done.header, done.skipped, done.seconds)
+        self.light.committed(
+            self.setup.run, done.header, done.skipped, done.seconds, self.target_seconds
+        )
         self.base = done.header.tag
         self.deliveries = done.deliveries
         self.attempt = None

@@ -110,7 +110,7 @@ class Driver:
         self.coordinator = self._coordinator(self.log.manifest.clock)
         self.totals = Totals(self.setup, self.steady)
         self._ended = self.steady()
-        self._replan(self.jobs.alive())  # not all workers may be there yet
+        self._replan(self.jobs.alive() or self._hosting)  # not all may be there yet, or any more
         self.coordinator.stand_still(self.steady() - self._ended)
 
     def _coordinator(self, clock: float) -> Coordinator:
@@ -307,9 +307,11 @@ class Driver:
         """Let pinned spouts have their turns, here in the driver."""
         try:
             if self._pinned_spouts is None:
+                began = self.steady()
                 self._pinned_spouts = PinnedSpouts(
                     self.setup, self._store, self.log.manifest.number
                 )
+                self.coordinator.stand_still(self.steady() - began)
             if header.deliveries is None:
                 header = replace(header, deliveries=self.coordinator.deliveries)
             with_rows, summaries, owed = self._pinned_spouts.take(header)

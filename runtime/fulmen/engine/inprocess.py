@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 from fulmen.checkpoint import Store
@@ -23,19 +24,22 @@ class InProcessJobs:
             "after". What it raises stands for the death of that worker's process: its cells are
             lost, and the attempt fails.
         store: What the workers read and write instead of the store that the setup's URI names.
+        clock: In seconds: how long restoring takes.
     """
 
     def __init__(
         self,
         fault: Callable[[int, int, str], None] | None = None,
         store: Store | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.fault = fault or (lambda stage, partition, moment: None)
         self.store = store
+        self.clock = clock
         self._workers: list[Worker] = []
 
     def _worker(self) -> Worker:
-        return Worker({self._setup.checkpoint: self.store} if self.store else None)
+        return Worker({self._setup.checkpoint: self.store} if self.store else None, self.clock)
 
     def start(self, setup: Setup) -> Sequence[int]:
         """Begin a run, or go on with another plan."""

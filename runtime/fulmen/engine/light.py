@@ -19,7 +19,8 @@ LIGHT_EMITS = 4_000
 """Of batches with fewer emits, rows may go through the driver, if that spares a stage."""
 LIGHT_REST = 0.35
 """After a light batch the next one waits for that part of its time: batches back to back would only
-keep the processors busy, and be smaller."""
+keep the processors busy, and be smaller. No longer than up to the target: a batch that reaches it
+is not small because it came early."""
 WHOLE_BATCHES = 16
 """So many batches run whole after one whose trees outlived it: it took one job more, not less."""
 
@@ -69,7 +70,9 @@ class Light:
         """Trees were left for the ackers, in a job of their own."""
         self._whole_batches = WHOLE_BATCHES + 1
 
-    def committed(self, run: str, header: Header, skipped: Sequence[int], seconds: float) -> None:
+    def committed(
+        self, run: str, header: Header, skipped: Sequence[int], seconds: float, target: float
+    ) -> None:
         """A batch counted.
 
         Args:
@@ -77,11 +80,13 @@ class Light:
             header: Of the attempt.
             skipped: The stages that it left out.
             seconds: How long it took.
+            target: How long it should take under load, in seconds.
         """
         if not skipped:
             self._whole_run = run
         self.bases = {stage: header.base_of(stage) for stage in skipped}
-        self.rest_seconds = LIGHT_REST * seconds if skipped else 0.0
+        rest = min(LIGHT_REST * seconds, max(0.0, target - seconds))
+        self.rest_seconds = rest if skipped else 0.0
         self._whole_batches = max(0, self._whole_batches - 1)
 
 

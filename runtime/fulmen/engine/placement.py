@@ -65,19 +65,23 @@ class LocalCluster:
         """What the workers' JVMs have printed since the last call; of much, the end."""
         for file in sorted(self._outputs.glob("*/*/std*")):
             try:
-                size = file.stat().st_size
+                text = self._read_on(file)
             except FileNotFoundError:  # Spark has just renamed it
                 continue
-            start = self._read_until.get(file, 0)
-            self._read_until[file] = size
-            if size < start:
-                start = 0  # Spark has begun a new file under this name
-            if size > start:
-                with open(file, "rb") as output:
-                    output.seek(max(start, size - OUTPUT_BYTES))
-                    text = output.read().decode(errors="replace")
-                if text := re.sub(r"^Spark Executor Command:.*\n=+\n\s*", "", text):
-                    yield text
+            if text := re.sub(r"^Spark Executor Command:.*\n=+\n\s*", "", text):
+                yield text
+
+    def _read_on(self, file: Path) -> str:
+        size = file.stat().st_size
+        start = self._read_until.get(file, 0)
+        if size < start:
+            start = 0  # Spark has begun a new file under this name
+        if size > start:
+            with open(file, "rb") as output:
+                output.seek(max(start, size - OUTPUT_BYTES))
+                text = output.read().decode(errors="replace")
+        self._read_until[file] = size
+        return text if size > start else ""
 
     @staticmethod
     def check_hosts(workers: int) -> None:
@@ -185,8 +189,8 @@ class Workers:
         """The numbers of the workers that are there. One that is new gets a lost one's number."""
         if self.in_driver:
             return (0,)
-        found = self._hosts_of_executors()
         with self._lock:  # the driver's reports ask as well
+            found = self._hosts_of_executors()
             new = [host for host in found if host not in self.hosts]
             for number, host in enumerate(self.hosts):
                 if host not in found and new:

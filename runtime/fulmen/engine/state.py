@@ -227,7 +227,7 @@ class Fields:
         self._unpicklable: set[str] = set()
         self._initial: dict[str, bytes] = {}
         self._passing: set[str] = set()
-        self._durable_from_start: set[str] = set()
+        self._has_been_durable: set[str] = set()
         self._last: bytes | None = None
         self.warnings: list[str] = []
         self._warned_size = False
@@ -269,7 +269,7 @@ class Fields:
             if digest is None or value is None:  # a connection, or what will be one
                 self._passing.add(name)
             else:
-                self._durable_from_start.add(name)
+                self._has_been_durable.add(name)
             if restored and name in restored:
                 old, old_digest = restored[name]
                 if (
@@ -278,6 +278,8 @@ class Fields:
                     and digest == self._initial.get(name)
                 ):
                     self._instance.__dict__[name] = old
+                    if old is not None:
+                        self._has_been_durable.add(name)
                     continue
             if digest is not None and (
                 not restored or name not in restored or digest != restored[name][1]
@@ -297,11 +299,13 @@ class Fields:
             data = pickle.dumps((fields, self._initial, self._given), 5)
         except Exception:  # noqa: BLE001 (an author's __getstate__ may raise anything)
             self._exclude(fields)
-            data = pickle.dumps((self._durable(), self._initial, self._given), 5)
+            fields = self._durable()
+            data = pickle.dumps((fields, self._initial, self._given), 5)
         mark = _mark(data)
         if mark == self._last:
             return None
         self._last = mark
+        self._has_been_durable |= {n for n, value in fields.items() if value is not None}
         if len(data) > WARN_FIELD_BYTES and not self._warned_size:
             self._warned_size = True
             self.warnings.append(
@@ -316,7 +320,7 @@ class Fields:
             try:
                 pickle.dumps(value, 5)
             except Exception as e:
-                if name in self._durable_from_start:
+                if name in self._has_been_durable:
                     raise StateError(
                         f"field {name!r} can't be pickled any more ({e}): what it held is in the"
                         " checkpoint, and would be lost with its process. Keep only values in it"

@@ -33,8 +33,7 @@ def restore_seconds(summaries: Sequence[Summary]) -> float:
     longest: dict[int, float] = {}
     for summary in summaries:
         longest[summary.stage] = max(longest.get(summary.stage, 0.0), summary.restore_seconds)
-    seconds = sum(longest.values())
-    return seconds if seconds >= 1 else 0.0  # less does no harm, and a tick would be late by it
+    return sum(longest.values())
 
 
 def fatal_error(summaries: Sequence[Summary]) -> ErrorReport | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import pickle
 import sys
+import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -27,8 +28,13 @@ from fulmen.errors import AlreadyExists, CheckpointError, Unreachable
 class Worker:
     """The cells of one process. A cell belongs to a run: those of another are closed."""
 
-    def __init__(self, stores: Mapping[str, Store] | None = None) -> None:
-        """`stores`: those that are open already, by URI."""
+    def __init__(
+        self,
+        stores: Mapping[str, Store] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """`stores`: those that are open already, by URI. `clock`: for how long restoring takes."""
+        self._clock = clock
         self._setups: dict[str, Setup] = {}
         self._cells: dict[tuple[int, int], Cell] = {}
         self._stores: dict[str, Store] = dict(stores or {})
@@ -91,7 +97,7 @@ class Worker:
             store = self._stores.get(setup.checkpoint)
             if store is None:
                 store = self._stores[setup.checkpoint] = Store.open(setup.checkpoint)
-            cell = self._cells[stage, partition] = Cell(setup, stage, partition, store)
+            cell = self._cells[stage, partition] = Cell(setup, stage, partition, store, self._clock)
         return cell
 
 

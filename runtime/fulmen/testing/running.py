@@ -166,7 +166,7 @@ class _Jobs(InProcessJobs):
     def __init__(
         self, fault: Fault | None, store: Store, clock: ManualClock, seconds: float, emits: bool
     ) -> None:
-        super().__init__(fault, store)
+        super().__init__(fault, store, clock)
         self._clock = clock
         self._seconds = seconds
         self._emits = emits

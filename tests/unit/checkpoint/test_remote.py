@@ -128,17 +128,23 @@ def test_a_refusal_is_not_tried_again(store, server, time):
         store.put("a", OURS)
 
 
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [(400, "RequestTimeout"), (400, "ExpiredToken"), (403, "RequestTimeTooSkewed")],
-)
-def test_refusals_that_pass_are_tried_again(store, server, status, code):
+def explaining(server, code):
+    """Answers that name the error."""
+
     class Explaining(server.RequestHandlerClass):
         def _answer(self, status, body=b""):
             error = f"<Error><Code>{code}</Code><Message>m</Message></Error>".encode()
             super()._answer(status, body if status == 200 else error)
 
-    server.RequestHandlerClass = Explaining
+    return Explaining
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(400, "RequestTimeout"), (403, "RequestTimeTooSkewed")],
+)
+def test_refusals_that_pass_are_tried_again(store, server, status, code):
+    server.RequestHandlerClass = explaining(server, code)
     server.faults = [(False, status)] * 3
     store.put("a", OURS)
     assert server.faults == []
@@ -154,6 +160,27 @@ def test_rights_that_were_taken_away_may_be_given_back(store, server, time):
     with pytest.raises(Unreachable, match="status code: 403"):
         store.put("c", OURS)
     assert 50 < time.now <= 70
+
+
+def test_a_right_that_was_never_given_is_missed_at_once(store, server, time):
+    server.objects["/bucket/b"] = THEIRS
+    assert store.get("b") == THEIRS
+    server.faults = [(False, 403)]
+    with pytest.raises(CheckpointError, match=r"'a': access denied\. Check the rights"):
+        store.put("a", OURS)
+    assert (server.requests.count("PUT"), time.now) == (1, 0)
+
+
+def test_credentials_that_expire_are_waited_for_unless_they_never_worked(store, server, time):
+    server.RequestHandlerClass = explaining(server, "ExpiredToken")
+    server.faults = [(False, 400)]
+    with pytest.raises(CheckpointError, match="'a': the credentials have expired"):
+        store.put("a", OURS)
+    server.objects["/bucket/b"] = THEIRS
+    assert store.get("b") == THEIRS
+    server.faults = [(False, 400)] * 3
+    store.put("a", OURS)
+    assert server.faults == []
 
 
 def test_nobody_there(time):

@@ -44,6 +44,10 @@ def views(kind=None):
         (lambda c, b: c.fail(pa.array(MASK)), no_numbers("bool")),
         (lambda c, b: c.fail(pa.chunked_array([MASK[:1], MASK[1:]])), no_numbers("bool")),
         (lambda c, b: c.fail(True), no_numbers("bool")),
+        (lambda c, b: c.fail(pa.scalar(True)), no_numbers("object")),
+        (lambda c, b: c.fail(list(pa.array(MASK))), no_numbers("object")),
+        (lambda c, b: c.fail(list(pa.array([0, None]))), no_numbers("object")),
+        (lambda c, b: c.fail(np.array([0, True], object)), no_numbers("object")),
         (lambda c, b: c.fail(1.5), no_numbers("float64")),
         (lambda c, b: c.fail("12"), no_numbers("<U1")),
         (lambda c, b: c.fail(pa.array([0, None])), no_numbers("float64")),
@@ -76,6 +80,8 @@ def test_what_is_no_number_of_a_row_fails_the_input_and_says_why(use, text):
         np.flatnonzero([True, False, True]),
         pa.array([0, 2], pa.int16()),
         pa.chunked_array([[0], [2]]),
+        list(pa.array([0, 2])),
+        np.array([0, 2], object),
     ],
     ids=lambda rows: type(rows).__name__,
 )
@@ -87,7 +93,7 @@ def test_numbers_of_rows_may_come_in_any_way(rows):
     assert messages(result) == []
 
 
-@pytest.mark.parametrize("row", [1, np.int64(1), np.uint8(1)])
+@pytest.mark.parametrize("row", [1, np.int64(1), np.uint8(1), pa.scalar(1)])
 def test_one_row_by_its_number(row):
     assert using(lambda c, b: c.fail(row)).acked("source") == [0, 2]
 

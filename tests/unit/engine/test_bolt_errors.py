@@ -3,6 +3,7 @@
 import pytest
 
 from fulmen import FailedException, ReportedFailedException
+from fulmen.engine.collectors import EXPLICIT
 from fulmen.errors import TopologyFailed
 from fulmen.testing import EOF, CollectBolt, run
 from support.bolt_runs import WHO, raises_at
@@ -125,3 +126,25 @@ def test_state_that_can_not_be_restored_stops_the_topology(where):
         Fragile.is_broken = False
     what = {"state": "restoring self.state", "fields": "restoring its fields"}[where]
     assert failure.value.reason == f"{WHO}: {what}: ValueError: of an older version"
+
+
+@pytest.mark.parametrize(
+    ("reason", "heard"),
+    [
+        (ValueError("no number"), "ValueError: no number"),
+        (KeyError(), "KeyError: "),
+        (7, "7"),
+        ("", EXPLICIT),
+        (None, EXPLICIT),
+    ],
+    ids=repr,
+)
+def test_a_reason_may_be_the_exception_itself(reason, heard):
+    def execute(bolt, tup):
+        bolt.collector.fail(tup, reason)
+
+    result = with_bolt(execute, [1, 2])
+    assert result.failed("source") == [(0, heard), (1, heard)]
+    assert result.notes == []
+    batches = with_bolt(lambda bolt, batch, c: c.fail([0, 1], reason), [1, 2], kind=HookArrowBolt)
+    assert batches.failed("source") == [(0, heard), (1, heard)]

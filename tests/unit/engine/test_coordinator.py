@@ -97,8 +97,20 @@ def test_seconds_in_which_it_stands_still_do_not_pass(coordinator):
     before = coordinator.begin().clock
     coordinator.succeed(seconds=1, emitted=1)
     coordinator.it.stand_still(30)
+    coordinator.it.stand_still(0.4)  # a tick would be late by it
     coordinator.now += 30.5
     assert coordinator.it.begin(coordinator.now).clock == pytest.approx(before + 1.5)
+
+
+@pytest.mark.parametrize(("seconds", "rest"), [(0.1, 0.035), (0.2, 0.05), (0.25, 0.0), (60, 0.0)])
+def test_after_a_light_batch_it_rests_but_not_when_the_batch_was_as_long_as_it_may_be(
+    coordinator, seconds, rest
+):
+    assert coordinator.it.target_seconds == 0.25
+    header = coordinator.begin()
+    for skipped, seconds_of_rest in [((1,), rest), ((), 0.0)]:
+        coordinator.it.light.committed("run", header, skipped, seconds, 0.25)
+        assert coordinator.it.idle_seconds() == pytest.approx(seconds_of_rest)
 
 
 def test_deliveries_are_repeated_until_a_batch_has_taken_them(coordinator):

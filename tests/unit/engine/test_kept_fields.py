@@ -70,6 +70,23 @@ def test_a_field_that_is_none_after_prepare_may_become_a_connection():
     assert result.acked("source") == [0, 1]
 
 
+def test_a_field_that_is_none_after_prepare_is_kept_once_it_is_in_the_checkpoint():
+    def prepare(bolt):
+        bolt.window = None
+
+    def execute(bolt, tup):
+        bolt.window = tup["x"] if tup["x"] != "lock" else threading.Lock()
+        bolt.collector.ack(tup)
+
+    stopped_by = "field 'window' can't be pickled any more"
+    topology = Topology(HookBolt, ["a", EOF, "lock"])
+    first = topology.run(functions={"execute": execute, "prepare": prepare})
+    assert first.fields("bolt")["window"] == "a"
+    with pytest.raises(TopologyFailed, match=stopped_by):  # in another process
+        run(topology.builder, checkpoint=first.checkpoint)
+    assert stopped_by in stopped(execute, ["a", "lock"], prepare=prepare, max_spout_pending=1)
+
+
 def test_what_can_not_be_pickled_in_prepare_is_left_out():
     def prepare(bolt):
         bolt.connection = threading.Lock()

@@ -5,9 +5,8 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.checkpoint.log import CommitLog
-from fulmen.engine.committing import Committer
+from fulmen.engine.committing import CHECK_SECONDS, Committer
 from fulmen.engine.coordinator import Done
-from fulmen.engine.driver import Stop
 from fulmen.engine.protocol import Header
 from fulmen.errors import CheckpointError, Unreachable
 from fulmen.testing import ListSpout, ManualClock
@@ -76,10 +75,26 @@ def test_a_commit_says_for_how_long_the_store_did_not_answer(
     assert log.manifest.number == number
 
 
-def test_a_batch_without_a_commit_has_no_outage(clock, store):
+def test_a_commit_that_the_store_itself_repeats_takes_its_time(clock, store, monkeypatch):
     log = CommitLog.open(store, "outages", "me")
     log.claim()
     committer = Committer(log, print, clock, clock.advance)
+    commit = log.commit
+    monkeypatch.setattr(log, "commit", lambda draft: (clock.advance(45), commit(draft)))
+    assert committer.commit(done(log.manifest.number + 1, commits=True)) == 45.0
+    committer.close()
+
+
+def test_a_batch_without_a_commit_waits_for_nothing_but_a_look_now_and_then(clock, backend, store):
+    log = CommitLog.open(store, "outages", "me")
+    log.claim()
+    notes = []
+    committer = Committer(log, notes.append, clock, clock.advance)
+    assert committer.commit(done(2, commits=False)) == 0.0
+    clock.advance(CHECK_SECONDS)
+    backend.failing["list"] = 1
+    assert committer.commit(done(2, commits=False)) == OUTAGE_SECONDS
+    assert len(notes) == 1
     assert committer.commit(done(2, commits=False)) == 0.0
     committer.close()
 
@@ -98,7 +113,8 @@ def nothing_yet(bolt):
     bolt.kept, bolt.ticks = [], 0
 
 
-def test_trees_do_not_grow_older_while_the_store_is_down(clock, backend, store):
+@pytest.mark.parametrize("verb", ["put", "list"])
+def test_trees_do_not_grow_older_while_the_store_is_down(clock, backend, store, verb):
     builder = TopologyBuilder(name="outages", message_timeout_seconds=10)
     builder.set_spout("source", ListSpout([1]))
     bolt = builder.set_bolt("bolt", HookBolt).set_config(hooks(execute=kept, prepare=nothing_yet))
@@ -106,11 +122,15 @@ def test_trees_do_not_grow_older_while_the_store_is_down(clock, backend, store):
     driver = make_driver(builder, store=store, clock=clock, jobs=Steady(clock, 0.9, store=store))
     driver.start()
     driver.step()
-    backend.failing["put"] = 3
+    backend.failing[verb] = 3  # commits, or looks who holds the checkpoint
+    clock.advance(CHECK_SECONDS)
+    driver.coordinator.stand_still(CHECK_SECONDS)
     before = clock()
-    driver.run(Stop(when_drained=True))
+    while driver.totals.trees.acked + driver.totals.trees.timed_out == 0:
+        driver.step()
     driver.close()
-    assert clock() - before > 3 * OUTAGE_SECONDS
+    assert clock() - before > OUTAGE_SECONDS
+    assert backend.failing[verb] < 3
     assert (driver.totals.trees.acked, driver.totals.trees.timed_out) == (1, 0)
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fulmen import Bolt, TopologyBuilder
+from fulmen import Bolt, Spout, TopologyBuilder
 from fulmen.engine import session
 from fulmen.engine.driver import LOOK_SECONDS
 from fulmen.engine.spark_jobs import LocalSparkJobs
@@ -12,12 +12,30 @@ from fulmen.errors import FulmenError
 from fulmen.testing import ListSpout, ManualClock
 from support.engine_runs import Steady, make_driver, new_store
 
+CLOCK = ManualClock()
+
 
 class Keep(Bolt):
     """Acks nothing."""
 
     def execute(self, tup):
         pass
+
+
+class Pinned(Spout):
+    """Emits one number, in the driver."""
+
+    outputs = ("number",)
+    pinned = True
+
+    def open(self, conf, context, collector):
+        self.collector = collector
+        self.is_emitted = False
+
+    def next_tuple(self):
+        if not self.is_emitted:
+            self.collector.emit([1], msg_id=1)
+            self.is_emitted = True
 
 
 class SlowToStart(Steady):
@@ -75,6 +93,31 @@ def test_a_worker_that_is_late_twice_is_looked_for():
     assert len(jobs.started) == 3
 
 
+class GoneAtOnce(ComesLater):
+    """Nobody is there when jobs have begun; what they run on is taken from the first stage."""
+
+    there = ()
+
+    def alive(self):
+        return self.there
+
+    def run(self, header, timeout_seconds):
+        assert len(self._setup.workers) == len(self.started[-1]) == 1, "rows would be lost"
+        return super().run(header, timeout_seconds)
+
+
+def test_jobs_whose_workers_are_gone_at_once_run_on_those_that_they_began_with():
+    builder = TopologyBuilder(name="gone", workers=2)
+    builder.set_spout("numbers", ListSpout([1, 2]), 2)
+    store = new_store()
+    jobs = GoneAtOnce(ManualClock(), store=store)
+    driver = make_driver(builder, store=store, jobs=jobs)
+    driver.start()
+    assert driver.setup.workers == driver._hosting == (0,)
+    assert driver.step()
+    driver.close()
+
+
 def test_jobs_do_not_begin_without_any_worker(monkeypatch, tmp_path):
     builder = TopologyBuilder(name="lost")
     builder.set_spout("numbers", ListSpout([1, 2]))
@@ -119,3 +162,25 @@ def test_trees_do_not_grow_older_while_workers_start():
         driver.step()
     driver.close()
     assert driver.totals.trees.timed_out > 0
+
+
+class Opens(Pinned):
+    """Its connection takes its time."""
+
+    def open(self, conf, context, collector):
+        super().open(conf, context, collector)
+        CLOCK.advance(1000)
+
+
+def test_trees_do_not_grow_older_while_pinned_spouts_are_opened():
+    builder = TopologyBuilder(name="slow", message_timeout_seconds=10)
+    builder.set_spout("numbers", Opens)
+    builder.set_bolt("keep", Keep).shuffle_grouping("numbers")
+    store = new_store()
+    for _ in range(2):
+        driver = make_driver(builder, store=store, clock=CLOCK, jobs=Steady(CLOCK, store=store))
+        driver.start()
+        for _ in range(3):
+            driver.step()
+        driver.close()
+        assert (driver.totals.trees.pending, driver.totals.trees.timed_out) == (1, 0)

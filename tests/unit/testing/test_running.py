@@ -193,6 +193,21 @@ def test_nothing_waits():
     clock.advance(5)
 
 
+def test_restoring_takes_the_time_that_the_clock_says_and_no_other():
+    """A test's outcome would else depend on how fast its machine is."""
+    clock = ManualClock()
+    builder = TopologyBuilder(message_timeout_seconds=3)
+    builder.set_spout("source", ListSpout([1]))
+    functions = {
+        "prepare": lambda bolt: clock.advance(100),
+        "execute": lambda bolt, tup: None,  # neither acks nor fails
+    }
+    bolt = builder.set_bolt("bolt", HookBolt).set_config(hooks(**functions))
+    bolt.shuffle_grouping("source")
+    result = run(builder, clock=clock, batches=3)
+    assert (result.trees["pending"], result.trees["timed_out"]) == (1, 0)
+
+
 def test_a_checkpoint_by_its_uri(tmp_path):
     uri = f"file://{tmp_path}/checkpoint?fsync=false"
     builder = topology([1, EOF, 2])
