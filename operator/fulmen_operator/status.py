@@ -81,7 +81,7 @@ def new_status(
     """
     if step is None or topology is None:
         return _without_plan(seen, before, verdict)
-    topology = _as_reported(topology, step.report)
+    topology = _as_reported(topology, before, step.report)
     plan_rows, ready = _rows(topology, step.report), _ready_workers(seen, step.attempt)
     facts = Facts(
         generation=seen.generation,
@@ -157,9 +157,15 @@ def _selector(name: str) -> str:
     return ",".join(f"{key}={value}" for key, value in wanted.items())
 
 
-def _as_reported(topology: Topology, report: contract.Report | None) -> Topology:
-    """The topology with the numbers of tasks that the driver found in the checkpoint."""
-    return with_checkpoint_tasks(topology, report.tasks) if report else topology
+def _as_reported(
+    topology: Topology, before: TopologyStatus, report: contract.Report | None
+) -> Topology:
+    """The topology with the numbers of tasks that a driver found in the checkpoint.
+
+    One that starts or is gone reports none: then those that the status had stay.
+    """
+    found = {**kept_tasks(before), **(report.tasks if report else {})}
+    return with_checkpoint_tasks(topology, found)
 
 
 def _components(topology: Topology) -> dict[str, Any]:

@@ -56,9 +56,16 @@ app.kubernetes.io/instance: {{ .Release.Name }}
   resources: [events]
   verbs: [create]
 {{- if .Values.rbac.finalizers }}
-# To own objects whose deletion is waited for, where OwnerReferencesPermissionEnforcement is on.
+# Where OwnerReferencesPermissionEnforcement is on: to own objects whose deletion is waited for, and
+# to change who owns an object, which only who may delete it may do.
 - apiGroups: [fulmen.dev]
   resources: [topologies/finalizers]
   verbs: [update]
+- apiGroups: [""]
+  resources: [persistentvolumeclaims, serviceaccounts]
+  verbs: [delete]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles, rolebindings]
+  verbs: [delete]
 {{- end }}
 {{- end }}

@@ -21,16 +21,14 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from typing import Protocol
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from fulmen.checkpoint.files import FileBackend
-from fulmen.checkpoint.remote import RemoteBackend, cloud_backend, memory_backend
+from fulmen.checkpoint.remote import cloud_backend, memory_backend
 from fulmen.errors import CheckpointError
+from fulmen.topology.uris import BadUri, read_uri
 
 # What a file system and every object store take as it is, without escaping of their own.
 _KEY = re.compile(r"(?!.*(?:^|/)\.)[A-Za-z0-9._=+-]+(?:/[A-Za-z0-9._=+-]+)*")
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_CLOUDS = ("s3", "gs", "az")
 
 
 class Backend(Protocol):
@@ -78,14 +76,16 @@ class Store:
         Raises:
             CheckpointError: It is not such a URI, or it has a password in it.
         """
-        scheme = _SCHEME.match(uri)
-        if scheme is None:
-            if not uri:
-                raise CheckpointError("checkpoint: the URI is empty. Write file:///a/folder, say.")
-            return cls(uri, FileBackend(uri, os.path.abspath(uri)))
-        parts = urlsplit(uri)
-        _refuse_credentials(parts)
-        return cls(uri, _backend(uri, parts))
+        try:
+            place = read_uri(uri)
+        except BadUri as error:
+            raise CheckpointError(f"checkpoint {error}") from None
+        if place.kind == "file":
+            folder = os.path.abspath(place.path)
+            return cls(uri, FileBackend(uri, folder, fsync=place.fsync))
+        if place.kind == "memory":
+            return cls(uri, memory_backend(uri, f"{place.name}/{place.path}"))
+        return cls(uri, cloud_backend(uri, place.kind, place.name, place.path))
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object that does not exist yet; durable when this returns.
@@ -133,47 +133,3 @@ def _checked(key: str) -> str:
             f"key {key!r} must be names of [A-Za-z0-9._=+-], none starting with a dot, joined by /"
         )
     return key
-
-
-def _refuse_credentials(parts: SplitResult) -> None:
-    if "@" in parts.netloc:
-        shown = f"{parts.scheme}://…@{parts.netloc.rpartition('@')[2]}{parts.path}"
-        raise CheckpointError(
-            f"checkpoint {shown}: a URI is shown in logs and in the topology's status, so it must"
-            " hold no user and no password. Leave them out and set the environment variables"
-            " that the store's own tools read, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for s3."
-        )
-
-
-def _backend(uri: str, parts: SplitResult) -> FileBackend | RemoteBackend:
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    if parts.scheme == "file":
-        return _file_backend(uri, parts, options)
-    if options or parts.fragment:
-        raise CheckpointError(
-            f"checkpoint {uri}: {parts.scheme}:// takes no options. Remove what follows the path."
-        )
-    if not parts.netloc:
-        raise CheckpointError(
-            f"checkpoint {uri}: the name after {parts.scheme}:// is missing;"
-            f" write {parts.scheme}://name/prefix."
-        )
-    if parts.scheme == "memory":
-        return memory_backend(uri, parts.netloc + parts.path)
-    if parts.scheme in _CLOUDS:
-        return cloud_backend(uri, parts.scheme, parts.netloc, unquote(parts.path).strip("/"))
-    raise CheckpointError(
-        f"checkpoint {uri}: there is no store of kind {parts.scheme!r}."
-        " There are file, s3, gs, az and memory."
-    )
-
-
-def _file_backend(uri: str, parts: SplitResult, options: dict[str, str]) -> FileBackend:
-    if parts.netloc not in ("", "localhost") or not parts.path:
-        raise CheckpointError(
-            f"checkpoint {uri}: three slashes and an absolute path are needed: file:///a/folder."
-        )
-    fsync = options.pop("fsync", "true")
-    if options or fsync not in ("true", "false") or parts.fragment:
-        raise CheckpointError(f"checkpoint {uri}: the only option is ?fsync=false.")
-    return FileBackend(uri, unquote(parts.path), fsync=fsync == "true")

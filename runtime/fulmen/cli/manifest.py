@@ -61,6 +61,8 @@ def _with_files(topology: Topology, file: Path, code_folder: Path | None) -> Top
 def _text_of(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"'{file}' can't be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise BadInput(f"'{file}' is not text in UTF-8: byte {error.start} is wrong.") from error
 
@@ -71,7 +73,7 @@ def python_files(folder: Path) -> dict[str, str]:
     Raises:
         BadInput: There are none, too many bytes in them, or some in folders below.
     """
-    files = {path.name: _text_of(path) for path in sorted(folder.glob("*.py"))}
+    files = {path.name: _text_of(path) for path in sorted(folder.glob("[!.]*.py"))}
     if not files:
         raise BadInput(f"the folder '{folder}' has no Python files.")
     if packages := sorted(path.parent.name for path in folder.glob("*/__init__.py")):

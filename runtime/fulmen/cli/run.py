@@ -24,6 +24,8 @@ from fulmen.engine.spark_jobs import LocalSparkJobs
 from fulmen.errors import FulmenError
 from fulmen.metrics import MetricsServer
 
+STREAMS = ("/dev/stdout", "/dev/stderr")
+
 
 @click.command(short_help="Run a topology on this machine.")
 @topology_arguments
@@ -141,6 +143,9 @@ def _open_log(name: str) -> RunLog:
 def _write_report(file: Path, content: Mapping[str, Any]) -> None:
     """Write the file as a whole: whoever reads it finds the old one or the new one."""
     text = json.dumps(content, indent=2) + "\n"
+    if str(file) in STREAMS:  # opened anew, they would begin again where they lead to
+        click.echo(text, nl=False, err=str(file) == "/dev/stderr")
+        return
     try:
         if file.exists() and not file.is_file():  # a pipe or a device
             file.write_text(text, encoding="utf-8")

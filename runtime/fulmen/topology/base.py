@@ -71,7 +71,7 @@ def _json(value: Any, path: str, depth: int) -> Any:
         _refuse(path, f"a value of the type {type(value).__name__}")
     for key in value:
         if not isinstance(key, str):
-            hint = "; YAML reads on, off, yes and no as that" if isinstance(key, bool) else ""
+            hint = "; YAML reads on, off, yes, no, y and n as that" if isinstance(key, bool) else ""
             _refuse(path, f"the key {key!r} ({type(key).__name__}{hint})")
     return {key: _json(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
 

@@ -16,6 +16,8 @@ BASES = (
 )
 ALSO: dict[str, tuple[str, ...]] = {"fail": ("msg_id",)}
 """Other arguments that a method may take: Storm's `fail` has no reason."""
+MAY_YIELD = ("choose_tasks",)
+"""What it returns is looked through."""
 
 
 def mistaken_callbacks(instance: Any) -> Iterator[tuple[str, str]]:
@@ -32,7 +34,8 @@ def mistaken_callbacks(instance: Any) -> Iterator[tuple[str, str]]:
         who = f"{cls.__module__}.{cls.__qualname__}.{name}"
         arguments = _arguments(base)
         is_async = inspect.iscoroutinefunction(given) or inspect.isasyncgenfunction(given)
-        if is_async or inspect.isgeneratorfunction(given):
+        runs_nothing = inspect.isgeneratorfunction(given) and name not in MAY_YIELD
+        if is_async or runs_nothing:
             what = "is async" if is_async else "has a yield"
             yield (
                 f"{who} {what}, so a call of it would run nothing",
@@ -40,7 +43,11 @@ def mistaken_callbacks(instance: Any) -> Iterator[tuple[str, str]]:
             )
             continue
         ways = (arguments, ALSO[name]) if name in ALSO else (arguments,)
-        if not any(_may_be_called(getattr(instance, name), way) for way in ways):
+        try:
+            method = getattr(instance, name)
+        except Exception:  # noqa: BLE001 (a property, which may need what `open` makes)
+            continue
+        if not any(_may_be_called(method, way) for way in ways):
             yield (
                 f"{who} can't be called with {_listed(arguments)}",
                 f"Write def {name}({', '.join(('self', *arguments))}).",

@@ -4,7 +4,6 @@ Each check is a generator of problems over parts; `validation` runs them all.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from urllib.parse import urlsplit
 
 from fulmen.topology.graph import find_cycles
 from fulmen.topology.parts import ComponentPart, InputPart
@@ -13,6 +12,7 @@ from fulmen.topology.problems import Problem, Severity, did_you_mean
 from fulmen.topology.quantity import mebibytes
 from fulmen.topology.spark import contradictions, of_pods
 from fulmen.topology.spec import TopologySpec
+from fulmen.topology.uris import BadUri, read_uri
 
 LEAST_MEBIBYTES = 1200
 """Of a container. Spark refuses a JVM with less than 450 MiB for objects: a heap of 480."""
@@ -61,10 +61,20 @@ def pods(spec: TopologySpec) -> Iterator[Problem]:
     """What can't be right in the pods of driver and workers."""
     for path, pod in (("spec.driver", spec.driver), ("spec.worker", spec.worker)):
         yield from _resources(path, pod)
+        yield from _template(f"{path}.podTemplate", pod)
         for number, variable in enumerate(pod.env):
             if variable.value is not None and variable.value_from is not None:
                 message = f"variable {variable.name!r} has both value and valueFrom"
                 yield Problem(f"{path}.env[{number}]", message, "Remove one of them.")
+
+
+def _template(path: str, pod: Pod) -> Iterator[Problem]:
+    for other in sorted(set(pod.pod_template) - {"apiVersion", "kind", "metadata", "spec"}):
+        message = f"{other!r} is no part of a pod template, which has metadata and spec"
+        yield Problem(path, message, f"Write it below spec: {{spec: {{{other}: …}}}}.")
+    if (pod.pod_template.get("spec") or {}).get("hostNetwork"):
+        message = "hostNetwork can't be, since pods are told apart by addresses of their own"
+        yield Problem(f"{path}.spec.hostNetwork", message, "Remove it.")
 
 
 def spark(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
@@ -78,12 +88,14 @@ def spark(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
 
 
 def checkpoint(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
-    """A URI that shows a secret, or means another place in each pod."""
-    uri = spec.checkpoint.uri or ""
-    if "@" in urlsplit(uri).netloc:
-        message = "uri has credentials in it, and whoever may read the topology would see them"
-        cure = "Put them into a Secret, and name that in env of driver and worker."
-        yield Problem("spec.checkpoint.uri", message, cure)
+    """A URI that is none, shows a secret, or means another place in each pod."""
+    uri = spec.checkpoint.uri
+    if uri is None:
+        return
+    try:
+        read_uri(uri)
+    except BadUri as error:
+        yield Problem("spec.checkpoint.uri", error.message, error.cure)
     if for_kubernetes and uri.startswith("file:"):
         message = "a folder is the same for all pods only if they mount a volume there"
         cure = "If they don't, name a store such as s3://bucket/path, or a persistentVolumeClaim."

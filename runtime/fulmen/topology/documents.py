@@ -31,17 +31,24 @@ class _Loader(yaml.SafeLoader):
             seen.add(key)
         return super().construct_mapping(node, deep)
 
+    def construct_whole(self, node: Any) -> int:
+        """A whole number, in any of the notations below."""
+        text = self.construct_scalar(node).replace("_", "")
+        return int(text, 8 if re.fullmatch(r"[-+]?0[0-7]+", text) else 0)
+
 
 _TAG = "tag:yaml.org,2002:"
 _NUMBERS = {
-    # 010, 0o10, 0x8 and 0b1000 are 8
-    "int": r"[-+]?(?:0b_*[01][01_]*|0o_*[0-7][0-7_]*|0x_*[0-9a-fA-F][0-9a-fA-F_]*"
+    # 010, 0o10, 0x8 and 0B1000 are 8
+    "int": r"[-+]?(?:0[bB]_*[01][01_]*|0[oO]_*[0-7][0-7_]*|0[xX]_*[0-9a-fA-F][0-9a-fA-F_]*"
     r"|0[0-7_]*|[1-9][0-9_]*)",
     # 1e3 as well, and what begins with 0 but is not octal
     "float": r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?"
     r"|[0-9][0-9_]*[eE][-+]?[0-9]+|0[0-9_]*[89][0-9_]*|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)",
 }
-"""What the API server takes for numbers: not 12:30, which other readers take for 750."""
+"""What kubectl and the API server take for numbers: not 12:30, which other readers take for 750."""
+_BOOLEANS = {"y": True, "n": False}
+"""What they take for booleans as well, in small letters and large ones."""
 
 
 _OTHERWISE = {f"{_TAG}{name}" for name in ("timestamp", *_NUMBERS)}
@@ -67,13 +74,16 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _text)
-# What it quotes: all that is no text to other readers, and to the API server.
+# What the dumper quotes: all that is no text to other readers, and to the API server.
 for _name, _pattern in _NUMBERS.items():
     for _kind in (_Loader, _Dumper):
         _kind.add_implicit_resolver(
             f"{_TAG}{_name}", re.compile(f"(?:{_pattern})$"), list("-+.0123456789")
         )
-_Dumper.add_implicit_resolver(f"{_TAG}bool", re.compile("[yYnN]$"), list("yYnN"))  # in YAML 1.1
+for _kind in (_Loader, _Dumper):
+    _kind.add_implicit_resolver(f"{_TAG}bool", re.compile("[yYnN]$"), list("yYnN"))
+_Loader.bool_values = yaml.SafeLoader.bool_values | _BOOLEANS
+_Loader.add_constructor(f"{_TAG}int", _Loader.construct_whole)
 
 
 def load(path: Path | str) -> Topology:

@@ -37,15 +37,10 @@ def _mappings(value: Any, path: str) -> list[Mapping[str, Any]]:
 
 def _pod_template(template: dict[str, Any]) -> dict[str, Any]:
     """What is merged by name must have the shape for that. The rest is for the API server."""
-    if others := sorted(set(template) - {"metadata", "spec"}):
-        cure = f". Write it below spec: {{spec: {{{others[0]}: …}}}}"
-        refuse(f"has the key {others[0]!r}, but a template has metadata and spec{cure}")
     metadata = _mapping(template.get("metadata"), ".metadata")
     for name in ("labels", "annotations"):
         _mapping(metadata.get(name), f".metadata.{name}")
     spec = _mapping(template.get("spec"), ".spec")
-    if spec.get("hostNetwork"):
-        refuse("has hostNetwork, but pods are told apart by addresses of their own", ".spec")
     for name in ("containers", "initContainers", "volumes", "imagePullSecrets"):
         for n, entry in enumerate(_mappings(spec.get(name), f".spec.{name}")):
             for part in ("env", "ports", "volumeMounts"):

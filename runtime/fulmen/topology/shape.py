@@ -123,7 +123,9 @@ def translate(error: ValidationError, document: Mapping[Any, Any]) -> Iterator[P
         label = who(document, loc)
         if kind == "invalid_key" or loc[-1] == "[key]":
             loc = loc[:-1] if kind == "invalid_key" else loc[:-2]
-            hint = ": YAML reads on, off, yes and no as that" if isinstance(value, bool) else ""
+            hint = (
+                ": YAML reads on, off, yes, no, y and n as that" if isinstance(value, bool) else ""
+            )
             message = f"{_field(loc)} has the key {shown(value)}, which is not text{hint}"
             statement = message, "Write it in quotes."
         elif kind == "extra_forbidden":

@@ -8,7 +8,6 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 
 from fulmen.errors import ValidationFailed
-from fulmen.topology.base import MAX_DEPTH
 from fulmen.topology.documents import parse_yaml
 from fulmen.topology.problems import Problem, did_you_mean
 from fulmen.topology.shape import alias_of, model_in
@@ -59,14 +58,15 @@ def set_values(document: Any, assignments: Iterable[str]) -> Any:
     return changed
 
 
-def _unshared(value: Any, depth: int = 0) -> Any:
+def _unshared(value: Any, around: tuple[int, ...] = ()) -> Any:
     """A copy in which nothing is there twice, as YAML's anchors make it."""
-    if depth > MAX_DEPTH:  # it contains itself, which is refused later
+    if id(value) in around:  # it contains itself, which is refused later
         return value
+    around = (*around, id(value))
     if isinstance(value, dict):
-        return {key: _unshared(inner, depth + 1) for key, inner in value.items()}
+        return {key: _unshared(inner, around) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_unshared(inner, depth + 1) for inner in value]
+        return [_unshared(inner, around) for inner in value]
     return value
 
 

@@ -142,15 +142,16 @@ def test_a_file_uri_is_decoded_and_a_plain_path_is_not(tmp_path):
     [
         pytest.param(
             "",
-            "checkpoint: the URI is empty. Write file:///a/folder, say.",
+            "checkpoint '': the URI is empty. Write file:///a/folder, say.",
             id="empty",
         ),
         pytest.param(
             "s3://me:secret@bucket/prefix",
             "checkpoint s3://…@bucket/prefix: a URI is shown in logs and in the topology's status,"
-            " so it must hold no user and no password. Leave them out and set the environment"
-            " variables that the store's own tools read, AWS_ACCESS_KEY_ID and"
-            " AWS_SECRET_ACCESS_KEY for s3.",
+            " so it must hold no user and no password. Leave them out, and set the environment"
+            " variables that the store's own tools read (AWS_ACCESS_KEY_ID and"
+            " AWS_SECRET_ACCESS_KEY for s3): on Kubernetes from a Secret, in env of driver and"
+            " worker.",
             id="password",
         ),
         pytest.param(
@@ -161,30 +162,42 @@ def test_a_file_uri_is_decoded_and_a_plain_path_is_not(tmp_path):
         ),
         pytest.param(
             "file://folder/x",
-            "checkpoint file://folder/x: three slashes and an absolute path are needed:"
-            " file:///a/folder.",
+            "checkpoint file://folder/x: it does not name a folder. Write three slashes and an"
+            " absolute path: file:///a/folder.",
             id="two-slashes",
         ),
         pytest.param(
             "file:///x?sync=no",
-            "checkpoint file:///x?sync=no: the only option is ?fsync=false.",
+            "checkpoint file:///x: the only option of a folder is ?fsync=false. Remove what follows"
+            " the path.",
             id="option",
         ),
         pytest.param(
             "file:///x?fsync=0",
-            "checkpoint file:///x?fsync=0: the only option is ?fsync=false.",
+            "checkpoint file:///x: the only option of a folder is ?fsync=false. Remove what follows"
+            " the path.",
             id="option-value",
         ),
         pytest.param(
-            "s3://bucket/x?region=y",
-            "checkpoint s3://bucket/x?region=y: s3:// takes no options. Remove what follows the"
-            " path.",
+            "s3://bucket/x?secret_access_key=secret",
+            "checkpoint s3://bucket/x: s3:// takes no options. Remove what follows the path.",
             id="cloud-option",
         ),
         pytest.param(
             "gs:///prefix",
-            "checkpoint gs:///prefix: the name after gs:// is missing; write gs://name/prefix.",
+            "checkpoint gs:///prefix: the name after gs:// is missing. Write gs://name/prefix.",
             id="no-bucket",
+        ),
+        pytest.param(
+            "s3://[my-bucket]/x",
+            "checkpoint s3://[my-bucket]/x: 'my-bucket' does not appear to be an IPv4 or IPv6"
+            " address. A name of a bucket has no brackets.",
+            id="brackets",
+        ),
+        pytest.param(
+            "s3://me:secret@[bucket",
+            "checkpoint [bucket: Invalid IPv6 URL. A name of a bucket has no brackets.",
+            id="a-bracket-and-a-password",
         ),
     ],
 )

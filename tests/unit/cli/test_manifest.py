@@ -69,6 +69,7 @@ def test_files_that_are_left_out_are_told(tmp_path):
     for name in ("words.txt", ".gitignore", "README.md"):
         (code / name).touch()
     (code / "run").touch(mode=0o755)
+    (code / ".#letters.py").symlink_to("someone@somewhere")  # as editors make them
     for name in ("data", "__pycache__"):
         (code / name).mkdir()
     result = invoke(file)
@@ -79,6 +80,16 @@ def test_files_that_are_left_out_are_told(tmp_path):
         " Fulmen's, and leave spec.code out.\n"
     )
     assert list(yaml.safe_load(result.stdout)["spec"]["code"]["files"]) == ["letters.py"]
+
+
+def test_a_file_that_can_not_be_read(tmp_path):
+    file = written(tmp_path)
+    (tmp_path / "code" / "more.py").symlink_to("nowhere")
+    result = invoke(file)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"Error: '{tmp_path / 'code' / 'more.py'}' can't be read: No such file or directory.\n"
+    )
 
 
 def test_the_topologys_own_file_is_not_missing(tmp_path):

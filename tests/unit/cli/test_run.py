@@ -258,6 +258,13 @@ def test_a_report_into_a_pipe(letters, tmp_path):
     assert (tmp_path / "pipe").is_fifo()
 
 
+def test_a_report_to_standard_output_wherever_that_leads(letters, tmp_path):
+    result = letters(None, "--report", "/dev/stdout")
+    assert result.exit_code == 0, (result.stdout, result.stderr, result.exception)
+    report = result.stdout[result.stdout.index("{") : result.stdout.rindex("}") + 1]
+    assert json.loads(report)["trees"]["acked"] == 2000
+
+
 def test_a_report_through_a_link(letters, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     target = tmp_path / "elsewhere" / "r.json"

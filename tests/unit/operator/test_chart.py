@@ -50,12 +50,15 @@ def test_a_list_of_namespaces_needs_no_rights_elsewhere():
     ]
 
 
-def test_some_clusters_ask_for_one_right_more():
-    rights = {"apiGroups": ["fulmen.dev"], "resources": ["topologies/finalizers"]}
-    for value, is_given in (("false", False), ("true", True)):
-        objects = template(f"rbac.finalizers={value}")
-        rules = objects["ClusterRole", "", "tools-fulmen-operator"]["rules"]
-        assert ({**rights, "verbs": ["update"]} in rules) == is_given
+def test_some_clusters_ask_for_more_rights():
+    without, with_them = (
+        template(f"rbac.finalizers={value}")["ClusterRole", "", "tools-fulmen-operator"]["rules"]
+        for value in ("false", "true")
+    )
+    assert without == with_them[: len(without)]
+    more = {r: rule["verbs"] for rule in with_them[len(without) :] for r in rule["resources"]}
+    owned = ["persistentvolumeclaims", "serviceaccounts", "roles", "rolebindings"]
+    assert more == {"topologies/finalizers": ["update"], **{kind: ["delete"] for kind in owned}}
 
 
 def test_the_definition_stays_when_the_chart_goes(everywhere):

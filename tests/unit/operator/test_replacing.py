@@ -1,5 +1,7 @@
 """Changes of the spec of a topology that runs."""
 
+import json
+
 from fulmen.kube.contract import Ended, Mistake, Phase, Report
 from support.fake_cluster import FakeCluster
 from support.operated import CODE, OTHER_CODE, summary, waiting
@@ -232,9 +234,32 @@ def test_what_the_checkpoint_knows_of_tasks_wins(cluster):
     split = next(c for c in cluster.status["components"] if c["name"] == "split")
     assert split == {"name": "split", "tasks": 7, "executors": 2}
     assert "numTasks" not in cluster.plan.topology["spec"]["bolts"][0]
+    cluster.end("word-count-driver-1", 1, Ended(reason="Error", message="boom"))
+    cluster.reconcile()
+    split = next(c for c in cluster.status["components"] if c["name"] == "split")
+    assert split["tasks"] == 7, "what no driver reports now is still so"
     cluster.change({**CODE, "spec.workers": 3})
     cluster.reconcile()
     assert cluster.plan.topology["spec"]["bolts"][0]["numTasks"] == 7
+
+
+def test_a_plan_that_would_be_refused_now_was_accepted_and_goes_on(cluster):
+    """What an operator before this one let through."""
+    template = {"spec": {"hostNetwork": True}, "nodeSelector": {"a": "b"}}
+    place = cluster._place("ConfigMap", "word-count-plan")
+    plan = json.loads(cluster.api.objects[place]["data"]["plan.json"])
+    plan["topology"]["spec"]["worker"] = {"podTemplate": template}
+    data = {"plan.json": json.dumps(plan)}
+    cluster.api._store(place, {**cluster.api.objects[place], "data": data})
+    cluster.change({**CODE, "spec.worker": {"podTemplate": template}})
+    cluster.forget()
+    cluster.reconcile()
+    assert summary(cluster)[:2] == ("Active", "True")
+    assert "hostNetwork can't be" in cluster.condition("SpecAccepted")["message"]
+    cluster.remove("Pod", "word-count-driver-1")
+    cluster.settle()
+    assert summary(cluster)[:2] == ("Active", "True")
+    assert cluster.status["attempt"] == 2
 
 
 def test_a_bad_change_does_not_keep_from_suspending(cluster):

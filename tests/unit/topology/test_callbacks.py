@@ -181,6 +181,17 @@ class Own(Count):
         yield line
 
 
+class Connected(Bolt):
+    """Is what `prepare` makes: until then there is nothing to look at."""
+
+    def prepare(self, conf, context, collector):
+        self.connection = print
+
+    @property
+    def execute(self):
+        return self.connection
+
+
 class Columns(ArrowSpout):
     outputs = ("sentence",)
 
@@ -204,6 +215,7 @@ class Columns(ArrowSpout):
         (BOLT, Static),
         (BOLT, Own),
         (SPOUT, Columns),
+        (BOLT, Connected),
     ],
 )
 def test_what_can_be_called_is_no_mistake(place, cls):
@@ -231,10 +243,29 @@ class ByValues(CustomStreamGrouping):
         return []
 
 
+class OneByOne(CustomStreamGrouping):
+    def choose_tasks(self, task_id, values):
+        yield self.tasks[0]
+
+
+class Async(CustomStreamGrouping):
+    async def choose_tasks(self, task_id, values):
+        return []
+
+
 @pytest.mark.parametrize(
     ("cls", "expected"),
     [
         (ByWeight, []),
+        (OneByOne, []),
+        (
+            Async,
+            [
+                "spec.bolts[0].inputs[0].grouping.class: bolt 'split', input from 'sentences': "
+                f"{ME}Async.choose_tasks is async, so a call of it would run nothing. "
+                "Write def choose_tasks(self, task_id, values) without it."
+            ],
+        ),
         (
             ByValues,
             [

@@ -78,10 +78,29 @@ def test_dates_stay_text():
         ("0x_", "0x_"),
         ("1_000", 1000),
         ("0b11", 3),
+        ("0X1F", 31),
+        ("-0x_1f", -31),
+        ("0B11", 3),
+        ("0O17", 15),
+        ("-017", -15),
+        ("0", 0),
+        ("+.5", 0.5),
     ],
 )
 def test_numbers_are_those_of_the_api_server(text, value):
     assert parse_yaml(f"a: {text}") == {"a": value}
+
+
+@pytest.mark.parametrize("text", ["y", "Y", "n", "N"])
+def test_single_letters_are_the_booleans_that_kubectl_takes_them_for(text):
+    assert parse_yaml(f"[{text}, '{text}', x]") == [text in "yY", text, "x"]
+
+
+def test_a_field_with_such_a_name_has_to_be_quoted():
+    with pytest.raises(ValidationFailed) as caught:
+        parse(word_count({"spec.config": parse_yaml("{n: 5}")}))
+    [problem] = caught.value.problems
+    assert "YAML reads on, off, yes, no, y and n as that" in str(problem)
 
 
 def test_documents_that_are_empty_do_not_count():
@@ -118,7 +137,7 @@ def test_documents_that_are_empty_do_not_count():
         ),
         pytest.param(
             "a: !!int x\n",
-            "not YAML: invalid literal for int() with base 10: 'x'.",
+            "not YAML: invalid literal for int() with base 0: 'x'.",
             id="wrong-tag",
         ),
         pytest.param("", "the file holds no documents, but must hold one topology.", id="empty"),
@@ -233,7 +252,7 @@ def test_text_stays_text_for_all_readers(text):
         assert read(written)["spec"]["config"] == {"a": text}
 
 
-@pytest.mark.parametrize("text", ["1e3", "0o17", "08", "y", "N", "12:30", "2026-01-01"])
+@pytest.mark.parametrize("text", ["1e3", "0o17", "0X1F", "08", "y", "N", "12:30", "2026-01-01"])
 def test_text_that_some_reader_takes_for_something_else_is_quoted(text):
     assert f"a: '{text}'\n" in to_yaml(parse(word_count({"spec.config": {"a": text}})))
 

@@ -36,9 +36,21 @@ def test_credentials_in_the_checkpoints_uri_are_an_error(uri, for_kubernetes):
     [(severity, text)] = found({"spec.checkpoint": {"uri": uri}}, for_kubernetes=for_kubernetes)
     assert severity == "error"
     assert text == (
-        "spec.checkpoint.uri: uri has credentials in it, and whoever may read the topology would "
-        "see them. Put them into a Secret, and name that in env of driver and worker."
+        "spec.checkpoint.uri: a URI is shown in logs and in the topology's status, so it must hold "
+        "no user and no password. Leave them out, and set the environment variables that the "
+        "store's own tools read (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for s3): on "
+        "Kubernetes from a Secret, in env of driver and worker."
     )
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["s3://[my-bucket]/x", "s3:///x", "file://srv/x", "gs://b/p#f", "s3://b/x?secret_access_key=S"],
+)
+def test_a_uri_that_every_store_would_refuse_is_an_error(uri):
+    [(severity, text)] = found({"spec.checkpoint": {"uri": uri}}, for_kubernetes=True)[:1]
+    assert severity == "error"
+    assert "secret_access_key" not in text
 
 
 @pytest.mark.parametrize("uri", ["s3://bucket/a@b", "az://container/path", "file:///data/a@b"])

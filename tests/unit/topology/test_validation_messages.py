@@ -253,12 +253,12 @@ FIELDS = {
     "bool-as-key": (
         {"spec.bolts.0": {**WORD_COUNT["spec"]["bolts"][0], True: "x"}},
         "spec.bolts[0]: bolt 'split': bolts[0] has the key true, which is not text: YAML reads "
-        "on, off, yes and no as that. Write it in quotes.",
+        "on, off, yes, no, y and n as that. Write it in quotes.",
     ),
     "on-as-key": (
         {"spec.config": {True: "x"}},
-        "spec.config: config has the key true, which is not text: YAML reads on, off, yes and no "
-        "as that. Write it in quotes.",
+        "spec.config: config has the key true, which is not text: YAML reads on, off, yes, "
+        "no, y and n as that. Write it in quotes.",
     ),
     "number-as-key-below": (
         {"spec.config": {"a": [{"b": {2: "x"}}]}},
@@ -267,8 +267,9 @@ FIELDS = {
     ),
     "on-as-key-below": (
         {"spec.config": {"switches": {True: "x"}}},
-        "spec.config.switches: config contains the key True (bool; YAML reads on, off, yes and no "
-        "as that), but must be text, numbers, true, false, lists or mappings with text as keys.",
+        "spec.config.switches: config contains the key True (bool; YAML reads on, off, yes, "
+        "no, y and n as that), but must be text, numbers, true, "
+        "false, lists or mappings with text as keys.",
     ),
     "not-json": (
         {"spec.bolts.0.config": {"a": {"x"}}},
@@ -314,8 +315,8 @@ FIELDS = {
     ),
     "pod-template-without-spec": (
         {"spec.driver": {"podTemplate": {"tolerations": []}}},
-        "spec.driver.podTemplate: podTemplate has the key 'tolerations', but a template has "
-        "metadata and spec. Write it below spec: {spec: {tolerations: …}}.",
+        "spec.driver.podTemplate: 'tolerations' is no part of a pod template, which has metadata "
+        "and spec. Write it below spec: {spec: {tolerations: …}}.",
     ),
     "pod-template-spec": (
         {"spec.driver": {"podTemplate": {"spec": "big"}}},
@@ -323,8 +324,8 @@ FIELDS = {
     ),
     "pod-template-host-network": (
         {"spec.worker": {"podTemplate": {"spec": {"hostNetwork": True}}}},
-        "spec.worker.podTemplate.spec: podTemplate has hostNetwork, but pods are told apart by "
-        "addresses of their own.",
+        "spec.worker.podTemplate.spec.hostNetwork: hostNetwork can't be, since pods are told apart "
+        "by addresses of their own. Remove it.",
     ),
     "pod-template-labels": (
         {"spec.worker": {"podTemplate": {"metadata": {"labels": ["a"]}}}},

@@ -4,6 +4,7 @@ import pytest
 
 from fulmen.errors import ValidationFailed
 from fulmen.topology.documents import parse_yaml
+from fulmen.topology.shape import parse
 from fulmen.topology.values import set_values
 from support.documents import ABSENT, word_count
 
@@ -67,11 +68,18 @@ def test_the_document_itself_is_not_changed():
 
 
 def test_what_shares_an_anchor_is_changed_in_one_place():
-    config = parse_yaml("a: &shared {limit: {n: 1}}\nb: *shared")
+    config = parse_yaml("a: &shared {limit: {of: 1}}\nb: *shared")
     document = word_count({"spec.bolts.0.config": config["a"], "spec.bolts.1.config": config["b"]})
-    split, count = set_values(document, ["spec.bolts[count].config.limit.n=2"])["spec"]["bolts"]
-    assert split["config"] == {"limit": {"n": 1}}
-    assert count["config"] == {"limit": {"n": 2}}
+    split, count = set_values(document, ["spec.bolts[count].config.limit.of=2"])["spec"]["bolts"]
+    assert split["config"] == {"limit": {"of": 1}}
+    assert count["config"] == {"limit": {"of": 2}}
+
+
+@pytest.mark.parametrize("assignments", [[], ["spec.workers=3"]])
+def test_what_contains_itself_several_times_is_refused_and_not_copied_for_ever(assignments):
+    document = word_count({"spec.config": parse_yaml("a: &a {x: *a, y2: [*a, *a]}")["a"]})
+    with pytest.raises(ValidationFailed, match="values nested deeper than"):
+        parse(set_values(document, assignments))
 
 
 @pytest.mark.parametrize("bolts", [ABSENT, None, []])
