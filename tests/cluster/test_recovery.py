@@ -227,7 +227,12 @@ def test_deleted_in_the_foreground_it_is_gone_at_once_and_its_checkpoint_stays(t
     claim = topology.get("pvc", f"{NAME}-checkpoint")
     topology.delete("topology", NAME, "--cascade=foreground")
     assert topology.get("topology", NAME) is None
-    assert topology.list("pods,secrets,configmaps,roles", f"fulmen.dev/topology={NAME}") == []
+    mine, workers = f"fulmen.dev/topology={NAME}", "app.kubernetes.io/component=worker"
+    assert topology.list("secrets,configmaps,roles", mine) == []
+    assert topology.list("pods", f"{mine},{workers.replace('=', '!=')}") == []
+    eventually(  # they are the driver's, and Spark lets it go before them
+        lambda: topology.list("pods", f"{mine},{workers}"), lambda left: not left, 60, "gone"
+    )
     kept = topology.get("pvc", f"{NAME}-checkpoint")
     assert kept["metadata"]["uid"] == claim["metadata"]["uid"]
     assert "deletionTimestamp" not in kept["metadata"]
