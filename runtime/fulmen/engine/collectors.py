@@ -151,6 +151,11 @@ class Emitter:
     def _buffer(self, stream: str, values: Values, direct: bool = False) -> Buffer:
         """The slow way to a buffer: explains what is wrong, or begins a new run."""
         self.check_open()
+        if not isinstance(stream, str):  # in Storm that is where anchors or message ids are
+            raise StreamError(
+                f"{self._who}: {_shown(stream)} is given as the stream, the second argument of"
+                " emit(values, stream). Give a message id as msg_id=..., and anchors as anchors=..."
+            )
         routes = self._routes.get(stream)
         if routes is None or stream.startswith("__"):
             raise StreamError(
@@ -183,7 +188,7 @@ class Emitter:
     ) -> list[int] | None:
         try:
             buffer = self._buffers[stream]
-        except KeyError:
+        except (KeyError, TypeError):
             buffer = self._buffer(stream, values)
         if len(values) != buffer.width:
             self._buffer(stream, values)
@@ -196,6 +201,11 @@ class Emitter:
         return sorted(task for _, tasks in chosen for task in tasks)
 
     def _append_direct(self, task: int, stream: str, values: Values, origin: Any) -> None:
+        if not hasattr(values, "__len__"):
+            raise StreamError(
+                f"{self._who}: emit_direct({_shown(task)}, {_shown(values)}): the values must be a"
+                " list or a tuple. It is emit_direct(task, values, stream)"
+            )
         buffer = self._buffer(stream, values, direct=True)
         buffer.values.append(values)
         buffer.origins.append(origin)
@@ -227,7 +237,7 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
     ) -> list[int] | None:
         try:
             buffer = self._buffers[stream]
-        except KeyError:
+        except (KeyError, TypeError):
             buffer = self._buffer(stream, values)
         if len(values) != buffer.width or need_task_ids or self.acks_at_once is not None:
             tasks = self._append(stream, values, msg_id, need_task_ids)
@@ -290,7 +300,7 @@ class BoltCollector(Emitter, OutputCollector):
             origin = self._anchors(anchors)
         try:
             buffer = self._buffers[stream]
-        except KeyError:
+        except (KeyError, TypeError):
             buffer = self._buffer(stream, values)
         if len(values) != buffer.width or need_task_ids:
             return self._append(stream, values, origin, need_task_ids)
@@ -380,7 +390,7 @@ class BasicCollector(Emitter, BasicOutputCollector):
     ) -> list[int] | None:
         try:
             buffer = self._buffers[stream]
-        except KeyError:
+        except (KeyError, TypeError):
             buffer = self._buffer(stream, values)
         if len(values) != buffer.width or need_task_ids:
             return self._append(stream, values, self.position, need_task_ids)

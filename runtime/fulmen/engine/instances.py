@@ -14,10 +14,11 @@ import numpy as np
 
 from fulmen.api.components import Bolt, Component, Spout
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
+from fulmen.engine.fields import Fields
 from fulmen.engine.protocol import ErrorReport
 from fulmen.engine.routes import Routes, context_of
 from fulmen.engine.setup import Setup
-from fulmen.engine.state import Fields, KeyedState, take_state
+from fulmen.engine.state import KeyedState, take_state
 from fulmen.errors import FulmenError
 from fulmen.topology.code import create
 
@@ -92,7 +93,12 @@ class TaskBase:
         self.conf = {**setup.topology.spec.config, **spec.config}
         self.context = context_of(setup, task)
         collector = self.make_collector()
-        injected = [collector, self.context, self.state, self.conf]
+        injected = {
+            "collector": collector,
+            "context": self.context,
+            "state": self.state,
+            "conf": self.conf,
+        }
         self.fields = Fields(self.instance, injected, is_copy=spec.instance is not None)
         record = slots["fields"][-1] if slots.get("fields") else None
         restored = (

@@ -1,4 +1,4 @@
-"""What a task keeps for good: keyed state, the fields of its instance, and how both become bytes.
+"""`self.state` of a task, which is kept for good, and how it becomes bytes.
 
 Each task has some slots in the checkpoint; a slot is a list of records, replayed in their order. A
 new record may say from which commit on the older ones are still needed.
@@ -13,20 +13,15 @@ processes, and rewriting everything at once, since that batch would be slow.
 
 from __future__ import annotations
 
-import hashlib
 import pickle
-import sys
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from typing_extensions import override
 
 from fulmen.api.components import Component
 from fulmen.errors import StateError
 
-V = TypeVar("V")
-
-WARN_FIELD_BYTES = 5 * 1024 * 1024
 MOST_RECORDS = 1000
 """More are in a log only if restarts have ended all cycles before their time: then compact it."""
 _MISSING = object()
@@ -205,149 +200,3 @@ def take_state(instance: Component, state: KeyedState, is_new: bool = False) -> 
             " field another name"
         )
     instance.__dict__["state"] = state
-
-
-class Fields:
-    """The durable fields of one instance."""
-
-    def __init__(
-        self, instance: Component, injected: Iterable[Any] = (), is_copy: bool = False
-    ) -> None:
-        """Look at a new instance.
-
-        Args:
-            instance: Before `open` or `prepare`.
-            injected: What the engine gave it, such as its collector. Never durable.
-            is_copy: It is a copy of an object in the topology, and its fields were set there.
-        """
-        self._instance = instance
-        self._injected = [id(x) for x in injected]
-        self._keep_alive = list(injected)
-        self._transient = {"state", *type(instance).transient}
-        self._unpicklable: set[str] = set()
-        self._initial: dict[str, bytes] = {}
-        self._passing: set[str] = set()
-        self._has_been_durable: set[str] = set()
-        self._last: bytes | None = None
-        self.warnings: list[str] = []
-        self._warned_size = False
-        given = self._durable() if is_copy else {}
-        self._given = {name: _digest(value) for name, value in given.items()}
-
-    def _durable(self) -> dict[str, Any]:
-        return _interned(
-            {
-                name: value
-                for name, value in self._instance.__dict__.items()
-                if name not in self._transient
-                and name not in self._unpicklable
-                and id(value) not in self._injected
-            }
-        )
-
-    def apply(self, record: bytes) -> dict[str, Any]:
-        """Put restored fields into the instance, before `open` or `prepare` is called.
-
-        Returns:
-            What `settle` needs afterwards.
-        """
-        fields, initial, given = pickle.loads(record)
-        self._initial = _interned(initial)
-        self._last = _mark(record)
-        changed = {n for n in given.keys() & self._given.keys() if given[n] != self._given[n]}
-        fields = {name: value for name, value in fields.items() if name not in changed}
-        self._instance.__dict__.update(fields)
-        return {name: (value, _digest(value)) for name, value in fields.items()}
-
-    def settle(self, restored: Mapping[str, Any] | None) -> None:
-        """Decide between restored fields and what `open` or `prepare` has just set.
-
-        A field that these set to the same as the first time keeps its restored value.
-        """
-        for name, value in self._durable().items():
-            digest = _digest(value)
-            if digest is None or value is None:  # a connection, or what will be one
-                self._passing.add(name)
-            else:
-                self._has_been_durable.add(name)
-            if restored and name in restored:
-                old, old_digest = restored[name]
-                if (
-                    digest != old_digest
-                    and digest is not None
-                    and digest == self._initial.get(name)
-                ):
-                    self._instance.__dict__[name] = old
-                    if old is not None:
-                        self._has_been_durable.add(name)
-                    continue
-            if digest is not None and (
-                not restored or name not in restored or digest != restored[name][1]
-            ):
-                self._initial[name] = digest
-
-    def record(self) -> bytes | None:
-        """The fields' bytes, or None if they are the same as last time.
-
-        Raises:
-            StateError: A field that is in the checkpoint can't be pickled any more.
-        """
-        fields = self._durable()
-        if not fields and self._last is None:
-            return None
-        try:
-            data = pickle.dumps((fields, self._initial, self._given), 5)
-        except Exception:  # noqa: BLE001 (an author's __getstate__ may raise anything)
-            self._exclude(fields)
-            fields = self._durable()
-            data = pickle.dumps((fields, self._initial, self._given), 5)
-        mark = _mark(data)
-        if mark == self._last:
-            return None
-        self._last = mark
-        self._has_been_durable |= {n for n, value in fields.items() if value is not None}
-        if len(data) > WARN_FIELD_BYTES and not self._warned_size:
-            self._warned_size = True
-            self.warnings.append(
-                f"its fields take {len(data) / 1e6:.1f} MB, and all of that is written whenever one"
-                " of them changes. Keep what grows in self.state: of that, only what changed is"
-                " written"
-            )
-        return data
-
-    def _exclude(self, fields: Mapping[str, Any]) -> None:
-        for name, value in fields.items():
-            try:
-                pickle.dumps(value, 5)
-            except Exception as e:
-                if name in self._has_been_durable:
-                    raise StateError(
-                        f"field {name!r} can't be pickled any more ({e}): what it held is in the"
-                        " checkpoint, and would be lost with its process. Keep only values in it"
-                        " that can be pickled, or name it in `transient` if it may be lost"
-                    ) from e
-                self._unpicklable.add(name)
-                if name not in self._passing:
-                    self.warnings.append(
-                        f"field {name!r} can't be pickled ({e}) and is not set before the first"
-                        " tuple, so it would be lost with its process. Set it in prepare() or"
-                        " open(), keep what it is made from in a field that can be pickled, or name"
-                        " it in `transient`"
-                    )
-
-
-def _interned(by_name: Mapping[str, V]) -> dict[str, V]:
-    """The same, in which equal names are one object: pickle writes that otherwise than two."""
-    return {sys.intern(str(name)): value for name, value in by_name.items()}
-
-
-def _mark(data: bytes) -> bytes:
-    """Equal for equal bytes only: what is thought to be unchanged is not written."""
-    return hashlib.blake2b(data, digest_size=16).digest()
-
-
-def _digest(value: Any) -> bytes | None:
-    try:
-        return _mark(pickle.dumps(value, 5))
-    except Exception:  # noqa: BLE001 (an author's __getstate__ may raise anything)
-        return None

@@ -23,8 +23,9 @@ from fulmen.api import (
 from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held
 from fulmen.engine.arrow_collectors import ArrowCollector
 from fulmen.engine.collectors import BasicCollector, BoltCollector, not_a_list
+from fulmen.engine.fields import Fields
 from fulmen.engine.routes import Routes
-from fulmen.engine.state import Fields, KeyedState, take_state
+from fulmen.engine.state import KeyedState, take_state
 
 SOURCE_TASK, TASK = 1, 2
 
@@ -180,7 +181,12 @@ class BoltHarness:
         take_state(self.bolt, self._state, is_new=True)
         context = self._context(streams)
         self._collector = self._new_collector()
-        injected = [self._collector, context, self._state, self._conf]
+        injected = {
+            "collector": self._collector,
+            "context": context,
+            "state": self._state,
+            "conf": self._conf,
+        }
         self._durable = Fields(self.bolt, injected, is_copy=not isinstance(made, type))
         restored = self._durable.apply(record) if record is not None else None
         if isinstance(self.bolt, Bolt):

@@ -24,6 +24,7 @@ from fulmen.engine.setup import Setup
 from fulmen.engine.state import KeyedState
 from fulmen.errors import FulmenError, JobFailed
 from fulmen.testing.components import Killed, Runs
+from fulmen.topology import documents
 from fulmen.topology.builder import TopologyBuilder
 from fulmen.topology.code import CodeFolder
 from fulmen.topology.spec import Topology
@@ -113,11 +114,19 @@ class Result:
         Args:
             component: A spout or bolt.
             task: The number of one task, from 0; None: all tasks' together.
+
+        Raises:
+            ValueError: There is no such component or task, or several tasks have the same key.
         """
         found: dict[Any, Any] = {}
         for key in self._keys(component, task):
-            records = self._load(key).get("state", [])
-            found |= KeyedState.restore(records, self._number)
+            of_task = KeyedState.restore(self._load(key).get("state", []), self._number)
+            if both := found.keys() & of_task.keys():
+                raise ValueError(
+                    f"several tasks of {component!r} have the key {min(both, key=repr)!r}: give"
+                    " `task`, the number of one of them"
+                )
+            found |= of_task
         return found
 
     def fields(self, component: str, task: int = 0) -> dict[str, Any]:
@@ -153,8 +162,13 @@ class Result:
         return heard
 
     def _keys(self, component: str, task: int | None) -> list[str]:
-        tasks = self.report["components"][component]["tasks"]
-        return [f"{component}/{i}" for i in range(tasks) if task in (None, i)]
+        components = self.report["components"]
+        if component not in components:
+            raise ValueError(f"there is no component {component!r}: there are {[*components]}")
+        tasks = range(components[component]["tasks"])
+        if task is not None and task not in tasks:
+            raise ValueError(f"{component!r} has {len(tasks)} tasks, from 0, and no task {task}")
+        return [f"{component}/{i}" for i in tasks if task in (None, i)]
 
     def _load(self, key: str) -> dict[str, list[bytes]]:
         return load(self.checkpoint, read_manifest(self.checkpoint, self._number), key)
@@ -231,13 +245,13 @@ class _Witness(Silent):
 
 
 def run(
-    topology: Topology | TopologyBuilder,
+    topology: Topology | TopologyBuilder | Path | str,
     *,
     until: Literal["drained"] | Callable[[Result], bool] = "drained",
     batches: int | None = None,
     workers: int | None = None,
     ackers: int | None = None,
-    checkpoint: Store | str | None = None,
+    checkpoint: Result | Store | str | None = None,
     emits: bool = False,
     clock: ManualClock | None = None,
     batch_seconds: float = 0.01,
@@ -247,14 +261,14 @@ def run(
     """Run a topology in this process.
 
     Args:
-        topology: What to run.
+        topology: What to run, or the file that it is in.
         until: "drained": every spout is exhausted, or nothing happens any more, and no tree is
             pending. Or a condition, looked at after each batch.
         batches: Stop after so many, whatever is pending; `until` does not matter then.
         workers: Instead of the topology's own number.
         ackers: Instead of the topology's own number.
-        checkpoint: A URI, or the `checkpoint` of an earlier result, to go on from there. Default:
-            one of its own, in memory.
+        checkpoint: A URI, or an earlier result, to go on from there. Default: one of its own, in
+            memory.
         emits: Whether `Result.emitted` is to tell what components emitted.
         clock: Default: one that begins at 0.
         batch_seconds: How long each batch takes by this clock, for timeouts and ticks.
@@ -274,10 +288,10 @@ def run(
     witness.stop.when_drained = until == "drained" and batches is None
     witness.stop.now = batches == 0
     Runs.begin()
-    model = topology.build() if isinstance(topology, TopologyBuilder) else topology
+    model, base = _model(topology)
     wanted = {"workers": workers, "ackers": ackers}
     spec = model.spec.model_copy(update={k: v for k, v in wanted.items() if v is not None})
-    with CodeFolder.of(spec.code, Path()) as folder:
+    with CodeFolder.of(spec.code, base) as folder:
         tasks = read_components(result.checkpoint)
         checked = check(model.model_copy(update={"spec": spec}), folder.path, tasks)
         driver = Driver(
@@ -303,6 +317,13 @@ def run(
     return result
 
 
+def _model(topology: Topology | TopologyBuilder | Path | str) -> tuple[Topology, Path]:
+    """The topology, and what its code folder is relative to."""
+    if isinstance(topology, Path | str):
+        return documents.load(topology), Path(topology).parent
+    return topology.build() if isinstance(topology, TopologyBuilder) else topology, Path()
+
+
 def _condition(
     until: Literal["drained"] | Callable[[Result], bool], batches: int | None
 ) -> Callable[[Result], bool]:
@@ -312,7 +333,9 @@ def _condition(
     return until if callable(until) else lambda result: False
 
 
-def _store(checkpoint: Store | str | None) -> Store:
+def _store(checkpoint: Result | Store | str | None) -> Store:
+    if isinstance(checkpoint, Result):
+        checkpoint = checkpoint.checkpoint
     if isinstance(checkpoint, Store):
         return checkpoint
     if checkpoint is not None:

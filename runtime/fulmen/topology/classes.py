@@ -50,6 +50,11 @@ class Classes:
                 continue
             if not isinstance(instance, type):
                 yield from _callbacks(f"{part.path}.class", part.label, instance)
+            transient = instance.transient
+            if isinstance(transient, str) or not all(isinstance(n, str) for n in transient):
+                message = f"{part.label}: transient is {transient!r}, but must list names of fields"
+                cure = 'Write it as in transient = ["cache"].'
+                yield Problem(f"{part.path}.class", message, cure)
             if part.kind == "spout" and getattr(instance, "pinned", False) and part.name:
                 self.pinned.append(part.name)
             try:

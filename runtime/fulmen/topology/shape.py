@@ -273,7 +273,12 @@ def _pattern(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
 
 def _too_long(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
     unit = "characters" if isinstance(value, str) else "entries"
-    return f"{field} has {len(value)} {unit}, but at most {context['max_length']} are allowed", ""
+    cure = (
+        "An object takes its fields along: have it read or make what is large in open or prepare."
+        if field == "instance"
+        else ""
+    )
+    return f"{field} has {len(value)} {unit}, but at most {context['max_length']} are allowed", cure
 
 
 def _too_short(field: str, value: Any, context: Mapping[str, Any]) -> Statement:

@@ -26,6 +26,8 @@ import time
 
 os.environ["TOKEN"]
 
+from collections import defaultdict
+
 from fulmen import BasicBolt, Bolt, Spout
 from fulmen.testing.components import Killed
 
@@ -145,6 +147,14 @@ class EmitsLock(Split):
         collector.emit([threading.Lock()])
 
 
+class CountsByALambda(BasicBolt):
+    def __init__(self):
+        self.counts = defaultdict(lambda: 0)
+
+    def execute(self, tup, collector):
+        self.counts[tup["line"]] += 1
+
+
 class Tallies(BasicBolt):
     counts = {}
 
@@ -225,6 +235,7 @@ def runs(module):
     yield outcome(lines, "split", module.EmitsDict)
     yield outcome(lines, "split", module.Connects)
     yield outcome(lines, "split", module.KeepsMuch)
+    yield outcome(lines, "count", module.CountsByALambda)
     yield outcome(lines, "deadly", module.Deadly, spout_tasks=2)
     yield outcome(lines, "asks", module.AsksForWrongField)
     yield from unpicklable(module)

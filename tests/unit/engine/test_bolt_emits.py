@@ -10,6 +10,7 @@ from support.bolt_runs import OUTSIDE, WHO, fail_always, keep_two
 from support.hooks import (
     HookBasicBolt,
     HookBolt,
+    HookSpout,
     Topology,
     hooks,
     messages,
@@ -317,3 +318,40 @@ def test_a_value_that_can_not_leave_its_worker_fails_its_tuple():
     assert messages(result) == [text]
     assert result.failed("source") == [(1, text)]
     assert sorted(result.collected("sink")) == [["a"], ["b"]]
+
+
+@pytest.mark.parametrize(
+    ("emit", "text"),
+    [
+        (lambda c, tup: c.emit(tup, ["b"]), f"{WHO}: ['b'] is given as the stream, the second"),
+        (lambda c, tup: c.emit(["b"], tup), f"{WHO}: Tuple("),
+        (lambda c, tup: c.emit(["b"], 7), f"{WHO}: 7 is given as the stream, the second argument"),
+        (lambda c, tup: c.emit(["b"], 7, need_task_ids=True), f"{WHO}: 7 is given as the stream"),
+        (
+            lambda c, tup: c.emit_direct(["b"], 7, "to-task"),
+            f"{WHO}: emit_direct(['b'], 7): the values must be a list or a tuple. It is"
+            " emit_direct(task, values, stream)",
+        ),
+    ],
+)
+def test_arguments_in_the_order_of_storm_are_explained(emit, text):
+    def execute(bolt, tup):
+        emit(bolt.collector, tup)
+
+    result = with_bolt(execute, ["a"])
+    [message] = messages(result)
+    assert message.removeprefix("execute: ").startswith(text)
+    assert "emit_direct" in text or "msg_id=..., and anchors as anchors=..." in message
+    assert [msg_id for msg_id, _ in result.failed("source")] == [0]
+
+
+def test_a_spouts_message_id_in_the_place_of_the_stream_is_explained():
+    def next_tuple(spout):
+        if not spout.__dict__.setdefault("emitted", []):
+            spout.emitted.append(1)
+            spout.collector.emit(["a"], 1)
+
+    result = Topology(spout=(HookSpout, {"next_tuple": next_tuple})).run(
+        functions={"execute": lambda bolt, tup: None}, batches=3
+    )
+    assert "1 is given as the stream" in messages(result)[0]

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fulmen import Bolt
+from fulmen.engine import fields as fields_module
 from fulmen.engine import state as state_module
-from fulmen.engine.state import Fields, KeyedState
+from fulmen.engine.fields import Fields
+from fulmen.engine.state import KeyedState
 from support.engine_runs import Records
 
 # ---- keyed state -----------------------------------------------------------------------------
@@ -209,7 +211,7 @@ class Plain(Bolt):
 
 def lived(bolt, *injected):
     """The fields of an instance that has been prepared."""
-    fields = Fields(bolt, injected)
+    fields = Fields(bolt, dict(enumerate(injected)))
     fields.settle(None)
     return fields
 
@@ -349,7 +351,7 @@ def test_transient_fields_are_not_written():
 
 def test_what_the_engine_gave_is_not_written():
     bolt, collector, context = Plain(), object(), {"conf": 1}
-    fields = Fields(bolt, [collector, context])
+    fields = Fields(bolt, {"collector": collector, "context": context})
     bolt.collector, bolt.conf, bolt.copy = collector, context, dict(context)
     fields.settle(None)
     again, _ = after_restart(fields.record(), lambda b: None)
@@ -406,7 +408,7 @@ def test_whatever_pickling_raises_excludes_the_field():
 
 
 def test_large_fields_are_told_once(monkeypatch):
-    monkeypatch.setattr(state_module, "WARN_FIELD_BYTES", 1000)
+    monkeypatch.setattr(fields_module, "WARN_FIELD_BYTES", 1000)
     bolt = Plain()
     fields = lived(bolt)
     bolt.table = b"x" * 2_400_000

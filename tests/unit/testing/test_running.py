@@ -1,5 +1,7 @@
 """fulmen.testing: what authors use in their own tests."""
 
+import re
+
 import pytest
 
 from fulmen import FailedException, TopologyBuilder
@@ -17,6 +19,7 @@ from fulmen.testing import (
     run,
 )
 from support.hooks import HookBasicBolt, HookBolt, HookSpout, hooks
+from support.pages import write_files
 
 
 def topology(items, *, tasks=1, fields=("value",), bolt=None, **options):
@@ -100,13 +103,54 @@ def count(bolt, tup, collector):
 def test_state_and_fields_as_committed():
     result = run(topology(["a", "b", "a"], bolt=count))
     assert result.state("bolt") == result.state("bolt", task=0) == {"a": 2, "b": 1}
-    assert result.state("bolt", task=1) == {}
     assert result.fields("bolt") == {"latest": "a"}
     assert result.fields("sink") == {}
     assert (result.batches, result.notes, result.errors) == (result.report["batches"], [], [])
 
 
 # ---- markers ---------------------------------------------------------------------------------
+
+
+def test_what_is_not_there_is_named():
+    result = run(topology(["a", "b"], bolt=count))
+    for wanted, message in [
+        (("bolt", 1), "'bolt' has 1 tasks, from 0, and no task 1"),
+        (("blot", None), "there is no component 'blot': there are ['__acker', 'bolt', 'sink', "),
+    ]:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            result.state(*wanted)
+
+
+def test_a_key_of_several_tasks_has_no_one_value():
+    builder = TopologyBuilder()
+    builder.set_spout("source", ListSpout(["a", "b"]))
+    bolt = builder.set_bolt("bolt", HookBasicBolt, 2).set_config(
+        hooks(execute=lambda bolt, tup, collector: bolt.state.update(seen=tup[0]))
+    )
+    bolt.shuffle_grouping("source")
+    result = run(builder)
+    assert sorted(result.state("bolt", task)["seen"] for task in (0, 1)) == ["a", "b"]
+    with pytest.raises(
+        ValueError, match="several tasks of 'bolt' have the key 'seen': give `task`"
+    ):
+        result.state("bolt")
+
+
+def test_a_topology_by_its_file(tmp_path, monkeypatch):
+    (tmp_path / "first").mkdir()
+    write_files("README.md", tmp_path / "first", only={"topology.yaml", "wordcount.py"})
+    monkeypatch.chdir(tmp_path)
+    result = run("first/topology.yaml")
+    assert result.state("count")["collector"] == 7
+    again = run(tmp_path / "first" / "topology.yaml", checkpoint=result)
+    assert again.state("count") == result.state("count")
+
+
+def test_items_that_are_too_many_for_a_resource():
+    with pytest.raises(
+        ValidationFailed, match="have it read or make what is large in open or prep"
+    ):
+        run(topology(["a long line"] * 1000 + [str(n) for n in range(100_000)]))
 
 
 def test_pause_ends_a_batch():
