@@ -1,25 +1,15 @@
-"""The fields of a component's instance, which are kept for good, and how they become bytes.
-
-What is made anew with each process, the instance itself and what the engine gave it, is written by
-its name: a bound method in a field, or a helper that has its collector, is restored with the ones
-of the new process. Pickle alone would write copies of them, to which changes would then be lost.
-"""
+"""The fields of a component's instance, which are kept for good, and how they become bytes."""
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 import sys
-import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from io import BytesIO
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from typing_extensions import override
-
 from fulmen.api.components import Component
+from fulmen.engine.pickling import digest, dumps, made_of, mark
 from fulmen.errors import StateError
 
 V = TypeVar("V")
@@ -27,51 +17,6 @@ V = TypeVar("V")
 WARN_FIELD_BYTES = 5 * 1024 * 1024
 _CONTAINERS = (dict, list, set, deque)
 _NONE: Mapping[str, Any] = {}
-
-_made = threading.local()
-
-
-class Elsewhere:
-    """Stands for what is in another process, for those who only look at fields."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __repr__(self) -> str:
-        return f"<{self._name}>"
-
-    def __getattr__(self, name: str) -> Elsewhere:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return Elsewhere(f"{self._name}.{name}")
-
-
-def part(name: str) -> Any:
-    """What has that name in the process that restores. Pickled fields call it."""
-    parts: Mapping[str, Any] = getattr(_made, "parts", {})
-    return parts.get(name, Elsewhere(name))
-
-
-@contextmanager
-def _made_of(parts: Mapping[str, Any]) -> Iterator[None]:
-    _made.parts = parts
-    try:
-        yield
-    finally:
-        _made.parts = {}
-
-
-class _Pickler(pickle.Pickler):
-    """Writes parts by their names; is asked about none but objects of classes, to be fast."""
-
-    def __init__(self, file: BytesIO, names: Mapping[int, str]) -> None:
-        super().__init__(file, 5)
-        self._names = names
-
-    @override
-    def reducer_override(self, obj: Any) -> Any:
-        name = self._names.get(id(obj))
-        return NotImplemented if name is None else (part, (name,))
 
 
 class Fields:
@@ -91,7 +36,7 @@ class Fields:
         self._parts = {**injected, "instance": instance}
         self._names = {id(x): name for name, x in self._parts.items()}
         self._transient = {"state", *type(instance).transient}
-        self._unpicklable: set[str] = set()
+        self._unpicklable: dict[str, Any] = {}  # that field's value: another one is tried again
         self._initial: dict[str, bytes] = {}
         self._passing: set[str] = set()
         self._has_been_durable: set[str] = set()
@@ -102,13 +47,14 @@ class Fields:
         self._given = {name: self._digest(value) for name, value in given.items()}
 
     def _durable(self) -> dict[str, Any]:
+        left_out = self._unpicklable
         return _interned(
             {
                 name: value
                 for name, value in self._instance.__dict__.items()
                 if name not in self._transient
-                and name not in self._unpicklable
                 and id(value) not in self._names
+                and not (name in left_out and left_out[name] is value)
             }
         )
 
@@ -118,10 +64,10 @@ class Fields:
         Returns:
             What `settle` needs afterwards.
         """
-        with _made_of(self._parts):
+        with made_of(self._parts):
             fields, initial, given = pickle.loads(record)
         self._initial = _interned(initial)
-        self._last = _mark(record)
+        self._last = mark(record)
         changed = {n for n in given.keys() & self._given.keys() if given[n] != self._given[n]}
         fields = {name: value for name, value in fields.items() if name not in changed}
         self._instance.__dict__.update(fields)
@@ -133,8 +79,8 @@ class Fields:
         A field that these set to the same as the first time keeps its restored value.
         """
         for name, value in self._durable().items():
-            digest = self._digest(value)
-            if digest is None or value is None:  # a connection, or what will be one
+            now = self._digest(value)
+            if now is None or value is None:  # a connection, or what will be one
                 self._passing.add(name)
                 if self._loses(value):
                     self.warnings.append(
@@ -147,19 +93,15 @@ class Fields:
                 self._has_been_durable.add(name)
             if restored and name in restored:
                 old, old_digest = restored[name]
-                if (
-                    digest != old_digest
-                    and digest is not None
-                    and digest == self._initial.get(name)
-                ):
+                if now != old_digest and now is not None and now == self._initial.get(name):
                     self._instance.__dict__[name] = old
                     if old is not None:
                         self._has_been_durable.add(name)
                     continue
-            if digest is not None and (
-                not restored or name not in restored or digest != restored[name][1]
+            if now is not None and (
+                not restored or name not in restored or now != restored[name][1]
             ):
-                self._initial[name] = digest
+                self._initial[name] = now
 
     def record(self) -> bytes | None:
         """The fields' bytes, or None if they are the same as last time.
@@ -176,10 +118,10 @@ class Fields:
             self._exclude(fields)
             fields = self._durable()
             data = self._pickled((fields, self._initial, self._given))
-        mark = _mark(data)
-        if mark == self._last:
+        now = mark(data)
+        if now == self._last:
             return None
-        self._last = mark
+        self._last = now
         self._has_been_durable |= {n for n, value in fields.items() if value is not None}
         if len(data) > WARN_FIELD_BYTES and not self._warned_size:
             self._warned_size = True
@@ -191,15 +133,10 @@ class Fields:
         return data
 
     def _pickled(self, value: Any) -> bytes:
-        file = BytesIO()
-        _Pickler(file, self._names).dump(value)
-        return file.getvalue()
+        return dumps(value, self._names)
 
     def _digest(self, value: Any) -> bytes | None:
-        try:
-            return _mark(self._pickled(value))
-        except Exception:  # noqa: BLE001 (an author's __getstate__ may raise anything)
-            return None
+        return digest(value, self._names)
 
     def _loses(self, value: Any) -> bool:
         """Whether it is a container that can't be pickled though all that is in it can."""
@@ -219,8 +156,9 @@ class Fields:
                         " checkpoint, and would be lost with its process. Keep only values in it"
                         " that can be pickled, or name it in `transient` if it may be lost"
                     ) from e
-                self._unpicklable.add(name)
-                if name not in self._passing:
+                is_told = name in self._passing or name in self._unpicklable
+                self._unpicklable[name] = value
+                if not is_told:
                     self.warnings.append(
                         f"field {name!r} can't be pickled ({e}) and is not set before the first"
                         " tuple, so it would be lost with its process. Set it in prepare() or"
@@ -232,8 +170,3 @@ class Fields:
 def _interned(by_name: Mapping[str, V]) -> dict[str, V]:
     """The same, in which equal names are one object: pickle writes that otherwise than two."""
     return {sys.intern(str(name)): value for name, value in by_name.items()}
-
-
-def _mark(data: bytes) -> bytes:
-    """Equal for equal bytes only: what is thought to be unchanged is not written."""
-    return hashlib.blake2b(data, digest_size=16).digest()

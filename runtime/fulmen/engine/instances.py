@@ -87,7 +87,8 @@ class TaskBase:
             "making the instance", lambda: create(spec, setup.code_folder)
         )
         self.state = self.guarded(
-            "restoring self.state", lambda: KeyedState.restore(slots.get("state", ()), number)
+            "restoring self.state",
+            lambda: KeyedState.restore(slots.get("state", ()), number, self.instance),
         )
         self._take_state(is_new=True)
         self.conf = {**setup.topology.spec.config, **spec.config}

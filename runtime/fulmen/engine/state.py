@@ -14,16 +14,19 @@ processes, and rewriting everything at once, since that batch would be slow.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from typing_extensions import override
 
 from fulmen.api.components import Component
+from fulmen.engine.pickling import dumps, made_of
 from fulmen.errors import StateError
 
 MOST_RECORDS = 1000
 """More are in a log only if restarts have ended all cycles before their time: then compact it."""
+INSTANCE = "instance"
+"""The name by which the owner of a state is written."""
 _MISSING = object()
 _UNCHANGEABLE = {int, float, str, bytes, bool, type(None)}
 
@@ -39,13 +42,27 @@ class KeyedState(dict[Any, Any]):
     its class. A value that could have been changed in place can't be compared.
     """
 
-    __slots__ = ("_before", "_changed", "_cycle", "_is_long", "_position", "_since", "_touch")
+    __slots__ = (
+        "_before",
+        "_changed",
+        "_cycle",
+        "_is_long",
+        "_names",
+        "_position",
+        "_since",
+        "_touch",
+    )
 
     def __init__(
-        self, items: Mapping[Any, Any] | None = None, at: int = 0, records: int = 0
+        self,
+        items: Mapping[Any, Any] | None = None,
+        at: int = 0,
+        records: int = 0,
+        owner: Component | None = None,
     ) -> None:
         """`items` is what was restored from commit `at`, from so many records."""
         super().__init__(items or {})
+        self._names = {} if owner is None else {id(owner): INSTANCE}
         self._is_long = records > MOST_RECORDS
         self._before: dict[Any, Any] = {}
         self._changed: set[Any] = set()
@@ -128,12 +145,23 @@ class KeyedState(dict[Any, Any]):
             if key in self:
                 values.setdefault(key, self[key])
         self._position = end
-        data = pickle.dumps((values, deleted), 5)
+        data = self._pickled(values, deleted)
         if end < len(self._cycle):
             return data, 0
         keep_from = min(self._since, number)
         self._begin_cycle(number)
         return data, keep_from
+
+    def _pickled(self, values: Mapping[Any, Any], deleted: Sequence[Any]) -> bytes:
+        try:
+            return dumps((values, deleted), self._names)
+        except Exception:
+            for key, value in values.items():
+                try:
+                    dumps((key, value), self._names)
+                except Exception as e:
+                    raise StateError(f"self.state[{key!r}] can't be pickled ({e})") from e
+            raise
 
     def _find_changed(self) -> Collection[Any]:
         changed, self._changed = self._changed, set()
@@ -148,16 +176,23 @@ class KeyedState(dict[Any, Any]):
         self._before = dict(self) if way is _Compared else {}
 
     @staticmethod
-    def restore(records: Iterable[bytes], at: int) -> KeyedState:
-        """The state that these records, in their order, say was there at commit `at`."""
+    def restore(records: Iterable[bytes], at: int, owner: Component | None = None) -> KeyedState:
+        """The state that these records, in their order, say was there at commit `at`.
+
+        Args:
+            records: The bytes.
+            at: A commit.
+            owner: The instance that it is for, to which values may refer.
+        """
         items: dict[Any, Any] = {}
         n = 0
-        for n, data in enumerate(records, 1):  # noqa: B007
-            values, deleted = pickle.loads(data)
-            items.update(values)
-            for key in deleted:
-                items.pop(key, None)
-        return KeyedState(items, at, n)
+        with made_of({} if owner is None else {INSTANCE: owner}):
+            for n, data in enumerate(records, 1):  # noqa: B007
+                values, deleted = pickle.loads(data)
+                items.update(values)
+                for key in deleted:
+                    items.pop(key, None)
+        return KeyedState(items, at, n, owner)
 
 
 class _Compared(KeyedState):

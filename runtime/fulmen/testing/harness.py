@@ -177,7 +177,7 @@ class BoltHarness:
         self.bolt = made() if isinstance(made, type) else copy.deepcopy(made)
         streams = output_streams(self.bolt)
         self.routes = {n: _NobodyListens(self.name, n, s) for n, s in streams.items()}
-        self._state = KeyedState.restore(self._state_records, len(self._state_records))
+        self._state = KeyedState.restore(self._state_records, len(self._state_records), self.bolt)
         take_state(self.bolt, self._state, is_new=True)
         context = self._context(streams)
         self._collector = self._new_collector()

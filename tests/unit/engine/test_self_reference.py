@@ -1,12 +1,17 @@
 """Fields that refer to what each process makes anew: the instance, its state, its collector."""
 
+import os
+import subprocess
+import sys
 import threading
 from collections import defaultdict, deque
+from unittest import mock
 
 import pytest
 
 from fulmen import BasicBolt, Bolt, TopologyBuilder
-from fulmen.engine.fields import Elsewhere
+from fulmen.engine.pickling import Elsewhere, digest
+from fulmen.errors import TopologyFailed
 from fulmen.testing import ABORT, EOF, PAUSE, BoltHarness, ListSpout, run
 from support.bolt_runs import WHO
 
@@ -174,3 +179,124 @@ def test_a_harness_tells_it_as_well():
     with BoltHarness(Counting(by_a_lambda), fields=["x"]) as bolt:
         bolt.restart()
         assert "field 'counts' is a defaultdict" in bolt.errors[0]
+
+
+# ---- self.state ----------------------------------------------------------------------------------
+
+
+class KeepsMethods(BasicBolt):
+    """Has what it calls in `self.state`."""
+
+    def __init__(self):
+        self.total = 0
+
+    def prepare(self, conf, context):
+        if not self.state:
+            self.state["method"] = self.add
+            self.state["helper"] = Adder(self)
+
+    def add(self, number):
+        self.total += number
+
+    def execute(self, tup, collector):
+        self.state["method"](tup[0])
+        self.state["helper"].add(tup[0])
+
+
+def test_so_is_what_self_state_refers_to():
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", ListSpout(NUMBERS))
+    builder.set_bolt("bolt", KeepsMethods).shuffle_grouping("numbers")
+    checkpoint = None
+    for total in (15, 28):
+        result = run(builder, checkpoint=checkpoint)
+        checkpoint = result.checkpoint
+        assert result.fields("bolt") == {"total": 2 * total}
+        assert result.state("bolt")["total"] == total
+
+
+def test_a_value_of_self_state_that_can_not_be_pickled_is_named():
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", ListSpout([1]))
+    builder.set_bolt("bolt", KeepsLocks).shuffle_grouping("numbers")
+    with pytest.raises(TopologyFailed) as failure:
+        run(builder)
+    assert failure.value.reason == (
+        f"{WHO}: pickling self.state: self.state['b'] can't be pickled (cannot pickle"
+        " '_thread.lock' object)"
+    )
+
+
+class KeepsLocks(BasicBolt):
+    def execute(self, tup, collector):
+        self.state.update(a=1, b=threading.Lock(), c=2)
+
+
+# ---- values that are compared --------------------------------------------------------------------
+
+WORDS = frozenset(f"word {n}" for n in range(100))
+COMPARED = """
+from fulmen.engine.pickling import digest
+
+class Words(set):
+    pass
+
+words = [f"word {n}" for n in range(100)]
+for _ in range(2):
+    words.reverse()
+    nested = {"a": [set(words), frozenset(words)], "b": Words(words)}
+    nested["c"] = {frozenset({word}) for word in words}
+    print(digest(set(words), {}).hex(), digest(nested, {}).hex())
+"""
+
+
+def test_equal_sets_are_equal_in_every_process():
+    seen = set()
+    for seed in "123":
+        command = [sys.executable, "-c", COMPARED]
+        environ = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+        seen.update(done.stdout.splitlines())
+    assert len(seen) == 1
+    assert digest(set(WORDS), {}).hex() in seen.pop()
+    assert digest(set(WORDS), {}) != digest(set(WORDS) - {"word 7"}, {})
+    assert digest(set(WORDS), {}) != digest(WORDS, {})
+
+
+class KeepsWords(BasicBolt):
+    def prepare(self, conf, context):
+        self.words = set(WORDS)
+
+    def execute(self, tup, collector):
+        self.words.add(tup[0])
+
+
+def test_a_set_that_prepare_makes_keeps_what_was_added():
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", ListSpout([1, EOF, 2]))
+    builder.set_bolt("bolt", KeepsWords).shuffle_grouping("numbers")
+    first = run(builder)
+    with mock.patch(f"{__name__}.WORDS", frozenset(sorted(WORDS, key=hash, reverse=True))):
+        assert run(builder, checkpoint=first).fields("bolt")["words"] == WORDS | {1, 2}
+
+
+# ---- what can't be pickled for a while -----------------------------------------------------------
+
+
+class Opens(BasicBolt):
+    """Has a connection in one batch, and a list in the next."""
+
+    def __init__(self):
+        self.source = None
+
+    def execute(self, tup, collector):
+        self.source = threading.Lock() if tup[0] == "open" else [tup[0]]
+
+
+def test_a_field_that_can_be_pickled_again_is_kept():
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", ListSpout(["open", PAUSE, 1, ABORT, PAUSE, EOF]))
+    builder.set_bolt("bolt", Opens).shuffle_grouping("numbers")
+    result = run(builder)
+    assert result.fields("bolt") == {"source": [1]}
+    assert result.errors == []

@@ -1,0 +1,105 @@
+"""How what an author's code keeps becomes bytes, and digests by which it is compared.
+
+What is made anew with each process, an instance itself and what the engine gave it, is written by
+its name: a bound method in a field, or a helper that has its collector, is restored with the ones
+of the new process. Pickle alone would write copies of them, to which changes would then be lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO
+from typing import Any
+
+from typing_extensions import override
+
+_made = threading.local()
+
+
+class Elsewhere:
+    """Stands for what is in another process, for those who only look."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"<{self._name}>"
+
+    def __getattr__(self, name: str) -> Elsewhere:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Elsewhere(f"{self._name}.{name}")
+
+
+def part(name: str) -> Any:
+    """What has that name in the process that restores. What was pickled calls it."""
+    parts: Mapping[str, Any] = getattr(_made, "parts", {})
+    return parts.get(name, Elsewhere(name))
+
+
+@contextmanager
+def made_of(parts: Mapping[str, Any]) -> Iterator[None]:
+    """Have what is unpickled in this thread refer to these parts, by their names."""
+    _made.parts = parts
+    try:
+        yield
+    finally:
+        _made.parts = {}
+
+
+class _Pickler(pickle.Pickler):
+    """Is asked about none but objects of classes, to be fast."""
+
+    def __init__(self, file: BytesIO, names: Mapping[int, str]) -> None:
+        super().__init__(file, 5)
+        self._names = names
+
+    @override
+    def reducer_override(self, obj: Any) -> Any:
+        name = self._names.get(id(obj))
+        return NotImplemented if name is None else (part, (name,))
+
+
+class _Comparer(_Pickler):
+    """Writes equal sets as equal bytes: their order depends on the process and on their past."""
+
+    @override
+    def persistent_id(self, obj: Any) -> Any:
+        if not isinstance(obj, set | frozenset):
+            return None
+        kind, own = type(obj), getattr(obj, "__dict__", None)
+        elements = sorted(_bytes(_Comparer, element, self._names) for element in obj)
+        return kind.__module__, kind.__qualname__, own, elements
+
+
+def _bytes(kind: type[_Pickler], value: Any, names: Mapping[int, str]) -> bytes:
+    file = BytesIO()
+    kind(file, names).dump(value)
+    return file.getvalue()
+
+
+def dumps(value: Any, names: Mapping[int, str]) -> bytes:
+    """The bytes of a value.
+
+    Args:
+        value: Anything.
+        names: By id, of parts.
+    """
+    return _bytes(_Pickler, value, names)
+
+
+def digest(value: Any, names: Mapping[int, str]) -> bytes | None:
+    """Equal for equal values, in whatever process; None if the value can't be pickled."""
+    try:
+        return mark(_bytes(_Comparer, value, names))
+    except Exception:  # noqa: BLE001 (an author's __getstate__ may raise anything)
+        return None
+
+
+def mark(data: bytes) -> bytes:
+    """Equal for equal bytes only: what is thought to be unchanged is not written."""
+    return hashlib.blake2b(data, digest_size=16).digest()
