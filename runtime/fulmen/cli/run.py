@@ -25,6 +25,7 @@ from fulmen.errors import FulmenError
 from fulmen.metrics import MetricsServer
 
 STREAMS = ("/dev/stdout", "/dev/stderr")
+"""Of this process, by the names that `--report` may give."""
 
 
 @click.command(short_help="Run a topology on this machine.")

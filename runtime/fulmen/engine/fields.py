@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from fulmen.api.components import Component
-from fulmen.engine.pickling import digest, dumps, made_of, mark
+from fulmen.engine.pickling import INSTANCE, digest, dumps, made_of, mark
 from fulmen.errors import StateError
 
 V = TypeVar("V")
@@ -33,7 +33,7 @@ class Fields:
             is_copy: It is a copy of an object in the topology, and its fields were set there.
         """
         self._instance = instance
-        self._parts = {**injected, "instance": instance}
+        self._parts = {**injected, INSTANCE: instance}
         self._names = {id(x): name for name, x in self._parts.items()}
         self._transient = {"state", *type(instance).transient}
         self._unpicklable: dict[str, Any] = {}  # that field's value: another one is tried again

@@ -17,6 +17,9 @@ from typing import Any
 
 from typing_extensions import override
 
+INSTANCE = "instance"
+"""The name by which an author's instance is written. It is in checkpoints."""
+
 _made = threading.local()
 
 

@@ -20,13 +20,11 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.components import Component
-from fulmen.engine.pickling import dumps, made_of
+from fulmen.engine.pickling import INSTANCE, dumps, made_of
 from fulmen.errors import StateError
 
 MOST_RECORDS = 1000
 """More are in a log only if restarts have ended all cycles before their time: then compact it."""
-INSTANCE = "instance"
-"""The name by which the owner of a state is written."""
 _MISSING = object()
 _UNCHANGEABLE = {int, float, str, bytes, bool, type(None)}
 

@@ -83,15 +83,18 @@ class Windowed(Bolt):
         self.total = sum(self.window.numbers)
 
 
-@pytest.mark.parametrize("bolt", [Methods, MethodsOfPrepare, Helped, Windowed])
-def test_what_a_field_refers_to_is_that_of_the_new_process(bolt):
+def both_runs(bolt):
+    """What the numbers come to, and the result: up to EOF, and in the run that goes on from it."""
     builder = TopologyBuilder()
     builder.set_spout("numbers", ListSpout(NUMBERS))
     builder.set_bolt("bolt", bolt).shuffle_grouping("numbers")
-    checkpoint = None
-    for total in (15, 28):
-        result = run(builder, checkpoint=checkpoint)
-        checkpoint = result.checkpoint
+    first = run(builder)
+    return (15, first), (28, run(builder, checkpoint=first))
+
+
+@pytest.mark.parametrize("bolt", [Methods, MethodsOfPrepare, Helped, Windowed])
+def test_what_a_field_refers_to_is_that_of_the_new_process(bolt):
+    for total, result in both_runs(bolt):
         assert result.state("bolt") == {"total": total}
         assert result.fields("bolt")["total"] == total
         assert result.errors == []
@@ -204,13 +207,7 @@ class KeepsMethods(BasicBolt):
 
 
 def test_so_is_what_self_state_refers_to():
-    builder = TopologyBuilder()
-    builder.set_spout("numbers", ListSpout(NUMBERS))
-    builder.set_bolt("bolt", KeepsMethods).shuffle_grouping("numbers")
-    checkpoint = None
-    for total in (15, 28):
-        result = run(builder, checkpoint=checkpoint)
-        checkpoint = result.checkpoint
+    for total, result in both_runs(KeepsMethods):
         assert result.fields("bolt") == {"total": 2 * total}
         assert result.state("bolt")["total"] == total
 
