@@ -3,7 +3,9 @@
 Each subcommand is a module of its own, and is added to the group here.
 """
 
+import io
 import os
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -36,6 +38,8 @@ class _Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand."""
+        if isinstance(sys.stdout, io.TextIOWrapper):  # not every name of a file can be written
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(ctx)
         except (BadInput, ValidationFailed, CodeError, DeclarationError) as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fulmen.errors import CodeError, FulmenError
 from fulmen.topology.builder import TopologyBuilder
-from fulmen.topology.code import CodeFolder, explain
+from fulmen.topology.code import explain
 from fulmen.topology.documents import to_document
 from fulmen.topology.spec import Topology
 
@@ -19,14 +19,11 @@ def is_python(file: Path) -> bool:
     return file.suffix == ".py"
 
 
-def read_python(file: Path, code_folder: Path | None) -> dict[str, Any]:
+def read_python(file: Path) -> dict[str, Any]:
     """The document of the topology that a Python file defines. Its module is imported.
 
-    The modules of its own folder can be imported by it, and by the workers.
-
     Args:
-        file: Its name without `.py` becomes the module's.
-        code_folder: Where else to look for modules that it imports.
+        file: Its name without `.py` becomes the module's. Its folder is open (`CodeFolder`).
 
     Raises:
         CodeError: It can't be imported, or defines no topology.
@@ -34,23 +31,22 @@ def read_python(file: Path, code_folder: Path | None) -> dict[str, Any]:
     """
     if not file.is_file():
         raise CodeError(f"{str(file)!r} can't be read: there is no such file")
-    with CodeFolder(code_folder), CodeFolder(file.parent) as folder:
-        found = getattr(_imported(file, folder.path), NAME, None)
-        if isinstance(found, TopologyBuilder):
-            found = found.build()
-        if not isinstance(found, Topology):
-            kind = "nothing" if found is None else f"an object of the type {type(found).__name__}"
-            raise CodeError(
-                f"{str(file)!r} has {kind} by the name {NAME!r} at module level",
-                f"Write {NAME} = TopologyBuilder(name=...), and then its spouts and bolts.",
-            )
+    found = getattr(_imported(file), NAME, None)
+    if isinstance(found, TopologyBuilder):
+        found = found.build()
+    if not isinstance(found, Topology):
+        kind = "nothing" if found is None else f"an object of the type {type(found).__name__}"
+        raise CodeError(
+            f"{str(file)!r} has {kind} by the name {NAME!r} at module level",
+            f"Write {NAME} = TopologyBuilder(name=...), and then its spouts and bolts.",
+        )
     document = to_document(found)
     if "code" not in document["spec"]:
         document["spec"]["code"] = {"folder": "."}
     return document
 
 
-def _imported(file: Path, folder: Path | None) -> ModuleType:
+def _imported(file: Path) -> ModuleType:
     if not file.stem.isidentifier():
         cure = "Rename the file: workers import it as a module."
         raise CodeError(f"{file.stem!r} is not the name of a Python module", cure)
@@ -59,7 +55,7 @@ def _imported(file: Path, folder: Path | None) -> ModuleType:
     except FulmenError:
         raise
     except (Exception, SystemExit) as error:  # the author's code
-        message = f"{str(file)!r} can't be imported: {explain(error, folder)}"
+        message = f"{str(file)!r} can't be imported: {explain(error, file.parent)}"
         raise CodeError(message) from error
     if Path(module.__file__ or "").resolve() != file.resolve():
         raise CodeError(

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,25 @@ STREAMS = ("/dev/stdout", "/dev/stderr")
 """Of this process, by the names that `--report` may give."""
 
 
+class _FiniteRange(click.FloatRange):
+    """As the base class, but without nan and inf."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not isfinite(number):
+            self.fail(f"{number} is not a finite number.", param, ctx)
+        return number
+
+
 @click.command(short_help="Run a topology on this machine.")
 @topology_arguments
 @click.option("--workers", type=click.IntRange(1), help="Short for --set spec.workers=N.")
 @click.option(
     "--for",
     "seconds",
-    type=click.FloatRange(0),
+    type=_FiniteRange(0),
     metavar="SECONDS",
     help="Drain after that time. Default: run until a signal.",
 )

@@ -9,7 +9,10 @@ from typing import Any, TypeVar
 import click
 
 from fulmen.cli.python_file import is_python, read_python
+from fulmen.errors import CodeError
+from fulmen.topology.code import CodeFolder
 from fulmen.topology.documents import read_document
+from fulmen.topology.parts import rest_of
 from fulmen.topology.validation import Checked, check
 from fulmen.topology.values import set_values
 
@@ -42,8 +45,10 @@ def read_file(file: Path, assignments: Sequence[str], code_folder: Path | None) 
         CodeError: A file in Python can't be imported, or defines no topology.
     """
     if is_python(file):
+        for folder in (code_folder, file.parent):
+            _keep_open(CodeFolder(folder))
         with redirect_stdout(sys.stderr):  # what the author's modules print is no part of ours
-            document: Any = read_python(file, code_folder)
+            document: Any = read_python(file)
     else:
         document = read_document(file)
     return set_values(document, assignments)
@@ -72,6 +77,7 @@ def check_document(
         checkpoint_tasks: The number of tasks of each component that has a checkpoint.
         for_kubernetes: What can't be right in pods is an error.
     """
+    _keep_modules(document, file, code_folder)
     with redirect_stdout(sys.stderr):
         return check(
             document,
@@ -80,6 +86,21 @@ def check_document(
             base=file.parent,
             for_kubernetes=for_kubernetes,
         )
+
+
+def _keep_modules(document: Any, file: Path, code_folder: Path | None) -> None:
+    """Have the modules of a document's folder imported once by the command, not by each part."""
+    code = rest_of(document)[0].code
+    try:
+        _keep_open(
+            CodeFolder(code_folder) if code_folder else CodeFolder.folder_of(code, file.parent)
+        )
+    except CodeError:
+        return  # which the check of the document tells
+
+
+def _keep_open(folder: CodeFolder) -> None:
+    click.get_current_context().with_resource(folder)
 
 
 def tell_warnings(checked: Checked) -> None:

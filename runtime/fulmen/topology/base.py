@@ -3,6 +3,7 @@
 Strict, because the API server is: `workers: "3"` must not pass here and be refused there.
 """
 
+import re
 from collections.abc import Mapping
 from math import isfinite
 from typing import Annotated, Any, NoReturn
@@ -26,6 +27,9 @@ OWN = "fulmen"
 """The type of errors that bring their own words along, to follow the name of the field."""
 MAX_DEPTH = 40
 """How deep free-form values may nest: a value that contains itself (YAML anchors) ends here."""
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def spelling(attribute: str) -> str:
@@ -55,15 +59,22 @@ class Model(BaseModel):
         return data
 
 
+def fits_64_bits(number: int) -> bool:
+    """Whether the API server keeps a whole number as it is; it rounds larger ones."""
+    return -(2**63) <= number < 2**63
+
+
+def is_text(value: str) -> bool:
+    """Whether a string can be written as UTF-8: it has no surrogates, halves of characters."""
+    return value.isascii() or not _SURROGATE.search(value)
+
+
 def _json(value: Any, path: str, depth: int) -> Any:
     """A copy of `value` made of JSON's types only."""
     if depth > MAX_DEPTH:
         _refuse(path, f"values nested deeper than {MAX_DEPTH} levels")
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        if not isfinite(value):
-            _refuse(path, f"the number {value}")
+    if value is None or isinstance(value, bool | int | float | str):
+        _check_scalar(value, path)
         return value
     if isinstance(value, list | tuple):
         return [_json(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value)]
@@ -73,7 +84,19 @@ def _json(value: Any, path: str, depth: int) -> Any:
         if not isinstance(key, str):
             hint = "; YAML reads on, off, yes, no, y and n as that" if isinstance(key, bool) else ""
             _refuse(path, f"the key {key!r} ({type(key).__name__}{hint})")
+        if not is_text(key):
+            _refuse(path, f"the key {shown(key)}, with half a character (a surrogate)")
     return {key: _json(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
+
+
+def _check_scalar(value: bool | int | float | str | None, path: str) -> None:
+    match value:
+        case int() if not fits_64_bits(value):
+            refuse("contains a whole number beyond 64 bits: write it as text, in quotes", path)
+        case float() if not isfinite(value):
+            _refuse(path, f"the number {value}")
+        case str() if not is_text(value):
+            _refuse(path, "text with half a character (a surrogate)")
 
 
 def _refuse(path: str, what: str) -> NoReturn:

@@ -52,14 +52,17 @@ class CodeFolder:
         Raises:
             CodeError: `code.folder` is not a folder.
         """
-        if code is None:
-            return cls(None)
-        if code.files:
+        if code is not None and code.files:
             folder = Path(tempfile.mkdtemp(prefix="fulmen-code-"))
             for name, text in code.files.items():
                 (folder / name).write_text(text, encoding="utf-8")
             return cls(folder, temporary=True)
-        if code.folder is None:
+        return cls.folder_of(code, base)
+
+    @classmethod
+    def folder_of(cls, code: Code | None, base: Path) -> "CodeFolder":
+        """The folder that `spec.code.folder` means. Takes and raises what `of` does."""
+        if code is None or code.folder is None:
             return cls(None)
         folder = base / code.folder
         if not folder.is_dir():

@@ -8,20 +8,25 @@ from typing import Any
 import yaml
 
 from fulmen.errors import ValidationFailed
+from fulmen.topology.base import fits_64_bits
 from fulmen.topology.problems import Problem
 from fulmen.topology.shape import parse
 from fulmen.topology.spec import API_VERSION, KIND, Topology
+from fulmen.topology.yaml_limits import MAX_BYTES, LimitedLoader, NotAllowed
 
+NOT_YAML = "not YAML"
+_LONGEST_NUMBER = 100
+"""Characters of a whole number of 64 bits, with some zeros before it, in base 2."""
 OTHER_LINE_BREAKS = "\x85\u2028\u2029"
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(LimitedLoader):
     """YAML as the API server takes it: a key may come once, and dates are text."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         """As the base class, but a key that comes twice is an error, not silently the last one."""
         seen = set()
-        for key_node, _ in node.value:
+        for key_node, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
             if key is None or key == "<<":
                 continue
@@ -34,7 +39,12 @@ class _Loader(yaml.SafeLoader):
     def construct_whole(self, node: Any) -> int:
         """A whole number, in any of the notations below."""
         text = self.construct_scalar(node).replace("_", "")
-        return int(text, 8 if re.fullmatch(r"[-+]?0[0-7]+", text) else 0)
+        base = 8 if re.fullmatch(r"[-+]?0[0-7]+", text) else 0
+        number = int(text, base) if len(text) <= _LONGEST_NUMBER else None
+        if number is None or not fits_64_bits(number):
+            what = f"a whole number of {len(text)} digits is too large for 64 bits"
+            raise NotAllowed(what, node.start_mark, "Write it in quotes.")
+        return number
 
 
 _TAG = "tag:yaml.org,2002:"
@@ -101,13 +111,20 @@ def read_document(path: Path | str) -> Any:
     Raises:
         ValidationFailed: The file can't be read, is not YAML, or holds no or several documents.
     """
+    shown = repr(str(path))
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        problem = Problem("", f"{str(path)!r} can't be read: {error.strerror}")
-        raise ValidationFailed([problem]) from error
+        with Path(path).open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: of a path with a null byte
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ValidationFailed([Problem("", f"{shown} can't be read: {reason}")]) from error
+    if len(content) > MAX_BYTES:
+        what = f"{shown} has more than {MAX_BYTES:,} bytes, as no object of Kubernetes can have"
+        raise ValidationFailed([Problem("", what, "Have large data read in open or prepare.")])
+    try:
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        problem = Problem("", f"{str(path)!r} is not text in UTF-8: byte {error.start} is wrong")
+        problem = Problem("", f"{shown} is not text in UTF-8: byte {error.start} is wrong")
         raise ValidationFailed([problem]) from error
     return parse_yaml(text)
 
@@ -126,8 +143,6 @@ def parse_yaml(text: str) -> Any:
         line = text.count("\n", 0, error.position) + 1
         what = f"the character {chr(error.character)!r} is not allowed in YAML"
         raise ValidationFailed([Problem(f"line {line}", what)]) from error
-    except ValueError as error:  # a tag such as !!int in front of something else
-        raise ValidationFailed([Problem("", f"not YAML: {error}")]) from error
     if len(documents) != 1:
         what = f"the file holds {len(documents) or 'no'} documents, but must hold one topology"
         raise ValidationFailed([Problem("", what)])
@@ -140,8 +155,10 @@ def _syntax_problem(error: yaml.MarkedYAMLError) -> Problem:
     place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
     what = ", ".join(filter(None, [error.context, error.problem]))
     if "cannot start any token" in what and "'\\t'" in what:
-        return Problem(place, "not YAML: a tab where only spaces are allowed", "Use spaces.")
-    return Problem(place, f"not YAML: {what}")
+        return Problem(place, f"{NOT_YAML}: a tab where only spaces are allowed", "Use spaces.")
+    if isinstance(error, NotAllowed):
+        return Problem(place, what, error.cure)
+    return Problem(place, f"{NOT_YAML}: {what}")
 
 
 def to_document(topology: Topology) -> dict[str, Any]:

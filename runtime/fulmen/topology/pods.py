@@ -48,6 +48,12 @@ def _pod_template(template: dict[str, Any]) -> dict[str, Any]:
     return template
 
 
+def _without_null_character(text: str) -> str:
+    if "\0" in text:
+        refuse("has a null character, which no environment variable can hold")
+    return text
+
+
 class LocalReference(Model):
     """Another object of the same namespace."""
 
@@ -61,7 +67,9 @@ class EnvVar(Model):
     name: Annotated[str, Field(pattern=ENV_NAME, max_length=253)]
     """The variable's name."""
 
-    value: Annotated[str, Field(max_length=32_768)] | None = None
+    value: (
+        Annotated[str, Field(max_length=32_768), AfterValidator(_without_null_character)] | None
+    ) = None
     """Its value. Give either this or `valueFrom`."""
 
     value_from: JsonMap | None = None

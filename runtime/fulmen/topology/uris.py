@@ -49,6 +49,8 @@ def read_uri(uri: str) -> Place:
     Raises:
         BadUri: It is not such a URI, or has a secret in it, or may have one.
     """
+    if "\0" in unquote(uri):
+        raise BadUri(repr(uri), "the URI has a null character", "Remove it.")
     if not _SCHEME.match(uri):
         if not uri:
             raise BadUri("''", "the URI is empty", "Write file:///a/folder, say.")

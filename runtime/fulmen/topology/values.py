@@ -8,8 +8,8 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 
 from fulmen.errors import ValidationFailed
-from fulmen.topology.documents import parse_yaml
-from fulmen.topology.problems import Problem, did_you_mean
+from fulmen.topology.documents import NOT_YAML, parse_yaml
+from fulmen.topology.problems import Problem, did_you_mean, shown
 from fulmen.topology.shape import alias_of, model_in
 from fulmen.topology.spec import Metadata, Topology
 
@@ -79,8 +79,13 @@ def _value(path: str, text: str) -> Any:
         return None
     try:
         return parse_yaml(text)
-    except ValidationFailed:
-        raise _refused(path, f"the value {text!r} is not YAML", "Write it in quotes.") from None
+    except ValidationFailed as error:
+        (problem,) = (p for p in error.problems if isinstance(p, Problem))
+        if problem.message.startswith(NOT_YAML) or not problem.path:
+            raise _refused(
+                path, f"the value {shown(text)} is not YAML", "Write it in quotes."
+            ) from None
+        raise _refused(path, f"the value {shown(text)}: {problem.message}", problem.cure) from None
 
 
 def _assign(document: Any, path: str, value: Any) -> None:

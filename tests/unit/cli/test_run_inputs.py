@@ -104,7 +104,10 @@ def test_a_checkpoint_in_memory_is_for_one_process(fulmen, tmp_path):
     )
 
 
-@pytest.mark.parametrize("options", [["--workers", "0"], ["--for", "-1"], ["--for", "soon"]])
+@pytest.mark.parametrize(
+    "options",
+    [["--workers", "0"], ["--for", "-1"], ["--for", "soon"], ["--for", "nan"], ["--for", "inf"]],
+)
 def test_options_that_are_no_numbers(refused, tmp_path, options):
     assert "Error: Invalid value for" in refused(write_letters(tmp_path), *options)
 

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 BROKEN = {"spec.workers": 0, "spec.bolts.1.inputs.0.grouping.fields": ["wrod"]}
 MESSAGE = """\
 Error: 2 problems:
@@ -115,3 +117,48 @@ def test_code_beside_the_file(fulmen, write, tmp_path):
     result = fulmen("validate", "--json", "elsewhere/topology.yaml", *folder)
     assert json.loads(result.stdout) == {"valid": True, "problems": []}
     assert result.stderr == "hello\n"
+
+
+@pytest.mark.parametrize("value", ["[" * 5000, '"\\ud800"', "9" * 4000])
+def test_a_value_that_no_document_can_hold_is_a_mistake_in_the_option(fulmen, write, value):
+    result = fulmen("validate", "--json", write(), "--set", f"spec.config.a={value}")
+    [problem] = json.loads(result.stdout)["problems"]
+    assert (result.exit_code, problem["path"]) == (2, "spec.config.a")
+
+
+def test_a_path_of_thousands_of_brackets_is_a_mistake_in_the_option(fulmen, write):
+    result = fulmen("validate", write(), "--set", f"spec.config{'[a]' * 5000}=1")
+    assert result.exit_code == 2
+    assert "deeper than 40 levels" in result.stderr
+
+
+def test_a_null_character_in_an_environment_variable_is_a_mistake(fulmen, write):
+    result = fulmen("validate", write({"spec.worker.env": [{"name": "A", "value": "a\0b"}]}))
+    assert result.exit_code == 2
+    assert "value has a null character, which no environment variable can hold" in result.stderr
+
+
+def test_text_that_is_not_utf_8_in_an_option_is_told_in_json(fulmen, write):
+    result = fulmen("validate", "--json", write(), "--set", "spec.workers=\udcff")
+    assert (result.exit_code, json.loads(result.stdout)["valid"]) == (2, False)
+
+
+def test_a_topology_in_python_is_imported_once(fulmen, tmp_path):
+    (tmp_path / "counting.py").write_text(
+        "from fulmen import TopologyBuilder\n"
+        "from support.components import Sentences\n"
+        "class Mine(Sentences):\n    pass\n"
+        "print('imported')\n"
+        "topology = TopologyBuilder(name='a')\n"
+        "topology.set_spout('mine', Mine)\n"
+    )
+    result = fulmen("validate", "counting.py")
+    assert (result.exit_code, result.stderr) == (0, "imported\n")
+
+
+def test_the_module_of_a_class_is_imported_once_by_a_command(fulmen, write, tmp_path):
+    (tmp_path / "counting.py").write_text("from support.components import Count\nprint('hello')\n")
+    write({"spec.code": {"folder": "."}, "spec.bolts.1.class": "counting.Count"})
+    for _ in range(2):  # and again by the next one, which may be another topology's
+        result = fulmen("run", "topology.yaml", "--in-process", "--for", "0")
+        assert (result.exit_code, result.stderr.count("hello\n")) == (0, 1)

@@ -137,8 +137,50 @@ def test_documents_that_are_empty_do_not_count():
         ),
         pytest.param(
             "a: !!int x\n",
-            "not YAML: invalid literal for int() with base 0: 'x'.",
+            "line 1, column 4: not YAML: 'x' can't be read as !!int, which its tag says.",
             id="wrong-tag",
+        ),
+        pytest.param(
+            "a: !!bool x\n",
+            "line 1, column 4: not YAML: 'x' can't be read as !!bool, which its tag says.",
+            id="no-bool",
+        ),
+        pytest.param(
+            "a: !!timestamp x\n",
+            "line 1, column 4: not YAML: 'x' can't be read as !!timestamp, which its tag says.",
+            id="no-timestamp",
+        ),
+        pytest.param(
+            "a: !!float ''\n",
+            "line 1, column 4: not YAML: '' can't be read as !!float, which its tag says.",
+            id="no-float",
+        ),
+        pytest.param(
+            "a: !!map x\n",
+            "line 1, column 4: not YAML: expected a mapping node, but found scalar.",
+            id="no-mapping",
+        ),
+        pytest.param(
+            f"a: {'9' * 4000}\n",
+            "line 1, column 4: a whole number of 4000 digits is too large for 64 bits. Write it in "
+            "quotes.",
+            id="4000-digits",
+        ),
+        pytest.param(
+            f"a: {2**63}\n",
+            "line 1, column 4: a whole number of 19 digits is too large for 64 bits. Write it in "
+            "quotes.",
+            id="64-bits",
+        ),
+        pytest.param(
+            'a: "\\ud800"\n',
+            "line 1, column 4: the text has half a character (a surrogate, such as \\ud800).",
+            id="surrogate",
+        ),
+        pytest.param(
+            "[" * 1000,
+            "line 1, column 101: lists and mappings are nested deeper than 100 levels.",
+            id="1000-brackets",
         ),
         pytest.param("", "the file holds no documents, but must hold one topology.", id="empty"),
         pytest.param(
@@ -174,6 +216,27 @@ def test_file_that_is_not_text(tmp_path):
     )
 
 
+def test_aliases_of_aliases_are_refused_before_they_are_followed():
+    lines = [f"b{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+    with pytest.raises(ValidationFailed) as caught:
+        parse_yaml("\n".join(["b0: &a0 x", *lines]))
+    assert [str(problem) for problem in caught.value.problems] == [
+        "line 7, column 10: there are more than 100,000 values up to here, each alias counted as "
+        "all that it stands for."
+    ]
+
+
+def test_a_file_that_is_too_large_is_refused_unread(tmp_path):
+    path = tmp_path / "large.yaml"
+    path.write_bytes(b"a: b\n" * 400_000)
+    with pytest.raises(ValidationFailed) as caught:
+        load(path)
+    assert [str(problem) for problem in caught.value.problems] == [
+        f"{str(path)!r} has more than 1,572,864 bytes, as no object of Kubernetes can have. "
+        "Have large data read in open or prepare."
+    ]
+
+
 def test_what_contains_itself_is_refused():
     document = word_count({"spec.config": parse_yaml("a: &a [*a]")})
     with pytest.raises(ValidationFailed, match="values nested deeper than 40 levels"):
@@ -185,7 +248,7 @@ def test_what_contains_itself_is_refused():
 names = st.text(string.ascii_letters + string.digits + "_", min_size=1, max_size=8)
 texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20)
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(-1e9, 1e9) | texts,
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(-1e9, 1e9) | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=8,
 )  # fmt: skip
