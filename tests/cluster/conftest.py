@@ -10,12 +10,15 @@ import pytest
 
 from support import cluster_images, operators
 from support.kube import Kube
+from support.metrics_api import running_metrics_api
 from support.reasons import Seen
 from support.requests import logged
 from support.s3 import running_s3
 
 NEEDED = {
     "api_server": "API_SERVER_PID_FILE",
+    "kubelet": "KUBELET_PID_FILE",
+    "metrics_api": "MACHINE_ADDRESS",
     "requests": "API_SERVER_LOG",
     "s3": "MACHINE_ADDRESS",
 }
@@ -89,17 +92,31 @@ def s3(tmp_path_factory):
 @pytest.fixture
 def api_server():
     """Stops the API server's process for as long as a context is open: it does not answer."""
-    pid = int(Path(os.environ["API_SERVER_PID_FILE"]).read_text().split()[0])
+    return lambda: paused(NEEDED["api_server"])
 
-    @contextmanager
-    def away():
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(pid, signal.SIGCONT)
 
-    return away
+@pytest.fixture
+def kubelet():
+    """Stops the kubelet's process for as long as a context is open: the node is lost."""
+    return lambda: paused(NEEDED["kubelet"])
+
+
+@contextmanager
+def paused(variable):
+    """Stop the process whose id is in the file that a variable names, until the context ends."""
+    pid = int(Path(os.environ[variable]).read_text().split()[0])
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def metrics_api(kube, tmp_path):
+    """What autoscalers ask about the pods of the namespace, with answers that a test decides."""
+    with running_metrics_api(kube, tmp_path, os.environ["MACHINE_ADDRESS"]) as usage:
+        yield usage
 
 
 @pytest.fixture(scope="module")

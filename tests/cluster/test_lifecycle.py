@@ -119,7 +119,17 @@ def test_scale(topology, ask, workers):
     """Other numbers of workers, by the same driver."""
     pod = driver_name(topology)
     ask(topology, workers)
-    found = topology.wait(
+    found = wait_until_placed(topology, workers)
+    assert driver_name(topology) == pod
+    for hosted in found["status"]["assignment"]:
+        assert hosted["pod"]
+        assert hosted["executors"] == hosted["planned"]
+    goes_on(topology, topology.report(pod)["batch"], workers)
+
+
+def wait_until_placed(kube, workers):
+    """Wait until the topology is Ready on so many workers; the topology."""
+    return kube.wait(
         "topology",
         NAME,
         lambda found: (
@@ -130,11 +140,41 @@ def test_scale(topology, ask, workers):
         180,
         f"placed on {workers} workers",
     )
+
+
+def test_an_autoscaler_gives_it_more_workers_and_takes_them_away(topology, metrics_api):
+    """Kubernetes' own, by the CPU that the pods with `status.selector` use."""
+    pod = driver_name(topology)
+    metrics_api.millicores = 900
+    topology.apply(autoscaler(fewest=2, most=3, millicores=700))
+    try:
+        wait_until_placed(topology, 3)
+        metrics_api.millicores = 100
+        wait_until_placed(topology, 2)
+    finally:
+        topology.delete("hpa", NAME)
     assert driver_name(topology) == pod
-    for hosted in found["status"]["assignment"]:
-        assert hosted["pod"]
-        assert hosted["executors"] == hosted["planned"]
-    goes_on(topology, topology.report(pod)["batch"], workers)
+
+
+def autoscaler(fewest, most, millicores):
+    """As docs/operations.md shows it, but quick to change its mind."""
+    target = {"type": "AverageValue", "averageValue": f"{millicores}m"}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": NAME},
+        "spec": {
+            "scaleTargetRef": {
+                "apiVersion": "fulmen.dev/v1alpha1",
+                "kind": "Topology",
+                "name": NAME,
+            },
+            "minReplicas": fewest,
+            "maxReplicas": most,
+            "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}},
+        },
+    }
 
 
 def test_more_executors(topology):

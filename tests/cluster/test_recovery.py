@@ -6,8 +6,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from fulmen.kube.contract import METRICS_PORT
-from support import operators
+from fulmen.kube.contract import ATTEMPT_LABEL, METRICS_PORT
+from support import kills, operators
 from support.kube import eventually, is_ready, samples, total
 from support.numbered import (
     NAME,
@@ -36,7 +36,7 @@ def topology(operator, kube):
 def test_a_python_process_is_killed(topology):
     before = report_in(driver(topology))
     worker = before["workers"][0]["pod"]
-    topology.exec(worker, "pkill", "-9", "-n", "-f", "pyspark.daemon")
+    kills.kill_process(topology, worker, kills.PYTHON)
     after = goes_on(topology, before["batch"])
     assert report_in(after)["workers"] == before["workers"]
 
@@ -62,7 +62,7 @@ def test_a_worker_pod_is_deleted_at_once(topology):
 
 def test_a_workers_java_process_is_killed(topology):
     before = report_in(driver(topology))
-    topology.exec(before["workers"][0]["pod"], "pkill", "-9", "java", check=False)
+    kills.kill_process(topology, before["workers"][0]["pod"], kills.JAVA)
     goes_on(topology, before["batch"])
 
 
@@ -76,7 +76,7 @@ def test_the_driver_pod_is_deleted_at_once(topology):
 
 def test_the_driver_is_killed(topology):
     before, name = report_in(driver(topology)), driver_name(topology)
-    topology.exec(name, "pkill", "-9", "-f", "fulmen.kube", check=False)
+    kills.kill_process(topology, name, kills.DRIVER)
     goes_on(topology, before["batch"], but=name)
 
 
@@ -170,6 +170,37 @@ def budget(worker):
     metadata = {"name": "workers"}
     kind = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}
     return {**kind, "metadata": metadata, "spec": spec}
+
+
+def test_a_node_stops_answering_and_comes_back(topology, kubelet):
+    """Its containers run on. The next driver is made, fences the last one, and goes on from it."""
+    pod = driver(topology)
+    name = pod["metadata"]["name"]
+    with kubelet():
+        replaced = topology.wait_any(
+            "pods",
+            PODS + "driver",
+            lambda found: attempt_of(found) > attempt_of(pod),
+            240,
+            "replaced by another driver",
+        )
+        assert replaced["status"]["phase"] == "Pending"
+        before = report_in(topology.get("pod", name))
+    goes_on(topology, before["batch"], but=name)
+
+
+def attempt_of(pod):
+    return int(pod["metadata"]["labels"][ATTEMPT_LABEL])
+
+
+def test_the_operator_is_upgraded(topology, operator):
+    """Topologies to come get another runtime. What runs keeps its own, and goes on."""
+    pod = driver(topology)
+    with operators.upgraded("runtime.image=fulmen:next", "resources.limits.memory=300Mi"):
+        topology.patch("topology", NAME, {"spec": {"maxSpoutPending": 4500}})
+        topology.wait("topology", NAME, is_ready, 180, "Ready by what it was told since")
+        goes_on(topology, report_in(pod)["batch"])
+    assert uid_of(driver(topology)) == uid_of(pod)
 
 
 def test_a_paused_driver_wakes_when_another_has_taken_over(topology):

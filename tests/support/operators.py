@@ -14,8 +14,12 @@ CHART = cluster_images.ROOT / "charts" / "fulmen"
 HELM = Path(sys.executable).with_name("helm")
 
 
-def install():
-    """Install the chart, or upgrade what is installed; returns when the operator runs."""
+def install(*values):
+    """Install the chart, or upgrade what is installed; returns when the operator runs.
+
+    Args:
+        values: More of the chart's values, as `--set` takes them.
+    """
     cluster_images.call(
         [
             *(str(HELM), "upgrade", "--install", "fulmen", str(CHART)),
@@ -23,8 +27,19 @@ def install():
             "--take-ownership",  # of the definition, which an uninstalled release leaves behind
             *("--set", f"image={cluster_images.OPERATOR}"),
             *("--set", f"runtime.image={cluster_images.RUNTIME}"),
+            *(word for value in values for word in ("--set", value)),
         ]
     )
+
+
+@contextmanager
+def upgraded(*values):
+    """The chart is upgraded to other values."""
+    install(*values)
+    try:
+        yield
+    finally:
+        install()
 
 
 def uninstall():

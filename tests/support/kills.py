@@ -1,0 +1,49 @@
+"""Ends pods and processes on the cluster. Each call fails unless it has ended something."""
+
+from fulmen.kube.contract import TOPOLOGY_LABEL
+from support import operators
+from support.kube import Kube, eventually
+
+PYTHON, JAVA, DRIVER = "pyspark.daemon", "java", "fulmen.kube"
+"""What is in the command line of a worker's Python, of a JVM, and of the driver's program."""
+
+
+def kill_process(kube, pod, pattern):
+    """Kill -9 the newest process in a pod whose command line has `pattern` in it."""
+    uid = kube.get("pod", pod)["metadata"]["uid"]
+    number = kube.exec(pod, "pgrep", "-n", "-f", pattern).strip()
+    said = kube.exec(pod, "sh", "-c", f"kill -9 {number} && echo killed", check=False)
+    if "killed" not in said:  # the container may be gone before it can say so
+        eventually(lambda: has_ended(kube, pod, uid), bool, 30, f"{pod} ended")
+
+
+def delete_pod(kube, pod):
+    """Delete a pod at once, as if its node were gone."""
+    said = kube.run("delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
+    assert "deleted" in said, said
+
+
+def delete_operator():
+    """Delete the operator's pod at once."""
+    system = Kube(operators.SYSTEM)
+    (pod, *_) = system.list("pods", operators.SELECTOR)
+    delete_pod(system, pod["metadata"]["name"])
+
+
+def has_ended(kube, pod, uid):
+    """Whether that very pod is gone, or its containers have ended."""
+    found = kube.get("pod", pod)
+    if found is None or found["metadata"]["uid"] != uid:
+        return True
+    states = [c["state"] for c in found["status"].get("containerStatuses", ())]
+    return any("terminated" in state for state in states)
+
+
+def running(kube, topology, component):
+    """The names of a topology's pods of a component that run."""
+    labels = f"{TOPOLOGY_LABEL}={topology},app.kubernetes.io/component={component}"
+    return sorted(
+        pod["metadata"]["name"]
+        for pod in kube.list("pods", labels)
+        if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
+    )
