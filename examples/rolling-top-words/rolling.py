@@ -9,7 +9,7 @@ WORDS = ["nathan"] * 4 + ["mike"] * 5 + ["jackson"] * 2 + ["golda"] * 3 + ["bert
 
 
 class Words(Spout):
-    """Emits words, over and over again, up to `end` of them. Then it has none for now."""
+    """Emits words, over and over again, up to `end` of them."""
 
     outputs = ["word"]
 
@@ -24,6 +24,9 @@ class Words(Spout):
         if self.next < self.end:
             self.collector.emit([WORDS[self.next % len(WORDS)]], msg_id=self.next)
             self.next += 1
+
+    def is_exhausted(self):
+        return self.next == self.end
 
 
 class RollingCount(BasicBolt):
@@ -45,9 +48,15 @@ class RollingCount(BasicBolt):
         if not tup.is_tick():
             self.slots[-1][tup["word"]] += 1
             return
+        self.emit_counts(collector)
+        self.slots = [*self.slots, Counter()][-self.length :]
+
+    def drain(self, collector):
+        self.emit_counts(collector)  # of what came after the last tick too
+
+    def emit_counts(self, collector):
         for word, count in sum(self.slots, Counter()).items():
             collector.emit([word, count])
-        self.slots = [*self.slots, Counter()][-self.length :]
 
 
 class Rank(BasicBolt):
@@ -64,7 +73,13 @@ class Rank(BasicBolt):
     def execute(self, tup, collector):
         if not tup.is_tick():
             self.counts[tup["word"]] = tup["count"]
-            return
+        else:
+            self.emit_ranking(collector)
+
+    def drain(self, collector):
+        self.emit_ranking(collector)  # `count` has had its last turn before
+
+    def emit_ranking(self, collector):
         collector.emit([first(self.length, self.counts.items())])
         self.counts = {}  # the next counts are of the next window
 

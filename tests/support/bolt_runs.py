@@ -5,7 +5,7 @@ from fulmen import FailedException
 WHO = "bolt 'bolt', task 2"
 OUTSIDE = (
     f"{WHO}: emit, ack or fail outside of a callback. Use the collector only inside of next_tuple,"
-    " ack, fail, activate, deactivate or execute, and on the thread that calls them"
+    " ack, fail, activate, deactivate, execute or drain, and on the thread that calls them"
 )
 
 

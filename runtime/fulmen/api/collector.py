@@ -77,7 +77,7 @@ class SpoutOutputCollector(ABC):
 
 
 class OutputCollector(ABC):
-    """Given to `Bolt.prepare`. Usable in execute.
+    """Given to `Bolt.prepare`. Usable in execute and drain.
 
     Every tuple that the bolt receives must be acked or failed, now or later.
     """
@@ -105,7 +105,7 @@ class OutputCollector(ABC):
         Raises:
             StreamError: `stream` is not declared, is direct, or has another number of fields; or an
                 anchor is no tuple that was received.
-            CollectorError: Not in `execute`.
+            CollectorError: Not in `execute` or `drain`.
         """
 
     @abstractmethod
@@ -125,7 +125,7 @@ class OutputCollector(ABC):
         Raises:
             StreamError: `stream` is not declared or not direct, or has another number of fields; or
                 an anchor is no tuple that was received.
-            CollectorError: Not in `execute`.
+            CollectorError: Not in `execute` or `drain`.
         """
 
     @abstractmethod
@@ -133,7 +133,7 @@ class OutputCollector(ABC):
         """Say that the tuple has been dealt with. A second ack or fail of it changes nothing.
 
         Raises:
-            CollectorError: Not in `execute`.
+            CollectorError: Not in `execute` or `drain`.
         """
 
     @abstractmethod
@@ -146,7 +146,7 @@ class OutputCollector(ABC):
                 by the bolt".
 
         Raises:
-            CollectorError: Not in `execute`.
+            CollectorError: Not in `execute` or `drain`.
         """
 
     @abstractmethod
@@ -154,7 +154,7 @@ class OutputCollector(ABC):
         """Start the message timeout of the tuple's trees anew.
 
         Raises:
-            CollectorError: Not in `execute`.
+            CollectorError: Not in `execute` or `drain`.
         """
 
     @abstractmethod
@@ -163,7 +163,10 @@ class OutputCollector(ABC):
 
 
 class BasicOutputCollector(ABC):
-    """Given to `BasicBolt.execute`. Emits are anchored to the input, which is acked afterwards."""
+    """Given to `BasicBolt.execute` and `drain`.
+
+    What `execute` emits is anchored to the input, which is acked afterwards.
+    """
 
     @abstractmethod
     def emit(

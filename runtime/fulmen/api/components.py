@@ -158,6 +158,20 @@ class Bolt(Component):
         before, that stands.
         """
 
+    def drain(self) -> None:
+        """Called when the topology is drained and nothing else is left: the last turn.
+
+        Spouts have stopped, or have said that they will never have another tuple. Bolts get their
+        last turns in the order of the graph: what those before it emit in theirs has arrived by
+        then. Emit what is held back, such as a window that is still open, and let go of it, since
+        a later run goes on with the state as it is afterwards. Tuples that were kept can be
+        acked, failed and anchored to, as in `execute`.
+
+        It is called again if tuples come after it, and whenever the topology is drained again.
+
+        An exception is reported; with `onError: crash` it stops the topology.
+        """
+
     def cleanup(self) -> None:
         """Called before the instance is let go of, if there is time. An exception is reported."""
 
@@ -183,6 +197,19 @@ class BasicBolt(Component):
 
         Raise FailedException to fail the input. Any other exception fails it as well and is
         reported; with `onError: crash` it stops the topology.
+        """
+
+    def drain(self, collector: BasicOutputCollector) -> None:
+        """Called when the topology is drained and nothing else is left: the last turn.
+
+        Spouts have stopped, or have said that they will never have another tuple. Bolts get their
+        last turns in the order of the graph: what those before it emit in theirs has arrived by
+        then. Emit what is held back, such as a window that is still open, and let go of it, since
+        a later run goes on with the state as it is afterwards. What is emitted is not tracked.
+
+        It is called again if tuples come after it, and whenever the topology is drained again.
+
+        An exception is reported; with `onError: crash` it stops the topology.
         """
 
     def cleanup(self) -> None:
@@ -228,6 +255,19 @@ class ArrowBolt(Component):
     def tick(self, collector: ArrowOutputCollector) -> None:
         """Called when a tick is due (spec: `tickSeconds`)."""
 
+    def drain(self, collector: ArrowOutputCollector) -> None:
+        """Called when the topology is drained and nothing else is left: the last turn.
+
+        Spouts have stopped, or have said that they will never have another tuple. Bolts get their
+        last turns in the order of the graph: what those before it emit in theirs has arrived by
+        then. Emit what is held back, such as a window that is still open, and let go of it, since
+        a later run goes on with the state as it is afterwards. What is emitted is not tracked.
+
+        It is called again if tuples come after it, and whenever the topology is drained again.
+
+        An exception is reported; with `onError: crash` it stops the topology.
+        """
+
     def cleanup(self) -> None:
         """Called before the instance is let go of, if there is time. An exception is reported."""
 
@@ -256,7 +296,7 @@ class ArrowSpoutCollector(ABC):
 
 
 class ArrowOutputCollector(ABC):
-    """Given to `ArrowBolt.execute`."""
+    """Given to `ArrowBolt.execute`, `tick` and `drain`."""
 
     source: tuple[str, str]
     """The (component, stream) of the rows at hand."""
@@ -275,7 +315,7 @@ class ArrowOutputCollector(ABC):
         Raises:
             StreamError: `stream` is not declared or is direct, the columns are not its fields, or
                 `rows` does not fit.
-            CollectorError: Not in `execute` or `tick`.
+            CollectorError: Not in `execute`, `tick` or `drain`.
         """
 
     @abstractmethod
@@ -290,7 +330,7 @@ class ArrowOutputCollector(ABC):
 
         Raises:
             StreamError: There is no row of such a number, or these are no numbers but a mask.
-            CollectorError: Not in `execute` or `tick`.
+            CollectorError: Not in `execute`, `tick` or `drain`.
         """
 
     @abstractmethod

@@ -16,6 +16,7 @@ HELD = 1 << 62
 
 TICK_COMPONENT = "__system"
 TICK_STREAM = "__tick"
+DRAIN_STREAM = "__drain"
 
 
 class Origin(Protocol):

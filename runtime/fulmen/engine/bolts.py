@@ -23,7 +23,7 @@ from fulmen.api.components import (
     FailedException,
     ReportedFailedException,
 )
-from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held, Tuple
+from fulmen.api.tuples import DRAIN_STREAM, HELD, TICK_COMPONENT, TICK_STREAM, Held, Tuple
 from fulmen.engine.arrow_collectors import ArrowCollector
 from fulmen.engine.chunk import Chunk, Ids
 from fulmen.engine.collectors import BasicCollector, BoltCollector, Buffer, not_a_list
@@ -50,11 +50,13 @@ class BoltTask(TaskBase):
     Attributes:
         executor: The first task of its executor.
         seconds: How long the latest chunk took.
+        callback: The author's method that is being called.
     """
 
     now: Callable[[], float] = time.time  # noqa: TID251 (a tuple may be acked by another process)
     executor = 0
     seconds = 0.0
+    callback = "execute"
 
     @override
     def make_collector(self) -> Any:
@@ -78,6 +80,7 @@ class BoltTask(TaskBase):
         self.was_called = True
         self.calls += len(chunk)
         self.failed = []
+        self.callback = "drain" if chunk.stream == DRAIN_STREAM else "execute"
         self.collector.open()
         self.execute(chunk)
         self.collector.close()
@@ -98,14 +101,15 @@ class BoltTask(TaskBase):
             raise self.crash
         name = f"{chunk.component}:{chunk.stream}"
         counts = outbox.counts
-        counts[self.component, "executed", name] += len(chunk)
         xors: Ids = np.zeros(len(chunk), np.uint64)
         self.send_emits(chunk, xors, outbox)
         acked = self.acked(chunk)
-        n_acked = len(chunk) if acked is None else len(acked)
-        counts[self.component, "acked", name] += n_acked
-        counts[self.component, "failed", name] += len(self.failed)
-        add_chunk(outbox.times, self.component, name, chunk.pace, len(chunk), n_acked)
+        if chunk.stream != DRAIN_STREAM:  # which is no tuple
+            counts[self.component, "executed", name] += len(chunk)
+            n_acked = len(chunk) if acked is None else len(acked)
+            counts[self.component, "acked", name] += n_acked
+            counts[self.component, "failed", name] += len(self.failed)
+            add_chunk(outbox.times, self.component, name, chunk.pace, len(chunk), n_acked)
         outbox.busy[self.executor] += self.seconds
         self.send_acks(chunk, xors, acked, outbox)
 
@@ -199,10 +203,10 @@ class BoltTask(TaskBase):
         if isinstance(error, FailedException):
             self.failed.append((position, str(error) or type(error).__name__))
             if isinstance(error, ReportedFailedException):
-                self.report(error, what="execute")
+                self.report(error, what=self.callback)
             return
         fatal = self.setup.topology.spec.on_error == "crash"
-        report = self.report(error, fatal=fatal, what="execute")
+        report = self.report(error, fatal=fatal, what=self.callback)
         self.failed.append((position, f"bolt {self.component!r}: {report.message}"))
         if fatal and self.crash is None:
             self.crash = ComponentFailed(report)
@@ -210,6 +214,13 @@ class BoltTask(TaskBase):
     def tick(self, period: float) -> Chunk:
         """A tick tuple."""
         return Chunk(TICK_COMPONENT, TICK_STREAM, ("rate_secs",), -1, None, [[period]])
+
+    def drain(self) -> Chunk | None:
+        """What stands for its last turn; None: the author's class makes no use of it."""
+        for base in (Bolt, BasicBolt, ArrowBolt):
+            if isinstance(self.instance, base) and type(self.instance).drain is base.drain:
+                return None
+        return Chunk(TICK_COMPONENT, DRAIN_STREAM, (), -1, None, [[]])
 
 
 class BasicBoltTask(BoltTask):
@@ -224,6 +235,8 @@ class BasicBoltTask(BoltTask):
     @override
     def execute(self, chunk: Chunk) -> None:
         execute, collector = self.instance.execute, self.collector
+        if self.callback == "drain":
+            execute = lambda tup, collector: self.instance.drain(collector)  # noqa: E731
         kept: list[Tuple] = []
         tup = Tuple((), chunk, 0)
         for collector.position, values in enumerate(chunk.rows):
@@ -254,6 +267,8 @@ class AnchoringBoltTask(BoltTask):
     @override
     def execute(self, chunk: Chunk) -> None:
         execute = self.instance.execute
+        if self.callback == "drain":
+            execute = lambda tup: self.instance.drain()  # noqa: E731
         self.collector.chunk = chunk
         self.kept: list[Tuple] = []
         tup = Tuple((), chunk, 0)
@@ -360,18 +375,18 @@ class ArrowBoltTask(BoltTask):
     def execute(self, chunk: Chunk) -> None:
         collector = self.collector
         collector.source, collector.rows = (chunk.component, chunk.stream), len(chunk)
-        tick = chunk.stream == TICK_STREAM
+        has_rows = chunk.component != TICK_COMPONENT
         try:
-            if tick:
-                collector.rows = 0
-                self.instance.tick(collector)
-            else:
+            if has_rows:
                 self.instance.execute(chunk.batch, collector)
+            else:
+                collector.rows = 0
+                (self.instance.drain if self.callback == "drain" else self.instance.tick)(collector)
         except Exception as e:  # noqa: BLE001 (author's code, or values that Arrow can't hold)
             self.failed.clear()
             self.note_failure(0, e)
             _, reason = self.failed.pop()
-            collector.failures = {} if tick else dict.fromkeys(range(len(chunk)), reason)
+            collector.failures = dict.fromkeys(range(len(chunk)), reason) if has_rows else {}
         self.failed = sorted(collector.failures.items())
 
     @override

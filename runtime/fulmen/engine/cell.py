@@ -299,7 +299,7 @@ class Cell:
 
         Args:
             outbox: Holds the inboxes, and takes what is emitted.
-            last: The batch's header in its last sweep, which is when ticks are sent.
+            last: The batch's header in its last sweep: then come ticks, and bolts' last turns.
         """
         for component in self.components:
             executors = self._bolts.get(component)
@@ -313,12 +313,12 @@ class Cell:
                 for tasks in executors:
                     for task in tasks:
                         _run(self._chunks([task], outbox), outbox)
-            if last is not None and spec.tick_seconds and tick_due(spec.tick_seconds, last):
-                ticks = [[(t, t.tick(spec.tick_seconds)) for t in tasks] for tasks in executors]
+            for make in _at_the_end(spec.tick_seconds, last):
+                queues = [[(t, c) for t in tasks if (c := make(t))] for tasks in executors]
                 if waits:
-                    self._run_threads(ticks, outbox)
+                    self._run_threads(queues, outbox)
                 else:
-                    for queue in ticks:
+                    for queue in queues:
                         _run(queue, outbox)
         outbox.waiting = 0
         if gc.get_count()[0] > UNCOLLECTED_OBJECTS:
@@ -358,6 +358,16 @@ class Cell:
                 saved[slot] = update
                 summary.state_bytes += len(data) if update.file else 0
         summary.state_seconds = time.perf_counter() - started
+
+
+def _at_the_end(
+    period: float | None, last: Header | None
+) -> Iterator[Callable[[BoltTask], Chunk | None]]:
+    """What the tasks of a bolt get after all tuples: a tick, and their last turn."""
+    if last is not None and period and tick_due(period, last):
+        yield lambda task: task.tick(period)
+    if last is not None and last.drains:
+        yield lambda task: task.drain()
 
 
 def _run(work: Work, outbox: Outbox) -> None:

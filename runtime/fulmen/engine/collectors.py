@@ -91,7 +91,8 @@ def outside(who: str) -> str:
     """What is wrong about a collector that is used outside of its task's callbacks."""
     return (
         f"{who}: emit, ack or fail outside of a callback. Use the collector only inside of"
-        " next_tuple, ack, fail, activate, deactivate or execute, and on the thread that calls them"
+        " next_tuple, ack, fail, activate, deactivate, execute or drain, and on the thread that"
+        " calls them"
     )
 
 

@@ -95,6 +95,8 @@ class Coordinator:
         active: Whether spouts may emit.
         permit: How many tuples each spout task may emit in a batch.
         emit_seconds: How long spouts may emit in a batch. 0: as the target says.
+        drains: Whether bolts get their last turn in the next batch.
+        drained: Whether they have had it since they last executed anything.
     """
 
     setup: Setup
@@ -113,6 +115,8 @@ class Coordinator:
     spout_pending: int = 0
     exhausted: bool = False
     idle: Idle = field(default_factory=Idle)
+    drains: bool = False
+    drained: bool = False
     attempt: Header | None = None
 
     def __post_init__(self) -> None:
@@ -148,6 +152,7 @@ class Coordinator:
             emit_seconds=self.emit_seconds or EMIT_SHARE * self.target_seconds,
             is_retry=self._is_retry,
             bases=self.light.bases,
+            drains=self.drains,
         )
         return self.attempt
 
@@ -192,12 +197,6 @@ class Coordinator:
                 deliveries[slot] = old.plus(deliveries[slot]) if slot in deliveries else old
         # all that was to be told is still owed: the last commit holds it
         is_told = _count(deliveries) - _count(ended) < _count(self.deliveries)
-        executed = any(
-            n
-            for s in summaries
-            for (_, what, _), n in s.counts.items()
-            if what in ("executed", "emitted")
-        )
         return Done(
             self.attempt,
             summaries,
@@ -205,7 +204,7 @@ class Coordinator:
             deliveries,
             skipped,
             commits=bool(ended or is_told or any(s.updates for s in summaries)),
-            idle=not (executed or ended or is_told),
+            idle=not (_executed(summaries) or ended or is_told),
         )
 
     def _ended(self, summaries: Sequence[Summary]) -> dict[int, Deliveries]:
@@ -246,6 +245,8 @@ class Coordinator:
         self.spout_pending = sum(self._spout_pending_by_task.values())
         self.exhausted = self._is_exhausted()
         self.idle.committed(done.idle)
+        self.drained = done.header.drains or (self.drained and not _executed(done.summaries))
+        self.drains = False
         self._adapt(done)
 
     def _is_exhausted(self) -> bool:
@@ -357,9 +358,34 @@ class Coordinator:
         )
 
     @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is on its way: all that can be pending is what bolts hold."""
+        if self.attempt is not None or self._is_retry or self.deliveries:
+            return False
+        return self.settled or self.idle.batches > 0
+
+    @property
     def has_nothing_more(self) -> bool:
-        """Whether spouts have said that nothing will come, or nothing has come for some batches."""
-        return self.settled and (self.exhausted or self.idle.is_over)
+        """Whether spouts have said that nothing will come, or nothing has come for some batches.
+
+        Bolts may hold tuples all the same, if it is not settled.
+        """
+        return self.is_quiet and (self.exhausted or self.idle.is_over)
+
+    def drain_bolts(self) -> None:
+        """Give bolts their last turn in the next batch, if it is time for it."""
+        if self.is_quiet and not self.drained:
+            self.drains = True
+
+
+def _executed(summaries: Sequence[Summary]) -> bool:
+    """Whether any component emitted or executed a tuple."""
+    return any(
+        n
+        for s in summaries
+        for (_, what, _), n in s.counts.items()
+        if what in ("executed", "emitted")
+    )
 
 
 def _count(deliveries: Mapping[int, Deliveries]) -> int:

@@ -197,11 +197,16 @@ class Driver:
         was_active = self.coordinator.active
         if stop.after_seconds is not None and self.steady() - started >= stop.after_seconds:
             stop.drain = True
-        if stop.when_drained and self.coordinator.has_nothing_more:
-            stop.drain = True
+        coordinator = self.coordinator
+        if stop.when_drained and coordinator.has_nothing_more:
+            coordinator.drain_bolts()  # they may hold tuples, whose trees have to end first
+            stop.drain |= coordinator.settled
         if stop.drain:
-            self.coordinator.active = False
-            return self.coordinator.settled and not was_active
+            coordinator.active = False
+            if was_active:  # first spouts are told
+                return False
+            coordinator.drain_bolts()
+            return coordinator.settled and coordinator.drained
         if stop.active is not None:
             self.coordinator.active = stop.active
         if stop.topology is not None:

@@ -61,7 +61,7 @@ class Light:
         return (*sorted(ends - {0, end}), end)
 
     def _must_be_whole(self, setup: Setup, header: Header) -> bool:
-        if self._whole_batches > 0 or header.is_retry or header.is_suspect:
+        if self._whole_batches > 0 or header.is_retry or header.is_suspect or header.drains:
             return True
         # in the first batch of a run bolts are made, and ackers tell what they hold
         return self._whole_run != setup.run or header.deliveries is None

@@ -116,6 +116,7 @@ class Header:
         first: The first stage of the job.
         end: The stage that the job ends before; 0: it runs to the last one.
         ends: Nothing is run: instances are closed, because the topology ends.
+        drains: After all else bolts get their last turn, see `Bolt.drain`.
     """
 
     number: int
@@ -135,6 +136,7 @@ class Header:
     first: int = 0
     end: int = 0
     ends: bool = False
+    drains: bool = False
 
     def with_injected(self, injected: Injected) -> Header:
         """The same header with rows for the first stage."""
@@ -183,6 +185,7 @@ class Header:
                 self.first,
                 self.end,
                 self.ends,
+                self.drains,
             ]
         )
 
@@ -208,6 +211,7 @@ class Header:
             first,
             end,
             ends,
+            drains,
         ) = json.loads(text)
         deliveries: Mapping[int, Deliveries] | None = {}
         if packed is None:
@@ -233,6 +237,7 @@ class Header:
             first=first,
             end=end,
             ends=ends,
+            drains=drains,
         )
 
 

@@ -10,7 +10,7 @@ class Stop:
     """When to stop; read before each batch, so any thread (or a signal handler) may set it.
 
     Attributes:
-        drain: Spouts stop now; go on until nothing is pending.
+        drain: Spouts stop now; go on until nothing is pending and bolts have had their last turn.
         now: Stop after the batch at hand.
         after_seconds: Drain then.
         when_drained: Drain when every spout is exhausted, or nothing has happened for some batches.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -20,7 +20,7 @@ from fulmen.api import (
     Tuple,
     output_streams,
 )
-from fulmen.api.tuples import HELD, TICK_COMPONENT, TICK_STREAM, Held
+from fulmen.api.tuples import DRAIN_STREAM, HELD, TICK_COMPONENT, TICK_STREAM, Held
 from fulmen.engine.arrow_collectors import ArrowCollector
 from fulmen.engine.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.fields import Fields
@@ -154,10 +154,18 @@ class BoltHarness:
     def tick(self, seconds: float = 1.0) -> None:
         """Send a tick."""
         if isinstance(self.bolt, ArrowBolt):
-            self._execute_arrow(None, [])
+            self._execute_arrow(None, [], self.bolt.tick)
             return
         origin = Held(TICK_COMPONENT, TICK_STREAM, ("rate_secs",), -1)
         self._execute_row(Tuple([seconds], origin, HELD))
+
+    def drain(self) -> None:
+        """Give the bolt its last turn, as when its topology is drained."""
+        if isinstance(self.bolt, ArrowBolt):
+            self._execute_arrow(None, [], self.bolt.drain)
+            return
+        origin = Held(TICK_COMPONENT, DRAIN_STREAM, (), -1)
+        self._execute_row(Tuple([], origin, HELD), is_last=True)
 
     def restart(self) -> None:
         """Lose the process: what goes on is a new instance with the old one's durable state."""
@@ -220,44 +228,52 @@ class BoltHarness:
             raise ValueError(f"{values!r} is not a list of values for the fields {self._fields}")
         return Tuple(values, Held(*self._source, self._fields, SOURCE_TASK), HELD)
 
-    def _execute_row(self, tup: Tuple) -> None:
-        collector = self._collector
+    def _execute_row(self, tup: Tuple, is_last: bool = False) -> None:
+        collector, is_basic = self._collector, isinstance(self.bolt, BasicBolt)
         collector.open()
         try:
-            if isinstance(self.bolt, BasicBolt):
+            if is_last:
+                self.bolt.drain(*([collector] if is_basic else []))
+            elif is_basic:
                 self.bolt.execute(tup, collector)
                 self.acked.append(tup)
             else:
                 self.bolt.execute(tup)
         except FailedException as e:
-            self.failed.append((tup, str(e) or type(e).__name__))
+            if not is_last:
+                self.failed.append((tup, str(e) or type(e).__name__))
         finally:
             collector.close()
-            self._take_emits(tup)
+            self._take_emits(() if is_last else (tup,))
         take_state(self.bolt, self._state)
         if isinstance(collector, BoltCollector):
             self.acked += [t for t, reason in collector.late if reason is None]
             self.failed += [(t, reason) for t, reason in collector.late if reason is not None]
             self.resets += collector.reset
 
-    def _take_emits(self, tup: Tuple) -> None:
+    def _take_emits(self, inputs: tuple[Tuple, ...]) -> None:
         for buffer in self._collector.runs:
             for i, values in enumerate(buffer.values):
                 if not isinstance(values, list | tuple):
                     raise not_a_list(self.who, values)
-                anchors = (tup,) if isinstance(self.bolt, BasicBolt) else buffer.origins[i]
+                anchors = inputs if isinstance(self.bolt, BasicBolt) else buffer.origins[i]
                 chosen = buffer.chosen.get(i) if buffer.routes.direct else None
                 task = chosen[0][1][0] if chosen else None
                 self.emitted.append(Emitted(values, buffer.routes.stream, tuple(anchors), task))
 
-    def _execute_arrow(self, batch: pa.RecordBatch | None, tuples: list[Tuple]) -> None:
+    def _execute_arrow(
+        self,
+        batch: pa.RecordBatch | None,
+        tuples: list[Tuple],
+        turn: Callable[[Any], None] | None = None,
+    ) -> None:
         collector = self._collector
         collector.source = self._source if batch is not None else (TICK_COMPONENT, TICK_STREAM)
         collector.rows = len(tuples)
         collector.open()
         try:
-            if batch is None:
-                self.bolt.tick(collector)
+            if turn is not None:
+                turn(collector)
             else:
                 self.bolt.execute(batch, collector)
         except FailedException as e:

@@ -149,7 +149,8 @@ def test_with_on_error_crash_it_stops_the_topology():
 
 OUTSIDE = (
     f"{WHO}: open: {WHO}: emit, ack or fail outside of a callback. Use the collector only inside"
-    " of next_tuple, ack, fail, activate, deactivate or execute, and on the thread that calls them"
+    " of next_tuple, ack, fail, activate, deactivate, execute or drain, and on the thread that"
+    " calls them"
 )
 
 

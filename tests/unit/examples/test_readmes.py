@@ -15,7 +15,7 @@ from fulmen.cli.main import main
 from support.examples import EXAMPLES, NAMES, commands, linked_examples
 from support.pages import ROOT, links
 
-BY_ITSELF = [name for name in NAMES if name not in ("http-lookup", "rolling-top-words")]
+BY_ITSELF = [name for name in NAMES if name != "http-lookup"]
 
 
 @pytest.fixture
