@@ -69,7 +69,8 @@ class Fields:
         self._initial = _interned(initial)
         self._last = mark(record)
         changed = {n for n in given.keys() & self._given.keys() if given[n] != self._given[n]}
-        fields = {name: value for name, value in fields.items() if name not in changed}
+        left_out = changed | self._transient  # it may be so since this version of the class
+        fields = {name: value for name, value in fields.items() if name not in left_out}
         self._instance.__dict__.update(fields)
         return {name: (value, self._digest(value)) for name, value in fields.items()}
 

@@ -26,6 +26,8 @@ from fulmen.engine.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.fields import Fields
 from fulmen.engine.routes import Routes
 from fulmen.engine.state import KeyedState, take_state
+from fulmen.errors import DeclarationError
+from fulmen.topology.transient import mistaken_transient
 
 SOURCE_TASK, TASK = 1, 2
 
@@ -183,6 +185,8 @@ class BoltHarness:
     def _start(self, record: bytes | None) -> None:
         made = self._prototype
         self.bolt = made() if isinstance(made, type) else copy.deepcopy(made)
+        for message, cure in mistaken_transient(self.bolt):
+            raise DeclarationError(f"{self.who}: {message}. {cure}")
         streams = output_streams(self.bolt)
         self.routes = {n: _NobodyListens(self.name, n, s) for n, s in streams.items()}
         self._state = KeyedState.restore(self._state_records, len(self._state_records), self.bolt)

@@ -11,6 +11,7 @@ from fulmen.topology.callbacks import mistaken_callbacks
 from fulmen.topology.code import create_grouping, instantiate, load_class, streams_of, unpickle
 from fulmen.topology.parts import ComponentPart, InputPart
 from fulmen.topology.problems import Problem, did_you_mean
+from fulmen.topology.transient import mistaken_transient
 
 BASES: dict[str, tuple[type, ...]] = {
     "spout": (api.Spout,),
@@ -50,11 +51,8 @@ class Classes:
                 continue
             if not isinstance(instance, type):
                 yield from _callbacks(f"{part.path}.class", part.label, instance)
-            transient = instance.transient
-            if isinstance(transient, str) or not all(isinstance(n, str) for n in transient):
-                message = f"{part.label}: transient is {transient!r}, but must list names of fields"
-                cure = 'Write it as in transient = ["cache"].'
-                yield Problem(f"{part.path}.class", message, cure)
+            for message, cure in mistaken_transient(instance):
+                yield Problem(f"{part.path}.class", f"{part.label}: {message}", cure)
             if part.kind == "spout" and getattr(instance, "pinned", False) and part.name:
                 self.pinned.append(part.name)
             try:

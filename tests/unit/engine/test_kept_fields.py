@@ -123,6 +123,25 @@ def test_a_transient_field_may_hold_anything():
     assert (messages(result), result.acked("source")) == ([], [0])
 
 
+@pytest.mark.parametrize("value", [None, 0, "new"])
+def test_a_field_that_has_become_transient_is_not_restored(value):
+    def prepare(bolt):
+        bolt.cache = value
+
+    def execute(bolt, tup):
+        bolt.seen = [*getattr(bolt, "seen", []), (tup["x"], bolt.cache)]
+        bolt.cache = "old"
+        bolt.collector.ack(tup)
+
+    functions = {"execute": execute, "prepare": prepare}
+    first = Topology(HookBolt, [1, EOF, 2]).run(functions=functions)
+    assert first.fields("bolt")["cache"] == "old"
+    topology = Topology(Transient, [1, EOF, 2])
+    second = topology.run(functions=functions, checkpoint=first.checkpoint)
+    assert second.fields("bolt")["seen"] == [(1, value), (2, value)]
+    assert "cache" not in second.fields("bolt")
+
+
 # ---- self.state ----------------------------------------------------------------------------------
 
 ASSIGNED = (
