@@ -1,86 +1,109 @@
 """Reads all that belongs to a topology, and carries out what was decided about it."""
 
-import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Final
 
 from fulmen.kube import contract
 from fulmen.topology.spec import API_VERSION, KIND
 from fulmen_operator.acceptance import own_claim
-from fulmen_operator.api import APPLY, KINDS, Api, ApiError
+from fulmen_operator.api import APPLY, CREATE, KINDS, MERGE, Api, ApiError
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.model import (
+    START_GATE,
     Action,
     Apply,
     Delete,
     Event,
     Key,
-    MakeSecret,
     Manifest,
     Object,
     Observed,
+    StartDriver,
     Trial,
     clipped,
+    is_gated,
+    name_of,
     text_of,
+    uid_of,
 )
+from fulmen_operator.ownership import CLAIM, belongs, obstacle, own_pods
+from fulmen_operator.store import Store
 
 LISTED = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy")
 NOT_FOUND, CONFLICT = 404, 409
 MAX_NOTE = 1024
 """As much as an Event's message may have."""
+OTHERS_SECONDS: Final = 30
+"""For how long it holds what an object of others was like: code, a claim."""
 
 
 class Access:
-    """A topology's objects, through the API.
+    """A topology's objects: as the watches told them, and what is written through the API.
 
     Args:
         api: The API server.
         clock: The time.
         secret: Makes the random content of a secret.
+        store: What the watches have told.
     """
 
-    def __init__(self, api: Api, clock: Callable[[], datetime], secret: Callable[[], str]) -> None:
+    def __init__(
+        self, api: Api, clock: Callable[[], datetime], secret: Callable[[], str], store: Store
+    ) -> None:
         self._api = api
         self._clock = clock
         self._secret = secret
+        self._store = store
+        self._others: dict[tuple[Key, str, str], tuple[datetime, int, Object | None]] = {}
 
     async def observe(self, key: Key) -> Observed | None:
-        """Everything about a topology, read anew; None if it is gone."""
-        topology = await self._get("Topology", key.namespace, key.name)
+        """Everything about a topology; None if it is gone."""
+        topology = self._store.get("Topology", key.namespace, key.name)
         if topology is None:
+            self._others = {place: o for place, o in self._others.items() if place[0] != key}
             return None
         spec = topology.get("spec") or {}
         source = (spec.get("code") or {}).get("configMap")
         named = (spec.get("checkpoint") or {}).get("persistentVolumeClaim")
-        claims = {own_claim(key.name), *([named] if named else [])}
-        (plan, source_map, *found), (pods, *lists) = await asyncio.gather(
-            asyncio.gather(
-                self._get("ConfigMap", key.namespace, contract.plan_name(key.name)),
-                self._get("ConfigMap", key.namespace, source) if source else _nothing(),
-                *(self._get("PersistentVolumeClaim", key.namespace, name) for name in claims),
-            ),
-            asyncio.gather(*(self._list(kind, key) for kind in ("Pod", *LISTED))),
-        )
-        children: dict[tuple[str, str], Object] = {
-            (kind, item["metadata"]["name"]): item
-            for kind, items in zip(LISTED, lists, strict=True)
-            for item in items
+        children = {
+            (kind, name_of(item)): item
+            for kind in LISTED
+            for item in self._store.of(key, kind)
+            if belongs(item, topology)
         }
-        children |= {
-            ("PersistentVolumeClaim", name): claim
-            for name, claim in zip(claims, found, strict=True)
-            if claim is not None
-        }
+        own = self._store.get(CLAIM, key.namespace, own_claim(key.name))
+        claims = [own, await self._other(key, topology, CLAIM, named) if named else None]
+        children |= {(CLAIM, name_of(claim)): claim for claim in claims if claim is not None}
         return Observed(
             topology=topology,
             now=self._clock(),
-            plan=plan,
-            pods=pods,
+            plan=await self._plan(key, topology),
+            pods=own_pods(self._store.of(key, "Pod"), topology),
             children=children,
-            source=source_map,
+            source=await self._other(key, topology, "ConfigMap", source) if source else None,
         )
+
+    async def _plan(self, key: Key, topology: Object) -> Object | None:
+        """The plan. It is asked for if the watch told only that there is one, or nothing yet."""
+        name = contract.plan_name(key.name)
+        known = self._store.get("ConfigMap", key.namespace, name)
+        if known is None or "data" not in known:
+            known = await self._look("ConfigMap", key.namespace, name)
+        return known if known is not None and belongs(known, topology) else None
+
+    async def _other(self, key: Key, topology: Object, kind: str, name: str) -> Object | None:
+        """An object that the user names. Its like are not watched: there may be many, and large."""
+        generation, now = int(topology["metadata"]["generation"]), self._clock()
+        known = self._others.get((key, kind, name))
+        if known and known[2] is not None and known[1] == generation:
+            read, _, thing = known
+            if (now - read).total_seconds() < OTHERS_SECONDS:
+                return thing
+        found = await self._listed(kind, key.namespace, name)
+        self._others[key, kind, name] = now, generation, found
+        return found
 
     async def write_status(self, seen: Observed, status: Manifest) -> None:
         """Write the whole status, unless somebody has changed the topology since it was read.
@@ -91,34 +114,33 @@ class Access:
         meta = {
             "name": seen.name,
             "namespace": seen.namespace,
+            "uid": uid_of(seen.topology),
             "resourceVersion": seen.topology["metadata"]["resourceVersion"],
         }
         body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": meta, "status": status}
         path = KINDS["Topology"].path(seen.namespace, seen.name)
         try:
-            await self._api.call("PATCH", f"{path}/status", body, APPLY)
+            written = await self._api.call("PATCH", f"{path}/status", body, APPLY)
         except ApiError as error:
             if error.status == NOT_FOUND:
                 raise ApiError(CONFLICT, "it was deleted meanwhile", error.what) from error
             raise
+        self._store.put("Topology", written)
 
     async def carry_out(self, seen: Observed, action: Action) -> None:
         """Do one thing. What is done already is not an error.
 
         Raises:
             ApiError: The server refused it, or could not be reached.
+            InTheWay: An object of others has the name.
         """
         match action:
             case Apply(manifest):
-                await self._apply(seen.namespace, marked(manifest))
-            case MakeSecret(manifest, key):
-                content = {**manifest, "stringData": {key: self._secret()}}
-                path = KINDS["Secret"].path(seen.namespace)
-                await self._unless(CONFLICT, "POST", path, content)
+                await self._apply(seen, marked(manifest))
+            case StartDriver(pod, secret, key):
+                await self._start(seen, marked(pod), secret, key)
             case Delete(kind, name, uid):
-                body = {"preconditions": {"uid": uid}} if uid else {}
-                path = KINDS[kind].path(seen.namespace, name)
-                await self._unless(CONFLICT, "DELETE", path, body)
+                await self._delete(seen, kind, name, uid)
 
     async def try_out(self, seen: Observed, trial: Trial) -> str:
         """Ask the server about pods without making them.
@@ -170,38 +192,127 @@ class Access:
         }
         await self._api.call("POST", KINDS["Event"].path(seen.namespace), body)
 
-    # ---- single calls
+    # ---- writing
 
-    async def _apply(self, namespace: str, manifest: Manifest) -> None:
-        path = KINDS[manifest["kind"]].path(namespace, manifest["metadata"]["name"])
-        await self._api.call("PATCH", path, manifest, APPLY)
-
-    async def _unless(self, status: int, method: Any, path: str, body: Mapping[str, Any]) -> None:
-        """Make a call that may find its work done: the object is there, or is gone."""
+    async def _apply(self, seen: Observed, manifest: Manifest) -> None:
+        """Create an object, or change the topology's own: by uid and resourceVersion."""
+        kind, name = manifest["kind"], manifest["metadata"]["name"]
+        found = self._store.get(kind, seen.namespace, name)
+        if found is None:
+            found = await self._create(seen, manifest)
+            if found is None:
+                return
+        if not belongs(found, seen.topology, kind):
+            raise obstacle(kind, name, found, seen.topology)
+        if kind == "Pod":
+            return  # pods are made once
+        known = {field: found["metadata"][field] for field in ("uid", "resourceVersion")}
+        body = {**manifest, "metadata": {**manifest["metadata"], **known}}
+        path = KINDS[kind].path(seen.namespace, name)
         try:
-            await self._api.call(method, path, body)
+            self._store.put(kind, await self._api.call("PATCH", path, body, APPLY))
         except ApiError as error:
-            if error.status not in (status, NOT_FOUND if method == "DELETE" else status):
-                raise
-
-    async def _get(self, kind: str, namespace: str, name: str) -> Object | None:
-        try:
-            return await self._api.call("GET", KINDS[kind].path(namespace, name))
-        except ApiError as error:
-            if error.status == NOT_FOUND:
-                return None
+            if error.status == CONFLICT:  # it is not what it was: look at it anew
+                await self._look(kind, seen.namespace, name)
             raise
 
-    async def _list(self, kind: str, key: Key) -> list[Object]:
-        query = {"labelSelector": f"{contract.TOPOLOGY_LABEL}={key.name}"}
-        path = KINDS[kind].path(key.namespace)
-        code = kind == "ConfigMap"  # nearly a megabyte each, and never looked at
-        found = await self._api.call("GET", path, query=query, metadata_only=code)
-        return list(found["items"] or ())  # none is null in lists of metadata
+    async def _create(self, seen: Observed, manifest: Manifest) -> Object | None:
+        """Create an object.
 
+        Returns:
+            The one that has its name and may have to be changed, if any.
+        """
+        kind, meta = manifest["kind"], manifest["metadata"]
+        path = KINDS[kind].path(seen.namespace)
+        owned = "ownerReferences" in meta
+        if kind == CLAIM and owned:  # who creates a claim can't take back later that it is owned
+            meta = {key: value for key, value in meta.items() if key != "ownerReferences"}
+        try:
+            made = await self._api.call("POST", path, {**manifest, "metadata": meta}, CREATE)
+        except ApiError as error:
+            if error.status != CONFLICT:
+                raise
+            found = await self._look(kind, seen.namespace, meta["name"])
+            if found is None:
+                raise ApiError(CONFLICT, "it was there, and is gone", error.what) from error
+            return found
+        self._store.put(kind, made)
+        return made if kind == CLAIM and owned else None
 
-async def _nothing() -> None:
-    return None
+    async def _start(self, seen: Observed, pod: Manifest, secret: Manifest, key: str) -> None:
+        """Make a driver's pod, then the secret that goes with it, then let the pod run.
+
+        A pod whose secret was not made, since an operator died in between, has never run: it is
+        made anew. So a secret of that name that is there already is somebody else's.
+        """
+        name, pods = pod["metadata"]["name"], KINDS["Pod"].path(seen.namespace)
+        gates = [*pod["spec"].get("schedulingGates", ()), {"name": START_GATE}]
+        gated = {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
+        try:
+            made = await self._api.call("POST", pods, gated, CREATE)
+        except ApiError as error:
+            if error.status == CONFLICT:
+                await self._is_there(seen, name)
+                return
+            raise
+        meta = secret["metadata"]
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid_of(made)}
+        content = {
+            **secret,
+            "metadata": {**meta, "ownerReferences": [{**owner, "controller": True}]},
+            "stringData": {key: self._secret()},
+        }
+        try:
+            await self._api.call("POST", KINDS["Secret"].path(seen.namespace), content, CREATE)
+        except ApiError as error:
+            if error.status != CONFLICT:
+                raise
+            await self._delete(seen, "Pod", name, uid_of(made))
+            raise obstacle("Secret", meta["name"], None, seen.topology) from error
+        others = [gate for gate in made["spec"]["schedulingGates"] if gate["name"] != START_GATE]
+        change = {"metadata": {"uid": uid_of(made)}, "spec": {"schedulingGates": others or None}}
+        started = await self._api.call("PATCH", f"{pods}/{name}", change, MERGE, merge=True)
+        self._store.put("Pod", started)
+
+    async def _is_there(self, seen: Observed, name: str) -> None:
+        """A driver's pod is there already: whose, and does it run?"""
+        found = await self._look("Pod", seen.namespace, name)
+        if found is None:
+            raise ApiError(CONFLICT, "it was there, and is gone", name)
+        if not belongs(found, seen.topology):
+            raise obstacle("Pod", name, found, seen.topology)
+        if is_gated(found):
+            await self._delete(seen, "Pod", name, uid_of(found))
+            raise ApiError(CONFLICT, "it was made without its secret: once more", name)
+
+    async def _delete(self, seen: Observed, kind: str, name: str, uid: str) -> None:
+        path = KINDS[kind].path(seen.namespace, name)
+        try:
+            await self._api.call("DELETE", path, {"preconditions": {"uid": uid}})
+        except ApiError as error:
+            if error.status not in (NOT_FOUND, CONFLICT):
+                raise
+        if kind != "Pod":  # a pod ends in its own time
+            self._store.remove(kind, seen.namespace, name, uid)
+
+    # ---- reading
+
+    async def _look(self, kind: str, namespace: str, name: str) -> Object | None:
+        """An object that the watch has not told of, or not as it is now."""
+        found = await self._listed(kind, namespace, name)
+        known = self._store.get(kind, namespace, name)
+        if found is not None:
+            self._store.put(kind, found)
+        elif known is not None:
+            self._store.remove(kind, namespace, name, uid_of(known))
+        return found
+
+    async def _listed(self, kind: str, namespace: str, name: str) -> Object | None:
+        """An object, by the right to list its kind, which watching needs anyway."""
+        query = {"fieldSelector": f"metadata.name={name}"}
+        path = KINDS[kind].path(namespace)
+        items: list[Object] = (await self._api.call("GET", path, query=query))["items"] or []
+        return items[0] if items else None
 
 
 def words_of(body: str) -> str:

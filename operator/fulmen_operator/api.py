@@ -11,6 +11,10 @@ Method = Literal["GET", "POST", "PATCH", "DELETE"]
 
 APPLY: Final = {"fieldManager": contract.MANAGER, "force": "true", "fieldValidation": "Strict"}
 """The query of a server-side apply."""
+CREATE: Final = {"fieldManager": contract.MANAGER, "fieldValidation": "Strict"}
+"""The query of a creation."""
+MERGE: Final = {"fieldManager": contract.MANAGER}
+"""The query of a merge."""
 
 
 class ApiError(Exception):
@@ -55,8 +59,9 @@ class Api(Protocol):
         query: Mapping[str, str] | None = None,
         *,
         metadata_only: bool = False,
+        merge: bool = False,
     ) -> dict[str, Any]:
-        """One call. A PATCH is a server-side apply.
+        """One call. A PATCH is a server-side apply, unless `merge` says otherwise.
 
         Args:
             method: Its method.
@@ -64,6 +69,7 @@ class Api(Protocol):
             body: What is sent.
             query: The query of the URL.
             metadata_only: Leave out all but the metadata of a list's items.
+            merge: A PATCH merges what is sent into the object.
 
         Raises:
             ApiError: The server refused, or could not be reached.
@@ -83,9 +89,10 @@ class Kind:
     plural: str
 
     def path(self, namespace: str, name: str = "") -> str:
-        """Of one object, or of all of a namespace."""
+        """Of one object, or of all of a namespace; without a namespace of all that there are."""
         tail = f"/{name}" if name else ""
-        return f"{self.group}/namespaces/{namespace}/{self.plural}{tail}"
+        where = f"/namespaces/{namespace}" if namespace else ""
+        return f"{self.group}{where}/{self.plural}{tail}"
 
 
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"

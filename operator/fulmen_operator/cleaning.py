@@ -4,7 +4,6 @@ from fulmen.kube import contract
 from fulmen_operator.acceptance import Accepted
 from fulmen_operator.endings import ending_of, is_terminating
 from fulmen_operator.lifecycle import Step
-from fulmen_operator.manifests.pods import secret_name
 from fulmen_operator.model import (
     CODE_ANNOTATION,
     Action,
@@ -26,7 +25,7 @@ def leftovers(seen: Observed, step: Step, verdict: Verdict, accepted: Accepted) 
     The driver that failed last is kept for its log.
     """
     return [
-        *_drivers(seen, step),
+        *(_pod(pod) for pod in _drivers(seen, step)),
         *(_pod(pod) for pod in _workers(seen, step)),
         *(_pod(pod) for pod in _preflights(seen, verdict)),
         *_config_maps(seen, verdict, accepted),
@@ -46,25 +45,18 @@ def _has_ended(seen: Observed, pod: Object) -> bool:
     return ending_of(pod, contract.DRIVER_CONTAINER, seen.now) is not None
 
 
-def _drivers(seen: Observed, step: Step) -> list[Action]:
-    """Drivers that can go, each after its secret, which nobody may list."""
+def _drivers(seen: Observed, step: Step) -> list[Object]:
+    """Drivers that can go, and their secrets with them."""
     drivers = _of(seen, contract.DRIVER)
     if step.clear:
-        gone = drivers
-    else:
-        failed = [
-            pod
-            for pod in drivers
-            if pod.get("status", {}).get("phase") == "Failed" and _has_ended(seen, pod)
-        ]
-        last = max(map(attempt_of, failed), default=0)
-        gone = [
-            pod for pod in drivers if attempt_of(pod) < step.attempt and attempt_of(pod) != last
-        ]
-    actions: list[Action] = []
-    for pod in gone:
-        actions += [Delete("Secret", secret_name(seen.name, attempt_of(pod))), _pod(pod)]
-    return actions
+        return drivers
+    failed = [
+        pod
+        for pod in drivers
+        if pod.get("status", {}).get("phase") == "Failed" and _has_ended(seen, pod)
+    ]
+    last = max(map(attempt_of, failed), default=0)
+    return [pod for pod in drivers if attempt_of(pod) < step.attempt and attempt_of(pod) != last]
 
 
 def _workers(seen: Observed, step: Step) -> list[Object]:
@@ -94,11 +86,12 @@ def _config_maps(seen: Observed, verdict: Verdict, accepted: Accepted) -> list[A
     gone = [name for name in names if name.startswith(code) and name not in kept]
     if candidate in names and not verdict.preflight:
         gone.append(candidate)
-    return [Delete("ConfigMap", name) for name in gone]
+    return [Delete("ConfigMap", name, uid_of(seen.children["ConfigMap", name])) for name in gone]
 
 
 def _policy(seen: Observed, accepted: Accepted) -> list[Action]:
     wanted = accepted.topology.spec.network_policy == "Restrict"
-    if wanted or ("NetworkPolicy", seen.name) not in seen.children:
+    found = seen.children.get(("NetworkPolicy", seen.name))
+    if wanted or found is None:
         return []
-    return [Delete("NetworkPolicy", seen.name)]
+    return [Delete("NetworkPolicy", seen.name, uid_of(found))]

@@ -15,6 +15,7 @@ from fulmen_operator.model import Object
 
 TIMEOUT_SECONDS: Final = 30
 _METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_MERGE: Final = "application/merge-patch+json"
 _CONTENT: Final = {"PATCH": "application/apply-patch+yaml"}
 
 
@@ -46,11 +47,16 @@ class KubernetesApi:
         query: Mapping[str, str] | None = None,
         *,
         metadata_only: bool = False,
+        merge: bool = False,
     ) -> dict[str, Any]:
         """One call, as `Api.call` says."""
         what = f"{method} {path}"
+        headers = {
+            "Accept": _METADATA if metadata_only else "application/json",
+            "Content-Type": _MERGE if merge else _CONTENT.get(method, "application/json"),
+        }
         try:
-            status, text = await self._send(method, path, body, query, metadata_only)
+            status, text = await self._send(method, path, body, query, headers)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise ApiError(0, f"{type(error).__name__}: {error}", what) from error
         if status >= 400:
@@ -64,17 +70,14 @@ class KubernetesApi:
         path: str,
         body: Object | None,
         query: Mapping[str, str] | None,
-        metadata_only: bool,
+        headers: Mapping[str, str],
     ) -> tuple[int, str]:
         assert self._client is not None, "only within the context"
         sent = await self._client.param_serialize(
             method,
             path,
             query_params=list((query or {}).items()),
-            header_params={
-                "Accept": _METADATA if metadata_only else "application/json",
-                "Content-Type": _CONTENT.get(method, "application/json"),
-            },
+            header_params=dict(headers),
             body=body,
             auth_settings=["BearerToken"],
         )

@@ -18,7 +18,7 @@ from typing import Final, Literal
 
 from fulmen.topology.status import MAX_CONDITION_MESSAGE, Condition, Placement
 from fulmen_operator.lifecycle import Step
-from fulmen_operator.model import clipped, text_of
+from fulmen_operator.model import Refusal, clipped, text_of
 from fulmen_operator.replacing import Verdict
 
 Truth = Literal["True", "False", "Unknown"]
@@ -54,7 +54,7 @@ class Facts:
 
 
 def conditions(
-    before: Sequence[Condition], facts: Facts, now: datetime, refusal: str = ""
+    before: Sequence[Condition], facts: Facts, now: datetime, refusal: Refusal | None = None
 ) -> tuple[Condition, ...]:
     """All conditions.
 
@@ -62,12 +62,12 @@ def conditions(
         before: What was written last: a condition that stays keeps its time.
         facts: What they follow from.
         now: The time.
-        refusal: What the API server refused to make, in its words.
+        refusal: Why the last decision could not be carried out, if so.
     """
     said: dict[str, Said] = {
         "Ready": _refused(refusal, facts) or _ready(facts),
         "Reconciling": _reconciling(facts),
-        "Stalled": _stalled(facts),
+        "Stalled": _hindered(refusal, facts) or _stalled(facts),
         "SpecAccepted": _accepted(facts),
         "Placed": _placed(facts),
     }
@@ -88,10 +88,17 @@ def _condition(kind: str, said: Said, last: Condition | None, now: datetime) -> 
     )
 
 
-def _refused(refusal: str, facts: Facts) -> Said | None:
-    if not refusal or (facts.step is not None and facts.step.state in READY):
+def _refused(refusal: Refusal | None, facts: Facts) -> Said | None:
+    if refusal is None or (facts.step is not None and facts.step.state in READY):
         return None
-    return "False", "Refused", refusal, facts.generation
+    return "False", refusal.reason, refusal.message, facts.generation
+
+
+def _hindered(refusal: Refusal | None, facts: Facts) -> Said | None:
+    """Of a topology that runs on as well: something about it can't be as it should."""
+    if refusal is None or not refusal.lasting:
+        return None
+    return "True", refusal.reason, refusal.message, facts.generation
 
 
 def _ready(facts: Facts) -> Said:

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -19,16 +20,19 @@ from prometheus_client import start_http_server
 from fulmen.kube import contract
 from fulmen_operator import metrics
 from fulmen_operator.access import NOT_FOUND, Access
-from fulmen_operator.api import ApiError
+from fulmen_operator.api import KINDS, ApiError
 from fulmen_operator.cluster import KubernetesApi
 from fulmen_operator.loop import Memory, work
+from fulmen_operator.manifests.common import CODE
 from fulmen_operator.model import Key
 from fulmen_operator.queue import Queue
 from fulmen_operator.settings import Settings
+from fulmen_operator.store import Store
+from fulmen_operator.watching import WATCHED, keep_fresh, take_in
 
 WORKERS = 4
-PODS = ("", "v1", "pods")
-"""By all its names: a metrics server has pods as well."""
+SELECTORS = {"ConfigMap": f"{contract.TOPOLOGY_LABEL},{contract.COMPONENT_LABEL}!={CODE}"}
+"""Where not all objects with a topology's label are watched."""
 STUCK_SECONDS = 300
 
 
@@ -38,6 +42,7 @@ class Running:
     Attributes:
         settings: The operator's.
         queue: The topologies to look at.
+        store: What the watches tell.
         tasks: Those that look.
         open: What has to be closed at the end.
     """
@@ -45,6 +50,7 @@ class Running:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.queue: Queue[Key] = Queue(monotonic, random.random)
+        self.store = Store()
         self.tasks: list[asyncio.Task[None]] = []
         self.open = AsyncExitStack()
 
@@ -55,20 +61,30 @@ async def start(settings: kopf.OperatorSettings, memo: Running, **_: Any) -> Non
     settings.posting.enabled = False
     settings.scanning.disabled = True  # namespaces and kinds don't come and go for us
     settings.networking.error_backoffs = [1, 1, 2, 3, 5, 8, 13, 21, *[30] * 10_000]
-    settings.watching.label_selectors[PODS] = contract.TOPOLOGY_LABEL
+    for kind in WATCHED:
+        if kind != "Topology":
+            settings.watching.label_selectors[resource_of(kind)] = SELECTORS.get(
+                kind, contract.TOPOLOGY_LABEL
+            )
     settings.watching.connect_timeout = 30
     settings.networking.request_timeout = 60
     api = await memo.open.enter_async_context(KubernetesApi())
     await must_be_served(api)
-    access = Access(api, lambda: datetime.now(UTC), lambda: secrets.token_urlsafe(32))
+    secret = partial(secrets.token_urlsafe, 32)
+    access = Access(api, lambda: datetime.now(UTC), secret, memo.store)
     metrics.follow(lambda: len(memo.queue))
     server, thread = start_http_server(memo.settings.metrics_port)
     memo.open.callback(thread.join)
     memo.open.callback(server.shutdown)
-    memory = Memory()
-    memo.tasks += [
-        asyncio.create_task(work(memo.queue, access, memo.settings, memory)) for _ in range(WORKERS)
-    ]
+    filled, memory = asyncio.Event(), Memory()
+    listing = keep_fresh(api, memo.store, memo.settings.namespaces, filled)
+
+    async def begin() -> None:
+        await filled.wait()  # without knowing all that there is, much would be made twice
+        await work(memo.queue, access, memo.settings, memory)
+
+    memo.tasks += [asyncio.create_task(listing)]
+    memo.tasks += [asyncio.create_task(begin()) for _ in range(WORKERS)]
 
 
 async def must_be_served(api: KubernetesApi) -> None:
@@ -112,15 +128,19 @@ async def is_moving(memo: Running, **_: Any) -> float:
     return stuck
 
 
-@kopf.on.event(contract.GROUP, contract.VERSION, contract.PLURAL)
-async def topology_changed(name: str, namespace: str | None, memo: Running, **_: Any) -> None:
-    """Have the topology looked at. What happened does not matter: all is read anew."""
-    memo.queue.add(Key(str(namespace), name))
+def resource_of(kind: str) -> tuple[str, str, str]:
+    """A kind by its group, version and plural: a metrics server has pods as well."""
+    *group, version = KINDS[kind].group.split("/")[2:]
+    return "".join(group), version, KINDS[kind].plural
 
 
-@kopf.on.event(*PODS, labels={contract.TOPOLOGY_LABEL: kopf.PRESENT})
-async def pod_changed(
-    labels: Mapping[str, str], namespace: str | None, memo: Running, **_: Any
-) -> None:
-    """Have the topology looked at that the pod belongs to."""
-    memo.queue.add(Key(str(namespace), labels[contract.TOPOLOGY_LABEL]))
+async def changed(kind: str, event: Mapping[str, Any], memo: Running, **_: Any) -> None:
+    """Have the topology looked at that an object is of, unless the object is known already."""
+    key = take_in(memo.store, kind, event["type"], event["object"])
+    if key is not None:
+        memo.queue.add(key)
+
+
+for _kind in WATCHED:
+    _labels = {} if _kind == "Topology" else {contract.TOPOLOGY_LABEL: kopf.PRESENT}
+    kopf.on.event(*resource_of(_kind), id=_kind, labels=_labels)(partial(changed, _kind))

@@ -28,6 +28,7 @@ from fulmen_operator.model import (
     annotation,
     attempt_of,
     component_of,
+    is_gated,
     name_of,
     seconds_since,
     text_of,
@@ -133,9 +134,13 @@ class Situation:
 
 
 def driver_of(seen: Observed, attempt: int) -> Object | None:
-    """The driver's pod of an attempt."""
+    """The driver's pod of an attempt; none if an operator died while it made it."""
     name = contract.driver_pod_name(seen.name, attempt)
-    found = (p for p in seen.pods if name_of(p) == name and component_of(p) == contract.DRIVER)
+    found = (
+        pod
+        for pod in seen.pods
+        if name_of(pod) == name and component_of(pod) == contract.DRIVER and not is_gated(pod)
+    )
     return next(found, None)
 
 

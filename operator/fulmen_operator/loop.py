@@ -9,7 +9,8 @@ from typing import Final
 from fulmen_operator.access import CONFLICT, Access
 from fulmen_operator.api import ApiError
 from fulmen_operator.metrics import RECONCILES, SECONDS, show
-from fulmen_operator.model import Decision, Event, Key, Observed
+from fulmen_operator.model import Decision, Event, Key, Observed, Refusal, StartDriver
+from fulmen_operator.ownership import InTheWay
 from fulmen_operator.queue import Queue
 from fulmen_operator.reconcile import decide
 from fulmen_operator.settings import Settings
@@ -20,6 +21,10 @@ RECONCILE_SECONDS: Final = 240
 """After so long a reconcile is given up: the API server answers too slowly."""
 GOING_SECONDS: Final = 60
 """When to look again at a topology whose namespace is being deleted, if it is still there."""
+IN_THE_WAY_SECONDS: Final = 30
+"""When to look whether an object of others is gone: such are not watched."""
+PASSING_SECONDS: Final = 2
+"""The same for what an earlier topology has left, which goes by itself."""
 TRIAL_SECONDS: Final = 60
 """For how long the result of a dry run holds."""
 
@@ -29,11 +34,11 @@ class Memory:
     """What one reconcile tells the next. All of it may be lost.
 
     Attributes:
-        refusals: What the API server refused to make, by topology.
+        refusals: Why the last decision could not be carried out, by topology.
         trials: Results of dry runs, by topology: hash, refusal, and when.
     """
 
-    refusals: dict[Key, str] = field(default_factory=dict)
+    refusals: dict[Key, Refusal] = field(default_factory=dict)
     trials: dict[Key, tuple[str, str, float]] = field(default_factory=dict)
 
     def forget(self, key: Key) -> None:
@@ -66,7 +71,7 @@ async def reconcile(key: Key, access: Access, settings: Settings, memory: Memory
         memory.forget(key)
         show(key.namespace, key.name, None)
         return Outcome(exists=False)
-    seen = replace(seen, refusal=memory.refusals.get(key, ""), trial=_known_trial(key, memory))
+    seen = replace(seen, refusal=memory.refusals.get(key), trial=_known_trial(key, memory))
     decision = decide(seen, settings)
     if decision.trial is not None:
         refused = await access.try_out(seen, decision.trial)
@@ -74,27 +79,51 @@ async def reconcile(key: Key, access: Access, settings: Settings, memory: Memory
         seen = replace(seen, trial=(decision.trial.hash, refused))
         decision = decide(seen, settings)
     show(key.namespace, key.name, decision.status or seen.topology.get("status", {}))
-    await _carry_out(key, seen, decision, access, memory)
-    return Outcome(exists=True, again_in=decision.again_in)
+    again_in = await _carry_out(key, seen, decision, access, memory)
+    waits = [wait for wait in (again_in, decision.again_in) if wait is not None]
+    return Outcome(exists=True, again_in=min(waits, default=None))
 
 
 async def _carry_out(
     key: Key, seen: Observed, decision: Decision, access: Access, memory: Memory
-) -> None:
+) -> float | None:
+    """Do all of it. Returns seconds after which to look again, if something is in the way."""
     if decision.status is not None:  # first: an operator that dies now leaves a trace
         await access.write_status(seen, decision.status)
     for event in decision.events:
         logger.info("%s: %s: %s", key, event.reason, event.message)
         await _tell(seen, event, access)
+    obstacles: list[InTheWay] = []
     try:
         for action in decision.actions:
-            await access.carry_out(seen, action)
+            if obstacles and isinstance(action, StartDriver):
+                continue  # it would run with what is somebody else's
+            try:
+                await access.carry_out(seen, action)
+            except InTheWay as obstacle:
+                obstacles.append(obstacle)
     except ApiError as error:
         if error.is_refusal:
-            memory.refusals[key] = error.message
+            memory.refusals[key] = Refusal("Refused", error.message)
         raise
+    if obstacles:
+        return _hindered(key, obstacles, memory)
     if memory.refusals.pop(key, None) is not None:
         raise ApiError(CONFLICT, "what was refused is accepted now: look again", str(key))
+    return None
+
+
+def _hindered(key: Key, obstacles: list[InTheWay], memory: Memory) -> float:
+    """Remember what is in the way. Returns seconds after which to look whether it still is."""
+    passing = all(obstacle.passing for obstacle in obstacles)
+    reason = "EarlierTopologyEnds" if passing else "ObjectInTheWay"
+    message = " ".join(obstacle.message for obstacle in obstacles)
+    refusal = Refusal(reason, message, lasting=not passing)
+    is_news = memory.refusals.get(key) != refusal
+    memory.refusals[key] = refusal
+    if is_news:
+        return 0.1  # the next reconcile says it
+    return PASSING_SECONDS if passing else IN_THE_WAY_SECONDS
 
 
 async def _tell(seen: Observed, event: Event, access: Access) -> None:

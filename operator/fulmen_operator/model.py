@@ -22,6 +22,10 @@ GENERATION_ANNOTATION: Final = "fulmen.dev/generation"
 """On driver pods: the generation of the spec that the pod was made from."""
 CODE_ANNOTATION: Final = "fulmen.dev/code"
 """On pods: the ConfigMap with the code that is mounted."""
+UID_ANNOTATION: Final = "fulmen.dev/topology-uid"
+"""On workers, whose owner is their driver's pod: the uid of their topology."""
+START_GATE: Final = "fulmen.dev/secret"
+"""The scheduling gate of a driver's pod whose secret is not there yet."""
 
 
 @dataclass(frozen=True, order=True)
@@ -36,8 +40,23 @@ class Key:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """Why the last decision could not be carried out.
+
+    Attributes:
+        reason: For programs.
+        message: For people.
+        lasting: Whether nothing will happen until somebody changes something.
+    """
+
+    reason: str
+    message: str
+    lasting: bool = False
+
+
+@dataclass(frozen=True)
 class Observed:
-    """Everything that a decision is made from.
+    """Everything that a decision is made from. Objects of others are not in it, but for claims.
 
     Attributes:
         topology: The resource.
@@ -48,7 +67,7 @@ class Observed:
         source: The ConfigMap that `spec.code.configMap` names, if it does and there is one.
         trial: What a dry run of a candidate's pods said, if there was one: (its hash, what was
             refused or nothing).
-        refusal: What the API server refused when the last decision was carried out, or nothing.
+        refusal: Why the last decision could not be carried out, if so.
     """
 
     topology: Object
@@ -58,7 +77,7 @@ class Observed:
     children: Mapping[tuple[str, str], Object] = field(default_factory=dict)
     source: Object | None = None
     trial: tuple[str, str] | None = None
-    refusal: str = ""
+    refusal: Refusal | None = None
 
     @property
     def name(self) -> str:
@@ -85,16 +104,17 @@ class Observed:
 
 @dataclass(frozen=True)
 class Apply:
-    """Make an object be as in the manifest, by server-side apply."""
+    """Make an object be as in the manifest: create it, or change the topology's own."""
 
     manifest: Manifest
 
 
 @dataclass(frozen=True)
-class MakeSecret:
-    """Make a secret with random content, unless there is one of that name."""
+class StartDriver:
+    """Make a driver's pod, and a secret with random content that goes with that pod."""
 
-    manifest: Manifest
+    pod: Manifest
+    secret: Manifest
     key: str
 
 
@@ -102,12 +122,12 @@ class MakeSecret:
 class Delete:
     """Delete an object, if it still is the one with that uid."""
 
-    kind: Literal["Pod", "ConfigMap", "Secret", "NetworkPolicy"]
+    kind: Literal["Pod", "ConfigMap", "NetworkPolicy"]
     name: str
-    uid: str = ""
+    uid: str
 
 
-Action = Apply | MakeSecret | Delete
+Action = Apply | StartDriver | Delete
 
 
 @dataclass(frozen=True)
@@ -178,6 +198,12 @@ def attempt_of(pod: Object) -> int:
 def component_of(pod: Object) -> str:
     """Whether a pod is a driver, a worker or a preflight."""
     return label(pod, contract.COMPONENT_LABEL)
+
+
+def is_gated(pod: Object) -> bool:
+    """Whether a driver's pod was made, but not yet its secret: it has never run."""
+    gates = (pod.get("spec") or {}).get("schedulingGates") or ()
+    return any(gate["name"] == START_GATE for gate in gates)
 
 
 def time_of(text: str) -> datetime:

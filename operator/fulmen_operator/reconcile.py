@@ -14,10 +14,10 @@ from fulmen.topology.status import TopologyStatus
 from fulmen_operator.acceptance import Accepted
 from fulmen_operator.cleaning import leftovers
 from fulmen_operator.endings import Next
-from fulmen_operator.lifecycle import Situation, Step, driver_of, next_step
+from fulmen_operator.lifecycle import Situation, Step, next_step
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.manifests.plans import accepted_in, for_attempt
-from fulmen_operator.manifests.pods import driver_pod, secret_name
+from fulmen_operator.manifests.pods import driver_pod
 from fulmen_operator.manifests.rights import rights
 from fulmen_operator.manifests.storage import (
     auth_secret,
@@ -32,18 +32,27 @@ from fulmen_operator.model import (
     Decision,
     Delete,
     Event,
-    MakeSecret,
     Manifest,
     Object,
     Observed,
+    StartDriver,
     annotation,
     uid_of,
 )
+from fulmen_operator.recovery import recovered
 from fulmen_operator.replacing import Verdict, consider
 from fulmen_operator.settings import Settings
 from fulmen_operator.status import kept_tasks, new_status, paused, read_status, written
 
-COMMON: Final = ("Pending", "Starting", "Rebalancing", "Draining", "Suspending", "Replacing")
+COMMON: Final = (
+    "Pending",
+    "Starting",
+    "Rebalancing",
+    "Draining",
+    "Suspending",
+    "Replacing",
+    "EarlierTopologyEnds",
+)
 """Reasons for not being ready that belong to a topology's life."""
 
 
@@ -51,10 +60,10 @@ def decide(seen: Observed, settings: Settings) -> Decision:
     """What to do about a topology."""
     if seen.topology["metadata"].get("deletionTimestamp"):
         return Decision()  # the garbage collector ends everything, and nothing may be made anew
-    before = read_status(seen.topology.get("status"))
+    held = plan_of(seen.plan)
+    before = recovered(read_status(seen.topology.get("status")), seen, held)
     if seen.annotation(contract.PAUSED_ANNOTATION) == "true":
         return _told(seen, before, paused(seen, before), Decision())
-    held = plan_of(seen.plan)
     proven = before.epoch > 0 and before.state not in ("Failed", "Suspended")
     verdict = consider(seen, held, kept_tasks(before), before.attempt, proven, settings)
     if verdict.trial is not None:
@@ -191,21 +200,12 @@ def _driver(
     if step.start:
         policy = settings.image_pull_policy
         pod = driver_pod(seen, accepted, plan, step.attempt, policy)
-        secret = MakeSecret(auth_secret(seen, step.attempt), contract.SECRET_KEY)
-        return [*_orphaned_secret(seen, step.attempt - 1), secret, Apply(pod)]
+        return [StartDriver(pod, auth_secret(seen, step.attempt), contract.SECRET_KEY)]
     if step.stop:
         name = contract.driver_pod_name(seen.name, step.attempt)
         found = next(pod for pod in seen.pods if pod["metadata"]["name"] == name)
-        auth = Delete("Secret", secret_name(seen.name, step.attempt))
-        return [auth, Delete("Pod", name, uid_of(found))]
+        return [Delete("Pod", name, uid_of(found))]
     return []
-
-
-def _orphaned_secret(seen: Observed, attempt: int) -> list[Action]:
-    """The secret of the driver before, if somebody deleted that driver's pod."""
-    if attempt < 1 or driver_of(seen, attempt) is not None:
-        return []
-    return [Delete("Secret", secret_name(seen.name, attempt))]
 
 
 # ---- telling

@@ -97,7 +97,7 @@ def new_status(
         observed_generation=seen.generation,
         state=step.state,
         state_since=state_since or text_of(seen.now),
-        message=clipped(seen.refusal or step.message, MAX_MESSAGE),
+        message=clipped(seen.refusal.message if seen.refusal else step.message, MAX_MESSAGE),
         attempt=step.attempt,
         driver_pod=_driver_pod(seen, before, step),
         active_since=_active_since(seen, before, step),

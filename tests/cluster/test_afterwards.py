@@ -3,8 +3,8 @@
 from fulmen_operator.manifests.rights import driver_role
 from support.reasons import explained
 
-SHORT = {"Rebalancing"}
-"""May be over before the driver's next report."""
+SHORT = {"Rebalancing", "EarlierTopologyEnds"}
+"""May be over before the driver's next report, or before the operator looks."""
 ALIKE = {"ErrImagePull", "ImagePullBackOff"}
 """The kubelet says one after the other."""
 

@@ -175,3 +175,46 @@ def driver_name_of(kube, name):
     """The pod that waits is not deleted."""
     pods = kube.list("pods", f"fulmen.dev/topology={name},app.kubernetes.io/component=driver")
     return pods[0]["metadata"]["name"]
+
+
+FOREIGN = [
+    ("serviceaccount", "occupied-driver"),
+    ("role", "occupied-driver"),
+    ("configmap", "occupied-plan"),
+    ("persistentvolumeclaim", "occupied-checkpoint"),
+    ("secret", "occupied-auth-1"),
+]
+
+
+def test_objects_of_others_are_in_the_way_and_stay(kube, remove):
+    remove("occupied")
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    kinds = {
+        "serviceaccount": {"apiVersion": "v1", "kind": "ServiceAccount"},
+        "role": {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": []},
+        "configmap": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "persistentvolumeclaim": {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "spec": spec,
+        },
+        "secret": {"apiVersion": "v1", "kind": "Secret"},
+    }
+    kube.apply(*({**kinds[kind], "metadata": {"name": name}} for kind, name in FOREIGN))
+    before = {kind: kube.get(kind, name)["metadata"] for kind, name in FOREIGN}
+    apply(kube, "occupied", "spec.checkpoint.deletionPolicy=Delete")
+    message = wait_for(kube, "occupied", "Ready", "ObjectInTheWay")
+    for kind, name in FOREIGN[:-1]:
+        assert f"{kind} '{name}' is in the way" in message.lower()
+    for kind, name in FOREIGN[:-1]:  # only then a driver is made, and needs its secret
+        kube.delete(kind, name, "--ignore-not-found")
+    kube.wait(
+        "topology",
+        "occupied",
+        lambda topology: "Secret 'occupied-auth-1'" in topology["status"]["message"],
+        90,
+        "in want of its secret",
+    )
+    assert kube.get("secret", "occupied-auth-1")["metadata"]["uid"] == before["secret"]["uid"]
+    kube.delete("secret", "occupied-auth-1")
+    kube.wait("topology", "occupied", is_ready, 300, "Ready")

@@ -17,6 +17,8 @@ from fulmen_operator.api import KINDS, ApiError
 from fulmen_operator.loop import Memory, reconcile
 from fulmen_operator.model import Key, text_of
 from fulmen_operator.settings import Settings
+from fulmen_operator.store import Store
+from fulmen_operator.watching import WATCHED
 from support.documents import word_count
 
 NAMESPACE = "blue"
@@ -48,7 +50,7 @@ class FakeApi:
         self._clock = clock
         self._versions = itertools.count(1)
 
-    async def call(self, method, path, body=None, query=None, *, metadata_only=False):
+    async def call(self, method, path, body=None, query=None, *, metadata_only=False, merge=False):
         if self.stop_after is not None and len(self.calls) >= self.stop_after:
             raise Killed(f"{method} {path}")
         self.calls.append((method, path))
@@ -58,7 +60,8 @@ class FakeApi:
             if method != "GET" and path.endswith(end):
                 raise ApiError(*error, what)
         body = json.loads(json.dumps(body))
-        answer = getattr(self, f"_{method.lower()}")(path, body, query or {}, what)
+        act = self._merge if merge else getattr(self, f"_{method.lower()}")
+        answer = act(path, body, query or {}, what)
         if method != "GET":
             self.on_write(method, path)
         return deepcopy(answer)
@@ -66,14 +69,16 @@ class FakeApi:
     def _get(self, path, body, query, what):
         if path.rsplit("/", 1)[1] not in PLURALS:
             return self._existing(path, what)
-        wanted = dict(part.split("=") for part in query.get("labelSelector", "").split(",") if part)
+        name = query.get("fieldSelector", "").removeprefix("metadata.name=")
         found = [
             {key: value for key, value in thing.items() if key not in ("apiVersion", "kind")}
             for place, thing in self.objects.items()
-            if place.rsplit("/", 1)[0] == path
-            and wanted.items() <= (thing["metadata"].get("labels") or {}).items()
+            if _is_in(place, path)
+            and name in ("", thing["metadata"]["name"])
+            and query.get("labelSelector", "app") in {*thing["metadata"].get("labels", {}), "app"}
         ]
-        return {"items": found or None}
+        metadata = {"resourceVersion": str(next(self._versions))}
+        return {"items": found or None, "metadata": metadata}
 
     def _post(self, path, body, query, what):
         meta = body["metadata"]
@@ -81,9 +86,16 @@ class FakeApi:
         place = f"{path}/{name}"
         if place in self.objects:
             raise ApiError(409, "exists", what)
-        if "dryRun" not in query:
-            self._store(place, body)
-        return body
+        return body if "dryRun" in query else self._store(place, body)
+
+    def _merge(self, path, body, query, what):
+        """Takes the gates of a pod away."""
+        old = self._existing(path, what)
+        if body["metadata"]["uid"] != old["metadata"]["uid"]:
+            raise ApiError(409, "another uid", what)
+        assert body["spec"] == {"schedulingGates": None}
+        spec = {key: value for key, value in old["spec"].items() if key != "schedulingGates"}
+        return self._store(path, {**old, "spec": spec})
 
     def _patch(self, path, body, query, what):
         if path.endswith("/status"):
@@ -93,17 +105,27 @@ class FakeApi:
                 raise ApiError(409, "changed meanwhile", what)
             return self._store(path, {**old, "status": body["status"]})
         old = self.objects.get(path)
-        if old is not None and body["kind"] == "Pod" and body["spec"] != old["spec"]:
-            raise ApiError(422, "pods can't be changed", what)
-        return self._store(path, body if old is None else {**old, **body})
+        known = ("uid", "resourceVersion")
+        if old is None or any(body["metadata"][k] != old["metadata"][k] for k in known):
+            raise ApiError(409, "changed meanwhile", what)
+        return self._store(path, {**old, **body})
 
     def _delete(self, path, body, query, what):
         old = self._existing(path, what)
-        wanted = (body or {}).get("preconditions", {}).get("uid")
-        if wanted and wanted != old["metadata"]["uid"]:
+        if body["preconditions"]["uid"] != old["metadata"]["uid"]:
             raise ApiError(409, "another uid", what)
         del self.objects[path]
+        self.collect_garbage()
         return old
+
+    def collect_garbage(self):
+        """What is owned by what is gone goes; owners that a test has not made are left out."""
+        there = {thing["metadata"]["uid"] for thing in self.objects.values()}
+        for path, thing in list(self.objects.items()):
+            owners = thing["metadata"].get("ownerReferences") or ()
+            if path in self.objects and owners and not any(o["uid"] in there for o in owners):
+                del self.objects[path]
+                self.collect_garbage()
 
     def _existing(self, path, what):
         if path not in self.objects:
@@ -140,7 +162,6 @@ class FakeCluster:
         self.settings = Settings()
         self.verdict = self.worker_verdict = (0, Ended(reason="Valid", message="fine"))
         self._memory = Memory()
-        self._batch = 0
         document = word_count({"metadata.namespace": NAMESPACE, **(changes or {})})
         document["metadata"]["generation"] = 1
         self.api._store(self._place("Topology", KEY.name), document)
@@ -217,15 +238,41 @@ class FakeCluster:
 
     def reconcile(self, memory=None):
         """Let the operator look once; returns after how many seconds it wants to look again."""
-        access = Access(self.api, lambda: self.now, lambda: "secret")
+        access = self.access()
         done = reconcile(KEY, access, self.settings, memory or self._memory)
         return asyncio.run(done).again_in
+
+    def access(self):
+        """An operator's, which has been told of all there is."""
+        return Access(self.api, lambda: self.now, lambda: "secret", self.store())
+
+    def reconcile_once_more(self):
+        """Let the operator look; after a conflict it looks again, as its queue would have it."""
+        try:
+            self.reconcile()
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            self.reconcile()
+
+    def store(self):
+        """What watches have told of all there is."""
+        store = Store()
+        for kind in WATCHED:
+            place = self._place(kind, "")
+            for path, thing in self.api.objects.items():
+                labels = thing["metadata"].get("labels") or {}
+                if _is_in(path, place) and (
+                    kind == "Topology" or contract.TOPOLOGY_LABEL in labels
+                ):
+                    store.put(kind, deepcopy(thing))
+        return store
 
     def settle(self, rounds=12):
         """Let the operator and the pods go on until nothing changes any more."""
         for _ in range(rounds):
             before = self.state()
-            self.reconcile()
+            self.reconcile_once_more()
             self.tick()
             if self.state() == before:
                 return
@@ -238,6 +285,8 @@ class FakeCluster:
     def tick(self):
         """Every pod becomes what it would be a while later."""
         for pod in self.pods(contract.DRIVER):
+            if "schedulingGates" in pod["spec"]:
+                continue
             if "status" not in pod:
                 self.run(pod)
             elif pod["status"]["phase"] == "Running":
@@ -245,7 +294,6 @@ class FakeCluster:
         for pod in self.pods(contract.PREFLIGHT):
             if "status" not in pod:
                 self.validate(pod)
-        self._collect_garbage()
 
     def run(self, pod):
         """Its container runs, and it makes its workers."""
@@ -255,7 +303,7 @@ class FakeCluster:
         for number in range(self.plan.topology["spec"].get("workers", 1)):
             name = f"{KEY.name}-{attempt}-exec-{number}"
             worker = deepcopy(self.plan.worker_pod)
-            owner = {"kind": "Pod", "name": pod["metadata"]["name"]}
+            owner = {"kind": "Pod", **{k: pod["metadata"][k] for k in ("name", "uid")}}
             worker["metadata"] |= {"name": name, "ownerReferences": [owner]}
             status = {"phase": "Running", "conditions": [ready]}
             self.api._store(self._place("Pod", name), {**worker, "status": status})
@@ -317,14 +365,15 @@ class FakeCluster:
     def remove(self, kind, name):
         """Somebody deletes an object."""
         del self.api.objects[self._place(kind, name)]
-        self._collect_garbage()
-
-    def _collect_garbage(self):
-        """Workers go with their driver's pod."""
-        for pod in self.pods(contract.WORKER):
-            owner = pod["metadata"]["ownerReferences"][0]["name"]
-            if self._place("Pod", owner) not in self.api.objects:
-                del self.api.objects[self._place("Pod", pod["metadata"]["name"])]
+        self.api.collect_garbage()
 
     def _place(self, kind, name):
         return KINDS[kind].path(NAMESPACE) + f"/{name}"
+
+
+def _is_in(path, place):
+    """Whether an object is among those of a kind in a namespace, or in all."""
+    folder = path.rsplit("/", 1)[0]
+    return folder == place.rstrip("/") or folder == place.replace(
+        "/v1/", f"/v1/namespaces/{NAMESPACE}/"
+    )

@@ -16,42 +16,42 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- /* What the operator may do in the namespaces that it looks after. */}}
 {{- define "fulmen.rules" -}}
-# What it is about: kopf lists and watches, a reconcile reads and writes the status.
+# list and watch, here and below: what the operator looks at is watched. get is what it gives to
+# drivers: a Role can't be given rights that its giver does not have.
 - apiGroups: [fulmen.dev]
   resources: [topologies]
   verbs: [get, list, watch]
 - apiGroups: [fulmen.dev]
   resources: [topologies/status]
   verbs: [patch]
-# Drivers and preflights are made (create and patch: server-side apply) and deleted, workers of
-# earlier attempts too. get and deletecollection are not the operator's: a Role can't be given
-# rights that its giver does not have, and the driver needs them for its workers.
+# Drivers and preflights are made and deleted, workers of earlier attempts too. patch lets a driver
+# run whose secret has been made. get and deletecollection are the driver's, for its workers.
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, create, patch, delete, deletecollection]
-# Plans and code. watch is the driver's.
+# Plans and code.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get, list, watch, create, patch, delete]
-# Made, and deleted by name, but never read.
+# Made, and never read, changed or deleted: the garbage collector takes them with their drivers.
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [create, delete]
+  verbs: [create]
 # One for drivers, one for workers.
 - apiGroups: [""]
   resources: [serviceaccounts]
-  verbs: [list, create, patch]
+  verbs: [list, watch, create, patch]
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [roles, rolebindings]
-  verbs: [list, create, patch]
+  verbs: [list, watch, create, patch]
 # The checkpoint's claim. It is deleted with its topology by the garbage collector, if so wished.
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
-  verbs: [get, create, patch]
+  verbs: [list, watch, create, patch]
 # For topologies with networkPolicy: Restrict.
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
-  verbs: [list, create, patch, delete]
+  verbs: [list, watch, create, patch, delete]
 - apiGroups: [""]
   resources: [events]
   verbs: [create]

@@ -1,9 +1,14 @@
 """Names, labels and owners: what all objects have in common."""
 
+from typing import Final
+
 from fulmen.kube import contract
 from fulmen.topology.spec import API_VERSION, KIND
 from fulmen_operator.changes import digest
 from fulmen_operator.model import APPLIED_ANNOTATION, Manifest, Observed
+
+CODE: Final = "code"
+"""The component that ConfigMaps with code are labelled with: they are large, and not watched."""
 
 
 def labels(name: str, component: str = "") -> dict[str, str]:

@@ -16,6 +16,7 @@ from fulmen_operator.model import (
     CODE_ANNOTATION,
     GENERATION_ANNOTATION,
     INPUT_ANNOTATION,
+    UID_ANNOTATION,
     Manifest,
     Observed,
 )
@@ -110,7 +111,8 @@ def worker_pod(
         policy: When to pull the operator's own image.
     """
     pod = accepted.topology.spec.worker
-    meta = metadata(seen, f"{seen.name}-worker", contract.WORKER, owned=False)
+    uid = {UID_ANNOTATION: seen.topology["metadata"]["uid"]}
+    meta = metadata(seen, f"{seen.name}-worker", contract.WORKER, annotations=uid, owned=False)
     container = {
         **_container(contract.WORKER_CONTAINER, image, pod, WORKER_RESOURCES, policy),
         "args": [contract.EXECUTOR_COMMAND],

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from fulmen.kube import contract
 from fulmen_operator.acceptance import Accepted
-from fulmen_operator.manifests.common import metadata, selector
+from fulmen_operator.manifests.common import CODE, metadata, selector
 from fulmen_operator.manifests.pods import secret_name
 from fulmen_operator.model import Manifest, Object, Observed
 from fulmen_operator.settings import Settings
@@ -25,7 +25,7 @@ def code_map(seen: Observed, name: str, files: Mapping[str, str]) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": metadata(seen, name),
+        "metadata": metadata(seen, name, CODE),
         "immutable": True,
         "data": dict(files),
     }
@@ -45,11 +45,15 @@ def candidate_map(seen: Observed, accepted: Accepted, tasks: Mapping[str, int]) 
 
 
 def auth_secret(seen: Observed, attempt: int) -> Manifest:
-    """By which driver and workers know each other. Its content is added when it is made."""
+    """By which driver and workers know each other.
+
+    Its content is added when it is made, and its owner, the driver's pod, with which it goes: so
+    nobody has to delete secrets, or to know which there are.
+    """
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": metadata(seen, secret_name(seen.name, attempt)),
+        "metadata": metadata(seen, secret_name(seen.name, attempt), owned=False),
         "immutable": True,
     }
 

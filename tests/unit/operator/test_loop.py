@@ -7,12 +7,13 @@ import pytest
 from prometheus_client import REGISTRY
 
 from fulmen_operator import handlers
-from fulmen_operator.access import Access, words_of
+from fulmen_operator.access import words_of
 from fulmen_operator.api import ApiError
 from fulmen_operator.loop import Memory, work
-from fulmen_operator.model import Key
+from fulmen_operator.model import Key, Refusal
 from fulmen_operator.queue import Queue
 from fulmen_operator.settings import Settings
+from fulmen_operator.watching import WATCHED
 from support.fake_cluster import KEY, FakeCluster
 
 
@@ -29,7 +30,7 @@ def worked(cluster, rounds=1, memory=None):
     """Let a worker take what is due, so many times; returns the queue and its clock."""
     clock = Clock()
     queue = Queue(clock, lambda: 0.0)
-    access = Access(cluster.api, lambda: cluster.now, lambda: "secret")
+    access = cluster.access()
 
     async def run():
         task = asyncio.ensure_future(work(queue, access, cluster.settings, memory or Memory()))
@@ -61,12 +62,12 @@ def test_what_was_done_comes_again_in_time():
     assert due_in(*worked(cluster)) == 600
 
 
-def test_what_is_as_it_should_be_is_only_looked_at():
+def test_what_is_as_it_should_be_costs_no_call():
     cluster = FakeCluster({"spec.networkPolicy": "Restrict"})
     cluster.settle()
     before = len(cluster.api.calls)
     worked(cluster)
-    assert {method for method, _ in cluster.api.calls[before:]} == {"GET"}
+    assert cluster.api.calls[before:] == []
 
 
 def test_a_topology_that_is_gone_is_forgotten():
@@ -76,8 +77,8 @@ def test_a_topology_that_is_gone_is_forgotten():
     cluster.remove("Topology", KEY.name)
     clock = Clock()
     queue = Queue(clock, lambda: 0.0)
-    access = Access(cluster.api, lambda: cluster.now, lambda: "secret")
-    memory = Memory(refusals={KEY: "no"}, trials={KEY: ("a", "", 0.0)})
+    access = cluster.access()
+    memory = Memory(refusals={KEY: Refusal("Refused", "no")}, trials={KEY: ("a", "", 0.0)})
 
     async def run():
         queue.add(KEY)
@@ -95,7 +96,7 @@ def test_a_topology_that_is_gone_is_forgotten():
 @pytest.mark.parametrize("status", [0, 403, 500])
 def test_what_failed_backs_off(status, caplog):
     cluster = FakeCluster()
-    cluster.api.refusals["/word-count-driver-1"] = (status, "no")
+    cluster.api.refusals["/pods"] = (status, "no")
     queue, clock = worked(cluster)
     assert due_in(queue, clock) == 1
     assert "no" in caplog.text
@@ -179,16 +180,48 @@ def test_whether_topologies_are_ready_is_told():
 # ---- handlers
 
 
+def tell(running, kind, event, name, labels, version=1):
+    """A watch tells of an object."""
+    metadata = {
+        "name": name,
+        "namespace": "blue",
+        "uid": "u",
+        "labels": labels,
+        "resourceVersion": str(version),
+    }
+    told = {"type": event, "object": {"metadata": metadata}}
+    asyncio.run(handlers.changed(kind, event=told, memo=running))
+
+
 @pytest.fixture
 def running():
     return handlers.Running(Settings())
 
 
 def test_events_put_a_topology_into_the_queue(running):
-    label = {"fulmen.dev/topology": "word-count"}
-    asyncio.run(handlers.topology_changed(name="a", namespace="blue", memo=running))
-    asyncio.run(handlers.pod_changed(labels=label, namespace="blue", memo=running))
+    tell(running, "Topology", "ADDED", "a", {})
+    tell(running, "Pod", None, "b", {"fulmen.dev/topology": "word-count"})
     assert set(running.queue._due) == {Key("blue", "a"), Key("blue", "word-count")}
+
+
+def test_what_is_known_already_wakes_nobody(running):
+    tell(running, "Topology", "ADDED", "a", {}, version=2)
+    running.queue._due.clear()
+    tell(running, "Topology", "MODIFIED", "a", {}, version=2)
+    tell(running, "Topology", "MODIFIED", "a", {}, version=1)
+    tell(running, "Role", "DELETED", "b", {"fulmen.dev/topology": "a"})
+    assert not running.queue._due
+    tell(running, "Topology", "MODIFIED", "a", {}, version=3)
+    assert set(running.queue._due) == {Key("blue", "a")}
+
+
+def test_an_objects_end_is_news_once(running):
+    label = {"fulmen.dev/topology": "a"}
+    tell(running, "Role", "ADDED", "b", label)
+    for due in (1, 0):
+        running.queue._due.clear()
+        tell(running, "Role", "DELETED", "b", label)
+        assert len(running.queue._due) == due
 
 
 def test_the_probe_fails_when_nothing_moves(running, monkeypatch):
@@ -202,4 +235,4 @@ def test_kopf_gets_no_handler_that_would_add_a_finalizer():
     registry = kopf.get_default_registry()
     assert not registry._changing.get_all_handlers()
     assert not registry._spawning.get_all_handlers()
-    assert len(list(registry._watching.get_all_handlers())) == 2
+    assert len(list(registry._watching.get_all_handlers())) == len(WATCHED)

@@ -219,7 +219,7 @@ def test_problems_and_transitions_are_told_and_steps_are_not(cluster):
 
 def test_what_the_server_refuses_is_told_and_tried_again():
     cluster = FakeCluster()
-    cluster.api.refusals["/word-count-driver-1"] = (403, "exceeded quota: small")
+    cluster.api.refusals["/pods"] = (403, "exceeded quota: small")
     for _ in range(2):
         with pytest.raises(Exception, match="exceeded quota"):
             cluster.reconcile()

@@ -13,8 +13,8 @@ from support.reasons import explained
 
 TABLE = explained()
 NEVER_A_REASON = {"Drained", "Finished", "Valid", "Terminated", "Failed"}
-MODULES = ("acceptance", "conditions", "lifecycle", "replacing", "status")
-CALLS = {"Refused": 0, "Verdict": 2, "_stay": 2, "_drain": 2, "Step": 1}
+MODULES = ("acceptance", "conditions", "lifecycle", "loop", "replacing", "status")
+CALLS = {"Refused": 0, "Refusal": 0, "Verdict": 2, "_stay": 2, "_drain": 2, "Step": 1}
 """Calls that are given a reason, and as which argument."""
 
 

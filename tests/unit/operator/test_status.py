@@ -10,7 +10,7 @@ from fulmen.topology.shape import parse
 from fulmen.topology.status import Condition, Placement, TopologyStatus
 from fulmen_operator.conditions import Facts, conditions
 from fulmen_operator.lifecycle import Step
-from fulmen_operator.model import Observed
+from fulmen_operator.model import Observed, Refusal
 from fulmen_operator.replacing import Verdict
 from fulmen_operator.status import new_status, read_status, written
 from support.documents import word_count
@@ -31,7 +31,7 @@ def step(state, reason="", **more):
     return Step(state, reason or state, "words", Directive.RUN, 1, **more)
 
 
-def told(verdict, what, rows=ROWS, before=(), refusal=""):
+def told(verdict, what, rows=ROWS, before=(), refusal=None):
     facts = Facts(2, verdict, what, 1, 1, rows)
     return {c.type: c for c in conditions(before, facts, NOW, refusal)}
 
@@ -151,7 +151,7 @@ def test_placement_that_is_not_as_planned(row, reason):
 
 
 def test_a_refusal_of_the_servers_is_told_in_its_words():
-    ready = told(ACCEPTED, step("Starting"), refusal="exceeded quota")["Ready"]
+    ready = told(ACCEPTED, step("Starting"), refusal=Refusal("Refused", "exceeded quota"))["Ready"]
     assert (ready.reason, ready.message) == ("Refused", "exceeded quota")
 
 

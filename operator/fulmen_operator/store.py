@@ -1,0 +1,107 @@
+"""What the watches have told: all objects that a reconcile looks at, without asking for them.
+
+What the operator itself writes comes in at once, with the API server's answer, so that nothing is
+decided from a state that is known to be over; when the watch tells the same, it is no news.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from fulmen.kube import contract
+from fulmen_operator.model import Key, Object, label, name_of, uid_of
+
+DROPPED: Final = "managedFields"
+"""Of metadata: large, and never looked at."""
+Place = tuple[str, str, str]
+"""Kind, namespace and name."""
+Namespaces = frozenset[str] | None
+"""None: all."""
+
+
+class Store:
+    """Objects by kind and name, and by the topology that their label names."""
+
+    def __init__(self) -> None:
+        self._things: dict[Place, Object] = {}
+        self._of: dict[Key, set[Place]] = {}
+
+    def get(self, kind: str, namespace: str, name: str) -> Object | None:
+        """An object, if it is known of."""
+        return self._things.get((kind, namespace, name))
+
+    def of(self, key: Key, kind: str) -> list[Object]:
+        """The objects of that kind with a topology's label, by name."""
+        places = sorted(place for place in self._of.get(key, ()) if place[0] == kind)
+        return [self._things[place] for place in places]
+
+    def put(self, kind: str, thing: Object) -> bool:
+        """Take an object in.
+
+        Returns:
+            Whether that is news: neither known already, nor older than what is known.
+        """
+        meta = {k: v for k, v in thing["metadata"].items() if k != DROPPED}
+        place = kind, str(meta["namespace"]), str(meta["name"])
+        kept = {**thing, "metadata": meta}
+        if kind == "ConfigMap" and not _is_plan(kept):
+            kept = {"metadata": meta}  # code, nearly a megabyte each, is never looked at
+        known = self._things.get(place)
+        if known is not None:
+            same = uid_of(known) == meta["uid"]
+            if same and version_of(known) > version_of(kept):
+                return False
+            if same and version_of(known) == version_of(kept) and known.keys() >= kept.keys():
+                return False
+            self._discard(place)
+        self._things[place] = kept
+        self._of.setdefault(key_of(kind, kept), set()).add(place)
+        return True
+
+    def remove(self, kind: str, namespace: str, name: str, uid: str) -> bool:
+        """An object is gone. Returns whether that is news."""
+        place = kind, namespace, name
+        known = self._things.get(place)
+        if known is None or uid_of(known) != uid:
+            return False
+        self._discard(place)
+        return True
+
+    def retain(self, kind: str, found: Iterable[Object], version: int, among: Namespaces) -> None:
+        """Drop what a list of all objects of a kind does not have, unless it is newer than that.
+
+        A watch that was cut off may not have told of what was deleted meanwhile.
+
+        Args:
+            kind: Of all these objects.
+            found: Those that there are.
+            version: The list's resourceVersion.
+            among: The namespaces that were listed; None: all.
+        """
+        there = {uid_of(thing) for thing in found}
+        for place, thing in list(self._things.items()):
+            listed = place[0] == kind and (among is None or place[1] in among)
+            if listed and uid_of(thing) not in there and version_of(thing) < version:
+                self._discard(place)
+
+    def _discard(self, place: Place) -> None:
+        thing = self._things.pop(place)
+        key = key_of(place[0], thing)
+        self._of[key].discard(place)
+        if not self._of[key]:
+            del self._of[key]
+
+
+def version_of(thing: Object) -> int:
+    """How new an object is. Kubernetes' versions are numbers that grow; 0: it says none."""
+    text = str(thing["metadata"].get("resourceVersion", ""))
+    return int(text) if text.isdecimal() else 0
+
+
+def _is_plan(config_map: Object) -> bool:
+    return name_of(config_map) == contract.plan_name(label(config_map, contract.TOPOLOGY_LABEL))
+
+
+def key_of(kind: str, thing: Object) -> Key:
+    """The topology that an object is of, by its label."""
+    name = name_of(thing) if kind == "Topology" else label(thing, contract.TOPOLOGY_LABEL)
+    return Key(str(thing["metadata"]["namespace"]), name)

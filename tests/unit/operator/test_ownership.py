@@ -1,0 +1,251 @@
+"""What is not the topology's is never written or deleted; a condition says what is in the way."""
+
+import asyncio
+from copy import deepcopy
+
+import pytest
+
+from fulmen_operator.api import KINDS, ApiError
+from fulmen_operator.model import Delete
+from fulmen_operator.reconcile import decide
+from support.fake_cluster import KEY, FakeCluster
+from support.operated import CODE, OTHER_CODE, summary
+
+CLAIM = "PersistentVolumeClaim"
+OURS = {"app.kubernetes.io/managed-by": "fulmen-operator", "fulmen.dev/topology": KEY.name}
+RESTRICTED = {**CODE, "spec.networkPolicy": "Restrict", "spec.checkpoint.deletionPolicy": "Delete"}
+
+
+@pytest.fixture(scope="module")
+def code_name():
+    cluster = FakeCluster(CODE)
+    cluster.reconcile()
+    return next(name for name in cluster.names("ConfigMap") if "-code-" in name)
+
+
+NAMES = [
+    ("ServiceAccount", "word-count-driver"),
+    ("ServiceAccount", "word-count-worker"),
+    ("Role", "word-count-driver"),
+    ("RoleBinding", "word-count-driver"),
+    ("ConfigMap", "word-count-plan"),
+    ("ConfigMap", "code"),
+    (CLAIM, "word-count-checkpoint"),
+    ("Secret", "word-count-auth-1"),
+    ("NetworkPolicy", "word-count"),
+    ("Pod", "word-count-driver-1"),
+]
+
+
+def foreign(cluster, kind, name, *, labels=None, owners=()):
+    """Somebody else has made an object of that name."""
+    metadata = {"name": name, "namespace": KEY.namespace, "labels": labels or {"app": "web"}}
+    if owners:
+        metadata["ownerReferences"] = list(owners)
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    thing = {"kind": kind, "metadata": metadata, "spec": spec if kind == CLAIM else {}}
+    if kind == "Pod":
+        thing["status"] = {"phase": "Pending"}
+    return deepcopy(cluster.api._store(cluster._place(kind, name), thing))
+
+
+def look(cluster, times=6):
+    """The operator looks, and pods go on."""
+    for _ in range(times):
+        cluster.reconcile_once_more()
+        cluster.tick()
+
+
+@pytest.mark.parametrize(("kind", "name"), NAMES)
+@pytest.mark.parametrize("labels", [None, OURS], ids=["unmarked", "with-our-labels"])
+def test_an_object_of_others_is_left_alone_and_named(kind, name, labels, code_name):
+    if kind == CLAIM and labels:
+        return  # that is the mark of a claim that was kept
+    name = code_name if name == "code" else name
+    cluster = FakeCluster(RESTRICTED)
+    component = {"app.kubernetes.io/component": "driver", "fulmen.dev/attempt": "1"}
+    labels = {**labels, **component} if labels and kind == "Pod" else labels
+    if kind == "Pod" and not labels:
+        labels = {"app.kubernetes.io/component": "web"}
+    theirs = foreign(cluster, kind, name, labels=labels)
+    look(cluster)
+    place = cluster._place(kind, name)
+    assert cluster.api.objects[place] == theirs
+    assert not [pod for pod in cluster.names("Pod") if "driver" in pod and pod != name]
+    ready, stalled = cluster.condition("Ready"), cluster.condition("Stalled")
+    assert (ready["status"], ready["reason"]) == ("False", "ObjectInTheWay")
+    assert (stalled["status"], stalled["reason"]) == ("True", "ObjectInTheWay")
+    assert f"{kind} {name!r} is in the way" in ready["message"]
+    assert "Delete it" in ready["message"]
+    assert cluster.events().count("ObjectInTheWay") == 1
+    cluster.remove(kind, name)
+    look(cluster)
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.condition("Stalled")["status"] == "False"
+    assert cluster.status["attempt"] == 1
+
+
+@pytest.mark.parametrize(("kind", "name"), NAMES)
+def test_an_object_of_others_outlives_suspension_and_deletion(kind, name, code_name):
+    name = code_name if name == "code" else name
+    cluster = FakeCluster(RESTRICTED)
+    labels = {"app.kubernetes.io/component": "web"} if kind == "Pod" else None
+    theirs = foreign(cluster, kind, name, labels=labels)
+    look(cluster)
+    cluster.change({**RESTRICTED, "spec.state": "Suspended"})
+    look(cluster)
+    cluster.remove("Topology", KEY.name)
+    assert cluster.api.objects == {cluster._place(kind, name): theirs} | {
+        path: thing for path, thing in cluster.api.objects.items() if "/events/" in path
+    }
+
+
+def test_all_that_is_in_the_way_is_named_at_once():
+    cluster = FakeCluster()
+    foreign(cluster, "Role", "word-count-driver")
+    foreign(cluster, CLAIM, "word-count-checkpoint")
+    look(cluster)
+    message = cluster.condition("Ready")["message"]
+    assert "Role 'word-count-driver' is in the way" in message
+    assert "spec.checkpoint.persistentVolumeClaim" in message
+
+
+def test_what_takes_an_objects_place_does_not_stop_what_runs(cluster):
+    cluster.remove("Role", "word-count-driver")
+    theirs = foreign(cluster, "Role", "word-count-driver")
+    look(cluster)
+    assert cluster.api.objects[cluster._place("Role", "word-count-driver")] == theirs
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.condition("Stalled")["reason"] == "ObjectInTheWay"
+    cluster.change({**CODE, "spec.state": "Suspended"})
+    look(cluster)
+    assert cluster.status["state"] == "Suspended"
+
+
+@pytest.mark.parametrize("kind", ["ServiceAccount", "Role", "RoleBinding"])
+def test_an_object_that_is_another_one_since_it_was_seen_is_not_changed(cluster, kind):
+    place = cluster._place(kind, "word-count-driver")
+    cluster.api.objects[place]["metadata"]["annotations"] = {}  # so it has to be applied
+    access = cluster.access()
+    seen = asyncio.run(access.observe(KEY))
+    cluster.remove(kind, "word-count-driver")
+    theirs = foreign(cluster, kind, "word-count-driver")
+    (apply,) = decide(seen, cluster.settings).actions
+    with pytest.raises(ApiError, match="changed meanwhile"):
+        asyncio.run(access.carry_out(seen, apply))
+    assert cluster.api.objects[place] == theirs
+
+
+@pytest.mark.parametrize("kind", ["Pod", "ConfigMap", "NetworkPolicy"])
+def test_an_object_that_is_another_one_since_it_was_seen_is_not_deleted(cluster, kind):
+    access = cluster.access()
+    seen = asyncio.run(access.observe(KEY))
+    theirs = foreign(cluster, kind, "mine")
+    asyncio.run(access.carry_out(seen, Delete(kind, "mine", "another-uid")))
+    assert cluster.api.objects[cluster._place(kind, "mine")] == theirs
+
+
+def test_pods_of_others_with_the_topologys_label_are_neither_counted_nor_deleted(cluster):
+    for component in ("driver", "worker", "preflight"):
+        labels = {**OURS, "app.kubernetes.io/component": component, "fulmen.dev/attempt": "0"}
+        foreign(cluster, "Pod", f"mine-{component}", labels=labels)
+    cluster.change(OTHER_CODE)
+    cluster.settle()
+    assert {"mine-driver", "mine-worker", "mine-preflight"} <= set(cluster.names("Pod"))
+    cluster.change({**OTHER_CODE, "spec.state": "Suspended"})
+    cluster.settle()
+    assert cluster.names("Pod") == ["mine-driver", "mine-preflight", "mine-worker"]
+    assert cluster.status["state"] == "Suspended"
+
+
+# ---- a topology made again under the same name
+
+
+def test_a_claim_that_was_kept_is_taken_over_and_one_that_is_to_go_is_not(code_name):
+    kept = FakeCluster(RESTRICTED)
+    foreign(kept, CLAIM, "word-count-checkpoint", labels=OURS)
+    kept.settle()
+    assert summary(kept) == ("Active", "True", "Active")
+    owner = {"kind": "Topology", "name": KEY.name, "uid": "an-earlier-one"}
+    going = FakeCluster(RESTRICTED)
+    foreign(going, CLAIM, "word-count-checkpoint", labels=OURS, owners=[owner])
+    look(going)
+    assert summary(going) == ("Starting", "False", "EarlierTopologyEnds")
+
+
+def test_what_an_earlier_topology_has_left_is_waited_for_without_alarm(cluster):
+    document = deepcopy(cluster.topology)
+    pods = cluster.names("Pod")
+    del cluster.api.objects[cluster._place("Topology", KEY.name)]  # no garbage was collected yet
+    for field in ("uid", "resourceVersion", "creationTimestamp"):
+        del document["metadata"][field]
+    del document["status"]
+    cluster.api._store(cluster._place("Topology", KEY.name), document)
+    cluster.forget()
+    told = len(cluster.events())
+    for _ in range(3):
+        cluster.reconcile_once_more()
+    assert cluster.names("Pod") == pods
+    assert summary(cluster) == ("Starting", "False", "EarlierTopologyEnds")
+    assert cluster.condition("Stalled")["status"] == "False"
+    assert len(cluster.events()) == told
+    cluster.api.collect_garbage()
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.status["restarts"]["count"] == 0
+
+
+# ---- what is left behind
+
+
+def test_a_claim_is_owned_only_if_it_is_to_go_with_the_topology():
+    cluster = FakeCluster(RESTRICTED)
+    cluster.settle()
+    place = cluster._place(CLAIM, "word-count-checkpoint")
+    assert cluster.api.objects[place]["metadata"]["ownerReferences"]
+    posted = [path for method, path in cluster.api.calls if method == "POST" and "claims" in path]
+    assert posted == [KINDS[CLAIM].path(KEY.namespace)]
+
+
+def test_secrets_go_with_their_drivers_whoever_ends_them(cluster):
+    cluster.end("word-count-driver-1", 0, why="Completed")
+    cluster.settle()
+    assert cluster.names("Secret") == ["word-count-auth-2"]
+    cluster.remove("Pod", "word-count-driver-2")
+    cluster.settle()
+    assert cluster.names("Secret") == ["word-count-auth-3"]
+    cluster.change({**CODE, "spec.state": "Suspended"})
+    cluster.settle()
+    assert cluster.names("Secret") == []
+
+
+def lose_status(cluster):
+    del cluster.topology["status"]
+    cluster.forget()
+
+
+def test_a_lost_status_starts_nothing_anew(cluster):
+    cluster.end("word-count-driver-1", 143)
+    cluster.settle()
+    before, pods = cluster.status, cluster.names("Pod")
+    lose_status(cluster)
+    cluster.settle()
+    assert cluster.names("Pod") == pods
+    for field in ("attempt", "epoch", "lastBatch", "state"):
+        assert cluster.status[field] == before[field], field
+
+
+def test_after_a_lost_status_attempts_never_go_backwards(cluster):
+    for attempt in (1, 2):
+        cluster.end(f"word-count-driver-{attempt}", 143)
+        cluster.settle()
+    cluster.remove("Pod", "word-count-driver-3")
+    lose_status(cluster)
+    cluster.settle()
+    assert cluster.status["attempt"] >= 3
+    assert cluster.plan.last_batch == 7
+    drivers = [name for name in cluster.names("Pod") if "driver" in name]
+    assert drivers == ["word-count-driver-2", f"word-count-driver-{cluster.status['attempt']}"]
+    cluster.change({**CODE, "spec.state": "Suspended"})
+    cluster.settle()
+    assert (cluster.names("Pod"), cluster.names("Secret")) == ([], [])
