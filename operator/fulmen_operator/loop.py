@@ -25,6 +25,9 @@ IN_THE_WAY_SECONDS: Final = 30
 """When to look whether an object of others is gone: such are not watched."""
 PASSING_SECONDS: Final = 2
 """The same for what an earlier topology has left, which goes by itself."""
+FIGURE: Final = "lastBatch"
+FIGURES_SECONDS: Final = 60
+"""How often a status is written in which nothing is new but that field."""
 TRIAL_SECONDS: Final = 60
 """For how long the result of a dry run holds."""
 
@@ -36,15 +39,18 @@ class Memory:
     Attributes:
         refusals: Why the last decision could not be carried out, by topology.
         trials: Results of dry runs, by topology: hash, refusal, and when.
+        written: When statuses were last written, by topology.
     """
 
     refusals: dict[Key, Refusal] = field(default_factory=dict)
     trials: dict[Key, tuple[str, str, float]] = field(default_factory=dict)
+    written: dict[Key, float] = field(default_factory=dict)
 
     def forget(self, key: Key) -> None:
         """A topology is gone."""
         self.refusals.pop(key, None)
         self.trials.pop(key, None)
+        self.written.pop(key, None)
 
 
 @dataclass(frozen=True)
@@ -79,9 +85,28 @@ async def reconcile(key: Key, access: Access, settings: Settings, memory: Memory
         seen = replace(seen, trial=(decision.trial.hash, refused))
         decision = decide(seen, settings)
     show(key.namespace, key.name, decision.status or seen.topology.get("status", {}))
+    wait = _wait_with_figures(key, seen, decision, memory)
+    if wait is not None:
+        decision = replace(decision, status=None)
     again_in = await _carry_out(key, seen, decision, access, memory)
-    waits = [wait for wait in (again_in, decision.again_in) if wait is not None]
+    waits = [w for w in (wait, again_in, decision.again_in) if w is not None]
     return Outcome(exists=True, again_in=min(waits, default=None))
+
+
+def _wait_with_figures(
+    key: Key, seen: Observed, decision: Decision, memory: Memory
+) -> float | None:
+    """Seconds after which to write a status that differs in nothing but the batch's number.
+
+    That changes all the time, and each write is told to everybody who watches topologies.
+    """
+    old = seen.topology.get("status") or {}
+    if decision.status is None or decision.actions or not old.get(FIGURE):
+        return None
+    if {**decision.status, FIGURE: 0} != {**old, FIGURE: 0}:
+        return None
+    left = memory.written.get(key, -FIGURES_SECONDS) + FIGURES_SECONDS - monotonic()
+    return left if left > 0 else None
 
 
 async def _carry_out(
@@ -90,6 +115,7 @@ async def _carry_out(
     """Do all of it. Returns seconds after which to look again, if something is in the way."""
     if decision.status is not None:  # first: an operator that dies now leaves a trace
         await access.write_status(seen, decision.status)
+        memory.written[key] = monotonic()
     for event in decision.events:
         logger.info("%s: %s: %s", key, event.reason, event.message)
         await _tell(seen, event, access)

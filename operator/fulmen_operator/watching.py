@@ -25,7 +25,7 @@ WATCHED: Final = (
     "NetworkPolicy",
     CLAIM,
 )
-REFRESH_SECONDS: Final = 300
+REFRESH_SECONDS: Final = 600
 RETRY_SECONDS: Final = 5
 PAGE: Final = "500"
 
@@ -64,7 +64,7 @@ async def _refresh(api: Api, store: Store, kind: str, namespace: str) -> None:
 async def keep_fresh(
     api: Api, store: Store, namespaces: Sequence[str], filled: asyncio.Event
 ) -> None:
-    """List all at once, and again every five minutes, for ever; say when it was done first."""
+    """List all at once, and again every ten minutes, for ever; say when it was done first."""
     while True:
         try:
             await refresh(api, store, namespaces)

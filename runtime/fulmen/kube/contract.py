@@ -88,6 +88,8 @@ GRACE_SECONDS: Final = 30
 """What a driver's pod gets on top of messageTimeoutSeconds, to end in."""
 REPORT_SECONDS: Final = 5
 """The least time between two reports."""
+FIGURES_SECONDS: Final = 20
+"""The same if they differ in nothing but what changes with every batch."""
 REPORT_BYTES: Final = 64 * 1024
 ENDED_BYTES: Final = 4096
 """As much as the kubelet takes of a termination message."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from fulmen.engine.driver import Driver
 from fulmen.engine.report import Totals
 from fulmen.kube.api import Api, ApiError
 from fulmen.kube.contract import (
+    FIGURES_SECONDS,
     REPORT_ANNOTATION,
     REPORT_BYTES,
     REPORT_SECONDS,
@@ -31,13 +33,25 @@ _log = logging.getLogger(__name__)
 
 
 class Reporter:
-    """Writes reports when they change, from a thread of its own, at most every 5 seconds."""
+    """Writes reports when they change, from a thread of its own, at most every 5 seconds.
 
-    def __init__(self, api: Api, pod: str, report: Callable[[], Report]) -> None:
+    What changes with every batch is written at most every 20 seconds: each report is a call of the
+    API server's, which tells it to the operator and to whoever else watches pods.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        pod: str,
+        report: Callable[[], Report],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._api = api
         self._pod = pod
         self._report = report
-        self._written = ""
+        self._clock = clock
+        self._written: Report | None = None
+        self._written_at = clock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fulmen-report", daemon=True)
 
@@ -53,22 +67,44 @@ class Reporter:
     def _run(self) -> None:
         while True:
             is_last = self._stopped.is_set()
-            self._write()
+            self.write(is_last)
             if is_last:
                 return
             self._stopped.wait(REPORT_SECONDS)
 
-    def _write(self) -> None:
+    def write(self, is_last: bool = False) -> None:
+        """Write what there is to say, if it is due. `is_last`: it is, if it is new."""
         try:
-            text = fitting(self._report()).to_json()
-            if text != self._written:
-                annotations = {REPORT_ANNOTATION: text}
-                self._api.patch_pod(self._pod, {"metadata": {"annotations": annotations}})
-                self._written = text
+            report = fitting(self._report())
+            if is_last or self._is_due(report):
+                self._patch(report)
         except ApiError as e:
             _log.warning("%s; the next report will say it", e)
         except Exception:  # noqa: BLE001 (a thread that ended would leave the topology as it looks)
             _log.exception("no report could be made")
+
+    def _is_due(self, report: Report) -> bool:
+        """Whether a report says what it should not wait with, or has waited for long enough."""
+        if self._written is None or _without_figures(report) != _without_figures(self._written):
+            return True
+        return self._clock() - self._written_at >= FIGURES_SECONDS
+
+    def _patch(self, report: Report) -> None:
+        if report == self._written:
+            return
+        annotations = {REPORT_ANNOTATION: report.to_json()}
+        self._api.patch_pod(self._pod, {"metadata": {"annotations": annotations}})
+        self._written, self._written_at = report, self._clock()
+
+
+def _without_figures(report: Report) -> Report:
+    """The report without what changes with every batch: its number, and when errors were."""
+    errors = sorted({(error.component, error.task, error.message) for error in report.errors})
+    untimed = tuple(
+        ReportedError(component=component, task=task, message=message, time=0)
+        for component, task, message in errors
+    )
+    return report.model_copy(update={"batch": min(report.batch, 1), "errors": untimed})
 
 
 class WorkerPods:

@@ -117,6 +117,64 @@ def test_a_report_that_could_not_be_made_is_not_the_last_one():
     assert api.patches == [("driver", {"annotations": {REPORT_ANNOTATION: report(1).to_json()}})]
 
 
+def said(reports, seconds):
+    """The batches of those reports that are written, one of them being made every 5 seconds."""
+    api, now = FakeApi(), iter(range(0, 10_000, 5))
+    made, times = iter(reports), {"now": 0}
+    reporter = Reporter(api, "driver", lambda: next(made), lambda: times["now"])
+    for _ in range(0, seconds, 5):
+        times["now"] = next(now)
+        reporter.write()
+    texts = [metadata["annotations"][REPORT_ANNOTATION] for _, metadata in api.patches]
+    return [Report.from_json(text).batch for text in texts]
+
+
+def of_batch(number, **others):
+    return report(1).model_copy(update={"batch": number, **others})
+
+
+def test_what_changes_with_every_batch_costs_three_calls_a_minute():
+    errors = [
+        ReportedError(component="c", task=1, message="no such key", time=float(n))
+        for n in range(60)
+    ]
+    reports = [of_batch(100 + n, errors=(errors[n],)) for n in range(60)]
+    assert said(reports, 120) == [100, 104, 108, 112, 116, 120]
+
+
+def test_what_does_not_change_is_said_once():
+    assert said([of_batch(7)] * 60, 300) == [7]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"phase": Phase.INACTIVE},
+        {"generation": 2},
+        {"epoch": 3},
+        {"workers": ()},
+        {"tasks": {"a": 1}},
+        {"message": "the checkpoint does not answer"},
+        {"errors": (ReportedError(component="c", task=1, message="new", time=1.0),)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_matters_is_said_at_once(change):
+    assert said([of_batch(7), of_batch(8), of_batch(9, **change), of_batch(10, **change)], 20) == [
+        7,
+        9,
+    ]
+
+
+def test_the_first_batch_and_the_last_report_do_not_wait():
+    assert said([of_batch(0), of_batch(1), of_batch(2)], 15) == [0, 1]
+    api, batches = FakeApi(), iter([7, 8])
+    reporter = Reporter(api, "driver", lambda: of_batch(next(batches)), lambda: 0.0)
+    reporter.write()
+    reporter.write(is_last=True)
+    assert len(api.patches) == 2
+
+
 @pytest.mark.parametrize(
     ("addresses", "hosts"),
     [
