@@ -11,6 +11,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 
 from fulmen_operator.access import words_of
 from fulmen_operator.api import ApiError, Method
+from fulmen_operator.metrics import REQUESTS
 from fulmen_operator.model import Object
 
 TIMEOUT_SECONDS: Final = 30
@@ -51,6 +52,7 @@ class KubernetesApi:
     ) -> dict[str, Any]:
         """One call, as `Api.call` says."""
         what = f"{method} {path}"
+        REQUESTS.labels(method).inc()
         headers = {
             "Accept": _METADATA if metadata_only else "application/json",
             "Content-Type": _MERGE if merge else _CONTENT.get(method, "application/json"),

@@ -9,8 +9,9 @@ RECONCILES = Counter("fulmen_operator_reconciles", "Topologies looked at.", ["re
 SECONDS = Histogram(
     "fulmen_operator_reconcile_seconds",
     "How long one look takes.",
-    buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30),
+    buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30),
 )
+REQUESTS = Counter("fulmen_operator_api_requests", "Calls of the API, without watches.", ["verb"])
 _TOPOLOGIES = Gauge("fulmen_operator_topologies", "Topologies that are looked after.")
 _READY = Gauge(
     "fulmen_operator_topology_ready",

@@ -6,6 +6,7 @@ import kopf
 import pytest
 from prometheus_client import REGISTRY
 
+from fulmen.kube.contract import Phase, Report
 from fulmen_operator import handlers
 from fulmen_operator.access import words_of
 from fulmen_operator.api import ApiError
@@ -68,6 +69,26 @@ def test_what_is_as_it_should_be_costs_no_call():
     before = len(cluster.api.calls)
     worked(cluster)
     assert cluster.api.calls[before:] == []
+
+
+def test_a_status_in_which_only_the_batch_is_new_is_written_once_a_minute(monkeypatch):
+    now = Clock()
+    monkeypatch.setattr("fulmen_operator.loop.monotonic", now)
+    cluster = FakeCluster()
+    cluster.settle()
+    driver, written = cluster.pod("word-count-driver-1"), []
+    said = Report.from_json(driver["metadata"]["annotations"]["fulmen.dev/report"])
+    for second in range(0, 200, 20):
+        now.now = float(second)
+        cluster.say(driver, said.model_copy(update={"batch": 100 + second}))
+        cluster.api.calls.clear()
+        again_in = cluster.reconcile()
+        written += [cluster.status["lastBatch"]] if cluster.api.calls else []
+        assert again_in is None or again_in <= 60
+    assert written == [160, 220, 280]
+    cluster.say(driver, said.model_copy(update={"batch": 400, "phase": Phase.REBALANCING}))
+    cluster.reconcile()
+    assert (cluster.status["lastBatch"], cluster.status["state"]) == (400, "Rebalancing")
 
 
 def test_a_topology_that_is_gone_is_forgotten():
