@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from fulmen.api.components import ArrowOutputCollector, ArrowSpoutCollector
 from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.engine.collectors import Buffer, outside, reason_text
+from fulmen.engine.collectors import Buffer, outside, reason_text, unhashable
 from fulmen.engine.routes import Routes
 from fulmen.errors import CollectorError, StreamError
 
@@ -64,11 +64,24 @@ class ArrowEmits(ArrowSpoutCollector):
             raise StreamError(
                 f"{self._owner.who}: {len(msg_ids)} message ids for {batch.num_rows} rows"
             )
+        self._check_hashable(msg_ids)
         self.emits.append((stream, batch, msg_ids))
         if self._acks_at_once is not None and msg_ids is not None:
             tracked = [msg_id for msg_id in listed(msg_ids) if msg_id is not None]
             if tracked:
                 self._acks_at_once(tracked)
+
+    def _check_hashable(self, msg_ids: Any) -> None:
+        if isinstance(msg_ids, pa.Array | pa.ChunkedArray):
+            if not pa.types.is_nested(msg_ids.type):
+                return
+        elif (isinstance(msg_ids, np.ndarray) and msg_ids.dtype != object) or msg_ids is None:
+            return
+        for msg_id in listed(msg_ids):
+            try:
+                hash(msg_id)
+            except TypeError:
+                raise unhashable(self._owner.who, msg_id) from None
 
     @override
     def report_error(self, error: BaseException | str) -> None:

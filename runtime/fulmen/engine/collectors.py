@@ -96,6 +96,14 @@ def outside(who: str) -> str:
     )
 
 
+def unhashable(who: str, msg_id: Any) -> StreamError:
+    """What is wrong about a message id that can't be looked up."""
+    return StreamError(
+        f"{who}: emit with the message id {_shown(msg_id)}, which is not hashable. Use text, a"
+        " number, or a tuple of them"
+    )
+
+
 class Emitter:
     """The part that all collectors share: buffers by stream.
 
@@ -240,6 +248,10 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
             buffer = self._buffers[stream]
         except (KeyError, TypeError):
             buffer = self._buffer(stream, values)
+        try:
+            hash(msg_id)
+        except TypeError:
+            raise unhashable(self._who, msg_id) from None
         if len(values) != buffer.width or need_task_ids or self.acks_at_once is not None:
             tasks = self._append(stream, values, msg_id, need_task_ids)
             if self.acks_at_once is not None and msg_id is not None:
@@ -253,6 +265,10 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
     def emit_direct(
         self, task: int, values: Values, stream: str = DEFAULT_STREAM, msg_id: Any = None
     ) -> None:
+        try:
+            hash(msg_id)
+        except TypeError:
+            raise unhashable(self._who, msg_id) from None
         self._append_direct(task, stream, values, msg_id)
         if self.acks_at_once is not None and msg_id is not None:
             self.acks_at_once(msg_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -153,7 +152,7 @@ class SpoutTask(TaskBase):
     def _ack(self, msg_ids: list[Any]) -> None:
         if self.failures:
             for msg_id in msg_ids:
-                self.failures.pop(_key(msg_id), None)
+                self.failures.pop(msg_id, None)
         self.tell_acked(msg_ids)
 
     def tell_acked(self, msg_ids: list[Any]) -> None:
@@ -172,8 +171,7 @@ class SpoutTask(TaskBase):
             raise ComponentFailed(self.report(e, fatal=True, what="ack")) from e
 
     def _fail(self, msg_id: Any, reason: str) -> None:
-        key = _key(msg_id)
-        self.failures[key] = self.failures.pop(key, (0, ""))[0] + 1, reason
+        self.failures[msg_id] = self.failures.pop(msg_id, (0, ""))[0] + 1, reason
         if len(self.failures) > _FAILURES:  # of messages that are never emitted again
             del self.failures[next(iter(self.failures))]
         if self._takes_reason:
@@ -288,7 +286,7 @@ class SpoutTask(TaskBase):
         limit = self.setup.topology.spec.max_replays
         dead: dict[int, list[Any]] = {}
         for i, msg_id in enumerate(emits.msg_ids):
-            found = self.failures.get(_key(msg_id)) if msg_id is not None else None
+            found = self.failures.get(msg_id) if msg_id is not None else None
             if found is None:
                 continue
             if limit is None or found[0] < limit:
@@ -365,11 +363,3 @@ class SpoutTask(TaskBase):
         ones = np.ones(len(roots), np.uint64)
         outbox.messages.inits.append((roots, ones, np.full(len(roots), self.now())))
         outbox.messages.fail(roots.tolist(), reason)
-
-
-def _key(msg_id: Any) -> Any:
-    try:
-        hash(msg_id)
-    except TypeError:
-        return pickle.dumps(msg_id, 5)
-    return msg_id

@@ -10,10 +10,11 @@ import shutil
 import sys
 import tempfile
 import traceback
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from fulmen import api
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS
@@ -29,11 +30,13 @@ class CodeFolder:
     Closing it forgets the modules, so that those of another topology may have the same names, and
     removes the folder if it was made for inline files. A process that runs one topology leaves it
     open. Modules that were there before, and those of a virtual environment inside of the folder,
-    are not forgotten.
+    are not forgotten, nor are any while the same folder is open a second time.
 
     Attributes:
         path: The folder; None if all classes come from installed packages.
     """
+
+    _open: ClassVar[Counter[Path | None]] = Counter()
 
     def __init__(self, path: Path | None, temporary: bool = False) -> None:
         self.path = path.resolve() if path else None
@@ -72,6 +75,7 @@ class CodeFolder:
     def __enter__(self) -> "CodeFolder":
         self._before = frozenset(sys.modules)
         self._put = _put_on_path(self.path)
+        self._open[self.path] += 1
         return self
 
     def __exit__(
@@ -84,7 +88,8 @@ class CodeFolder:
 
     def close(self) -> None:
         """Take the folder off the path, and forget its modules."""
-        if self.path is None:
+        self._open[self.path] -= 1
+        if self.path is None or self._open[self.path] > 0:
             return
         if self._put and str(self.path) in sys.path:
             sys.path.remove(str(self.path))

@@ -161,4 +161,4 @@ def test_the_module_of_a_class_is_imported_once_by_a_command(fulmen, write, tmp_
     write({"spec.code": {"folder": "."}, "spec.bolts.1.class": "counting.Count"})
     for _ in range(2):  # and again by the next one, which may be another topology's
         result = fulmen("run", "topology.yaml", "--in-process", "--for", "0")
-        assert (result.exit_code, result.stderr.count("hello\n")) == (0, 1)
+        assert (result.exit_code, result.output.count("hello\n")) == (0, 1)

@@ -332,3 +332,35 @@ def test_workers_that_always_die_stop_the_topology():
     bolt.shuffle_grouping("source").set_tick_seconds(0.01)
     with pytest.raises(TopologyFailed, match="at last without any tuple of a spout in it"):
         run(builder)
+
+
+@pytest.mark.parametrize(
+    ("kind", "emit"),
+    [
+        (HookSpout, lambda collector: collector.emit(["a"], msg_id=[1])),
+        (
+            HookArrowSpout,
+            lambda collector: collector.emit(pa.record_batch({"x": ["a"]}), msg_ids=[[1]]),
+        ),
+        (
+            HookArrowSpout,
+            lambda collector: collector.emit(
+                pa.record_batch({"x": ["a"]}), msg_ids=pa.array([[1]])
+            ),
+        ),
+    ],
+)
+@pytest.mark.parametrize("ackers", [0, 1])
+def test_a_message_id_that_is_not_hashable_is_refused_when_it_is_emitted(kind, emit, ackers):
+    def next_tuple(spout):
+        if not hasattr(spout, "done"):
+            spout.done = True
+            emit(spout.collector)
+
+    result = with_spout(kind, next_tuple=next_tuple, spec={"ackers": ackers})
+    [message] = messages(result)
+    assert message.endswith(
+        ": emit with the message id [1], which is not hashable. Use text, a number, or a tuple of "
+        "them"
+    )
+    assert result.collected("sink") == []
