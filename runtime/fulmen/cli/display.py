@@ -18,12 +18,13 @@ from rich.text import Text
 
 from fulmen.cli.figures import component_table, elapsed, live_header, plain_line
 from fulmen.cli.meter import Meter
+from fulmen.cli.output import open_console
 
 DRAW_SECONDS = 0.25
 LARGEST_SHARE = 0.04
 """Of one core, for drawing: a large table is drawn less often."""
 LINE_SECONDS = 5.0
-_LINES_BESIDE_TABLE = 6
+_LINES_BESIDE_TABLE = 7
 
 
 class Phase(Enum):
@@ -155,7 +156,7 @@ class PlainDisplay(Display):
 
 def make_display(name: str, meter: Meter, phase: Callable[[], Phase]) -> Display:
     """The display that fits what stderr is."""
-    console = Console(stderr=True, highlight=False, markup=False)
+    console = open_console(stderr=True)
     # Not what rich takes for a terminal: with FORCE_COLOR that is any file.
     if sys.stderr.isatty() and not console.is_dumb_terminal:
         return LiveDisplay(console, name, meter, phase)

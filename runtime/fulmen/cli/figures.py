@@ -2,10 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.table import Table
 from rich.text import Text
 
-from fulmen.cli.meter import ComponentFigures, Figures, component_figures, sums_by_component
+from fulmen.cli.meter import (
+    ComponentFigures,
+    Figures,
+    Streams,
+    component_figures,
+    lines_of,
+    sums_by_component,
+)
+from fulmen.cli.output import FiguresTable
 from fulmen.engine.report import Totals
 from fulmen.topology.spec import ACKER, Topology
 
@@ -66,6 +73,11 @@ def trees_line(acked: int, failed: int, timed_out: int, pending: int) -> Text:
     )
 
 
+def latency_line(p50: float | None, p99: float | None) -> Text:
+    """How long trees took from emit to ack."""
+    return line(item("latency p50", milliseconds(p50)), item("p99", milliseconds(p99)))
+
+
 def live_header(name: str, phase: str, figures: Figures) -> Iterator[Text]:
     """The lines above the table."""
     yield line(((name, "bold"), f"  {phase}  {elapsed(figures.seconds)}"))
@@ -73,9 +85,8 @@ def live_header(name: str, phase: str, figures: Figures) -> Iterator[Text]:
         item("batches", _batches(figures)),
         item("tuples/s", count(figures.tuples_per_second)),
         item("acked/s", count(figures.acked_per_second)),
-        item("latency p50", milliseconds(figures.p50)),
-        item("p99", milliseconds(figures.p99)),
     )
+    yield latency_line(figures.p50, figures.p99)
     yield trees_line(figures.acked, figures.failed, figures.timed_out, figures.pending)
 
 
@@ -88,14 +99,14 @@ def item(label: str, value: str, style: str = "bold") -> Parts:
 
 
 def line(*items: Parts) -> Text:
-    """Figures side by side, cut where the terminal ends."""
+    """Figures side by side; what a terminal has no room for is in the line below."""
     parts = (part for item in items for part in item)
-    return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
+    return Text.assemble(*parts)
 
 
 def component_table(
     components: Sequence[ComponentFigures], rows: int | None = None, rates: bool = True
-) -> Table:
+) -> FiguresTable:
     """The table of components.
 
     Args:
@@ -103,30 +114,27 @@ def component_table(
         rows: How many lines there is room for. Default: for all.
         rates: Whether to show executed/s.
     """
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
-    table.add_column("component", no_wrap=True, overflow="ellipsis")
-    names = ["tasks", "emitted", "executed", "acked", "failed"]
-    names += [*(["executed/s"] if rates else []), "errors"]
-    for name in names:
-        table.add_column(name, justify="right", no_wrap=True)
     shown = list(components)
     if rows is not None and len(shown) > rows:
         shown = shown[: max(0, rows - 1)]
-    for component in shown:
-        table.add_row(*_cells(component, rates))
+    names = [Text(c.name, "dim" if c.name == ACKER else "") for c in shown]
+    columns: dict[str, list[str | Text]] = {
+        "tasks": [count(c.tasks) for c in shown],
+        "emitted": [count(c.emitted) if c.emits else "-" for c in shown],
+        "executed": [count(c.executed) if c.executes else "-" for c in shown],
+        "acked": [count(c.acked) for c in shown],
+        "failed": [Text(count(c.failed), "red" if c.failed else "") for c in shown],
+        "executed/s": [count(c.executed_per_second) if c.executes else "-" for c in shown],
+        "errors": [Text(count(c.errors), "red" if c.errors else "") for c in shown],
+    }
+    if not rates:
+        del columns["executed/s"]
     if left_out := len(components) - len(shown):
-        table.add_row(Text(f"and {left_out} more", "dim"))
-    return table
-
-
-def _cells(component: ComponentFigures, rates: bool) -> Iterator[Text]:
-    yield Text(component.name, "dim" if component.name == ACKER else "")
-    for number in (component.tasks, component.emitted, component.executed, component.acked):
-        yield Text(count(number))
-    yield Text(count(component.failed), "red" if component.failed else "")
-    if rates:
-        yield Text(count(component.executed_per_second))
-    yield Text(count(component.errors), "red" if component.errors else "")
+        names.append(Text(f"and {left_out} more", "dim"))
+        columns = {title: [*cells, Text("")] for title, cells in columns.items()}
+    return FiguresTable(
+        "component", names, columns, ("tasks", "executed/s", "emitted", "errors", "executed")
+    )
 
 
 def summary_lines(totals: Totals, topology: Topology, end: str) -> Iterator[str]:
@@ -167,10 +175,7 @@ def error_lines(totals: Totals) -> Iterator[str]:
         yield f"{name}: {which} task {last['task']}: {last['message']}"
 
 
-def summary_table(totals: Totals, topology: Topology) -> Table:
+def summary_table(totals: Totals, topology: Topology, streams: Streams) -> FiguresTable:
     """The table of components at the end of a run."""
-    tasks = {c.name: c.tasks for c in topology.spec.components}
-    if topology.spec.acker_tasks:
-        tasks[ACKER] = topology.spec.acker_tasks
-    components = component_figures(totals, tasks, sums_by_component(totals))
+    components = component_figures(totals, lines_of(topology, streams), sums_by_component(totals))
     return component_table(components, rates=False)

@@ -4,12 +4,11 @@ import time
 import traceback
 from datetime import datetime
 
-from rich.console import Console
-
 from fulmen.cli.advice import advice, not_acked
 from fulmen.cli.display import Display, Phase, make_display
 from fulmen.cli.figures import error_lines, summary_lines, summary_table
 from fulmen.cli.meter import Meter
+from fulmen.cli.output import open_console
 from fulmen.cli.preparation import Prepared
 from fulmen.cli.run_log import RunLog
 from fulmen.cli.stopping import Signals, StoppedAtOnce
@@ -82,7 +81,7 @@ class LocalRun:
         self._signals = Signals(stop)
         self._phase = start
         topology = prepared.topology
-        self._meter = Meter(topology, time.monotonic)
+        self._meter = Meter(topology, time.monotonic, prepared.streams)
         self._display = make_display(topology.name, self._meter, self._phase_now)
         self._driver = Driver(
             topology=topology,
@@ -168,11 +167,11 @@ class LocalRun:
         totals = self.totals
         if not totals.batches and end == "failed":
             return
-        console = Console(highlight=False, markup=False)
+        console = open_console()
         for line in summary_lines(totals, self._prepared.topology, end):
             console.print(line, soft_wrap=True)
         console.print()
-        console.print(summary_table(totals, self._prepared.topology))
+        console.print(summary_table(totals, self._prepared.topology, self._prepared.streams))
         hints = [f"hint: {sentence}" for sentence in advice(totals, self._prepared.topology)]
         for line in [*error_lines(totals), *hints]:
             console.print(f"\n{line}", soft_wrap=True)

@@ -12,10 +12,13 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
+from fulmen.api import Stream
 from fulmen.engine.coordinator import Done
 from fulmen.engine.report import Totals
 from fulmen.topology.spec import ACKER, Topology
 
+Streams = Mapping[str, Mapping[str, Stream]]
+"""The output streams of each component, by name."""
 WINDOW_SECONDS = 10.0
 SAMPLE_SECONDS = 0.25
 _SLOT_SECONDS = 1.0
@@ -26,7 +29,12 @@ _STEPS = 9 * _PER_DECADE  # up to 11 days
 
 @dataclass(frozen=True)
 class ComponentFigures:
-    """One line of the table: numbers are of all tasks together."""
+    """One line of the table: numbers are of all tasks together.
+
+    Attributes:
+        emits: Whether it has streams to emit on.
+        executes: Whether it receives tuples.
+    """
 
     name: str
     tasks: int = 0
@@ -36,6 +44,8 @@ class ComponentFigures:
     failed: int = 0
     errors: int = 0
     executed_per_second: float = 0.0
+    emits: bool = True
+    executes: bool = True
 
 
 @dataclass(frozen=True)
@@ -118,18 +128,18 @@ class RecentLatencies:
 class Meter:
     """Takes figures of batches, and gives those of the moment."""
 
-    def __init__(self, topology: Topology, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, topology: Topology, clock: Callable[[], float], streams: Streams | None = None
+    ) -> None:
         """Start at nothing.
 
         Args:
             topology: Whose components are listed.
             clock: Steady, in seconds.
+            streams: The output streams of each component, if known.
         """
-        spec = topology.spec
-        self._tasks = {component.name: component.tasks for component in spec.components}
-        if spec.acker_tasks:
-            self._tasks[ACKER] = spec.acker_tasks
-        self._bolts = [bolt.name for bolt in spec.bolts]
+        self._lines = lines_of(topology, streams)
+        self._bolts = [bolt.name for bolt in topology.spec.bolts]
         self._clock = clock
         self._lock = Lock()
         self._busy_seconds = 0.0
@@ -144,7 +154,7 @@ class Meter:
         with self._lock:
             self._started = self._clock()
             self._samples = deque([_Sample(self._started)])
-            self._latest = tuple(ComponentFigures(n, tasks=t) for n, t in self._tasks.items())
+            self._latest = self._lines
 
     def batch(self, totals: Totals, done: Done, wall_clock: float) -> None:
         """A batch counted.
@@ -173,13 +183,13 @@ class Meter:
 
     def _sample(self, totals: Totals, now: float) -> None:
         sums = sums_by_component(totals)
-        executed = {name: sums[name, "executed"] for name in self._tasks}
+        executed = {line.name: sums[line.name, "executed"] for line in self._lines}
         self._samples.append(
             _Sample(now, totals.batches, self._busy_seconds, totals.trees.acked, executed)
         )
         while len(self._samples) > 2 and now - self._samples[1].at > WINDOW_SECONDS:
             self._samples.popleft()
-        self._latest = component_figures(totals, self._tasks, sums)
+        self._latest = component_figures(totals, self._lines, sums)
 
     def figures(self) -> Figures:
         """Those of the moment."""
@@ -222,21 +232,34 @@ def sums_by_component(totals: Totals) -> Counter[tuple[str, str]]:
     return sums
 
 
+def lines_of(topology: Topology, streams: Streams | None) -> tuple[ComponentFigures, ...]:
+    """The lines of the table, with nothing counted yet."""
+    spec = topology.spec
+    spouts = [ComponentFigures(s.name, s.tasks, executes=False) for s in spec.spouts]
+    bolts = [
+        ComponentFigures(b.name, b.tasks, emits=streams is None or bool(streams.get(b.name)))
+        for b in spec.bolts
+    ]
+    ackers = [ComponentFigures(ACKER, spec.acker_tasks)] if spec.acker_tasks else []
+    return (*spouts, *bolts, *ackers)
+
+
 def component_figures(
-    totals: Totals, tasks: Mapping[str, int], sums: Mapping[tuple[str, str], int]
+    totals: Totals,
+    lines: Sequence[ComponentFigures],
+    sums: Mapping[tuple[str, str], int],
 ) -> tuple[ComponentFigures, ...]:
     """The lines of the table, without rates."""
     return tuple(
-        ComponentFigures(
-            name,
-            tasks=count,
-            emitted=sums[name, "emitted"],
-            executed=sums[name, "executed"],
-            acked=sums[name, "acked"],
-            failed=sums[name, "failed"],
-            errors=totals.error_counts[name],
+        replace(
+            line,
+            emitted=sums[line.name, "emitted"],
+            executed=sums[line.name, "executed"],
+            acked=sums[line.name, "acked"],
+            failed=sums[line.name, "failed"],
+            errors=totals.error_counts[line.name],
         )
-        for name, count in tasks.items()
+        for line in lines
     )
 
 

@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from fulmen.cli.output import open_console
 from fulmen.cli.topology_file import check_file, tell_warnings, topology_arguments
 from fulmen.plan import Executor, Plan, make_plan
 from fulmen.plan.model import DRIVER
@@ -45,7 +46,7 @@ def plan(
     elif output == "mermaid":
         click.echo("\n".join(mermaid(topology, made)))
     else:
-        _print_tables(topology, made, Console())
+        _print_tables(topology, made, open_console())
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from rich.text import Text
 from fulmen.cli import BadInput
 from fulmen.cli.kubectl import Kubectl, cluster_command
 from fulmen.cli.lifecycle import state_of
+from fulmen.cli.output import open_console
 from fulmen.cli.top_view import View, topologies_table, topology_picture
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import METRICS_PORT
@@ -25,11 +26,9 @@ REFRESH_SECONDS = 2.0
 _URL_SECONDS = 10.0
 _PATH = "api/topology?since=99999999999999"
 """Without the points of its charts."""
-_WIDE = 1000
-"""Columns where lines need not fit a terminal."""
 
-Picture = Callable[[int], RenderableType]
-"""What there is to see, for a terminal of so many columns."""
+Picture = Callable[[], RenderableType]
+"""What there is to see."""
 
 
 @click.command(short_help="Show what topologies do, live.")
@@ -56,11 +55,9 @@ def top(kubectl: Kubectl, name: str | None, once: bool, url: str | None) -> None
     else:
         picture = partial(_of_namespace, kubectl)
     if once or not sys.stdout.isatty():
-        width = None if sys.stdout.isatty() else _WIDE
-        console = Console(highlight=False, markup=False, width=width)
-        console.print(picture(console.width))
+        open_console().print(picture())
     else:
-        show(picture, Console(highlight=False, markup=False))
+        show(picture, open_console())
 
 
 def show(picture: Picture, console: Console) -> None:
@@ -68,27 +65,27 @@ def show(picture: Picture, console: Console) -> None:
     with Live(console=console, auto_refresh=False) as live:
         try:
             while True:
-                live.update(_picture_or_error(picture, console.width), refresh=True)
+                live.update(_picture_or_error(picture), refresh=True)
                 time.sleep(REFRESH_SECONDS)
         except KeyboardInterrupt:  # how it is meant to end
             return
 
 
-def _picture_or_error(picture: Picture, width: int) -> RenderableType:
+def _picture_or_error(picture: Picture) -> RenderableType:
     try:
-        return picture(width)
+        return picture()
     except BadInput:
         raise
     except FulmenError as error:
         return Text(str(error), "red")
 
 
-def _of_namespace(kubectl: Kubectl, _: int) -> RenderableType:
+def _of_namespace(kubectl: Kubectl) -> RenderableType:
     topologies = kubectl.topologies()
     return topologies_table(topologies) if topologies else Text("There are no topologies.")
 
 
-def _of_topology(kubectl: Kubectl, name: str, width: int) -> RenderableType:
+def _of_topology(kubectl: Kubectl, name: str) -> RenderableType:
     topology = kubectl.get(name)
     status, state = topology.get("status", {}), state_of(topology)
     pod, message = status.get("driverPod"), status.get("message", "")
@@ -103,14 +100,14 @@ def _of_topology(kubectl: Kubectl, name: str, width: int) -> RenderableType:
             f"topology {name!r} is {state} ({message}), but its driver's pod {pod!r} gives no"
             f" figures. {error}"
         ) from error
-    return topology_picture(read_view(text, f"pod {pod!r}"), state, width)
+    return topology_picture(read_view(text, f"pod {pod!r}"), state)
 
 
-def _of_url(url: str, width: int) -> RenderableType:
+def _of_url(url: str) -> RenderableType:
     if not url.startswith(("http://", "https://")):
         raise BadInput(f"--url {url}: must begin with http:// or https://.")
     view = read_view(read_url(url), url)
-    return topology_picture(view, view.state, width)
+    return topology_picture(view, view.state)
 
 
 def read_url(url: str) -> str:

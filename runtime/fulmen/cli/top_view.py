@@ -1,15 +1,17 @@
 """What `fulmen top` shows, as tables. Pure."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from pydantic import BaseModel
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from fulmen.cli.figures import count, elapsed, item, line, milliseconds, trees_line
+from fulmen.cli.figures import count, elapsed, item, latency_line, line, milliseconds, trees_line
 from fulmen.cli.kubectl import Json
 from fulmen.cli.lifecycle import state_of
+from fulmen.cli.output import FiguresTable, shortened
 from fulmen.plan.model import DRIVER
 from fulmen.topology.spec import ACKER
 
@@ -34,6 +36,8 @@ class Component(BaseModel):
     """A spout, a bolt, or the ackers."""
 
     name: str
+    kind: str = "bolt"
+    outputs: list[Any] = []
     executors: int
     tasks: int
     emitted: int
@@ -77,20 +81,15 @@ class View(BaseModel):
 Column = tuple[str, Callable[[Component], str | Text]]
 """A title, and what is below it."""
 
-NARROW = 110
-"""With fewer columns, a terminal gets those of FIRST only."""
 
-
-def topology_picture(view: View, state: str, width: int) -> Group:
+def topology_picture(view: View, state: str) -> Group:
     """A topology that runs.
 
     Args:
         view: What its driver says.
         state: What it is doing, in a word.
-        width: Of the terminal, in columns.
     """
-    columns = FIRST if width < NARROW else ALL
-    return Group(*_header(view, state), Text(""), components_table(view.components, columns))
+    return Group(*_header(view, state), Text(""), components_table(view.components))
 
 
 def _header(view: View, state: str) -> Iterator[Text]:
@@ -101,9 +100,8 @@ def _header(view: View, state: str) -> Iterator[Text]:
         item("workers", f"{sum(workers)}/{len(workers)}"),
         item("batches", count(view.batches.count)),
         item("acked/s", count(view.acked_per_second)),
-        item("latency p50", milliseconds(latency.p50)),
-        item("p99", milliseconds(latency.p99)),
     )
+    yield latency_line(latency.p50, latency.p99)
     yield trees_line(trees.acked, trees.failed, trees.timed_out, trees.pending)
 
 
@@ -119,10 +117,10 @@ def _bad(number: int) -> Text:
     return Text(count(number), "red" if number else "")
 
 
-ALL: Sequence[Column] = (
+COLUMNS: Sequence[Column] = (
     ("exec/tasks", lambda c: f"{c.executors}/{c.tasks}"),
-    ("emitted", lambda c: count(c.emitted)),
-    ("executed", lambda c: count(c.executed)),
+    ("emitted", lambda c: count(c.emitted) if c.emitted or c.outputs else "-"),
+    ("executed", lambda c: count(c.executed) if c.kind != "spout" else "-"),
     ("acked", lambda c: count(c.acked)),
     ("failed", lambda c: _bad(c.failed)),
     ("capacity", lambda c: _ratio(c.capacity)),
@@ -131,18 +129,15 @@ ALL: Sequence[Column] = (
     ("pending", lambda c: _or_dash(c.pending)),
     ("errors", lambda c: _bad(c.errors)),
 )
-FIRST = [column for column in ALL if column[0] not in ("executed", "execute", "errors")]
+DISPENSABLE = ("executed", "execute", "errors", "emitted", "exec/tasks", "complete", "pending")
+"""Columns that a narrow terminal has no room for, the first one first."""
 
 
-def components_table(components: Sequence[Component], columns: Sequence[Column]) -> Table:
+def components_table(components: Sequence[Component]) -> FiguresTable:
     """A line for each component, with Storm's statistics."""
-    table = _table("component")
-    for title, _ in columns:
-        table.add_column(title, justify="right", no_wrap=True)
-    for component in components:
-        name = _cut(component.name, "dim" if component.name == ACKER else "")
-        table.add_row(name, *(cell(component) for _, cell in columns))
-    return table
+    names = [Text(c.name, "dim" if c.name == ACKER else "") for c in components]
+    columns = {title: [cell(c) for c in components] for title, cell in COLUMNS}
+    return FiguresTable("component", names, columns, DISPENSABLE)
 
 
 def topologies_table(topologies: Sequence[Json]) -> Table:
@@ -158,14 +153,14 @@ def topologies_table(topologies: Sequence[Json]) -> Table:
         workers, ready = status.get("workers", {}), _ready(status)
         desired = workers.get("desired", topology["spec"].get("workers", 1))
         table.add_row(
-            _cut(topology["metadata"]["name"], "bold"),
+            shortened(Text(topology["metadata"]["name"], "bold")),
             state_of(topology),
             Text(ready, "" if ready == "True" else "red"),
             f"{workers.get('ready', 0)}/{desired}",
             str(status.get("executors", 0)),
             str(status.get("tasks", 0)),
             str(status.get("restarts", {}).get("count", 0)),
-            _cut(status.get("message", "")),
+            shortened(Text(status.get("message", ""))),
         )
     return table
 
@@ -179,8 +174,3 @@ def _table(first: str) -> Table:
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     table.add_column(first)
     return table
-
-
-def _cut(text: str, style: str = "") -> Text:
-    """Text of a column that may be made narrower than it is, so that numbers stay whole."""
-    return Text(text, style, no_wrap=True, overflow="ellipsis")

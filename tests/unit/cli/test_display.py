@@ -4,11 +4,19 @@ import io
 from types import SimpleNamespace
 
 import pytest
-from rich.console import Console
+from rich.console import Console, Group
 
 from fulmen.cli.display import LINE_SECONDS, LiveDisplay, Phase, PlainDisplay, make_display
-from fulmen.cli.figures import component_table, count, elapsed, milliseconds, plain_line
+from fulmen.cli.figures import (
+    component_table,
+    count,
+    elapsed,
+    live_header,
+    milliseconds,
+    plain_line,
+)
 from fulmen.cli.meter import ComponentFigures, Figures
+from fulmen.cli.output import open_console
 from fulmen.testing import ManualClock
 
 FIGURES = Figures(
@@ -24,8 +32,8 @@ FIGURES = Figures(
     p50=43.21,
     p99=12345.6,
     components=(
-        ComponentFigures("lines", 2, 300_638, 0, 300_123, 4, 0, 0.0),
-        ComponentFigures("count", 4, 0, 300_638, 300_635, 3, 3, 4321.0),
+        ComponentFigures("lines", 2, 300_638, 0, 300_123, 4, 0, executes=False),
+        ComponentFigures("count", 4, 0, 300_638, 300_635, 3, 3, 4321.0, emits=False),
         ComponentFigures("__acker", 2, 300_123, 900_000, 900_000, 0, 0, 12963.0),
     ),
 )
@@ -82,10 +90,38 @@ def test_a_line_for_a_log():
 def test_the_table():
     assert rendered(component_table(FIGURES.components)) == (
         "component  tasks  emitted  executed    acked  failed  executed/s  errors\n"
-        "lines          2  300,638         0  300,123       4           0       0\n"
-        "count          4        0   300,638  300,635       3       4,321       3\n"
+        "lines          2  300,638         -  300,123       4           -       0\n"
+        "count          4        -   300,638  300,635       3       4,321       3\n"
         "__acker        2  300,123   900,000  900,000       0      12,963       0\n"
     )
+
+
+def test_names_are_shortened_and_columns_left_out_but_no_number_is_cut():
+    numbers = [9_876_543_210 + n for n in range(4)]
+    long = ComponentFigures("a-component-with-a-long-name", 2, *numbers, 12, 123_456.0)
+    for width in (120, 80, 60, 50):
+        lines = rendered(component_table([long]), width=width).splitlines()
+        titles, line = lines[0].split(), lines[1].split()
+        assert len(titles) == len(line)
+        assert max(map(len, lines)) <= width
+        found = dict(zip(titles, line, strict=True))
+        assert (found["acked"], found["failed"]) == ("9,876,543,212", "9,876,543,213")
+        assert not any("…" in text for title, text in found.items() if title != "component")
+        assert found["component"].partition("…")[0] in long.name
+
+
+def test_nothing_is_cut_where_there_is_no_terminal():
+    screen = open_console()  # tests have none
+    long = ComponentFigures("a-component-with-a-long-name" * 10, 2, 10**12, executed=10**15)
+    with screen.capture() as captured:
+        screen.print(component_table([long]))
+    assert long.name in captured.get()
+    assert f"{10**15:,}" in captured.get()
+
+
+def test_the_header_of_a_terminal_of_80_columns_has_the_slowest_trees():
+    text = rendered(Group(*live_header("words", "running", FIGURES)), width=80)
+    assert "latency p50 43 ms   p99 12.3 s" in text
 
 
 def test_a_table_that_does_not_fit_says_so():
@@ -126,7 +162,7 @@ def test_no_colors_where_they_are_not_wanted(monkeypatch):
 
 
 def test_a_small_terminal_gets_what_fits():
-    screen = console(force_terminal=True, color_system=None, height=8)
+    screen = console(force_terminal=True, color_system=None, height=9)
     with LiveDisplay(screen, "words", meter(), lambda: Phase.RUNNING):
         pass
     assert "and 2 more" in screen.file.getvalue()

@@ -14,8 +14,8 @@ TEMPORARY = "checkpoint: a temporary folder, removed at the end; to keep it, --c
 STARTED = f"{TEMPORARY}letters: starting\n"
 TABLE = """\
 component  tasks  emitted  executed  acked  failed  errors
-letters        2    2,000         0  2,000       0       0
-count          2        0     2,000  2,000       0       0
+letters        2    2,000         -  2,000       0       0
+count          2        -     2,000  2,000       0       0
 __acker        2    2,000     4,000  4,000       0       0
 """
 
