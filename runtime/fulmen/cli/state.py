@@ -1,4 +1,4 @@
-"""`fulmen state`: what a component keeps in keyed state, read from a checkpoint."""
+"""`fulmen state`: what a component keeps in keyed state or fields, read from a checkpoint."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from fulmen.checkpoint import Store
 from fulmen.cli import BadInput
 from fulmen.cli.run_checkpoint import as_uri, wanted_uri
 from fulmen.cli.topology_file import read_file
-from fulmen.engine.committed import CommittedState, read_components, read_state
+from fulmen.engine.committed import CommittedState, read_components, read_fields, read_state
 from fulmen.errors import CodeError, FulmenError
 from fulmen.topology.code import CodeFolder
 from fulmen.topology.parts import rest_of
@@ -22,17 +22,23 @@ from fulmen.topology.spec import ACKER
 
 @dataclass(frozen=True)
 class Entry:
-    """One key of the state of one task."""
+    """One key of the state of one task, or one of its fields."""
 
     key: Any
     value: Any
     task: int
 
 
-@click.command(short_help="Show a component's keyed state.")
+@click.command(short_help="Show what a component keeps: keyed state, or fields.")
 @click.argument("checkpoint")
 @click.argument("component")
-@click.option("--key", help="This key only, written as text.")
+@click.option(
+    "--fields",
+    "is_fields",
+    is_flag=True,
+    help="Show the fields of the instances, such as a spout's position, instead of self.state.",
+)
+@click.option("--key", help="This key, or field, only, written as text.")
 @click.option("--top", type=click.IntRange(1), metavar="N", help="The N largest values only.")
 @click.option(
     "-o",
@@ -50,6 +56,7 @@ class Entry:
 def state(
     checkpoint: str,
     component: str,
+    is_fields: bool,
     key: str | None,
     top: int | None,
     output: str,
@@ -57,26 +64,29 @@ def state(
 ) -> None:
     """Show `self.state` of all tasks of COMPONENT as the newest commit in CHECKPOINT left it.
 
+    With --fields, show the fields of its instances instead, task by task.
+
     CHECKPOINT is a folder, a URI (file://, s3://, gs://, az://), or a topology's file that names
     its checkpoint. The topology may be running. A checkpoint can run code when it is read: read
     your own only.
     """
     uri, folder = _source(checkpoint, code_folder)
     with folder:
-        entries = list(_entries(_read(Store.open(uri), component)))
+        entries = list(_entries(_read(Store.open(uri), component, is_fields)))
         if not entries:
-            click.echo(_nothing(component), err=True)
+            click.echo(_nothing(component, is_fields), err=True)
         if key is not None:
             entries = [entry for entry in entries if str(entry.key) == key]
             if not entries:
-                raise FulmenError(f"component {component!r} has no key {key!r} in its state.")
+                what = f"no field {key!r}" if is_fields else f"no key {key!r} in its state"
+                raise FulmenError(f"component {component!r} has {what}.")
         if top is not None:
             entries = _largest(entries, top)
         if output == "json":
             content = [_plain(vars(entry)) for entry in entries]
             click.echo(json.dumps(content, indent=2, ensure_ascii=False))
         else:
-            for line in _table(entries):
+            for line in _fields_table(entries) if is_fields else _table(entries):
                 click.echo(line)
 
 
@@ -91,11 +101,16 @@ def _plain(value: Any) -> Any:
     return repr(value)
 
 
-def _nothing(component: str) -> str:
+def _nothing(component: str, is_fields: bool) -> str:
+    where = "fields" if is_fields else "self.state"
+    other = (
+        "Without --fields, its self.state is shown."
+        if is_fields
+        else "--fields shows the fields of its instances."
+    )
     return (
-        f"component {component!r} has nothing in self.state. What is kept in a global variable, or "
-        "in a field of the class itself, is lost with its process. Fields of the instance are kept,"
-        " but not shown here."
+        f"component {component!r} has nothing in {where}. What is kept in a global variable, or in "
+        f"a field of the class itself, is lost with its process. {other}"
     )
 
 
@@ -117,7 +132,7 @@ def _source(checkpoint: str, code_folder: Path | None) -> tuple[str, CodeFolder]
     return uri, CodeFolder(code_folder or file.parent)
 
 
-def _read(store: Store, component: str) -> CommittedState:
+def _read(store: Store, component: str, is_fields: bool) -> CommittedState:
     known = read_components(store)
     if not known:
         raise BadInput(f"checkpoint {store.uri}: nothing was ever committed there.")
@@ -126,7 +141,7 @@ def _read(store: Store, component: str) -> CommittedState:
         cure = did_you_mean(component, names) or f"There are: {', '.join(names)}."
         raise BadInput(f"checkpoint {store.uri}: there is no component {component!r}. {cure}")
     try:
-        return read_state(store, component)
+        return read_fields(store, component) if is_fields else read_state(store, component)
     except (ImportError, AttributeError) as error:  # of a key's or a value's class
         cure = "Name the folder with the author's classes: --code-folder."
         raise CodeError(f"the state of {component!r} can't be read: {error}", cure) from error
@@ -159,3 +174,10 @@ def _table(entries: Sequence[Entry]) -> Iterator[str]:
     width = min(40, max((len(_shown(entry.key)) for entry in entries), default=0))
     for entry in entries:
         yield f"{_shown(entry.key):{width}}  {_shown(entry.value)}"
+
+
+def _fields_table(entries: Sequence[Entry]) -> Iterator[str]:
+    """A line for each field of each task."""
+    width = max((len(str(entry.key)) for entry in entries), default=0)
+    for entry in entries:
+        yield f"task {entry.task}  {entry.key!s:{width}}  {_shown(entry.value)}"

@@ -1,14 +1,16 @@
-"""Reads keyed state (`self.state`) out of a checkpoint, while the topology runs or afterwards."""
+"""Reads what components keep out of a checkpoint, while the topology runs or afterwards."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from fulmen.checkpoint import Store, load_many, read_newest
+from fulmen.engine.fields import fields_in
+from fulmen.engine.instances import Slots
 from fulmen.engine.state import KeyedState
 from fulmen.errors import NotFound
 
@@ -17,12 +19,13 @@ _TRIES = 5
 
 @dataclass(frozen=True)
 class CommittedState:
-    """The keyed state of one component, as one commit left it.
+    """What one component keeps, as one commit left it.
 
     Attributes:
         topology: Whose checkpoint it is.
         number: Of the commit.
-        tasks: What each task keeps, by the task's number within the component, from 0.
+        tasks: The keys and values of each task's state, or the names and values of its fields, by
+            the task's number within the component, from 0.
     """
 
     topology: str
@@ -48,20 +51,36 @@ def read_state(store: Store, component: str) -> CommittedState:
     Raises:
         CheckpointError: The checkpoint can't be read.
     """
+    return _read(store, component, lambda slots, n: KeyedState.restore(slots.get("state", ()), n))
+
+
+def read_fields(store: Store, component: str) -> CommittedState:
+    """The durable fields of a component's instances. Needs and raises what `read_state` does."""
+
+    def fields(slots: Slots, _: int) -> Mapping[str, Any]:
+        records = slots.get("fields")
+        return fields_in(records[-1]) if records else {}
+
+    return _read(store, component, fields)
+
+
+def _read(
+    store: Store, component: str, kept: Callable[[Slots, int], Mapping[Any, Any]]
+) -> CommittedState:
     for _ in range(_TRIES - 1):
         with suppress(NotFound):  # a running topology has gone on, and deleted what we look for
-            return _read_state(store, component)
-    return _read_state(store, component)
+            return _read_newest(store, component, kept)
+    return _read_newest(store, component, kept)
 
 
-def _read_state(store: Store, component: str) -> CommittedState:
+def _read_newest(
+    store: Store, component: str, kept: Callable[[Slots, int], Mapping[Any, Any]]
+) -> CommittedState:
     manifest = read_newest(store)
     keys = {key: _task_of(key, component) for key in manifest.tasks}
     found = load_many(store, manifest, [key for key, task in keys.items() if task is not None])
     tasks = {
-        task: KeyedState.restore(found[key].get("state", ()), manifest.number)
-        for key, task in keys.items()
-        if task is not None
+        task: kept(found[key], manifest.number) for key, task in keys.items() if task is not None
     }
     return CommittedState(manifest.topology, manifest.number, dict(sorted(tasks.items())))
 

@@ -19,6 +19,12 @@ _CONTAINERS = (dict, list, set, deque)
 _NONE: Mapping[str, Any] = {}
 
 
+def fields_in(record: bytes) -> dict[str, Any]:
+    """The fields that a commit has kept, for those who only look."""
+    fields: dict[str, Any] = pickle.loads(record)[0]
+    return fields
+
+
 class Fields:
     """The durable fields of one instance."""
 

@@ -177,6 +177,6 @@ def test_state_in_a_global_variable(run, fulmen):
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == (
         "component 'countsinaglobal' has nothing in self.state. What is kept in a global variable, "
-        "or in a field of the class itself, is lost with its process. Fields of the instance are "
-        "kept, but not shown here.\n"
+        "or in a field of the class itself, is lost with its process. --fields shows the fields of "
+        "its instances.\n"
     )

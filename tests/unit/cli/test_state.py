@@ -32,6 +32,22 @@ def test_the_largest(fulmen, kept):
     assert fulmen("state", kept, "count", "--top", "4").stdout == "a  6\nb  6\nc  6\nd  4\n"
 
 
+def test_the_fields_of_a_spout_are_shown_task_by_task(fulmen, kept):
+    result = fulmen("state", "kept", "letters", "--fields", "--key", "count")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == "task 0  count  13\ntask 1  count  13\n"
+    entries = json.loads(fulmen("state", "kept", "letters", "--fields", "-o", "json").stdout)
+    assert {"key": "count", "value": 13, "task": 0} in entries
+
+
+def test_a_field_that_is_not_there(fulmen, kept):
+    result = fulmen("state", "kept", "letters", "--fields", "--key", "cuont")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "Error: component 'letters' has no field 'cuont'.\n",
+    )
+
+
 def test_one_key(fulmen, kept):
     assert fulmen("state", "kept", "count", "--key", "d").stdout == "d  4\n"
 
