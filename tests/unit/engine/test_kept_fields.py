@@ -124,9 +124,11 @@ def test_a_transient_field_may_hold_anything():
 
 
 @pytest.mark.parametrize("value", [None, 0, "new"])
-def test_a_field_that_has_become_transient_is_not_restored(value):
+@pytest.mark.parametrize("looks_first", [False, True])
+def test_a_field_that_has_become_transient_is_not_restored(value, looks_first):
     def prepare(bolt):
-        bolt.cache = value
+        if not looks_first or not hasattr(bolt, "cache"):
+            bolt.cache = value
 
     def execute(bolt, tup):
         bolt.seen = [*getattr(bolt, "seen", []), (tup["x"], bolt.cache)]
