@@ -80,8 +80,9 @@ class Spout(Component):
     when its process is killed).
 
     An exception in `next_tuple` is reported, and ends the task's turn in this batch (with
-    `onError: crash` it stops the topology); one in `close` is reported. One in any other of these
-    methods stops the topology.
+    `onError: crash` it stops the topology); one in `close` is reported. One in `open` that may be
+    about a source that is away is reported, and `open` is called again in some seconds, of a new
+    instance. Any other one, and one in any other of these methods, stops the topology.
     """
 
     pinned: ClassVar[bool] = False
@@ -138,7 +139,9 @@ class Bolt(Component):
     ) -> None:
         """Called once for each instance, before anything else but a restore of its fields.
 
-        An exception stops the topology.
+        An exception that may be about a service that is away (OSError, or one of a client's own
+        classes) is reported, and a new instance is made in some seconds. Any other one stops the
+        topology, and any with `onError: crash`.
 
         Args:
             conf: The topology's `config`, with the component's own on top of it.
@@ -182,7 +185,9 @@ class BasicBolt(Component):
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         """Called once for each instance, before anything else but a restore of its fields.
 
-        An exception stops the topology.
+        An exception that may be about a service that is away (OSError, or one of a client's own
+        classes) is reported, and a new instance is made in some seconds. Any other one stops the
+        topology, and any with `onError: crash`.
 
         Args:
             conf: The topology's `config`, with the component's own on top of it.
@@ -237,7 +242,9 @@ class ArrowBolt(Component):
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         """Called once for each instance, before anything else but a restore of its fields.
 
-        An exception stops the topology.
+        An exception that may be about a service that is away (OSError, or one of a client's own
+        classes) is reported, and a new instance is made in some seconds. Any other one stops the
+        topology, and any with `onError: crash`.
 
         Args:
             conf: The topology's `config`, with the component's own on top of it.

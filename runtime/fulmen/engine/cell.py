@@ -126,18 +126,15 @@ class Cell:
                 self._spouts[task] = SpoutTask(self.setup, task, found, number, self._rng)
         else:
             kind = self._kind_of_bolt(component)
-            made = {
-                task: kind(self.setup, task, found, number, self._rng)
-                for task, found in slots.items()
-            }
-            for bolt in made.values():
-                bolt.executor = self.setup.plan.executor_of(bolt.task).first
-            self._by_task.update(made)
+            for task, found in slots.items():  # one by one: if one fails, others are to be closed
+                bolt = kind(self.setup, task, found, number, self._rng)
+                bolt.executor = self.setup.plan.executor_of(task).first
+                self._by_task[task] = bolt
             executors = [
                 e for e in self.setup.plan.executors_on(self.partition) if e.component == component
             ]
             self._bolts[component] = [
-                [made[t] for t in range(e.first, e.last + 1)] for e in executors
+                [self._by_task[t] for t in range(e.first, e.last + 1)] for e in executors
             ]
 
     def _kind_of_bolt(self, component: str) -> type[BoltTask]:

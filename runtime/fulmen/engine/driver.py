@@ -21,7 +21,7 @@ from fulmen.checkpoint import CommitLog, Manifest, Store, new_tag
 from fulmen.engine.attempt import Ran, run_attempt
 from fulmen.engine.committing import Committer
 from fulmen.engine.coordinator import Coordinator
-from fulmen.engine.instances import ComponentFailed
+from fulmen.engine.instances import ComponentFailed, Unavailable
 from fulmen.engine.jobs import Blame, Jobs, Void, read_rows
 from fulmen.engine.migration import Layout, migrate
 from fulmen.engine.observer import Observer, Silent
@@ -90,6 +90,7 @@ class Driver:
     _looked: float = field(init=False, default=0.0)
     _ended: float = field(init=False, default=0.0)
     _outages: int = field(init=False, default=0)
+    _away: ErrorReport | None = field(init=False, default=None)
 
     def start(self) -> None:
         """Claim the checkpoint, plan, and begin.
@@ -203,6 +204,8 @@ class Driver:
             stop.drain |= coordinator.settled
         if stop.drain:
             coordinator.active = False
+            if self._away is not None:  # it would wait for as long as that is so
+                raise self._fatal(self._away)
             if was_active:  # first spouts are told
                 return False
             coordinator.drain_bolts()
@@ -279,6 +282,9 @@ class Driver:
             if self.plan.pinned:
                 header, taken, owed = self._pinned(header)
             ran = run_attempt(self._job, self.setup, self._store, header, coordinator.cuts(header))
+        except Unavailable as e:
+            self._unavailable(header, e.report)
+            return False
         except JobFailed as e:
             self._failed(header, str(e))
             return False
@@ -288,12 +294,21 @@ class Driver:
         if (void := ran.void) is not None:
             if void.report is not None and void.report.fatal:
                 raise self._fatal(void.report)
+            if void.report is not None and void.blame is Blame.OUTAGE:
+                self._unavailable(header, void.report)
+                return False
             self._void(header, void)
             return False
         if ran.ackers_ran:
             coordinator.light.outlived()
         self._finish(replace(ran, summaries=[*ran.summaries, *taken]), owed, started)
         return True
+
+    def _unavailable(self, header: Header, report: ErrorReport) -> None:
+        """What a component's `open` or `prepare` connects to is away: try again, for ever."""
+        self._away = report
+        self._tell([report])
+        self._failed(header, f"{self._who(report)}: {report.message}", is_outage=True)
 
     def _void(self, header: Header, void: Void) -> None:
         if void.blame is Blame.CHECKPOINT:
@@ -320,8 +335,10 @@ class Driver:
             if header.deliveries is None:
                 header = replace(header, deliveries=self.coordinator.deliveries)
             with_rows, summaries, owed = self._pinned_spouts.take(header)
+        except Unavailable:
+            raise
         except ComponentFailed as e:
-            raise TopologyFailed(str(e), e.report.traceback) from e
+            raise self._fatal(e.report) from e
         return with_rows, summaries, owed
 
     def _finish(self, ran: Ran, owed: Mapping[int, Deliveries], started: float) -> None:
@@ -332,7 +349,7 @@ class Driver:
             raise self._fatal(fatal)
         assert self._committer is not None
         outage = self._committer.commit(done)
-        self._outages = 0
+        self._outages, self._away = 0, None
         self.coordinator.committed(done)
         self.coordinator.stand_still(outage)
         now = self.steady()
@@ -398,9 +415,11 @@ class Driver:
         self._hosting = self.jobs.start(self.setup)
 
     def _fatal(self, report: ErrorReport) -> TopologyFailed:
+        return TopologyFailed(f"{self._who(report)}: {report.message}", report.traceback)
+
+    def _who(self, report: ErrorReport) -> str:
         kind = "spout" if report.component in self.setup.spouts else "bolt"
-        who = f"{kind} {report.component!r}, task {report.task}"
-        return TopologyFailed(f"{who}: {report.message}", report.traceback)
+        return f"{kind} {report.component!r}, task {report.task}"
 
     def close(self) -> None:
         """Let go of everything. What is committed stays."""

@@ -50,6 +50,29 @@ class ComponentFailed(FulmenError):
         return f"{self.report.component}, task {self.report.task}: {self.report.message}"
 
 
+class Unavailable(ComponentFailed):
+    """What an author's `open` or `prepare` connects to is away, and may be back later."""
+
+
+MISTAKES = (
+    *(FulmenError, TypeError, ValueError, LookupError, AttributeError, NameError, ImportError),
+    *(FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError),
+)
+"""What `open` and `prepare` raise since something is wrong here, whoever it was that raised it."""
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether an exception of `open` or `prepare` may be about a service that is away for now.
+
+    Clients of services have classes of their own for that, of no common base. So it is all but
+    Python's own exceptions, of which only OSError and its kinds (ConnectionError, TimeoutError)
+    are about services.
+    """
+    if isinstance(error, MISTAKES):
+        return False
+    return isinstance(error, OSError) or type(error).__module__ != "builtins"
+
+
 def author_traceback(error: BaseException) -> str:
     """The part of the traceback that is about the author's code: without the engine's frames."""
     frames = traceback.extract_tb(error.__traceback__)
@@ -107,11 +130,24 @@ class TaskBase:
             if record
             else None
         )
-        self.guarded(
-            "open" if isinstance(self.instance, Spout) else "prepare", lambda: self.start(collector)
-        )
+        self._start(collector)
         self._take_state(is_new=True)
         self.fields.settle(restored)
+
+    def _start(self, collector: Any) -> None:
+        """Call `open` or `prepare`.
+
+        Raises:
+            Unavailable: What it needs is away.
+            ComponentFailed: Something is wrong with it, or the topology has `onError: crash`.
+        """
+        what = "open" if isinstance(self.instance, Spout) else "prepare"
+        try:
+            self.start(collector)
+        except Exception as e:  # author's code
+            if may_pass(e) and self.setup.topology.spec.on_error != "crash":
+                raise Unavailable(self.report(e, what=what)) from e
+            raise ComponentFailed(self.report(e, fatal=True, what=what)) from e
 
     def _take_state(self, is_new: bool = False) -> None:
         look = partial(take_state, self.instance, self.state, is_new)

@@ -52,7 +52,7 @@ class Blame(StrEnum):
 
     TUPLES = "tuples"
     OUTAGE = "outage"
-    """The store does not answer, and may do so later."""
+    """The store does not answer, or what a component connects to; it may do so later."""
     CHECKPOINT = "checkpoint"
     """Something in it is missing or damaged: no batch can succeed."""
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from fulmen.checkpoint import Store, Update, load_many, read_manifest, save, state_file_name
-from fulmen.engine.instances import Slots
+from fulmen.engine.instances import Slots, Unavailable
 from fulmen.engine.outbox import Outbox
 from fulmen.engine.protocol import (
     NOTHING_ENDED,
@@ -108,10 +108,14 @@ class PinnedSpouts:
         keys = {task: setup.plan.key_of(task) for task in tasks}
         found = load_many(store, read_manifest(store, number), keys.values())
         self._hosted: dict[int, _Hosted] = {}
-        for task, key in keys.items():
-            thread = Thread(f"fulmen-{key}")
-            made = thread.submit(partial(self._make, task, found[key], number)).result()
-            self._hosted[task] = _Hosted(setup.slots[key], thread, made)
+        try:
+            for task, key in keys.items():
+                thread = Thread(f"fulmen-{key}")
+                made = thread.submit(partial(self._make, task, found[key], number)).result()
+                self._hosted[task] = _Hosted(setup.slots[key], thread, made)
+        except Unavailable:  # all are made anew later
+            self.close()
+            raise
 
     def _make(self, task: int, slots: Slots, number: int) -> SpoutTask:
         return SpoutTask(self.setup, task, slots, number, np.random.default_rng())

@@ -18,7 +18,7 @@ from typing import Any
 from fulmen.checkpoint import Store
 from fulmen.engine import wire
 from fulmen.engine.cell import Cell, VoidBatch
-from fulmen.engine.instances import ComponentFailed
+from fulmen.engine.instances import ComponentFailed, Unavailable
 from fulmen.engine.jobs import Blame
 from fulmen.engine.protocol import ErrorReport, Header, Summary
 from fulmen.engine.setup import Setup
@@ -76,7 +76,8 @@ class Worker:
         except VoidBatch as e:
             row, everywhere = e.row, void is not None
         except ComponentFailed as e:
-            row, everywhere = void_row(str(e), e.report), True
+            blame = Blame.OUTAGE if isinstance(e, Unavailable) else Blame.TUPLES
+            row, everywhere = void_row(str(e), e.report, blame), True
         except Unreachable as e:
             row, everywhere = void_row(str(e), blame=Blame.OUTAGE), True
         except CheckpointError as e:
