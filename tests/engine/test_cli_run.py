@@ -127,11 +127,11 @@ def test_an_error_of_the_authors(script, tmp_path):
     [log] = tmp_path.glob("state/fulmen/runs/*/run.log")
     assert (code, stdout) == (1, "")
     assert re.fullmatch(
-        "Error: spout 'letters', task \\d: open: OSError: no such table\n"
+        "Error: spout 'letters', task \\d: open: LookupError: no such table\n"
         "Traceback \\(most recent call last\\):\n"
         f'  File "{tmp_path}/letters.py", line \\d+, in open\n'
-        '    raise OSError\\(conf\\["open_fails"\\]\\)\n'
-        "OSError: no such table\n"
+        '    raise LookupError\\(conf\\["open_fails"\\]\\)\n'
+        "LookupError: no such table\n"
         f"More is in '{log}'.\n",
         stderr[stderr.index("Error: ") :],
     )

@@ -24,7 +24,7 @@ class Letters(Spout):
         self.index = context.task_index
         self.collector = collector
         if "open_fails" in conf:
-            raise OSError(conf["open_fails"])
+            raise LookupError(conf["open_fails"])
 
     def next_tuple(self):
         if self.failed:

@@ -151,11 +151,11 @@ def test_an_error_in_open(letters, tmp_path):
     assert (result.exit_code, result.stdout) == (1, "")
     assert re.fullmatch(
         f"{STARTED}"
-        "Error: spout 'letters', task \\d: open: OSError: no such table\n"
+        "Error: spout 'letters', task \\d: open: LookupError: no such table\n"
         "Traceback \\(most recent call last\\):\n"
         f'  File "{tmp_path}/letters.py", line \\d+, in open\n'
-        '    raise OSError\\(conf\\["open_fails"\\]\\)\n'
-        "OSError: no such table\n",
+        '    raise LookupError\\(conf\\["open_fails"\\]\\)\n'
+        "LookupError: no such table\n",
         result.stderr,
     )
 
