@@ -68,8 +68,9 @@ class ValidationFailed(FulmenError):
         self.problems = tuple(problems)
 
     def __str__(self) -> str:
-        count = len(self.problems)
-        lines = [f"{count} problem{'s' if count != 1 else ''}:"]
+        if len(self.problems) == 1:
+            return str(self.problems[0])
+        lines = [f"{len(self.problems)} problems:"]
         lines += [f"  {number}. {problem}" for number, problem in enumerate(self.problems, 1)]
         return "\n".join(lines)
 

@@ -9,6 +9,7 @@ from fulmen.errors import CodeError, FulmenError
 from fulmen.topology.builder import TopologyBuilder
 from fulmen.topology.code import explain
 from fulmen.topology.documents import to_document
+from fulmen.topology.foreign import import_cure
 from fulmen.topology.spec import Topology
 
 NAME = "topology"
@@ -56,7 +57,8 @@ def _imported(file: Path) -> ModuleType:
         raise
     except (Exception, SystemExit) as error:  # the author's code
         message = f"{str(file)!r} can't be imported: {explain(error, file.parent)}"
-        raise CodeError(message) from error
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        raise CodeError(message, import_cure(missing)) from error
     if Path(module.__file__ or "").resolve() != file.resolve():
         raise CodeError(
             f"{file.name} has the name of a module of Python's own or of an installed package, "

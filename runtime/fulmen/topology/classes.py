@@ -9,6 +9,7 @@ from fulmen import api
 from fulmen.errors import CodeError, DeclarationError
 from fulmen.topology.callbacks import mistaken_callbacks
 from fulmen.topology.code import create_grouping, instantiate, load_class, streams_of, unpickle
+from fulmen.topology.foreign import PORT_CURE, is_streamparse, leftovers
 from fulmen.topology.parts import ComponentPart, InputPart
 from fulmen.topology.problems import Problem, did_you_mean
 from fulmen.topology.transient import mistaken_transient
@@ -28,6 +29,7 @@ class Classes:
     Attributes:
         streams: The streams of each component whose declaration could be read, by its name.
         pinned: Names of the spouts that are hosted by the driver.
+        base: The folder of the topology's file.
         told: What was told about mistakes in the code itself: a module that can't be imported is
             one mistake, not one for each component in it.
     """
@@ -35,6 +37,7 @@ class Classes:
     folder: Path | None
     streams: dict[str, Streams] = field(default_factory=dict)
     pinned: list[str] = field(default_factory=list)
+    base: Path | None = None
     told: set[str] = field(default_factory=set)
 
     def load(self, parts: Sequence[ComponentPart]) -> Iterator[Problem]:
@@ -66,7 +69,7 @@ class Classes:
     def _instance(self, part: ComponentPart) -> Any:
         """An instance of the part's class; the class if none can be made; None if it is no use."""
         assert part.model is not None
-        cls, name = load_class(part.model.class_, self.folder), part.model.class_
+        cls, name = self._load(part.model.class_), part.model.class_
         if part.model.instance is not None:
             try:
                 instance = unpickle(part.model.instance)
@@ -94,6 +97,19 @@ class Classes:
             self.told.add(str(error))
         yield Problem(path, f"{label}: {error.message}", error.cure)
 
+    def _load(self, name: str) -> Any:
+        """The class; if its module is beside the topology's file, the error says how to name it."""
+        try:
+            return load_class(name, self.folder)
+        except CodeError as error:
+            top = name.partition(".")[0]
+            paths = [] if self.base is None else [self.base / f"{top}.py", self.base / top]
+            beside = next((path for path in paths if path.exists()), None)
+            if self.folder is not None or beside is None or error.__cause__ is not None:
+                raise
+            cure = f"{beside.name} is beside the topology's file: add code: {{folder: .}} to spec."
+            raise CodeError(error.message, cure) from None
+
     def subscriptions(self, parts: Sequence[ComponentPart]) -> Iterator[Problem]:
         """Streams and fields that the inputs name, but the classes don't declare."""
         for part in parts:
@@ -120,6 +136,8 @@ class Classes:
 def _callbacks(path: str, label: str, instance: Any) -> Iterator[Problem]:
     for message, cure in mistaken_callbacks(instance):
         yield Problem(path, f"{label}: {message}", cure)
+    for message, cure in leftovers(instance):
+        yield Problem(path, f"{label}: {message}", cure, "warning")
 
 
 def without_classes(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
@@ -137,7 +155,8 @@ def _wrong_kind(part: ComponentPart, cls: type, name: str) -> Problem:
         return Problem(path, message, f"Move it to {other}s.")
     bases = [f"fulmen.{base.__name__}" for base in BASES[part.kind]]
     wanted = " or ".join(filter(None, [", ".join(bases[:-1]), bases[-1]]))
-    return Problem(path, f"{part.label}: {name} is not derived from {wanted}")
+    cure = PORT_CURE if is_streamparse(cls) else ""
+    return Problem(path, f"{part.label}: {name} is not derived from {wanted}", cure)
 
 
 def _subscription(item: InputPart, name: str, streams: Streams) -> Iterator[Problem]:

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NoReturn
 from fulmen import api
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS
 from fulmen.errors import CodeError
+from fulmen.topology.foreign import abstract_cure, import_cure
 from fulmen.topology.pods import Code
 from fulmen.topology.problems import did_you_mean
 from fulmen.topology.spec import Component, Grouping, Spout
@@ -160,7 +161,8 @@ def instantiate(cls: Any, name: str, folder: Path | None = None) -> Any:
     """
     missing = sorted(getattr(cls, "__abstractmethods__", ()))
     if missing:
-        raise CodeError(f"{name} is abstract: it does not define {_listed(missing)}")
+        message = f"{name} is abstract: it does not define {_listed(missing)}"
+        raise CodeError(message, abstract_cure(cls))
     needed = _needed_arguments(cls)
     if needed:
         raise CodeError(
@@ -251,7 +253,8 @@ def _import(name: str, folder: Path | None) -> tuple[ModuleType, list[str]]:
             module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
             if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-                raise CodeError(_import_failed(module_name, error, folder)) from error
+                message = _import_failed(module_name, error, folder)
+                raise CodeError(message, import_cure(error.name)) from error
         except (Exception, SystemExit) as error:
             raise CodeError(_import_failed(module_name, error, folder)) from error
         else:

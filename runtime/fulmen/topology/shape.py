@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from fulmen.errors import ValidationFailed
 from fulmen.topology import base
+from fulmen.topology.foreign import flux_problems, is_flux
 from fulmen.topology.problems import Problem, did_you_mean, shown
 from fulmen.topology.spec import API_VERSION, KIND, GroupingType, Topology
 
@@ -60,11 +61,15 @@ def shape_problems(document: object) -> list[Problem]:
     if not isinstance(document, Mapping):
         wanted = f"a mapping with apiVersion: {API_VERSION}, kind: {KIND}, metadata and spec"
         return [Problem("", f"the document is {shown(document)}, but must be {wanted}")]
-    if document.get("kind") != KIND:
-        kind = document.get("kind")
-        what = "'kind' is missing" if kind is None else f"kind is {shown(kind)}, but must be {KIND}"
-        return [Problem("kind", what, f"A topology begins with kind: {KIND}.")]
+    if is_flux(document):
+        return flux_problems(document)
     problems = []
+    if (kind := document.get("kind")) != KIND:
+        what = "'kind' is missing" if kind is None else f"kind is {shown(kind)}, but must be {KIND}"
+        problems.append(Problem("kind", what, f"A topology begins with kind: {KIND}."))
+        if not is_topology(document):
+            return problems
+        document = {**document, "kind": KIND}
     if document.get("apiVersion") is None:
         cure = f"Add apiVersion: {API_VERSION}."
         problems.append(Problem("apiVersion", "'apiVersion' is missing", cure))
@@ -73,6 +78,15 @@ def shape_problems(document: object) -> list[Problem]:
     except ValidationError as error:
         problems += translate(error, document)
     return problems
+
+
+def is_topology(document: object) -> bool:
+    """Whether a document is meant to be a topology, so that its other mistakes are told."""
+    if not isinstance(document, Mapping):
+        return False
+    kind = document.get("kind")
+    is_ours = document.get("apiVersion") == API_VERSION or ("spec" in document and kind is None)
+    return kind == KIND or is_ours
 
 
 def without_status(document: object) -> object:

@@ -14,8 +14,8 @@ from fulmen.topology.code import CodeFolder
 from fulmen.topology.documents import to_document
 from fulmen.topology.parts import ComponentPart, components_of, rest_of
 from fulmen.topology.problems import Problem
-from fulmen.topology.shape import parse, shape_problems
-from fulmen.topology.spec import KIND, Topology, TopologySpec
+from fulmen.topology.shape import is_topology, parse, shape_problems
+from fulmen.topology.spec import Topology, TopologySpec
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def check(
     """
     document = to_document(source) if isinstance(source, Topology) else source
     problems = shape_problems(document)
-    if not isinstance(document, Mapping) or document.get("kind") != KIND:
+    if not is_topology(document):
         return Checked(tuple(problems), document, {}, ())
     parts = components_of(document)
     spec, wrong = rest_of(document)
@@ -146,7 +146,7 @@ def _check_classes(
         yield Problem("spec.code.folder", error.message, error.cure)
         return
     with folder:
-        classes.folder = folder.path
+        classes.folder, classes.base = folder.path, base
         yield from classes.load(parts)
         yield from classes.subscriptions(parts)
 

@@ -104,8 +104,7 @@ def test_settings_that_pods_decide_are_refused(tmp_path):
     result = invoke(written(tmp_path, DOCUMENT.replace("  spouts:", conf)))
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
-        "Error: 1 problem:\n"
-        "  1. spec.spark.conf[spark.executor.memory]: on Kubernetes 'spark.executor.memory' is"
+        "Error: spec.spark.conf[spark.executor.memory]: on Kubernetes 'spark.executor.memory' is"
         " decided by Fulmen, or by a field of the resource. Write spec.worker.resources: {limits:"
         " {memory: 2Gi}}.\n"
     )

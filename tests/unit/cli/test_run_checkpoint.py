@@ -79,8 +79,7 @@ def test_another_number_of_tasks(run):
     assert (result.exit_code, result.stdout, result.stderr) == (
         2,
         "",
-        "Error: 1 problem:\n"
-        "  1. spec.bolts[0].numTasks: bolt 'count': numTasks is 3, but its checkpoint is of 2 "
+        "Error: spec.bolts[0].numTasks: bolt 'count': numTasks is 3, but its checkpoint is of 2 "
         "tasks, and the number of tasks is fixed for a topology's life. Remove numTasks, or "
         "write 2.\n",
     )
@@ -109,7 +108,7 @@ def test_mistakes_of_the_topology_come_before_those_of_the_checkpoint(run):
     result = run(None, "--set", "metadata.name=words", workers=0)
     assert (result.exit_code, result.stderr) == (
         2,
-        "Error: 1 problem:\n  1. spec.workers: workers is 0, but must be at least 1.\n",
+        "Error: spec.workers: workers is 0, but must be at least 1.\n",
     )
 
 

@@ -38,7 +38,7 @@ def test_all_mistakes_at_once(refused, tmp_path):
 
 def test_no_such_file(refused):
     assert refused("nope.yaml") == (
-        "Error: 1 problem:\n  1. 'nope.yaml' can't be read: No such file or directory.\n"
+        "Error: 'nope.yaml' can't be read: No such file or directory.\n"
     )
 
 

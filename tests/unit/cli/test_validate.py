@@ -11,7 +11,7 @@ Error: 2 problems:
   2. spec.bolts[1].inputs[0].grouping.fields[0]: bolt 'count', input from 'split': fields grouping \
 on 'wrod', but stream 'default' declares ['word']. Did you mean 'word'?
 """
-NOT_THERE = "Error: 1 problem:\n  1. 'nowhere.yaml' can't be read: No such file or directory.\n"
+NOT_THERE = "Error: 'nowhere.yaml' can't be read: No such file or directory.\n"
 
 
 def test_a_valid_topology(fulmen, write):
@@ -38,8 +38,7 @@ def test_values_that_are_set(fulmen, write):
     assert fulmen("validate", write(BROKEN), *fixes).exit_code == 0
     result = fulmen("validate", write(), "--set", "spec.wrokers=1")
     assert result.stderr == (
-        "Error: 1 problem:\n"
-        "  1. spec.wrokers: there is no field 'wrokers'. Did you mean 'workers'?\n"
+        "Error: spec.wrokers: there is no field 'wrokers'. Did you mean 'workers'?\n"
     )
 
 

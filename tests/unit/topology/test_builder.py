@@ -170,8 +170,7 @@ def test_a_name_that_is_taken(builder):
     with pytest.raises(ValidationFailed) as caught:
         builder.set_bolt("count", Count)
     assert str(caught.value) == (
-        "1 problem:\n  1. bolt 'count': the name is taken. "
-        "Choose another: spouts and bolts share one namespace."
+        "bolt 'count': the name is taken. Choose another: spouts and bolts share one namespace."
     )
 
 
@@ -191,7 +190,7 @@ def test_components_are_not_an_argument():
     with pytest.raises(ValidationFailed) as caught:
         builder.build()
     assert str(caught.value) == (
-        "1 problem:\n  1. spec: spouts can't be given as an argument. Use set_spout and set_bolt."
+        "spec: spouts can't be given as an argument. Use set_spout and set_bolt."
     )
 
 

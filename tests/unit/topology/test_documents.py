@@ -201,9 +201,7 @@ def test_what_is_not_one_yaml_document(tmp_path, text, message):
 def test_file_that_is_not_there():
     with pytest.raises(ValidationFailed) as caught:
         load("nowhere.yaml")
-    assert str(caught.value) == (
-        "1 problem:\n  1. 'nowhere.yaml' can't be read: No such file or directory."
-    )
+    assert str(caught.value) == ("'nowhere.yaml' can't be read: No such file or directory.")
 
 
 def test_file_that_is_not_text(tmp_path):
@@ -211,9 +209,7 @@ def test_file_that_is_not_text(tmp_path):
     path.write_bytes(b"a: \xff")
     with pytest.raises(ValidationFailed) as caught:
         load(path)
-    assert str(caught.value) == (
-        f"1 problem:\n  1. {str(path)!r} is not text in UTF-8: byte 3 is wrong."
-    )
+    assert str(caught.value) == (f"{str(path)!r} is not text in UTF-8: byte 3 is wrong.")
 
 
 def test_aliases_of_aliases_are_refused_before_they_are_followed():

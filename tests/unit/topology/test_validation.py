@@ -76,7 +76,7 @@ def test_a_mistake_in_a_module_is_told_once():
 
 def test_one_problem_is_one():
     error = ValidationFailed([Problem("spec", "it is empty", "Fill it.")])
-    assert str(error) == "1 problem:\n  1. spec: it is empty. Fill it."
+    assert str(error) == "spec: it is empty. Fill it."
 
 
 @pytest.mark.parametrize(
