@@ -177,3 +177,14 @@ def test_outputs_are_those_of_the_commands(line, output, folder, monkeypatch):
         run(parse(document), checkpoint=(folder / arguments[1]).as_uri())
     result = CliRunner().invoke(main, arguments, prog_name="fulmen")
     assert [text.rstrip() for text in result.output.splitlines()] == output.rstrip().splitlines()
+
+
+def test_the_first_spout_says_when_it_has_nothing_left_to_emit(folder):
+    """So `fulmen run --until-drained` ends at once, without waiting for more."""
+    write_files("README.md", folder)
+    spout = importlib.import_module("wordcount").Lines()
+    assert not spout.is_exhausted()
+    spout.todo.clear()
+    assert spout.is_exhausted()
+    spout.fail(3)
+    assert not spout.is_exhausted()
