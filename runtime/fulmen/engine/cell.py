@@ -37,7 +37,7 @@ from fulmen.engine.protocol import (
     unpack_deliveries,
 )
 from fulmen.engine.setup import Setup
-from fulmen.engine.spouts import SpoutTask
+from fulmen.engine.spouts import SpoutTask, emit_bytes
 from fulmen.errors import CodeError
 from fulmen.topology.code import create, load_class
 from fulmen.topology.spec import ACKER
@@ -46,6 +46,8 @@ UNCOLLECTED_OBJECTS = 2_000_000
 """So many new objects within a batch are looked through for cycles; workers collect at its end."""
 WAITING_TUPLES = 1 << 14
 """Tuples that are let pile up in a stage's inboxes before its tasks run."""
+WAITING_BYTES = 16 << 20
+"""The same in bytes, as rows arrive."""
 
 Work = list[tuple[BoltTask, Chunk]]
 """What an executor has to do."""
@@ -179,19 +181,24 @@ class Cell:
             return
         started = time.perf_counter()
         self.prepare(header, summary)
+        cpu = time.process_time()
         summary.process = self.partition, os.getpid()
         outbox = Outbox(self.setup, self.stage, self._rng)
         messages: dict[int, Messages] = defaultdict(Messages)
         is_first = self.stage == header.first
         injected = header.injected.of(self.partition, self.store.get) if is_first else ()
+        arrived = 0
         for row in itertools.chain(rows, injected):
             if row:  # the empty one is what makes the first stage's partition
                 yield from self._take_in(row, outbox, messages)
-            if outbox.waiting >= WAITING_TUPLES:
+            arrived += len(row)
+            summary.moved_bytes += len(row)
+            if outbox.waiting >= WAITING_TUPLES or arrived >= WAITING_BYTES:
+                arrived = 0
                 self._sweep(outbox)
-                yield from outbox.take_rows()
+                yield from _counted(outbox, summary)
         for _ in self._run_spouts(header, outbox, summary):
-            yield from outbox.take_rows()
+            yield from _counted(outbox, summary)
         self._sweep(outbox, header)
         outbox.pack_all()
         self._report_refused(outbox)
@@ -204,13 +211,14 @@ class Cell:
             outbox.messages = Messages()
             run_ackers(self.setup, self._ackers, messages, header.clock, summary, outbox)
         outbox.pack_messages()
-        yield from outbox.take_rows()
+        yield from _counted(outbox, summary)
         self._write_down(header, summary)
         summary.counts, summary.times = outbox.counts, outbox.times
         summary.busy = dict(outbox.busy)
         if outbox.emits:
             summary.extra["emits"] = outbox.emits
         summary.seconds = time.perf_counter() - started
+        summary.cpu_seconds = time.process_time() - cpu
         self.tag = header.tag
 
     def _report_refused(self, outbox: Outbox) -> None:
@@ -260,6 +268,7 @@ class Cell:
         Yields after each slice of emits, when bolts behind the spout have run.
         """
         started = time.monotonic()
+        most_bytes = emit_bytes(self.setup) // max(1, len(self._spouts))
         deliveries = header.deliveries
         if deliveries is None and self._spouts:
             deliveries = self._committed_deliveries(header)
@@ -279,7 +288,7 @@ class Cell:
                 task.set_active(False, outbox, poisoned)
             else:
                 deadline = started + header.emit_seconds * (i + 1) / len(self._spouts)
-                for emitted in task.emit(permit, deadline, outbox, poisoned):
+                for emitted in task.emit(permit, most_bytes, deadline, outbox, poisoned):
                     summary.emitted += emitted
                     self._sweep(outbox)
                     yield
@@ -365,6 +374,13 @@ def _at_the_end(
         yield lambda task: task.tick(period)
     if last is not None and last.drains:
         yield lambda task: task.drain()
+
+
+def _counted(outbox: Outbox, summary: Summary) -> Iterator[tuple[int, bytes]]:
+    """The rows that are ready to leave; their bytes are counted."""
+    rows = outbox.take_rows()
+    summary.moved_bytes += sum(len(row) for _, row in rows)
+    return iter(rows)
 
 
 def _run(work: Work, outbox: Outbox) -> None:

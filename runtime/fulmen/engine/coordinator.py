@@ -12,6 +12,7 @@ tests:
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -28,13 +29,16 @@ from fulmen.engine.protocol import (
     pack_deliveries,
 )
 from fulmen.engine.setup import Setup
-from fulmen.engine.summaries import restore_seconds, work_seconds
+from fulmen.engine.summaries import BYTES_PER_SECOND, restore_seconds, work_seconds
 
-FIRST_PERMIT = 256
+FIRST_PERMIT = 64
+"""Small, as nothing is known yet of how long a tuple takes, and everything is slow at first."""
 EMIT_SHARE = 0.5
 """A spout stage ends after that part of a batch's target, however much of its permit is left."""
 LARGEST_PERMIT = 10_000_000
 FAILURES_BEFORE_HALVING = 2
+LAST_BATCHES = 64
+"""The quickest of so many tells what a batch takes that has next to nothing in it."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,7 @@ class Coordinator:
         self._spout_pending_by_task: dict[int, int] = {}
         self._exhausted_by_task: dict[int, bool] = {}
         self._typical_emits = 0.0
+        self._seconds: deque[float] = deque(maxlen=LAST_BATCHES)
 
     # Attempts
 
@@ -225,8 +230,13 @@ class Coordinator:
             for slot in (acked.keys() | failed.keys()) & known.keys()
         }
 
-    def committed(self, done: Done) -> None:
-        """The batch is in the checkpoint, or had nothing to write there."""
+    def committed(self, done: Done, commit_work: float = 0.0) -> None:
+        """The batch is in the checkpoint, or had nothing to write there.
+
+        Args:
+            done: The batch.
+            commit_work: Seconds that writing it took because of what is in it.
+        """
         if done.commits:
             self.number = done.header.number
         self.light.committed(
@@ -247,7 +257,7 @@ class Coordinator:
         self.idle.committed(done.idle)
         self.drained = done.header.drains or (self.drained and not _executed(done.summaries))
         self.drains = False
-        self._adapt(done)
+        self._adapt(done, commit_work)
 
     def _is_exhausted(self) -> bool:
         """Whether every spout task has said so; one whose first turn has not ended has not."""
@@ -312,7 +322,7 @@ class Coordinator:
         )
         return dict.fromkeys(turn, 1), poisoned
 
-    def _adapt(self, done: Done) -> None:
+    def _adapt(self, done: Done, commit_work: float) -> None:
         """Have permits follow the batch time; trust batches again step by step after a failure."""
         crashes = self.crashes
         emitted = sum(s.emitted for s in done.summaries)
@@ -329,14 +339,26 @@ class Coordinator:
         self.crashes = Crashes()
         self._typical_emits = max(float(emitted), 0.9 * self._typical_emits)
         target = self.target_seconds
-        work = work_seconds(done.summaries)
+        work = work_seconds(done.summaries) + commit_work
         most = max((s.emitted for s in done.summaries), default=0)
+        self._seconds.append(done.seconds)
         if work > target:
-            if most >= self.permit // 4:  # else it is not the number of tuples that makes it slow
-                self.permit = max(1, int(self.permit * max(0.5, 0.9 * target / work)))
+            # of large tuples fewer are emitted than permitted: their bytes make it slow
+            permit = min(self.permit, most) if self._is_heavy(done) else self.permit
+            if most >= permit // 4:  # else it is not the number of tuples that makes it slow
+                self.permit = max(1, int(permit * max(0.25, 0.9 * target / work)))
+        elif (excess := done.seconds - min(self._seconds)) > target:
+            # a JVM that is cold, or a machine that is busy: `work` does not see these
+            if excess > 2 * target and most >= self.permit // 4:
+                self.permit = max(min(FIRST_PERMIT, self.permit), self.permit // 2)
         elif most >= self.permit:
-            step = self.permit if work < target / 2 else max(16, self.permit // 16)
+            step = self.permit if work < target / 2 else max(1, self.permit // 16)
             self.permit = min(LARGEST_PERMIT, self.permit + step)
+
+    def _is_heavy(self, done: Done) -> bool:
+        """Whether it is the bytes that take a batch's time."""
+        moved = max((s.moved_bytes for s in done.summaries), default=0)
+        return moved / BYTES_PER_SECOND > self.target_seconds
 
     def idle_seconds(self) -> float:
         """How long to wait before the next batch: next to no time if something happened."""

@@ -37,7 +37,7 @@ from fulmen.engine.protocol import (
 from fulmen.engine.report import Spent, Totals
 from fulmen.engine.setup import Setup
 from fulmen.engine.stop import Stop as Stop  # most who start a driver stop it, too
-from fulmen.engine.summaries import fatal_error
+from fulmen.engine.summaries import commit_work_seconds, fatal_error
 from fulmen.errors import CheckpointError, JobFailed, TopologyFailed, Unreachable
 from fulmen.plan import is_placed_like, make_plan
 from fulmen.topology.spec import Topology
@@ -348,11 +348,13 @@ class Driver:
         if fatal is not None:
             raise self._fatal(fatal)
         assert self._committer is not None
+        written = self.log.bytes_written
         outage = self._committer.commit(done)
         self._outages, self._away = 0, None
-        self.coordinator.committed(done)
-        self.coordinator.stand_still(outage)
         now = self.steady()
+        written = self.log.bytes_written - written
+        self.coordinator.committed(done, commit_work_seconds(now - ended - outage, written))
+        self.coordinator.stand_still(outage)
         spent = Spent(
             run=ended - started,
             commit=now - ended if done.commits else None,

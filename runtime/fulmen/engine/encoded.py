@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fulmen.engine.chunk import Columns
+from fulmen.engine.sizes import rows_bytes
 
 PICKLED, STRINGS = "p", "s"
 JOINED = "t"
@@ -57,6 +58,14 @@ class Encoded:
 
     def __len__(self) -> int:
         return self.n
+
+    @property
+    def about_bytes(self) -> int:
+        """About how many bytes the values take."""
+        return sum(
+            rows_bytes(column) if code == PICKLED else column.nbytes
+            for code, column in zip(self.codes, self.columns, strict=True)
+        )
 
     def take(self, index: npt.NDArray[Any]) -> Encoded:
         """The rows at `index`."""

@@ -30,6 +30,8 @@ from fulmen.engine.setup import Setup, Subscription
 from fulmen.engine.view import RowsView
 from fulmen.errors import GroupingError
 
+HELD_BYTES = 8 << 20
+"""So many bytes for one worker become rows, however few tuples they are."""
 Index = npt.NDArray[np.integer[Any]]
 """Which of a view's rows are meant; None in its place: all."""
 
@@ -76,6 +78,7 @@ class Outbox:
         self._rng = rng
         self._pieces: dict[tuple[int, int], list[_Piece]] = defaultdict(list)
         self._held: Counter[tuple[int, int]] = Counter()
+        self._held_bytes: Counter[tuple[int, int]] = Counter()
 
     def random_ids(self, n: int) -> Ids:
         """Fresh edge ids. One that is 0, as if there were no edge, comes once in 2**64."""
@@ -247,7 +250,11 @@ class Outbox:
                     ),
                 )
             return
-        values = view.encode() if view.arrow is None else view.arrow
+        if view.arrow is None:
+            values: Encoded | pa.RecordBatch = view.encode()
+            size = values.about_bytes
+        else:
+            values, size = view.arrow, view.arrow.nbytes
         for worker, at in groups(self._setup.task_worker[targets]):
             piece = _Piece(
                 targets if at is None else targets[at],
@@ -259,7 +266,8 @@ class Outbox:
             key = subscription.number, worker
             self._pieces[key].append(piece)
             self._held[key] += len(piece.targets)
-            if self._held[key] >= wire.ROW_TUPLES:
+            self._held_bytes[key] += size * len(piece.targets) // max(1, len(view))
+            if self._held[key] >= wire.ROW_TUPLES or self._held_bytes[key] >= HELD_BYTES:
                 self._pack(key)
 
     def receive(self, target: int, chunk: Chunk) -> None:
@@ -270,7 +278,7 @@ class Outbox:
     def _pack(self, key: tuple[int, int]) -> None:
         number, worker = key
         pieces = self._pieces.pop(key)
-        del self._held[key]
+        del self._held[key], self._held_bytes[key]
         picked = [piece.picked() for piece in pieces]
         targets = np.concatenate([p.targets for p in pieces])
         sources = np.concatenate([np.full(len(p.targets), p.source, np.int32) for p in pieces])

@@ -35,7 +35,7 @@ from fulmen.engine.protocol import (
     Summary,
 )
 from fulmen.engine.setup import Setup
-from fulmen.engine.spouts import SpoutTask
+from fulmen.engine.spouts import SpoutTask, emit_bytes
 from fulmen.engine.turns import Turn
 from fulmen.plan.model import DRIVER
 
@@ -182,7 +182,9 @@ class PinnedSpouts:
             task.set_active(False, outbox)
         else:
             deadline = time.monotonic() + header.emit_seconds
-            summary.emitted = sum(task.emit(permit, deadline, outbox, poisoned=False))
+            most_bytes = emit_bytes(setup) // len(self._hosted)
+            emits = task.emit(permit, most_bytes, deadline, outbox, poisoned=False)
+            summary.emitted = sum(emits)
         outbox.pack_all()
         for _, reason in outbox.refused:
             task.report(reason)
@@ -192,7 +194,9 @@ class PinnedSpouts:
         summary.counts = outbox.counts
         summary.errors, task.errors = task.errors, []
         summary.seconds = time.perf_counter() - started
-        return Turn(setup, outbox.take_rows(), summary)
+        rows = outbox.take_rows()
+        summary.moved_bytes = sum(len(row) for _, row in rows)
+        return Turn(setup, rows, summary)
 
     def _completed(self, task: int, turn: Turn, summary: Summary, header: Header) -> Summary:
         """A turn's summary, with the state of its task written for this very attempt."""

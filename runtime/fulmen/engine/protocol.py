@@ -306,6 +306,8 @@ class Summary:
         state_seconds: Spent on pickling and writing state.
         process: (worker, process id).
         seconds: How long the stage ran.
+        cpu_seconds: Of this process, meanwhile, but for making tasks anew.
+        moved_bytes: Of the rows that came from other stages, and went to others.
         extra: For tests: every tuple that was emitted, if the setup asks for it.
     """
 
@@ -331,4 +333,6 @@ class Summary:
     state_seconds: float = 0.0
     process: tuple[int, int] = (0, 0)
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    moved_bytes: int = 0
     extra: dict[str, Any] = field(default_factory=dict)

@@ -22,12 +22,20 @@ from fulmen.engine.outbox import Outbox
 from fulmen.engine.pending import PendingMessages
 from fulmen.engine.protocol import Deliveries
 from fulmen.engine.routes import Chosen
+from fulmen.engine.setup import Setup
+from fulmen.engine.sizes import rows_bytes
 from fulmen.engine.state import KeyedState
 from fulmen.engine.view import RowsView
 from fulmen.errors import FulmenError, GroupingError
 
 SLICE = 4096
 """So many tuples are emitted before the stage's bolts run: less memory, and warm caches."""
+SLICE_BYTES = 4 << 20
+"""The same for tuples that are large."""
+EMIT_BYTES_PER_SECOND = 128 << 20
+"""Of a batch's target: so much do the spouts on one worker emit in a batch, or a little more."""
+LEAST_EMIT_BYTES, MOST_EMIT_BYTES = 32 << 20, 256 << 20
+"""Limits of that, whatever the target is. What a batch has in it is in memory, more than once."""
 CRASHED = "crashed worker"
 _FAILURES = 100_000
 _CHECK_SECONDS = 0.005
@@ -57,6 +65,12 @@ class Emits:
             None if self.msg_ids is None else [self.msg_ids[i] for i in positions],
             {new: self.chosen[old] for new, old in enumerate(positions) if old in self.chosen},
         )
+
+
+def emit_bytes(setup: Setup) -> int:
+    """How many bytes all spout tasks of one worker together may emit in a batch."""
+    target = setup.topology.spec.batch_target_millis / 1000
+    return int(min(MOST_EMIT_BYTES, max(LEAST_EMIT_BYTES, EMIT_BYTES_PER_SECOND * target)))
 
 
 class SpoutTask(TaskBase):
@@ -190,11 +204,14 @@ class SpoutTask(TaskBase):
 
     # Its turn to emit
 
-    def emit(self, permit: int, deadline: float, outbox: Outbox, poisoned: bool) -> Iterator[int]:
+    def emit(
+        self, permit: int, most_bytes: int, deadline: float, outbox: Outbox, poisoned: bool
+    ) -> Iterator[int]:
         """Call next_tuple until the permit is used up, the time is over, or nothing was emitted.
 
         Args:
             permit: How many tuples at most (a next_tuple that emits several may go beyond).
+            most_bytes: About how many bytes at most; one tuple may have more.
             deadline: time.monotonic() seconds.
             outbox: What takes the emits.
             poisoned: What is emitted is failed instead of sent.
@@ -206,26 +223,29 @@ class SpoutTask(TaskBase):
         self.was_called = True
         limit = self.setup.topology.spec.max_spout_pending
         total, more = 0, True
-        while more and total < permit:
+        while more and total < permit and most_bytes > 0:
             room = permit - total
             if limit is not None:
                 room = min(room, limit - self.pending.count)
             if room <= 0:
                 break
             self.collector.open()
-            emitted, more = self._calls(min(room, SLICE), deadline)
+            emitted, more, size = self._calls(
+                min(room, SLICE), min(most_bytes, SLICE_BYTES), deadline
+            )
             total += emitted
+            most_bytes -= size
             self.flush(outbox, poisoned)
             yield emitted
         self.exhausted = bool(self.guarded("is_exhausted", self.instance.is_exhausted))
 
-    def _calls(self, room: int, deadline: float) -> tuple[int, bool]:
-        """Call next_tuple up to `room` times: (tuples emitted, whether to go on).
+    def _calls(self, room: int, most_bytes: int, deadline: float) -> tuple[int, bool, int]:
+        """Call next_tuple up to `room` times: (tuples emitted, whether to go on, their bytes).
 
-        The clock is read every few milliseconds, not after each tuple.
+        The clock is read every few milliseconds, not after each tuple, and so are sizes.
         """
         next_tuple, count = self.instance.next_tuple, self._counter()
-        emitted, burst = 0, 1
+        emitted, burst, measure = 0, 1, self._measure()
         started = time.monotonic()
         while emitted < room:
             try:
@@ -233,7 +253,7 @@ class SpoutTask(TaskBase):
                     next_tuple()
                     now = count()
                     if now == emitted:
-                        return emitted, False
+                        return emitted, False, measure()
                     emitted = now
                     if emitted >= room:
                         break
@@ -242,13 +262,31 @@ class SpoutTask(TaskBase):
                 report = self.report(e, fatal=fatal, what="next_tuple")
                 if fatal:
                     raise ComponentFailed(report) from e
-                return count(), False
+                return count(), False, measure()
             clock = time.monotonic()
             if clock >= deadline:
-                return emitted, False
+                return emitted, False, measure()
+            if measure() >= most_bytes:
+                return emitted, True, measure()
             burst = burst * 2 if clock - started < _CHECK_SECONDS else max(1, burst // 2)
             started = clock
-        return emitted, True
+        return emitted, True, measure()
+
+    def _measure(self) -> Callable[[], int]:
+        """Says about how many bytes were emitted since the collector was opened."""
+        if isinstance(self.instance, ArrowSpout):
+            return lambda: sum(batch.nbytes for _, batch, _ in self.arrow.emits)
+        known: dict[int, int] = {}  # run -> its tuples that are in the total
+        total = 0
+
+        def measure() -> int:
+            nonlocal total
+            for i, buffer in enumerate(self.collector.runs):
+                total += rows_bytes(buffer.values, known.get(i, 0))
+                known[i] = len(buffer.values)
+            return total
+
+        return measure
 
     def _counter(self) -> Callable[[], int]:
         """Says how many tuples were emitted since the collector was opened; called for each."""

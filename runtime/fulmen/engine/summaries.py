@@ -7,25 +7,34 @@ from collections.abc import Sequence
 from fulmen.engine.protocol import ErrorReport, Summary
 
 ENGINE_SHARE = 5.0
-"""If tuples are what takes time, a stage takes at most so many times as long as authors' code."""
+"""If tuples are what takes time, a stage takes at most so many times as long as authors' code, or
+as the CPU time of its process."""
+BYTES_PER_SECOND = 20e6
+"""The slowest at which bytes move: through a process, a JVM, a disk, and out again."""
 
 
 def work_seconds(summaries: Sequence[Summary]) -> float:
     """The part of a batch's time that grows with its tuples: of each stage, the slowest worker's.
 
     What Spark needs for a job with few tuples is not in it: fewer tuples would not make that less.
-    Nor is most of a stage in which the author's code hardly ran: a machine that is busy with other
-    things, or a process that imports modules, takes its time for one tuple as for a thousand.
+    Nor is most of a stage in which little was done and little was moved: a machine that is busy
+    with other things takes its time for one tuple as for a thousand.
     """
     slowest: dict[int, float] = {}
-    authors: dict[int, float] = {}
+    efforts: dict[int, float] = {}
     for summary in summaries:
         slowest[summary.stage] = max(slowest.get(summary.stage, 0.0), summary.seconds)
-        busy = sum(summary.busy.values())
-        authors[summary.partition] = authors.get(summary.partition, 0.0) + busy
+        done = ENGINE_SHARE * max(sum(summary.busy.values()), summary.cpu_seconds)
+        moved = (summary.moved_bytes + summary.state_bytes) / BYTES_PER_SECOND
+        efforts[summary.partition] = efforts.get(summary.partition, 0.0) + done + moved
     work = sum(slowest.values())
-    most = max(authors.values(), default=0.0)
-    return min(work, ENGINE_SHARE * most) if most else work
+    most = max(efforts.values(), default=0.0)
+    return min(work, most) if most else work
+
+
+def commit_work_seconds(seconds: float, size: int) -> float:
+    """The part of a commit's time that grows with what is in it: `size` bytes."""
+    return min(seconds, size / BYTES_PER_SECOND)
 
 
 def restore_seconds(summaries: Sequence[Summary]) -> float:

@@ -66,8 +66,9 @@ def pack_tuples(parcel: Parcel) -> Iterator[bytes]:
     if len(row) <= ROW_BYTES or n == 1 or _repeats_much(parcel):
         yield row
         return
-    yield from pack_tuples(part(parcel, 0, n // 2))
-    yield from pack_tuples(part(parcel, n // 2, n))
+    parts = min(n, -(-len(row) // ROW_BYTES) + 1)  # halves of halves would be packed many times
+    for k in range(parts):
+        yield from pack_tuples(part(parcel, n * k // parts, n * (k + 1) // parts))
 
 
 def with_small_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:

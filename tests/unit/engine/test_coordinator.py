@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.coordinator import merged
+from fulmen.engine.coordinator import FIRST_PERMIT, merged
 from fulmen.engine.idle import WARM_BATCHES
 from fulmen.engine.protocol import Deliveries, ErrorReport, Summary
-from fulmen.engine.summaries import fatal_error, work_seconds
+from fulmen.engine.spouts import emit_bytes
+from fulmen.engine.summaries import commit_work_seconds, fatal_error, work_seconds
 from support.coordinators import Checked, ranges, setup
 
 
@@ -169,7 +170,7 @@ def run(coordinator, batches, emitted, work):
 
 def test_permits_grow_while_batches_are_fast_and_full(coordinator):
     permit = run(coordinator, 8, 10**9, lambda n: 0.001)
-    assert permit == 256 * 2**8
+    assert permit == FIRST_PERMIT * 2**8
 
 
 def test_permits_do_not_grow_beyond_what_spouts_have(coordinator):
@@ -184,7 +185,70 @@ def test_permits_settle_where_batches_take_their_target(coordinator):
 
 
 def test_batches_that_are_slow_without_tuples_keep_their_permits(coordinator):
-    assert run(coordinator, 20, 3, lambda n: 5.0) == 256
+    assert run(coordinator, 20, 3, lambda n: 5.0) == FIRST_PERMIT
+
+
+RATE = 50e6
+"""Bytes that a worker moves in a second in these tests."""
+
+
+def loaded(coordinator, batches, size, fixed=0.02, cold=1.0):
+    """Run batches whose tuples take time by their size alone; how long each of them takes.
+
+    Args:
+        coordinator: Of two spout tasks on one worker.
+        batches: How many.
+        size: Bytes of a tuple.
+        fixed: Seconds that a batch takes without any tuple.
+        cold: By how much the first of them are slower than they will be.
+    """
+    times = []
+    for batch in range(batches):
+        header = coordinator.begin()
+        per_task = min(header.default_permit, max(1, emit_bytes(coordinator.it.setup) // 2 // size))
+        emitted = 2 * per_task
+        slowness = max(1.0, cold * 0.9**batch)
+        work = emitted * (2e-6 + size / RATE) * slowness
+        summary = {"moved_bytes": emitted * size, "cpu_seconds": emitted * 2e-6}
+        coordinator.succeed(fixed + work, emitted=emitted, work=work, **summary)
+        times.append(fixed + work)
+    return times
+
+
+@pytest.mark.parametrize("size", [10, 1_000, 100_000, 1_000_000])
+def test_batches_stay_within_twice_their_target_whatever_tuples_weigh(coordinator, size):
+    times = loaded(coordinator, 60, size)
+    assert max(times[8:]) < 2 * coordinator.it.target_seconds
+    assert min(times[20:]) > coordinator.it.target_seconds / 4
+
+
+def test_a_batch_may_be_a_single_tuple_that_takes_longer(coordinator):
+    loaded(coordinator, 30, 30_000_000)
+    assert coordinator.it.permit == 1
+
+
+@pytest.mark.parametrize("size", [10, 10_000])
+def test_while_machines_are_cold_batches_do_not_grow_beyond_their_target(coordinator, size):
+    times = loaded(coordinator, 200, size, cold=40)
+    assert max(times) < times[0] + 4 * coordinator.it.target_seconds
+    assert min(times[150:]) > coordinator.it.target_seconds / 4
+
+
+def test_a_commit_that_has_much_in_it_makes_batches_smaller(coordinator):
+    for _ in range(20):
+        header = coordinator.begin()
+        made = coordinator.summary(emitted=header.default_permit, cpu_seconds=0.01, work=0.01)
+        done = coordinator.it.finish([made], 0.05)
+        coordinator.it.committed(done, commit_work_seconds(3.0, 60_000_000))
+        coordinator.same = {header.tag}
+        coordinator.counted = coordinator.it.clock
+        coordinator.now = coordinator.it._mark
+    assert coordinator.it.permit == 1
+
+
+@pytest.mark.parametrize(("size", "seconds"), [(1000, 5e-5), (1 << 30, 3.0)])
+def test_a_commit_counts_for_its_bytes_not_for_a_store_that_is_slow(size, seconds):
+    assert commit_work_seconds(3.0, size) == pytest.approx(seconds)
 
 
 def test_work_is_that_of_the_slowest_worker_in_each_stage():

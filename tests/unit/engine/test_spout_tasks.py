@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 from fulmen import FailedException, TopologyBuilder
+from fulmen.engine.spouts import emit_bytes
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, Message, run
 from support.engine_runs import make_driver, new_store
 from support.hooks import (
@@ -314,3 +315,28 @@ def test_columns_may_come_in_any_order_and_streams_keep_theirs():
     result = run(builder)
     assert result.collected("sink") == [("a", 1), (1,), ("a", 2), (2,), ("a", 3), (3,)]
     assert result.trees["acked"] == 6
+
+
+@pytest.mark.parametrize("kind", ["rows", "arrow"])
+def test_a_batch_has_only_so_many_bytes_in_it_however_much_it_may_emit(kind):
+    """And at least one tuple."""
+    size = 3 << 20
+
+    def next_tuple(spout):
+        values = [[bytes(size)]] * 4
+        if kind == "arrow":
+            batch = pa.record_batch([pa.array([v[0] for v in values])], names=["x"])
+            spout.collector.emit(batch)
+        else:
+            for value in values:
+                spout.collector.emit(value)
+
+    spout = HookArrowSpout if kind == "arrow" else HookSpout
+    driver = make_driver(topology(spout, conf=hooks(next_tuple=next_tuple)))
+    driver.start()
+    driver.coordinator.permit = 10_000
+    driver.coordinator.emit_seconds = 600
+    driver.step()
+    emitted = driver.totals.report()["components"]["source"]["emitted"]
+    driver.close()
+    assert emit_bytes(driver.setup) <= emitted * size < emit_bytes(driver.setup) + 4 * size

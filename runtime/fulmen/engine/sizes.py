@@ -1,0 +1,76 @@
+"""About how many bytes values take. Pure.
+
+Exact would mean to pickle them. These estimates decide when a batch has enough in it, so that they
+have to be cheap, and right within a factor of two for what fills memory: texts, bytes, arrays, and
+containers of them. They call no code of an author's that could raise.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+SMALL: Final = 16
+"""Bytes of a number and the like."""
+SAMPLE: Final = 16
+"""So many elements of a container, or rows of several, stand for all of them."""
+DEPTH: Final = 4
+"""Containers further inside count as small."""
+
+_WITH_LENGTH: Final = frozenset({str, bytes, bytearray})
+_CONTAINERS: Final = frozenset({list, tuple, set, frozenset})
+_SCALARS: Final = frozenset({int, float, bool, complex, type(None)})
+
+
+def value_bytes(value: Any, depth: int = DEPTH) -> int:
+    """About how many bytes a value takes."""
+    kind = type(value)
+    if kind in _WITH_LENGTH:
+        return SMALL + len(value)
+    if kind in _SCALARS:
+        return SMALL
+    if isinstance(value, np.ndarray | np.generic | pa.Array | pa.RecordBatch | pa.Table):
+        return SMALL + int(value.nbytes)
+    if depth == 0:
+        return SMALL
+    if kind in _CONTAINERS:
+        return _several(iter(value), len(value), depth)
+    if kind is dict:
+        keys, values = iter(value), iter(value.values())
+        return _several(keys, len(value), depth) + _several(values, len(value), depth)
+    return _object_bytes(value, depth)
+
+
+def _object_bytes(value: Any, depth: int) -> int:
+    """Of an object of any class: what its attributes hold."""
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        held = None
+    if isinstance(held, Mapping) and held:
+        return _several(iter(held.values()), len(held), depth)
+    try:
+        return sys.getsizeof(value, SMALL)
+    except Exception:  # noqa: BLE001 (an author's __sizeof__ may raise anything)
+        return SMALL
+
+
+def _several(values: Iterator[Any], count: int, depth: int) -> int:
+    """Of so many values: those at the front stand for all."""
+    some = [value_bytes(value, depth - 1) for value in islice(values, SAMPLE)]
+    return SMALL + (sum(some) * count // len(some) if some else 0)
+
+
+def rows_bytes(rows: Sequence[Any], start: int = 0) -> int:
+    """About how many bytes the rows from `start` on take: some of them stand for all."""
+    count = len(rows) - start
+    if count <= 0:
+        return 0
+    step = -(-count // SAMPLE)
+    some = [value_bytes(rows[i]) for i in range(start, len(rows), step)]
+    return sum(some) * count // len(some)
