@@ -90,7 +90,7 @@ def judge(seen: Observed, tasks: Mapping[str, int]) -> Accepted | Refused:
     )
 
 
-def listed(problems: Iterable[Problem]) -> str:
+def listed(problems: Iterable[Problem | str]) -> str:
     """All mistakes in one text: numbered, if there are several."""
     texts = [str(problem) for problem in problems]
     if len(texts) == 1:

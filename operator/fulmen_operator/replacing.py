@@ -11,6 +11,7 @@ from typing import Literal
 from fulmen.kube import contract
 from fulmen_operator.acceptance import Accepted, Refused, judge
 from fulmen_operator.endings import Next, preflight_ending_of, waiting_for
+from fulmen_operator.manifests.permission import permitted
 from fulmen_operator.manifests.plans import for_attempt, hash_in, new_plan
 from fulmen_operator.manifests.pods import driver_pod, preflight_name, preflight_pod
 from fulmen_operator.manifests.storage import candidate_map, claim_named, code_map, is_shared
@@ -75,7 +76,7 @@ def consider(
             also while its driver is just being started anew.
         settings: The operator's.
     """
-    judged = judge(seen, tasks)
+    judged = permitted(judge(seen, tasks), settings)
     if isinstance(judged, Refused):
         return Verdict(before, "False", judged.reason, judged.message, again_in=judged.again_in)
     if before is not None and (judged.hash == before.input_hash or judged.hash == hash_in(before)):

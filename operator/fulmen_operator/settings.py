@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
+
+from fulmen_operator.security import Level
 
 
 @dataclass(frozen=True)
@@ -12,6 +15,7 @@ class Settings:
         image: Of drivers and workers that name none of their own.
         image_pull_policy: For that image; empty: Kubernetes' own rule.
         namespaces: Those to look after; empty: all.
+        pod_template_allow: The pod security standard that a podTemplate must keep to.
         claim_size: Of checkpoint claims that the operator makes.
         claim_access_mode: Of those claims.
         claim_storage_class: Of those claims; empty: the cluster's default.
@@ -23,6 +27,7 @@ class Settings:
     image: str = "fulmen:dev"
     image_pull_policy: str = ""
     namespaces: tuple[str, ...] = ()
+    pod_template_allow: Level = "restricted"
     claim_size: str = "10Gi"
     claim_access_mode: str = "ReadWriteOnce"
     claim_storage_class: str = ""
@@ -43,6 +48,7 @@ class Settings:
             image=given.get("image", default.image),
             image_pull_policy=given.get("image_pull_policy", ""),
             namespaces=tuple(given.get("namespaces", "").replace(",", " ").split()),
+            pod_template_allow=_level(given.get("pod_template_allow", "restricted")),
             claim_size=given.get("claim_size", default.claim_size),
             claim_access_mode=given.get("claim_access_mode", default.claim_access_mode),
             claim_storage_class=given.get("claim_storage_class", ""),
@@ -50,3 +56,13 @@ class Settings:
             probe_port=int(given.get("probe_port", default.probe_port)),
             json_logs=given.get("json_logs", "") == "true",
         )
+
+
+def _level(text: str) -> Level:
+    """A level by its name. ValueError if there is none: a misspelt one must not allow more."""
+    for level in get_args(Level):
+        if text == level:
+            found: Level = level
+            return found
+    message = f"FULMEN_POD_TEMPLATE_ALLOW: {text!r} is none of {', '.join(get_args(Level))}"
+    raise ValueError(message)

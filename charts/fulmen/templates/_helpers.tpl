@@ -69,3 +69,18 @@ app.kubernetes.io/instance: {{ .Release.Name }}
   verbs: [delete]
 {{- end }}
 {{- end }}
+
+{{- define "fulmen.view" -}}
+- apiGroups: [fulmen.dev]
+  resources: [topologies, topologies/status, topologies/scale]
+  verbs: [get, list, watch]
+{{- end }}
+
+{{- define "fulmen.edit" -}}
+- apiGroups: [fulmen.dev]
+  resources: [topologies]
+  verbs: [get, list, watch, create, update, patch, delete, deletecollection]
+- apiGroups: [fulmen.dev]
+  resources: [topologies/scale]
+  verbs: [get, update, patch]
+{{- end }}

@@ -30,6 +30,11 @@ CONTAINER_SECURITY: Manifest = {
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
+SIDECAR_SECURITY: Manifest = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+}
+"""What namespaces ask for that enforce the level restricted, unless a sidecar says otherwise."""
 OUTAGE_SECONDS = 30
 """How long a node may not answer before its driver is started elsewhere."""
 
@@ -203,6 +208,11 @@ def preflight_pod(
     return _pod(meta, spec, pod, contract.PREFLIGHT_CONTAINER)
 
 
+def with_template(pod: Pod, container: str) -> Manifest:
+    """The pod as far as the user decides about it: Fulmen's defaults, and the template."""
+    return _pod({}, {"containers": [{"name": container}]}, pod, container)
+
+
 def _pod(meta: Manifest, forced: Manifest, pod: Pod, container: str) -> Manifest:
     """The whole pod, from the weakest to the strongest."""
     template = dict(pod.pod_template)
@@ -225,8 +235,13 @@ def _pod(meta: Manifest, forced: Manifest, pod: Pod, container: str) -> Manifest
             for trouble in ("not-ready", "unreachable")
         ],
         "enableServiceLinks": False,
-        "containers": [{"name": container, "securityContext": CONTAINER_SECURITY}],
+        "containers": [
+            {"name": container, "securityContext": CONTAINER_SECURITY},
+            *_sidecars(template, "containers", but=container),
+        ],
     }
+    if firsts := _sidecars(template, "initContainers"):
+        defaults["initContainers"] = firsts
     fixed: Manifest = {"restartPolicy": "Never"}
     if pod.image_pull_secrets:
         fixed["imagePullSecrets"] = [{"name": secret.name} for secret in pod.image_pull_secrets]
@@ -238,6 +253,18 @@ def _pod(meta: Manifest, forced: Manifest, pod: Pod, container: str) -> Manifest
         "metadata": merged(user_meta, meta),
         "spec": spec,
     }
+
+
+def _sidecars(template: dict[str, Any], field: str, but: str = "") -> list[Manifest]:
+    """Security contexts for the user's own containers. One that is privileged can have none."""
+    own = {but, contract.DRIVER_CONTAINER, contract.WORKER_CONTAINER}
+    return [
+        {"name": entry["name"], "securityContext": SIDECAR_SECURITY}
+        for entry in (template.get("spec") or {}).get(field) or ()
+        if entry.get("name")
+        and entry["name"] not in own
+        and not (entry.get("securityContext") or {}).get("privileged")
+    ]
 
 
 _USERS_METADATA = ("labels", "annotations")

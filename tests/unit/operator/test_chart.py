@@ -39,11 +39,16 @@ def test_what_is_installed_for_all_namespaces(everywhere):
 
 
 def test_a_list_of_namespaces_needs_no_rights_elsewhere():
-    objects = template("namespaces={blue,green}", "rbac.aggregate=false", "crd.install=false")
+    objects = template("namespaces={blue,green}")
     assert sorted(objects) == [
+        ("CustomResourceDefinition", "", "topologies.fulmen.dev"),
         ("Deployment", "tools", "fulmen-operator"),
         ("Role", "blue", "fulmen-operator"),
+        ("Role", "blue", "fulmen-topologies-edit"),
+        ("Role", "blue", "fulmen-topologies-view"),
         ("Role", "green", "fulmen-operator"),
+        ("Role", "green", "fulmen-topologies-edit"),
+        ("Role", "green", "fulmen-topologies-view"),
         ("RoleBinding", "blue", "fulmen-operator"),
         ("RoleBinding", "green", "fulmen-operator"),
         ("ServiceAccount", "tools", "fulmen-operator"),
@@ -83,6 +88,7 @@ def test_the_operator_reads_what_the_chart_sets():
         "runtime.image=mine:2",
         "runtime.imagePullPolicy=Never",
         "namespaces={blue,green}",
+        "podTemplate.allow=baseline",
         "checkpoint.size=3Gi",
         "checkpoint.accessMode=ReadWriteMany",
         "checkpoint.storageClassName=fast",
@@ -94,6 +100,7 @@ def test_the_operator_reads_what_the_chart_sets():
         image="mine:2",
         image_pull_policy="Never",
         namespaces=("blue", "green"),
+        pod_template_allow="baseline",
         claim_size="3Gi",
         claim_access_mode="ReadWriteMany",
         claim_storage_class="fast",

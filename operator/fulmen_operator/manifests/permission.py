@@ -1,0 +1,29 @@
+"""Whether the pods that a spec asks for are allowed here. Pure."""
+
+from fulmen.kube import contract
+from fulmen_operator.acceptance import Accepted, Refused, listed
+from fulmen_operator.manifests.pods import with_template
+from fulmen_operator.security import forbidden
+from fulmen_operator.settings import Settings
+
+
+def permitted(judged: Accepted | Refused, settings: Settings) -> Accepted | Refused:
+    """The same, or why its pods are not allowed: all that is wrong with them."""
+    if isinstance(judged, Refused):
+        return judged
+    spec, level = judged.topology.spec, settings.pod_template_allow
+    found = [
+        f"spec.{role}.podTemplate.spec: {text}."
+        for role, pod, container in (
+            ("driver", spec.driver, contract.DRIVER_CONTAINER),
+            ("worker", spec.worker, contract.WORKER_CONTAINER),
+        )
+        for text in forbidden(with_template(pod, container), level)
+    ]
+    if not found:
+        return judged
+    cure = (
+        f"This operator lets topologies have what the pod security standard {level!r} allows. "
+        "Leave it out, or ask whoever installed the operator to set the chart's podTemplate.allow."
+    )
+    return Refused("InvalidSpec", f"{listed(found)} {cure}")
