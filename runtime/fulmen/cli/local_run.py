@@ -43,8 +43,9 @@ class Watcher:
 
     def error(self, error: ErrorReport) -> None:
         """A component reported an error: its traceback goes to the log."""
-        text = f"error in {error.component!r}, task {error.task}: {error.message}"
-        self._tell(text, "red", error.traceback)
+        kind, style = ("warning", "yellow") if error.is_warning else ("error", "red")
+        text = f"{kind} in {error.component!r}, task {error.task}: {error.message}"
+        self._tell(text, style, error.traceback)
 
     def attempt_failed(self, number: int, reason: str) -> None:
         """An attempt of a batch came to nothing."""

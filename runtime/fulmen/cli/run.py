@@ -18,6 +18,7 @@ from fulmen.cli.local_run import LocalRun
 from fulmen.cli.preparation import Prepared, prepare
 from fulmen.cli.run_log import RunLog, runs_folder
 from fulmen.cli.topology_file import topology_arguments
+from fulmen.engine.author_logs import logged_to
 from fulmen.engine.driver import Stop
 from fulmen.engine.inprocess import InProcessJobs
 from fulmen.engine.jobs import Jobs
@@ -113,6 +114,7 @@ def run(
     with (
         prepare(file, assignments, code_folder, checkpoint, in_process) as prepared,
         _open_log(prepared.topology.name) as log,
+        logged_to(log.file),
     ):
         jobs = make_jobs(prepared, in_process, log.file)
         stop = Stop(after_seconds=seconds, when_drained=until_drained)

@@ -215,8 +215,10 @@ class TaskBase:
         self.calls = 0
         if state is not None:
             found["state"] = state
-        for warning in self.fields.warnings:
-            self.report(warning)
+        self.errors += [
+            ErrorReport(self.component, self.task, warning, is_warning=True)
+            for warning in self.fields.warnings
+        ]
         self.fields.warnings.clear()
         return found
 
@@ -250,14 +252,16 @@ class TaskBase:
         if isinstance(error, BaseException) and not isinstance(error, FulmenError):
             message = f"{type(error).__name__}: {error}"
         message = shortened(f"{what}: {message}" if what else message, LONGEST_MESSAGE)
-        is_told = fatal or len(self.errors) < ERRORS_TOLD
+        told = [at for at, error in enumerate(self.errors) if not error.is_warning]
+        is_told = fatal or len(told) < ERRORS_TOLD
         if isinstance(error, BaseException) and is_told:
             stack = shortened(author_traceback(error), LONGEST_TRACEBACK)
         report = ErrorReport(self.component, self.task, message, stack, fatal)
         if is_told:
             self.errors.append(report)
         else:
-            self.errors[-1] = replace(self.errors[-1], more=self.errors[-1].more + 1)
+            last = self.errors[told[-1]]
+            self.errors[told[-1]] = replace(last, more=last.more + 1)
         return report
 
     def close(self) -> list[ErrorReport]:

@@ -17,6 +17,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from fulmen.engine.author_logs import log_to_stderr
+
 LOG_FILE = "FULMEN_LOG_FILE"
 """Environment variable: the file that the Python processes print to. Unset: the JVM's stderr."""
 
@@ -97,6 +99,7 @@ def adopt() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # Spark has them unbuffered: the words of several workers would mix within a line.
             stream.reconfigure(line_buffering=True, write_through=False)
+    log_to_stderr()  # which is where it leads to by now
     faulthandler.enable()  # a crash in a C extension leaves its traceback
     if sys.platform == "linux":
         # Spark's daemon ends its processes by SIGHUP, unless it is itself killed: then they would

@@ -267,6 +267,7 @@ class ErrorReport:
         traceback: The stack of the author's code, if there is one.
         fatal: `onError: crash`, or an error that the topology can't go on after.
         more: How many errors followed it in the same task and batch that are not told.
+        is_warning: Nothing has gone wrong yet: it is told, and not counted.
     """
 
     component: str
@@ -275,6 +276,7 @@ class ErrorReport:
     traceback: str = ""
     fatal: bool = False
     more: int = 0
+    is_warning: bool = False
 
 
 @dataclass

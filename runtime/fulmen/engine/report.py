@@ -9,7 +9,7 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
@@ -22,6 +22,8 @@ _PER_DECADE = 200
 _ERRORS_KEPT = 20
 ERRORS_PER_INTERVAL = 5
 ERROR_INTERVAL_SECONDS = 10.0
+REPEAT_SECONDS = 60.0
+"""An error with the same message is logged again after that time, with a count."""
 STATISTICS = ("emitted", "transferred", "executed", "acked", "failed")
 _CAPACITY_SECONDS, _CAPACITY_PARTS = 600.0, 20  # as in Storm
 _LOAD_SECONDS, _LOAD_PARTS = 10.0, 10
@@ -175,7 +177,8 @@ class Totals:
             spent: What it took.
 
         Returns:
-            Errors to be logged: at most 5 of a component in 10 seconds, as in Storm.
+            Errors to be logged: at most 5 of a component in 10 seconds, as in Storm, and the same
+            one once in a minute, with a count.
         """
         with self.lock:
             self._measure(done, spent or Spent())
@@ -184,7 +187,10 @@ class Totals:
     def note(self, errors: Iterable[ErrorReport], wall_clock: float) -> list[ErrorReport]:
         """Count errors that are no part of a batch. Returns those to be logged."""
         with self.lock:
-            return [error for error in errors if self._note(error, wall_clock)]
+            return self._to_be_logged(errors, wall_clock)
+
+    def _to_be_logged(self, errors: Iterable[ErrorReport], now: float) -> list[ErrorReport]:
+        return [logged for error in errors if (logged := self._note(error, now)) is not None]
 
     def _measure(self, done: Done, spent: Spent) -> None:
         now = self.steady()
@@ -224,7 +230,7 @@ class Totals:
                 seconds = max(0.0, wall_clock - born)
                 self.latencies.add(seconds * 1000, n)
                 self.times[self.setup.component_of_slot(slot), COMPLETE, ""].add(seconds, n)
-            logged += [error for error in summary.errors if self._note(error, wall_clock)]
+            logged += self._to_be_logged(summary.errors, wall_clock)
         trees.replayed = self._sum("replayed")
         trees.dead_lettered = self._sum("dead_lettered")
         return logged
@@ -232,14 +238,27 @@ class Totals:
     def _sum(self, what: str) -> int:
         return sum(n for (_, kind, _), n in self.counts.items() if kind == what)
 
-    def _note(self, error: ErrorReport, wall_clock: float) -> bool:
+    def _note(self, error: ErrorReport, wall_clock: float) -> ErrorReport | None:
+        """Count an error. Returns it if it is to be logged, with a count if it has come before."""
+        if error.is_warning:
+            return error
         self.error_counts[error.component] += 1 + error.more
         kept = self.errors.setdefault(error.component, deque(maxlen=_ERRORS_KEPT))
-        recent = [e for e in kept if wall_clock - e["time"] < ERROR_INTERVAL_SECONDS]
+        same = next((e for e in kept if e["message"] == error.message), None)
+        if same is not None:
+            kept.remove(same)
+            kept.append(same)
+            same |= {"task": error.task, "time": wall_clock, "count": same["count"] + 1}
+            if wall_clock - same["logged"] < REPEAT_SECONDS:
+                return None
+            same["logged"] = wall_clock
+            return replace(error, message=f"{error.message} ({same['count']:,} times)")
+        recent = [e for e in kept if wall_clock - e["logged"] < ERROR_INTERVAL_SECONDS]
         if len(recent) >= ERRORS_PER_INTERVAL:
-            return False
-        kept.append({"task": error.task, "message": error.message, "time": wall_clock})
-        return True
+            return None
+        noted = {"task": error.task, "message": error.message, "time": wall_clock}
+        kept.append({**noted, "count": 1, "logged": wall_clock})
+        return error
 
     def component(self, name: str) -> dict[str, int]:
         """The statistics of one component, over all its streams."""
@@ -272,5 +291,6 @@ class Totals:
         return self.setup.plan.component_tasks
 
     def _component_report(self, name: str) -> dict[str, Any]:
-        errors = [{"task": e["task"], "message": e["message"]} for e in self.errors.get(name, ())]
+        shown = ("task", "message", "count")
+        errors = [{key: e[key] for key in shown} for e in self.errors.get(name, ())]
         return {**self.component(name), "tasks": len(self.setup.plan.tasks(name)), "errors": errors}

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 
 from typing_extensions import override
 
+from fulmen.engine.author_logs import set_levels
+
 FORMAT_ENV = "FULMEN_LOG_FORMAT"
 """`json`: a JSON object for each entry. Anything else: lines for people."""
 
@@ -47,4 +49,5 @@ def set_up() -> None:
     """Log to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if os.environ.get(FORMAT_ENV) == "json" else _Plain())
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.basicConfig(handlers=[handler], force=True)
+    set_levels()

@@ -36,8 +36,9 @@ class Witness:
 
     def error(self, error: ErrorReport) -> None:
         """A component reported an error."""
-        text = f"error in {error.component!r}, task {error.task}: {error.message}"
-        _log.error("%s", text, extra={"details": error.traceback})
+        kind, level = ("warning", logging.WARNING) if error.is_warning else ("error", logging.ERROR)
+        text = f"{kind} in {error.component!r}, task {error.task}: {error.message}"
+        _log.log(level, "%s", text, extra={"details": error.traceback})
 
     def attempt_failed(self, number: int, reason: str) -> None:
         """An attempt of a batch came to nothing."""

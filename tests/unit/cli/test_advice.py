@@ -67,6 +67,12 @@ class Prints(BasicBolt):
         print("here is", tup["letter"])
 
 
+class Logs(BasicBolt):
+    def execute(self, tup, collector):
+        import logging
+        logging.getLogger(__name__).info("here is %s", tup["letter"])
+
+
 class FailsAtTheEnd(BasicBolt):
     def execute(self, tup, collector):
         pass
@@ -180,3 +186,10 @@ def test_state_in_a_global_variable(run, fulmen):
         "or in a field of the class itself, is lost with its process. --fields shows the fields of "
         "its instances.\n"
     )
+
+
+def test_what_a_component_logs_is_in_the_log_of_the_run(run, tmp_path):
+    result = run("Logs")
+    [log] = tmp_path.glob("state/fulmen/runs/*/run.log")
+    assert len(re.findall(r" INFO letters: here is [a-e]$", log.read_text(), re.MULTILINE)) == 10
+    assert "here is" not in result.stderr
