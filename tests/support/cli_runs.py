@@ -40,7 +40,7 @@ class Letters(Spout):
     def signal(self):
         """The first task sends this process as many signals as `signals` says."""
         for turn in range(self.conf.get("signals", 0)):
-            if self.index == 0 and self.count == 400 + 50 * turn:
+            if self.index == 0 and self.count == 400 + turn:
                 os.kill(os.getpid(), signal.Signals[self.conf.get("signal", "SIGINT")])
 
     def fail(self, msg_id, reason):
