@@ -8,7 +8,7 @@ from typing import Final
 from fulmen.kube import contract
 from fulmen.topology.spec import API_VERSION, KIND
 from fulmen_operator.acceptance import own_claim
-from fulmen_operator.api import APPLY, CREATE, KINDS, MERGE, Api, ApiError
+from fulmen_operator.api import APPLY, CREATE, KINDS, MERGE, Api, ApiError, whole
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.model import (
     START_GATE,
@@ -73,6 +73,7 @@ class Access:
             for item in self._store.of(key, kind)
             if belongs(item, topology)
         }
+        await self._look_for_driver(key, topology)
         own = self._store.get(CLAIM, key.namespace, own_claim(key.name))
         claims = [own, await self._other(key, topology, CLAIM, named) if named else None]
         children |= {(CLAIM, name_of(claim)): claim for claim in claims if claim is not None}
@@ -84,6 +85,14 @@ class Access:
             children=children,
             source=await self._other(key, topology, "ConfigMap", source) if source else None,
         )
+
+    async def _look_for_driver(self, key: Key, topology: Object) -> None:
+        """Ask for a driver's pod that the watch has nothing of, before it is said to be gone."""
+        status = topology.get("status") or {}
+        name = str(status.get("driverPod") or "")
+        is_wanted = name != "" and status.get("state") not in ("Suspended", "Failed")
+        if is_wanted and self._store.get("Pod", key.namespace, name) is None:
+            await self._look("Pod", key.namespace, name)
 
     async def _plan(self, key: Key, topology: Object) -> Object | None:
         """The plan. It is asked for if the watch told only that there is one, or nothing yet."""
@@ -312,7 +321,7 @@ class Access:
         query = {"fieldSelector": f"metadata.name={name}"}
         path = KINDS[kind].path(namespace)
         items: list[Object] = (await self._api.call("GET", path, query=query))["items"] or []
-        return items[0] if items else None
+        return whole(kind, items[0]) if items else None
 
 
 def words_of(body: str) -> str:

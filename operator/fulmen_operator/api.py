@@ -95,6 +95,12 @@ class Kind:
         return f"{self.group}{where}/{self.plural}{tail}"
 
 
+def whole(kind: str, item: Object) -> Object:
+    """An item of a list with its kind, which lists leave out."""
+    version = KINDS[kind].group.split("/", 2)[2]
+    return {"apiVersion": version, "kind": kind, **item}
+
+
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 KINDS: Final = {
     "Topology": Kind(f"/apis/{contract.GROUP}/{contract.VERSION}", contract.PLURAL),

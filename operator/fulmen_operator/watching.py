@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fulmen.kube import contract
-from fulmen_operator.api import KINDS, Api, ApiError
+from fulmen_operator.api import KINDS, Api, ApiError, whole
 from fulmen_operator.model import Key, Object, name_of, uid_of
 from fulmen_operator.ownership import CLAIM
 from fulmen_operator.store import Store, key_of
@@ -52,7 +52,7 @@ async def _refresh(api: Api, store: Store, kind: str, namespace: str) -> None:
     while True:
         page = await api.call("GET", path, query=query, metadata_only=kind == "ConfigMap")
         for thing in page["items"] or ():
-            store.put(kind, thing)
+            store.put(kind, whole(kind, thing))
             found.append({"metadata": {"uid": thing["metadata"]["uid"]}})
         version = version or int(page["metadata"]["resourceVersion"])
         if not page["metadata"].get("continue"):

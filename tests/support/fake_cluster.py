@@ -374,6 +374,5 @@ class FakeCluster:
 def _is_in(path, place):
     """Whether an object is among those of a kind in a namespace, or in all."""
     folder = path.rsplit("/", 1)[0]
-    return folder == place.rstrip("/") or folder == place.replace(
-        "/v1/", f"/v1/namespaces/{NAMESPACE}/"
-    )
+    everywhere, _, plural = place.rstrip("/").rpartition("/")
+    return folder in (place.rstrip("/"), f"{everywhere}/namespaces/{NAMESPACE}/{plural}")

@@ -1,0 +1,129 @@
+"""The store: filled by lists, kept by watches; and what is done when it lags behind."""
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from fulmen_operator import watching
+from fulmen_operator.api import ApiError
+from fulmen_operator.loop import Memory, reconcile
+from fulmen_operator.store import Store
+from fulmen_operator.watching import WATCHED, keep_fresh, refresh
+from support.fake_cluster import KEY, NAMESPACE
+from support.operated import OTHER_CODE, summary
+
+
+def names(store):
+    return {kind: [thing["metadata"]["name"] for thing in store.of(KEY, kind)] for kind in WATCHED}
+
+
+@pytest.mark.parametrize("namespaces", [(), (NAMESPACE,)], ids=["everywhere", "there"])
+def test_a_list_of_each_kind_fills_the_store(cluster, namespaces):
+    store = Store()
+    cluster.api.calls.clear()
+    asyncio.run(refresh(cluster.api, store, namespaces))
+    assert names(store) == names(cluster.store())
+    assert names(store)["Pod"]
+    assert len(cluster.api.calls) == len(WATCHED)
+
+
+def test_what_is_gone_without_a_word_is_dropped_and_what_is_newer_than_the_list_is_not(cluster):
+    store = cluster.store()
+    place = cluster._place("Role", "word-count-driver")
+    del cluster.api.objects[place]
+    newer = {**cluster.pod("word-count-driver-1")["metadata"], "name": "newer", "uid": "newer"}
+    store.put("Pod", {"metadata": {**newer, "resourceVersion": "10000000"}})
+    asyncio.run(refresh(cluster.api, store, ()))
+    assert names(store)["Role"] == []
+    assert "newer" in names(store)["Pod"]
+
+
+def test_namespaces_that_are_not_listed_are_left_as_they_are(cluster):
+    store = cluster.store()
+    asyncio.run(refresh(cluster.api, store, ("green",)))
+    assert names(store) == names(cluster.store())
+
+
+class Paged:
+    """An API server that answers with one object at a time."""
+
+    def __init__(self, failures=0):
+        self.failures = failures
+
+    async def call(self, method, path, *, query, metadata_only):
+        if self.failures:
+            self.failures -= 1
+            raise ApiError(0, "no route", path)
+        number = int(query.get("continue", 0))
+        metadata = {"name": f"t{number}", "namespace": "blue", "uid": f"{path}{number}"}
+        more = {"continue": str(number + 1)} if number < 2 else {}
+        return {"items": [{"metadata": metadata}], "metadata": {"resourceVersion": "5", **more}}
+
+
+def test_long_lists_come_in_pages():
+    store = Store()
+    asyncio.run(refresh(Paged(), store, ()))
+    assert all(store.get("Topology", "blue", f"t{n}") for n in range(3))
+
+
+def test_while_the_api_server_is_away_it_is_asked_again(caplog, monkeypatch):
+    monkeypatch.setattr(watching, "RETRY_SECONDS", 0)
+    store, filled = Store(), asyncio.Event()
+
+    async def run():
+        task = asyncio.ensure_future(keep_fresh(Paged(failures=2), store, (), filled))
+        await asyncio.wait_for(filled.wait(), 10)
+        task.cancel()
+
+    asyncio.run(run())
+    assert store.get("Topology", "blue", "t2")
+    assert "no route" in caplog.text
+
+
+# ---- a watch that lags behind
+
+
+def look(cluster, store, times=3):
+    """Operators look that know no more than this store; each conflict makes them look again."""
+    access, memory = cluster.access(), Memory()
+    access._store = store
+    for _ in range(times):
+        with suppress(ApiError):
+            asyncio.run(reconcile(KEY, access, cluster.settings, memory))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in WATCHED if kind != "Topology"])
+def test_what_the_watch_has_not_told_of_is_neither_made_twice_nor_in_the_way(cluster, kind):
+    before = cluster.state()
+    store = cluster.store()
+    for thing in store.of(KEY, kind):
+        meta = thing["metadata"]
+        store.remove(kind, NAMESPACE, meta["name"], meta["uid"])
+    look(cluster, store)
+    if kind == "Pod":  # the driver is looked for by its name, its workers are not
+        assert (cluster.status["attempt"], cluster.status["workers"]["ready"]) == (1, 0)
+        assert len(cluster.pods("driver")) == 1
+    else:
+        assert cluster.state() == before
+
+
+@pytest.mark.parametrize("kind", ["ServiceAccount", "Role", "RoleBinding"])
+def test_an_object_without_its_labels_is_the_topologys_nevertheless(cluster, kind):
+    place = cluster._place(kind, "word-count-driver")
+    uid = cluster.api.objects[place]["metadata"]["uid"]
+    cluster.api.objects[place]["metadata"] |= {"labels": {}, "annotations": {}}
+    cluster.settle()
+    meta = cluster.api.objects[place]["metadata"]
+    assert (meta["uid"], meta["labels"]["fulmen.dev/topology"]) == (uid, KEY.name)
+    assert summary(cluster) == ("Active", "True", "Active")
+
+
+def test_what_the_watch_does_not_know_to_be_gone_is_made_again(cluster):
+    store = cluster.store()
+    cluster.remove("RoleBinding", "word-count-driver")
+    cluster.remove("ConfigMap", "word-count-plan")
+    cluster.change(OTHER_CODE)
+    asyncio.run(refresh(cluster.api, store, ()))
+    look(cluster, store)
+    assert cluster.names("RoleBinding") == ["word-count-driver"]
