@@ -20,7 +20,7 @@ FulmenError
     SparkLost             Spark itself has ended: the driver has to be started anew
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 
 class FulmenError(Exception):
@@ -260,3 +260,30 @@ class TopologyFailed(FulmenError):
 
     def __str__(self) -> str:
         return f"{self.reason}\n{self.traceback}".rstrip()
+
+
+# ---- what an author's object says about itself ---------------------------------------------------
+
+
+def text_of(value: object) -> str:
+    """`str(value)`, or why there is none: an author's `__str__` may raise anything."""
+    return _said(str, value)
+
+
+def repr_of(value: object, longest: int = 200) -> str:
+    """`repr(value)`, cut to so many characters, or why there is none."""
+    text = _said(repr, value)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def error_text(error: BaseException) -> str:
+    """The type and the message of an exception."""
+    return f"{type(error).__name__}: {text_of(error)}".rstrip(": ")
+
+
+def _said(ask: Callable[[object], str], value: object) -> str:
+    try:
+        return ask(value)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (an author's method may raise anything)
+        name = f"__{ask.__name__}__"
+        return f"<{type(value).__qualname__}, whose {name} raised {type(error).__name__}>"

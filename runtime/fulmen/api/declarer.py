@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fulmen.errors import DeclarationError
+from fulmen.errors import DeclarationError, error_text
 
 DEFAULT_STREAM = "default"
 DEAD_LETTERS = "__dead_letters"
@@ -103,7 +103,7 @@ def output_streams(component: Any) -> dict[str, Stream]:
         raise
     except Exception as e:
         raise DeclarationError(
-            f"{cls.__name__}.declare_output_fields raised {type(e).__name__}: {e}"
+            f"{cls.__name__}.declare_output_fields raised {error_text(e)}"
         ) from e
     return declarer.streams
 

@@ -31,7 +31,7 @@ from fulmen.engine.instances import ComponentFailed, Slots, TaskBase
 from fulmen.engine.measures import add_chunk
 from fulmen.engine.outbox import Outbox
 from fulmen.engine.view import RowsView
-from fulmen.errors import FulmenError, GroupingError
+from fulmen.errors import FulmenError, GroupingError, text_of
 
 
 def _own_references() -> int:
@@ -201,7 +201,7 @@ class BoltTask(TaskBase):
     def note_failure(self, position: int, error: Exception) -> None:
         """An exception of the author's code while it dealt with the tuple at `position`."""
         if isinstance(error, FailedException):
-            self.failed.append((position, str(error) or type(error).__name__))
+            self.failed.append((position, text_of(error) or type(error).__name__))
             if isinstance(error, ReportedFailedException):
                 self.report(error, what=self.callback)
             return

@@ -23,7 +23,7 @@ from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.tuples import HELD, Tuple
 from fulmen.engine.routes import Routes
 from fulmen.engine.view import RowsView
-from fulmen.errors import CollectorError, StreamError
+from fulmen.errors import CollectorError, StreamError, error_text, repr_of, text_of
 
 EXPLICIT = "failed by the bolt"
 
@@ -222,7 +222,7 @@ class Emitter:
 
 
 def _shown(values: Any) -> str:
-    text = repr(values)
+    text = repr_of(values)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -423,12 +423,13 @@ class BasicCollector(Emitter, BasicOutputCollector):
 def reason_text(reason: str | BaseException | None) -> str:
     """What the spout hears: of an exception, which authors give as well, with its kind."""
     if isinstance(reason, BaseException):
-        return f"{type(reason).__name__}: {reason}"
-    return str(reason) if reason else EXPLICIT
+        return error_text(reason)
+    return text_of(reason) if reason else EXPLICIT
 
 
 def not_a_list(who: str, values: Any) -> StreamError:
     """What is wrong about values that are no list or tuple: emit("a") for emit(["a"])."""
+    shown = repr_of(values)
     return StreamError(
-        f"{who}: emit({values!r}): the values must be a list or a tuple, such as [{values!r}]"
+        f"{who}: emit({shown}): the values must be a list or a tuple, such as [{shown}]"
     )

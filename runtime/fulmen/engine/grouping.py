@@ -25,7 +25,7 @@ from fulmen.engine.hashing import (
     task_index,
 )
 from fulmen.engine.partial_key import Choices
-from fulmen.errors import GroupingError
+from fulmen.errors import GroupingError, error_text, repr_of
 
 Tasks = npt.NDArray[np.int32]
 
@@ -299,18 +299,19 @@ class _Custom(_Stateless):
         try:
             answer = self._custom.choose_tasks(self._source_task, row)
         except Exception as error:
-            raise GroupingError(f"{called} raised {type(error).__name__}: {error}", k) from error
+            raise GroupingError(f"{called} raised {error_text(error)}", k) from error
         if not isinstance(answer, Iterable):
             raise GroupingError(
-                f"{called} returned {answer!r}. It must return a list of task ids, maybe empty",
+                f"{called} returned {repr_of(answer)}. It must return a list of task ids, maybe"
+                " empty",
                 k,
             )
         tasks = list(answer)
         for task in tasks:
             if not isinstance(task, int | np.integer) or task not in self._targets:
                 raise GroupingError(
-                    f"{called} returned {task!r}, which is not one of the tasks that subscribe: "
-                    f"{sorted(self._targets)}",
+                    f"{called} returned {repr_of(task)}, which is not one of the tasks that"
+                    f" subscribe: {sorted(self._targets)}",
                     k,
                 )
         return tasks

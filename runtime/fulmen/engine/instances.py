@@ -19,7 +19,7 @@ from fulmen.engine.protocol import ErrorReport
 from fulmen.engine.routes import Routes, context_of
 from fulmen.engine.setup import Setup
 from fulmen.engine.state import KeyedState, take_state
-from fulmen.errors import FulmenError
+from fulmen.errors import FulmenError, error_text, text_of
 from fulmen.topology.code import create
 
 T = TypeVar("T")
@@ -248,9 +248,9 @@ class TaskBase:
         self, error: BaseException | str, fatal: bool = False, what: str = ""
     ) -> ErrorReport:
         """Note an error of this task. Of many in a batch the first are told, the others counted."""
-        message, stack = str(error), ""
+        message, stack = text_of(error), ""
         if isinstance(error, BaseException) and not isinstance(error, FulmenError):
-            message = f"{type(error).__name__}: {error}"
+            message = error_text(error)
         message = shortened(f"{what}: {message}" if what else message, LONGEST_MESSAGE)
         told = [at for at, error in enumerate(self.errors) if not error.is_warning]
         is_told = fatal or len(told) < ERRORS_TOLD

@@ -28,7 +28,7 @@ from fulmen.engine.measures import ChunkTimes
 from fulmen.engine.routes import Chosen, Routes
 from fulmen.engine.setup import Setup, Subscription
 from fulmen.engine.view import RowsView
-from fulmen.errors import GroupingError
+from fulmen.errors import GroupingError, text_of
 
 HELD_BYTES = 8 << 20
 """So many bytes for one worker become rows, however few tuples they are."""
@@ -310,15 +310,20 @@ class Outbox:
         subscription = self._setup.subscriptions[parcel.subscription]
         kept = []
         for i, row in enumerate(parcel.encoded.rows() if parcel.encoded else ()):
-            wrong = _unpicklable(row)
-            if wrong is None:
+            try:  # as it is sent: a value that is nested deeply may be pickled alone, but not there
+                list(wire.pack_tuples(wire.select(parcel, np.array([i], np.int64))))
+            except Exception as error:  # noqa: BLE001 (an author's __reduce__ may raise anything)
+                field, cause = _unpicklable(row) or (None, error)
+            else:
                 kept.append(i)
                 continue
-            field, error = wrong
+            which = (
+                "a value" if field is None else f"the value of field {subscription.fields[field]!r}"
+            )
             message = (
-                f"emit on stream {subscription.stream!r}: the value of field"
-                f" {subscription.fields[field]!r} can't be pickled ({error}), so it can't go to"
-                f" another worker or stage, where {subscription.target!r} is"
+                f"emit on stream {subscription.stream!r}: {which} can't be pickled"
+                f" ({text_of(cause)}), so it can't go to another worker or stage, where"
+                f" {subscription.target!r} is"
             )
             self.refused.append((int(parcel.sources[i]), message))
             if parcel.lineage is not None:

@@ -26,7 +26,7 @@ from fulmen.engine.setup import Setup
 from fulmen.engine.sizes import rows_bytes
 from fulmen.engine.state import KeyedState
 from fulmen.engine.view import RowsView
-from fulmen.errors import FulmenError, GroupingError
+from fulmen.errors import FulmenError, GroupingError, text_of
 
 SLICE = 4096
 """So many tuples are emitted before the stage's bolts run: less memory, and warm caches."""
@@ -391,7 +391,7 @@ class SpoutTask(TaskBase):
     def _drop(self, view: RowsView, roots: Ids, outbox: Outbox) -> None:
         """Fail the trees of tuples that crashed their workers again and again; send nothing."""
         self.report(
-            f"dropped a tuple that crashed its worker or never ended: {str(view.row(0))[:200]}"
+            f"dropped a tuple that crashed its worker or never ended: {text_of(view.row(0))[:200]}"
         )
         if len(roots):
             self._fail_at_once(roots, CRASHED, outbox)

@@ -12,6 +12,7 @@ from pyspark.serializers import FramedSerializer, pack_long
 from pyspark.taskcontext import TaskContext
 
 from fulmen.engine import process
+from fulmen.errors import error_text
 
 StageFunction = Callable[[int, int, str, str | None, Iterator[bytes]], Iterable[tuple[int, bytes]]]
 """(stage, partition, header, void, rows) -> (partition of the next stage, row)."""
@@ -92,7 +93,7 @@ def _outputs(
         raise
     except BaseException as e:  # noqa: BLE001 - a component may call sys.exit, or be out of memory
         traceback.print_exc()
-        yield from call(f"{type(e).__name__}: {e}", iter(()))
+        yield from call(error_text(e), iter(()))
 
 
 def joined(rows: Iterable[bytes]) -> bytes:

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from fulmen.api.components import Component
 from fulmen.engine.pickling import INSTANCE, dumps, made_of
-from fulmen.errors import StateError
+from fulmen.errors import StateError, repr_of, text_of
 
 MOST_RECORDS = 1000
 """More are in a log only if restarts have ended all cycles before their time: then compact it."""
@@ -158,7 +158,9 @@ class KeyedState(dict[Any, Any]):
                 try:
                     dumps((key, value), self._names)
                 except Exception as e:
-                    raise StateError(f"self.state[{key!r}] can't be pickled ({e})") from e
+                    raise StateError(
+                        f"self.state[{repr_of(key)}] can't be pickled ({text_of(e)})"
+                    ) from e
             raise
 
     def _find_changed(self) -> Collection[Any]:

@@ -26,6 +26,7 @@ from fulmen.engine.outbox import Outbox, groups
 from fulmen.engine.protocol import ErrorReport, Summary
 from fulmen.engine.setup import Setup
 from fulmen.engine.spouts import CRASHED
+from fulmen.errors import text_of
 from fulmen.plan.model import DRIVER
 
 Rows = list[tuple[int, bytes]]
@@ -139,7 +140,7 @@ def shown(parcel: wire.Parcel, at: npt.NDArray[np.int64]) -> str:
     """The first of some tuples, for a person."""
     one = wire.select(parcel, at[:1])
     rows = one.rows if one.batch is None else batch_rows(one.batch)
-    return str(rows[0] if rows else ())[:200]
+    return text_of(rows[0] if rows else ())[:200]
 
 
 def rerouted(row: bytes, setup: Setup) -> Rows:

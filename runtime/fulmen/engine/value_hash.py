@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from fulmen.engine.polynomials import Units, polynomial
-from fulmen.errors import GroupingError
+from fulmen.errors import GroupingError, error_text
 
 _MASK = 0xFFFF_FFFF
 _UTF16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
@@ -51,7 +51,11 @@ def java_hash(value: Any) -> int:
         GroupingError: The value has no hash that is the same in every process.
     """
     exact = _EXACT.get(type(value))
-    return exact(value) if exact is not None else _other_hash(value)
+    try:
+        return exact(value) if exact is not None else _other_hash(value)
+    except RecursionError:
+        reason = "it is nested too deeply"
+        raise _no_hash(value, reason, "Group by a field of it") from None
 
 
 def list_hash(values: Iterable[Any]) -> int:
@@ -140,15 +144,16 @@ _EXACT: dict[type, Callable[[Any], int]] = {
     tuple: list_hash,
 }
 
+_ALL = slice(None)
 # How a subclass becomes what it is derived from; its own methods may do anything.
 _PLAIN: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (str, str.__str__),
     (int, int.__index__),
     (float, float.__float__),
-    (bytes, bytes),
-    (bytearray, bytes),
-    (list, list),
-    (tuple, tuple),
+    (bytes, lambda value: bytes.__getitem__(value, _ALL)),
+    (bytearray, lambda value: bytearray.__getitem__(value, _ALL)),
+    (list, lambda value: list.__getitem__(value, _ALL)),
+    (tuple, lambda value: tuple.__getitem__(value, _ALL)),
 )
 
 _REFUSED: tuple[tuple[type | tuple[type, ...], str, str], ...] = (
@@ -185,7 +190,7 @@ def _stable_text(value: Any) -> str:
     try:
         text = repr(value)
     except Exception as error:
-        reason = f"its repr() raised {type(error).__name__}: {error}"
+        reason = f"its repr() raised {error_text(error)}"
         raise _no_hash(value, reason, cure) from error
     if f"0x{id(value):x}" in text:  # functions, generators, locks
         raise _no_hash(value, "its repr() has an address in memory", cure)

@@ -22,7 +22,7 @@ from fulmen.engine.instances import ComponentFailed, Unavailable
 from fulmen.engine.jobs import Blame
 from fulmen.engine.protocol import ErrorReport, Header, Summary
 from fulmen.engine.setup import Setup
-from fulmen.errors import AlreadyExists, CheckpointError, Unreachable
+from fulmen.errors import AlreadyExists, CheckpointError, Unreachable, error_text
 
 
 class Worker:
@@ -86,7 +86,7 @@ class Worker:
             everywhere = True
         except Exception as e:  # noqa: BLE001 (whatever it is, the batch is void and says why)
             traceback.print_exc()
-            row, everywhere = void_row(f"{type(e).__name__}: {e}"), True
+            row, everywhere = void_row(error_text(e)), True
         # who learned of it from a row passes it on in its own partition alone: all others have got
         # that row too
         for destination in setup.workers if everywhere else (partition,):

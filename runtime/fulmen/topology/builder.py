@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any, Self
 
 from fulmen import api
-from fulmen.errors import CodeError, ValidationFailed
+from fulmen.errors import CodeError, ValidationFailed, text_of
 from fulmen.topology.base import spelling
 from fulmen.topology.documents import to_yaml
 from fulmen.topology.problems import Problem, shown
@@ -269,5 +269,5 @@ def _pickled(instance: Any, label: str) -> str:
         raise
     except Exception as error:  # the author's objects
         cure = "Give the class, and make such fields in open or prepare."
-        raise CodeError(f"{label}: the object can't be pickled ({error})", cure) from error
+        raise CodeError(f"{label}: the object can't be pickled ({text_of(error)})", cure) from error
     return base64.b64encode(file.getvalue()).decode()

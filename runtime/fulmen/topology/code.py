@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NoReturn
 
 from fulmen import api
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS
-from fulmen.errors import CodeError
+from fulmen.errors import CodeError, error_text
 from fulmen.topology.foreign import abstract_cure, import_cure
 from fulmen.topology.pods import Code
 from fulmen.topology.problems import did_you_mean
@@ -202,7 +202,7 @@ def unpickle(instance: str) -> Any:
     except binascii.Error as error:
         raise CodeError(f"instance is not base64 ({error})", _REBUILD) from error
     except Exception as error:  # the author's code
-        message = f"instance can't be unpickled ({type(error).__name__}: {error})"
+        message = f"instance can't be unpickled ({error_text(error)})"
         raise CodeError(message, _REBUILD) from error
 
 
@@ -211,7 +211,7 @@ _REBUILD = "Write the file again with TopologyBuilder, or remove the field."
 
 def explain(error: BaseException, folder: Path | None) -> str:
     """An exception from the author's code in one line: type, text, file and line."""
-    text = f"{type(error).__name__}: {error}".rstrip(": ")
+    text = error_text(error)
     if isinstance(error, SyntaxError):
         place = f"{_file(error.filename, folder)}, line {error.lineno}"
         return f"{type(error).__name__}: {error.msg} ({place})"
