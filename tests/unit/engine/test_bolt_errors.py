@@ -132,7 +132,7 @@ def test_state_that_can_not_be_restored_stops_the_topology(where):
     ("reason", "heard"),
     [
         (ValueError("no number"), "ValueError: no number"),
-        (KeyError(), "KeyError: "),
+        (KeyError(), "KeyError"),
         (7, "7"),
         ("", EXPLICIT),
         (None, EXPLICIT),
