@@ -257,6 +257,9 @@ class ArrowBolt(Component):
 
         `collector.source` is that (component, stream). All rows are acked when this returns, except
         those given to `collector.fail(rows, reason)`. An exception fails all of them.
+
+        A column has one type. Rows of senders that are no Arrow components may have a value of
+        another type than most: these fail, and are not in the batch.
         """
 
     def tick(self, collector: ArrowOutputCollector) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from typing_extensions import override
 
 from fulmen.api.components import (
@@ -24,7 +23,6 @@ from fulmen.api.components import (
     ReportedFailedException,
 )
 from fulmen.api.tuples import DRAIN_STREAM, HELD, TICK_COMPONENT, TICK_STREAM, Held, Tuple
-from fulmen.engine.arrow_collectors import ArrowCollector
 from fulmen.engine.chunk import Chunk, Ids
 from fulmen.engine.collectors import BasicCollector, BoltCollector, Buffer, not_a_list
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase
@@ -360,48 +358,3 @@ def held(chunk: Chunk, i: int, xor: int) -> Held:
     task = chunk.source_task(i)
     began = chunk.began_at(i)
     return Held(chunk.component, chunk.stream, chunk.fields, task, roots, edges, xor, began)
-
-
-class ArrowBoltTask(BoltTask):
-    """A task of an ArrowBolt."""
-
-    instance: ArrowBolt
-
-    @override
-    def new_collector(self) -> Any:
-        return ArrowCollector(self)
-
-    @override
-    def execute(self, chunk: Chunk) -> None:
-        collector = self.collector
-        collector.source, collector.rows = (chunk.component, chunk.stream), len(chunk)
-        has_rows = chunk.component != TICK_COMPONENT
-        try:
-            if has_rows:
-                self.instance.execute(chunk.batch, collector)
-            else:
-                collector.rows = 0
-                (self.instance.drain if self.callback == "drain" else self.instance.tick)(collector)
-        except Exception as e:  # noqa: BLE001 (author's code, or values that Arrow can't hold)
-            self.failed.clear()
-            self.note_failure(0, e)
-            _, reason = self.failed.pop()
-            collector.failures = dict.fromkeys(range(len(chunk)), reason) if has_rows else {}
-        self.failed = sorted(collector.failures.items())
-
-    @override
-    def send_emits(self, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
-        for stream, emitted, rows in self.collector.emits:
-            batch, at = emitted, rows
-            while batch.num_rows:
-                try:
-                    self.send_anchored(stream, RowsView(arrow=batch), at, chunk, xors, outbox)
-                    break
-                except GroupingError as e:
-                    self.report_emit(e, fatal=e.emission is None)
-                    keep = np.arange(batch.num_rows) != e.emission
-                    if self.collector.rows:  # in a tick there is nothing to fail
-                        self.fail_origin(int(at[~keep][0]), chunk, str(e))
-                    batch, at = batch.filter(pa.array(keep)), at[keep]
-            if self.ordered:
-                outbox.pack_all()

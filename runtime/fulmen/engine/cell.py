@@ -23,7 +23,8 @@ from fulmen.engine import wire
 from fulmen.engine.acker_runs import run_ackers
 from fulmen.engine.ackers import Messages
 from fulmen.engine.acking import AckerTask
-from fulmen.engine.bolts import AnchoringBoltTask, ArrowBoltTask, BasicBoltTask, BoltTask
+from fulmen.engine.arrow_bolts import ArrowBoltTask
+from fulmen.engine.bolts import AnchoringBoltTask, BasicBoltTask, BoltTask
 from fulmen.engine.chunk import Chunk, merge
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase
 from fulmen.engine.outbox import Outbox, groups

@@ -114,8 +114,8 @@ def test_a_wrong_batch_fails_all_rows_and_says_why(use, text):
 
 
 def test_values_that_arrow_can_not_hold_fail():
-    result = with_bolt(lambda *args: None, ["a", 1], kind=HookArrowBolt)
-    assert len(result.failed("source")) == 2
+    result = with_bolt(lambda *args: None, ["a", object()], kind=HookArrowBolt)
+    assert [msg_id for msg_id, _ in result.failed("source")] == [1]
     assert len(result.errors) == 1
 
 
