@@ -131,6 +131,13 @@ def test_java_options_that_java_refuses_are_told(tmp_path):
     assert "heap size" in (tmp_path / "spark.log").read_text()
 
 
+def test_workers_that_end_whenever_they_start_are_not_waited_for(tmp_path):
+    given = {"spark.executor.extraJavaOptions": "-Xms900g"}
+    with pytest.raises(FulmenError, match=r"ended again and again .* reason is in '.*spark\.log'"):
+        start(settings(2, tmp_path, conf=given, start_timeout_seconds=50))
+    assert "heap size" in (tmp_path / "spark.log").read_text()
+
+
 def test_workers_that_do_not_start_are_told(tmp_path):
     given = {"spark.executor.extraJavaOptions": "-Xms900g"}
     with pytest.raises(FulmenError, match="0 of 2 workers started within 3 seconds"):

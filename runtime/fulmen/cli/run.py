@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,13 @@ def make_jobs(prepared: Prepared, in_process: bool, log_file: Path) -> Jobs:
         return InProcessJobs()
     spec = prepared.topology.spec
     return LocalSparkJobs(
-        spec.workers, spec.spark.conf, prepared.code_folder, log_file, prepared.worker_env
+        spec.workers,
+        spec.spark.conf,
+        prepared.code_folder,
+        log_file,
+        prepared.worker_env,
+        spec.start_timeout_seconds,
+        partial(click.echo, err=True),
     )
 
 

@@ -17,16 +17,19 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pyspark import SparkContext
 
+from fulmen.engine.arrivals import Arrivals
 from fulmen.errors import FulmenError
 
 POLL_SECONDS = 0.05
 OUTPUT_BYTES = 65536
+MOST_STARTS = 5
+"""Of a worker that has never been there, before it is given up."""
 
 
 class LocalCluster:
@@ -60,6 +63,10 @@ class LocalCluster:
             number = jvm.scala.Some(index)
             args = (host, 0, 0, 1, memory, urls, str(self._outputs), number)
             self._environments.append(start(*args, settings, none))
+
+    def starts(self) -> int:
+        """How many JVMs of workers were started so far: one that ends is started anew."""
+        return sum(1 for _ in self._outputs.glob("*/*"))
 
     def new_output(self) -> Iterator[str]:
         """What the workers' JVMs have printed since the last call; of much, the end."""
@@ -134,33 +141,41 @@ class Workers:
 
     def __init__(self, sc: SparkContext, count: int, cluster: LocalCluster | None) -> None:
         self.hosts: list[str | None] = list(cluster.hosts) if cluster else [None] * count
+        self._cluster = cluster
         self.in_driver = str(sc.master).startswith("local")
         self._jvm: Any = sc._jvm
         self._spark = sc._jsc.sc()
         self._scheduler = self._spark.taskScheduler()
         self._lock = threading.Lock()
 
-    def wait_for_all(self, seconds: float, log_file: Path) -> None:
-        """Wait until each worker is there for the first time.
-
-        Raises:
-            FulmenError: Some are not there in that time.
-        """
-        self.wait_for(len(self.hosts), seconds, log_file)
-
-    def wait_for(self, count: int, seconds: float, log_file: Path) -> None:
+    def wait_for(
+        self, count: int, seconds: float, log_file: Path, tell: Callable[[str], None]
+    ) -> None:
         """Wait until so many workers are there.
 
+        Args:
+            count: How many.
+            seconds: How long to wait for the next one to come.
+            log_file: Where the reason may be if none comes.
+            tell: Is told now and then what is waited for.
+
         Raises:
-            FulmenError: They are not there in that time.
+            FulmenError: None came in that time, or those on this machine ended at once.
         """
-        deadline = time.monotonic() + seconds
-        while len(alive := self.alive()) < count:
-            if time.monotonic() > deadline:
+        arrivals = Arrivals(count, len(self.hosts), seconds, time.monotonic())
+        while True:
+            line = arrivals.see(len(self.alive()), now := time.monotonic())
+            if arrivals.is_over:
+                return
+            if arrivals.is_late(now):
+                raise FulmenError(arrivals.failure(log_file))
+            if self._cluster and self._cluster.starts() >= MOST_STARTS * len(self.hosts):
                 raise FulmenError(
-                    f"{len(alive)} of {len(self.hosts)} workers started within {seconds:g} "
-                    f"seconds. The reason may be in '{log_file}'."
+                    f"the workers ended again and again while they started. The reason is in"
+                    f" '{log_file}'."
                 )
+            if line is not None:
+                tell(line)
             time.sleep(POLL_SECONDS)
 
     def wait_some_time(self, seconds: float) -> None:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,9 +52,10 @@ class Settings:
         log_file: Where everything goes that Spark, the workers and the components print.
         python: The interpreter of the workers; it has the version of this one.
         env: Environment variables of the workers.
-        start_timeout_seconds: How long to wait for the workers.
+        start_timeout_seconds: How long to wait for the next worker to start.
         least_workers: So many are enough to start with; the others may follow. Default: all.
         patience_seconds: How long to wait for the others.
+        tell: Is told now and then what is waited for.
     """
 
     workers: int
@@ -64,9 +65,10 @@ class Settings:
     work_dir: Path | None = None
     python: str = sys.executable
     env: Mapping[str, str] | None = None
-    start_timeout_seconds: float = 60.0
+    start_timeout_seconds: float = 300.0
     least_workers: int | None = None
     patience_seconds: float = 0.0
+    tell: Callable[[str], None] = lambda _: None
 
 
 class Session:
@@ -141,12 +143,11 @@ class Session:
 
     def _wait_for_workers(self) -> None:
         settings = self.settings
+        least = settings.workers if settings.least_workers is None else settings.least_workers
+        seconds = settings.start_timeout_seconds
+        self.workers.wait_for(least, seconds, settings.log_file, settings.tell)
         if settings.least_workers is not None:
-            least, seconds = settings.least_workers, settings.start_timeout_seconds
-            self.workers.wait_for(least, seconds, settings.log_file)
             self.workers.wait_some_time(settings.patience_seconds)
-        else:
-            self.workers.wait_for_all(settings.start_timeout_seconds, settings.log_file)
 
     def _worker_environment(self, java_home: str) -> dict[str, str]:
         """Of the workers' JVMs and Python processes, unless the user's settings say otherwise."""

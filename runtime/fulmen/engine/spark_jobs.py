@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from fulmen.engine import session
@@ -85,6 +85,8 @@ class LocalSparkJobs(SparkBatches):
         code_folder: Where workers import the components from.
         log_file: Where Spark and the workers write.
         env: Environment variables of the workers.
+        start_timeout_seconds: How long to wait for the next worker to start.
+        tell: Is told now and then what is waited for.
     """
 
     def __init__(
@@ -94,8 +96,18 @@ class LocalSparkJobs(SparkBatches):
         code_folder: Path | None,
         log_file: Path,
         env: Mapping[str, str] | None = None,
+        start_timeout_seconds: float = 300.0,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         path = str(code_folder) if code_folder else None
         super().__init__(
-            Settings(workers=workers, log_file=log_file, conf=conf, code_path=path, env=env)
+            Settings(
+                workers=workers,
+                log_file=log_file,
+                conf=conf,
+                code_path=path,
+                env=env,
+                start_timeout_seconds=start_timeout_seconds,
+                tell=tell,
+            )
         )

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from fulmen.engine.driver import Driver, Stop
@@ -179,6 +180,7 @@ class DriverPod:
                 start_timeout_seconds=max(FIRST_WORKER_SECONDS, spec.start_timeout_seconds),
                 least_workers=1,
                 patience_seconds=OTHER_WORKERS_SECONDS,
+                tell=partial(_log.info, "%s"),
             )
         )
 

@@ -215,7 +215,8 @@ class TopologySpec(Model):
 
     start_timeout_seconds: Seconds = 300
     """Seconds that a pod may take to start, on Kubernetes. After that the topology is not `Ready`,
-    with what keeps the pod from starting as the reason. The pod is left waiting."""
+    with what keeps the pod from starting as the reason. The pod is left waiting. On one machine:
+    seconds that `fulmen run` waits for the next worker to start."""
 
     network_policy: Literal["None", "Restrict"] = "None"
     """`Restrict`: a NetworkPolicy lets only the topology's own pods connect to each other, and
