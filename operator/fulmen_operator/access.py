@@ -24,6 +24,7 @@ from fulmen_operator.model import (
     Trial,
     clipped,
     is_gated,
+    label,
     name_of,
     text_of,
     uid_of,
@@ -310,8 +311,8 @@ class Access:
         """An object that the watch has not told of, or not as it is now."""
         found = await self._listed(kind, namespace, name)
         known = self._store.get(kind, namespace, name)
-        if found is not None:
-            self._store.put(kind, found)
+        if found is not None and label(found, contract.TOPOLOGY_LABEL):
+            self._store.put(kind, found)  # of others no watch would tell that they are gone
         elif known is not None:
             self._store.remove(kind, namespace, name, uid_of(known))
         return found

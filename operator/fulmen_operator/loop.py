@@ -129,7 +129,7 @@ async def _carry_out(
             except InTheWay as obstacle:
                 obstacles.append(obstacle)
     except ApiError as error:
-        if error.is_refusal:
+        if error.is_refusal and not error.is_namespace_going:
             memory.refusals[key] = Refusal("Refused", error.message)
         raise
     if obstacles:

@@ -134,8 +134,10 @@ def test_a_namespace_that_goes_is_let_go(caplog):
     cluster = FakeCluster()
     words = "unable to create new content in namespace blue because it is being terminated"
     cluster.api.refusals |= {"/secrets": (403, words), "/events": (403, words)}
-    assert due_in(*worked(cluster)) == 60
+    memory = Memory()
+    assert due_in(*worked(cluster, memory=memory)) == 60
     assert not caplog.text
+    assert memory.refusals == {}
 
 
 def test_a_mistake_of_ours_about_one_topology_is_logged_and_not_the_end(caplog, monkeypatch):

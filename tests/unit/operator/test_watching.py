@@ -5,12 +5,13 @@ from contextlib import suppress
 
 import pytest
 
+from fulmen.kube.contract import COMPONENT_LABEL
 from fulmen_operator import watching
 from fulmen_operator.api import ApiError
 from fulmen_operator.loop import Memory, reconcile
 from fulmen_operator.store import Store
 from fulmen_operator.watching import WATCHED, keep_fresh, refresh
-from support.fake_cluster import KEY, NAMESPACE
+from support.fake_cluster import KEY, NAMESPACE, FakeCluster
 from support.operated import OTHER_CODE, summary
 
 
@@ -117,6 +118,30 @@ def test_an_object_without_its_labels_is_the_topologys_nevertheless(cluster, kin
     meta = cluster.api.objects[place]["metadata"]
     assert (meta["uid"], meta["labels"]["fulmen.dev/topology"]) == (uid, KEY.name)
     assert summary(cluster) == ("Active", "True", "Active")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("ServiceAccount", "word-count-driver"),
+        ("Role", "word-count-driver"),
+        ("RoleBinding", "word-count-driver"),
+        ("ConfigMap", "word-count-plan"),
+        ("PersistentVolumeClaim", "word-count-checkpoint"),
+        ("Pod", "word-count-driver-1"),
+    ],
+)
+def test_an_object_of_others_that_is_gone_is_in_the_way_no_more_though_no_watch_tells(kind, name):
+    cluster = FakeCluster()
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": {COMPONENT_LABEL: "web"}}
+    cluster.api._store(cluster._place(kind, name), {"metadata": metadata, "spec": {}})
+    store = cluster.store()
+    look(cluster, store)
+    assert cluster.condition("Stalled")["reason"] == "ObjectInTheWay"
+    del cluster.api.objects[cluster._place(kind, name)]
+    look(cluster, store)
+    assert cluster.names("Pod") == ["word-count-driver-1"]
+    assert cluster.condition("Stalled")["reason"] == "AsExpected"
 
 
 def test_what_the_watch_does_not_know_to_be_gone_is_made_again(cluster):
