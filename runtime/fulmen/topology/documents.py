@@ -9,7 +9,7 @@ import yaml
 
 from fulmen.errors import ValidationFailed
 from fulmen.topology.base import fits_64_bits
-from fulmen.topology.problems import Problem
+from fulmen.topology.problems import Problem, did_you_mean
 from fulmen.topology.shape import parse
 from fulmen.topology.spec import API_VERSION, KIND, Topology
 from fulmen.topology.yaml_limits import MAX_BYTES, LimitedLoader, NotAllowed
@@ -117,7 +117,9 @@ def read_document(path: Path | str) -> Any:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: of a path with a null byte
         reason = error.strerror if isinstance(error, OSError) else error
-        raise ValidationFailed([Problem("", f"{shown} can't be read: {reason}")]) from error
+        others = Path(path).parent.glob("*.y*ml") if isinstance(error, FileNotFoundError) else ()
+        cure = did_you_mean(path, map(str, others))
+        raise ValidationFailed([Problem("", f"{shown} can't be read: {reason}", cure)]) from error
     if len(content) > MAX_BYTES:
         what = f"{shown} has more than {MAX_BYTES:,} bytes, as no object of Kubernetes can have"
         raise ValidationFailed([Problem("", what, "Have large data read in open or prepare.")])

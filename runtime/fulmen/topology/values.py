@@ -11,7 +11,7 @@ from fulmen.errors import ValidationFailed
 from fulmen.topology.documents import NOT_YAML, parse_yaml
 from fulmen.topology.problems import Problem, did_you_mean, shown
 from fulmen.topology.shape import alias_of, model_in
-from fulmen.topology.spec import Metadata, Topology
+from fulmen.topology.spec import Metadata, Topology, TopologySpec
 
 _PART = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]+)\]")
 
@@ -146,6 +146,8 @@ def _resolve(place: _Place, part: str) -> tuple[Any, Any]:
         return part, Any
     names = [alias_of(model, attribute) for attribute in model.model_fields]
     cure = did_you_mean(part, names) or f"There are: {', '.join(names)}."
+    if model is Topology and part in (alias_of(TopologySpec, a) for a in TopologySpec.model_fields):
+        cure = f"Did you mean 'spec.{part}'?"
     raise _refused(_join(place, part), f"there is no field {part!r}", cure)
 
 

@@ -204,6 +204,13 @@ def test_file_that_is_not_there():
     assert str(caught.value) == ("'nowhere.yaml' can't be read: No such file or directory.")
 
 
+def test_a_file_of_almost_that_name(tmp_path):
+    (tmp_path / "topology.yaml").write_text("")
+    with pytest.raises(ValidationFailed) as caught:
+        load(tmp_path / "topology.yml")
+    assert str(caught.value).endswith(f"Did you mean '{tmp_path}/topology.yaml'?")
+
+
 def test_file_that_is_not_text(tmp_path):
     path = tmp_path / "binary.yaml"
     path.write_bytes(b"a: \xff")

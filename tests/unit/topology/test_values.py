@@ -96,6 +96,7 @@ def test_an_empty_list_has_nothing_to_change(bolts):
     ("assignment", "message"),
     [
         ("spec.wrokers=3", "spec.wrokers: there is no field 'wrokers'. Did you mean 'workers'?"),
+        ("workers=3", "workers: there is no field 'workers'. Did you mean 'spec.workers'?"),
         (
             "sepc.x=3",
             "sepc: there is no field 'sepc'. Did you mean 'spec'?",
