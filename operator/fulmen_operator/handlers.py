@@ -77,7 +77,7 @@ async def start(settings: kopf.OperatorSettings, memo: Running, **_: Any) -> Non
     memo.open.callback(thread.join)
     memo.open.callback(server.shutdown)
     filled, memory = asyncio.Event(), Memory()
-    listing = keep_fresh(api, memo.store, memo.settings.namespaces, filled)
+    listing = keep_fresh(api, memo.store, memo.settings.namespaces, memo.queue, filled)
 
     async def begin() -> None:
         await filled.wait()  # without knowing all that there is, much would be made twice

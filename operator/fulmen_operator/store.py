@@ -66,7 +66,9 @@ class Store:
         self._discard(place)
         return True
 
-    def retain(self, kind: str, found: Iterable[Object], version: int, among: Namespaces) -> None:
+    def retain(
+        self, kind: str, found: Iterable[Object], version: int, among: Namespaces
+    ) -> set[Key]:
         """Drop what a list of all objects of a kind does not have, unless it is newer than that.
 
         A watch that was cut off may not have told of what was deleted meanwhile.
@@ -76,12 +78,18 @@ class Store:
             found: Those that there are.
             version: The list's resourceVersion.
             among: The namespaces that were listed; None: all.
+
+        Returns:
+            The topologies of what was dropped.
         """
+        dropped: set[Key] = set()
         there = {uid_of(thing) for thing in found}
         for place, thing in list(self._things.items()):
             listed = place[0] == kind and (among is None or place[1] in among)
             if listed and uid_of(thing) not in there and version_of(thing) < version:
                 self._discard(place)
+                dropped.add(key_of(kind, thing))
+        return dropped
 
     def _discard(self, place: Place) -> None:
         thing = self._things.pop(place)

@@ -13,6 +13,7 @@ from fulmen.kube import contract
 from fulmen_operator.api import KINDS, Api, ApiError, whole
 from fulmen_operator.model import Key, Object, name_of, uid_of
 from fulmen_operator.ownership import CLAIM
+from fulmen_operator.queue import Queue
 from fulmen_operator.store import Store, key_of
 
 WATCHED: Final = (
@@ -32,19 +33,25 @@ PAGE: Final = "500"
 logger = logging.getLogger(__name__)
 
 
-async def refresh(api: Api, store: Store, namespaces: Sequence[str]) -> None:
+async def refresh(api: Api, store: Store, namespaces: Sequence[str]) -> set[Key]:
     """List all objects with a topology's label, and drop what is there no more.
+
+    Returns:
+        The topologies of which there is news: at the start all of them.
 
     Raises:
         ApiError: They could not be listed.
     """
+    news: set[Key] = set()
     for kind in WATCHED:
         for namespace in namespaces or ("",):
-            await _refresh(api, store, kind, namespace)
+            news |= await _refresh(api, store, kind, namespace)
+    return news
 
 
-async def _refresh(api: Api, store: Store, kind: str, namespace: str) -> None:
+async def _refresh(api: Api, store: Store, kind: str, namespace: str) -> set[Key]:
     """ConfigMaps without content: plans are asked for when they are needed."""
+    news: set[Key] = set()
     query = {"limit": PAGE}
     if kind != "Topology":
         query["labelSelector"] = contract.TOPOLOGY_LABEL
@@ -52,26 +59,34 @@ async def _refresh(api: Api, store: Store, kind: str, namespace: str) -> None:
     while True:
         page = await api.call("GET", path, query=query, metadata_only=kind == "ConfigMap")
         for thing in page["items"] or ():
-            store.put(kind, whole(kind, thing))
+            if store.put(kind, whole(kind, thing)):
+                news.add(key_of(kind, thing))
             found.append({"metadata": {"uid": thing["metadata"]["uid"]}})
         version = version or int(page["metadata"]["resourceVersion"])
         if not page["metadata"].get("continue"):
             break
         query = {**query, "continue": page["metadata"]["continue"]}
-    store.retain(kind, found, version, frozenset([namespace]) if namespace else None)
+    among = frozenset([namespace]) if namespace else None
+    return news | store.retain(kind, found, version, among)
 
 
 async def keep_fresh(
-    api: Api, store: Store, namespaces: Sequence[str], filled: asyncio.Event
+    api: Api, store: Store, namespaces: Sequence[str], queue: Queue[Key], filled: asyncio.Event
 ) -> None:
-    """List all at once, and again every ten minutes, for ever; say when it was done first."""
+    """List all at once, and again every ten minutes, for ever; say when it was done first.
+
+    What a list tells first is no news when a watch tells it again, so the topology is put into the
+    queue here.
+    """
     while True:
         try:
-            await refresh(api, store, namespaces)
+            news = await refresh(api, store, namespaces)
         except ApiError as error:
             logger.warning("%s; again in %d s", error, RETRY_SECONDS)
             await asyncio.sleep(RETRY_SECONDS)
             continue
+        for key in news:
+            queue.add(key)
         filled.set()
         await asyncio.sleep(REFRESH_SECONDS)
 

@@ -8,7 +8,10 @@ import pytest
 from fulmen.kube.contract import COMPONENT_LABEL
 from fulmen_operator import watching
 from fulmen_operator.api import ApiError
+from fulmen_operator.handlers import Running
 from fulmen_operator.loop import Memory, reconcile
+from fulmen_operator.queue import Queue
+from fulmen_operator.settings import Settings
 from fulmen_operator.store import Store
 from fulmen_operator.watching import WATCHED, keep_fresh, refresh
 from support.fake_cluster import KEY, NAMESPACE, FakeCluster
@@ -68,16 +71,35 @@ def test_long_lists_come_in_pages():
     assert all(store.get("Topology", "blue", f"t{n}") for n in range(3))
 
 
-def test_while_the_api_server_is_away_it_is_asked_again(caplog, monkeypatch):
-    monkeypatch.setattr(watching, "RETRY_SECONDS", 0)
-    store, filled = Store(), asyncio.Event()
+def fill(api, store, queue):
+    """The operator starts."""
+    filled = asyncio.Event()
 
     async def run():
-        task = asyncio.ensure_future(keep_fresh(Paged(failures=2), store, (), filled))
+        task = asyncio.ensure_future(keep_fresh(api, store, (), queue, filled))
         await asyncio.wait_for(filled.wait(), 10)
         task.cancel()
 
     asyncio.run(run())
+
+
+def test_what_is_there_at_the_start_is_looked_at_though_it_is_no_news_to_the_watch(cluster):
+    running, queue = Running(Settings()), Queue(lambda: 0.0, lambda: 0.0)
+    running.queue = queue
+    fill(cluster.api, running.store, queue)
+    assert set(queue._due) == {KEY}
+    queue._due.clear()
+    fill(cluster.api, running.store, queue)
+    assert not queue._due
+    cluster.remove("Role", "word-count-driver")
+    fill(cluster.api, running.store, queue)
+    assert set(queue._due) == {KEY}
+
+
+def test_while_the_api_server_is_away_it_is_asked_again(caplog, monkeypatch):
+    monkeypatch.setattr(watching, "RETRY_SECONDS", 0)
+    store, queue = Store(), Queue(lambda: 0.0, lambda: 0.0)
+    fill(Paged(failures=2), store, queue)
     assert store.get("Topology", "blue", "t2")
     assert "no route" in caplog.text
 
