@@ -25,6 +25,7 @@ from fulmen.api.components import (
 from fulmen.api.tuples import DRAIN_STREAM, HELD, TICK_COMPONENT, TICK_STREAM, Held, Tuple
 from fulmen.engine.chunk import Chunk, Ids
 from fulmen.engine.collectors import BasicCollector, BoltCollector, Buffer, not_a_list
+from fulmen.engine.forks import FORKED, end_child
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase
 from fulmen.engine.measures import add_chunk
 from fulmen.engine.outbox import Outbox
@@ -81,6 +82,7 @@ class BoltTask(TaskBase):
         self.callback = "drain" if chunk.stream == DRAIN_STREAM else "execute"
         self.collector.open()
         self.execute(chunk)
+        end_child()
         self.collector.close()
         self.seconds = time.perf_counter() - started
         chunk.pace = self.seconds / max(1, len(chunk))
@@ -248,6 +250,8 @@ class BasicBoltTask(BoltTask):
                 execute(tup, collector)
             except Exception as e:  # noqa: BLE001 (author's code)
                 self.note_failure(collector.position, e)
+            if FORKED:
+                end_child()
         kept.append(tup)
         for tup in kept:  # they were acked or failed by the time that this returns
             tup._origin, tup._i = held(chunk, tup._i, 0), ~HELD
@@ -285,6 +289,8 @@ class AnchoringBoltTask(BoltTask):
                     tup._i = ~tup._i
                 else:  # it was acked or failed before the exception: that stands
                     self.failed.pop()
+            if FORKED:
+                end_child()
         self.kept.append(tup)
 
     @override

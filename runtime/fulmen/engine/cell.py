@@ -19,7 +19,7 @@ import numpy as np
 
 from fulmen.api.components import ArrowBolt, BasicBolt
 from fulmen.checkpoint import Store, load_many, read_commit, read_manifest, save
-from fulmen.engine import wire
+from fulmen.engine import forks, wire
 from fulmen.engine.acker_runs import run_ackers
 from fulmen.engine.ackers import Messages
 from fulmen.engine.acking import AckerTask
@@ -181,6 +181,7 @@ class Cell:
             yield from ((self.partition, row) for row in rows if row)
             return
         started = time.perf_counter()
+        forks.begin()
         self.prepare(header, summary)
         cpu = time.process_time()
         summary.process = self.partition, os.getpid()

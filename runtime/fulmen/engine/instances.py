@@ -15,6 +15,7 @@ import numpy as np
 from fulmen.api.components import Bolt, Component, Spout
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
 from fulmen.engine.fields import Fields
+from fulmen.engine.forks import end_child
 from fulmen.engine.protocol import ErrorReport
 from fulmen.engine.routes import Routes, context_of
 from fulmen.engine.setup import Setup
@@ -148,6 +149,8 @@ class TaskBase:
             if may_pass(e) and self.setup.topology.spec.on_error != "crash":
                 raise Unavailable(self.report(e, what=what)) from e
             raise ComponentFailed(self.report(e, fatal=True, what=what)) from e
+        finally:
+            end_child()
 
     def _take_state(self, is_new: bool = False) -> None:
         look = partial(take_state, self.instance, self.state, is_new)
@@ -243,6 +246,8 @@ class TaskBase:
             return call()
         except Exception as e:  # author's code
             raise ComponentFailed(self.report(e, fatal=True, what=what)) from e
+        finally:
+            end_child()
 
     def report(
         self, error: BaseException | str, fatal: bool = False, what: str = ""
@@ -276,6 +281,7 @@ class TaskBase:
             getattr(self.instance, name)()
         except Exception as e:  # noqa: BLE001 (author's code)
             self.report(e, what=name)
+        end_child()
         return self.errors
 
 

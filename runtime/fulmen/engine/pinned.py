@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from fulmen.checkpoint import Store, Update, load_many, read_manifest, save, state_file_name
+from fulmen.engine import forks
 from fulmen.engine.instances import Slots, Unavailable
 from fulmen.engine.outbox import Outbox
 from fulmen.engine.protocol import (
@@ -118,6 +119,7 @@ class PinnedSpouts:
             raise
 
     def _make(self, task: int, slots: Slots, number: int) -> SpoutTask:
+        forks.begin()
         return SpoutTask(self.setup, task, slots, number, np.random.default_rng())
 
     def take(self, header: Header) -> tuple[Header, list[Summary], dict[int, Deliveries]]:
@@ -170,6 +172,7 @@ class PinnedSpouts:
 
     def _turn(self, task: SpoutTask, deliveries: Deliveries, header: Header, permit: int) -> Turn:
         """In the task's own thread."""
+        forks.begin()
         setup = self.setup
         outbox = Outbox(setup, -1, np.random.default_rng())
         summary = Summary(-1, DRIVER, process=(DRIVER, os.getpid()))

@@ -17,6 +17,7 @@ from fulmen.engine.ackers import root_ids
 from fulmen.engine.arrow_collectors import ArrowEmits, listed
 from fulmen.engine.chunk import EMPTY_IDS, Ids, Lineage
 from fulmen.engine.collectors import SpoutCollector, not_a_list
+from fulmen.engine.forks import FORKED, end_child
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase, Update, takes_reason
 from fulmen.engine.outbox import Outbox
 from fulmen.engine.pending import PendingMessages
@@ -181,7 +182,10 @@ class SpoutTask(TaskBase):
         try:
             for msg_id in msg_ids:
                 ack(msg_id)
+                if FORKED:
+                    end_child()
         except Exception as e:  # author's code
+            end_child()
             raise ComponentFailed(self.report(e, fatal=True, what="ack")) from e
 
     def _fail(self, msg_id: Any, reason: str) -> None:
@@ -251,6 +255,8 @@ class SpoutTask(TaskBase):
             try:
                 for _ in range(min(burst, room - emitted)):
                     next_tuple()
+                    if FORKED:
+                        end_child()
                     now = count()
                     if now == emitted:
                         return emitted, False, measure()
@@ -258,6 +264,7 @@ class SpoutTask(TaskBase):
                     if emitted >= room:
                         break
             except Exception as e:  # author's code
+                end_child()
                 fatal = self.setup.topology.spec.on_error == "crash"
                 report = self.report(e, fatal=fatal, what="next_tuple")
                 if fatal:
