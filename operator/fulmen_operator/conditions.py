@@ -13,7 +13,7 @@ refused makes Stalled true. Ready is about the generation that runs, the others 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, Literal
 
 from fulmen.topology.status import MAX_CONDITION_MESSAGE, Condition, Placement
@@ -105,6 +105,10 @@ def _ready(facts: Facts) -> Said:
     step, plan = facts.step, facts.verdict.plan
     if step is None or plan is None:
         return "False", facts.verdict.reason, facts.verdict.message, facts.generation
+    if step.report is not None and (outage := step.report.outage) is not None:
+        since = text_of(datetime.fromtimestamp(outage.since, UTC))
+        message = f"since {since}, and tried again: {outage.message}"
+        return "False", outage.reason, message, facts.generation
     if step.state in READY:
         applied = step.report.generation if step.report else plan.generation
         return "True", step.state, step.message, min(applied, plan.generation)

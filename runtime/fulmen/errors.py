@@ -13,6 +13,7 @@ FulmenError
         AlreadyExists     a put found its key taken
         NotFound          a get found nothing
         Unreachable       the store does not answer: the same call may be repeated
+        Denied            the store refuses for want of a right: who knows that it was there waits
         Fenced            another driver has taken over: this one must stop
     JobFailed             a batch's Spark job ended without a result: recover, then run it again
         JobTimedOut       it took too long: one of its tuples may hang
@@ -165,6 +166,29 @@ class Unreachable(CheckpointError):
             f"checkpoint {self.store}: {verb} {self.key!r}: {self.cause}. Check that the store is"
             " up and can be reached from here; then try again, which is safe."
         )
+
+
+class Denied(CheckpointError):
+    """A store refuses what this process was never seen to be allowed.
+
+    Attributes:
+        store: The URI of the store.
+        key: The key, or the prefix of a list.
+        cause: What is missing, and the cure; ends in a full stop.
+    """
+
+    def __init__(self, store: str, key: str, cause: str) -> None:
+        super().__init__(store, key, cause)
+        self.store = store
+        self.key = key
+        self.cause = cause
+
+    def __str__(self) -> str:
+        return f"checkpoint {self.store}, {self.key!r}: {self.cause}"
+
+    def as_outage(self) -> Unreachable:
+        """The same for those who know that the right was there before, and may come back."""
+        return Unreachable(self.store, self.key, self.cause.rstrip("."))
 
 
 class Fenced(CheckpointError):

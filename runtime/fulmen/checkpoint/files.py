@@ -18,17 +18,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from fulmen.errors import AlreadyExists, CheckpointError, NotFound, Unreachable
+from fulmen.errors import AlreadyExists, CheckpointError, Denied, NotFound, Unreachable
 
 _TEMPORARY = ".tmp"
 _LEFTOVER_SECONDS = 3600  # by then nobody is still writing it
-_PERMANENT = {
+_DENIED = {
     errno.EACCES: "permission denied. Give the pod's user write access (fsGroup, for a volume)",
+    errno.EROFS: "the file system is read-only. Mount it for writing",
+}
+"""Pass by themselves where they were not so before: a volume that is mounted anew, for instance."""
+_PERMANENT = {
     errno.EPERM: "the file system has no hard links. Use one that does: ext4, xfs, NFS",
     errno.EOPNOTSUPP: "the file system has no hard links. Use one that does: ext4, xfs, NFS",
     errno.ENOTDIR: "a part of the path is a file. Name a folder",
     errno.EISDIR: "there is a folder of that name. Name an empty folder for the checkpoint",
-    errno.EROFS: "the file system is read-only. Mount it for writing",
     errno.ENAMETOOLONG: "the name is too long. Choose a shorter path",
 }
 _names = itertools.count()  # the next is taken atomically; with the process id it is unique
@@ -49,6 +52,7 @@ class FileBackend:
         self._root = root
         self._fsync = fsync
         self._prepared = False
+        self._may_read = self._may_write = False  # it was seen to work
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object if there is none of that key, else raise `AlreadyExists`."""
@@ -63,14 +67,17 @@ class FileBackend:
                 self._put(key, data)
         except OSError as error:
             self._raise(error, key, writing=True)
+        self._may_write = True
 
     def get(self, key: str) -> bytes:
         """Read an object, or raise `NotFound`."""
         try:
             with open(f"{self._root}/{key}", "rb", buffering=0) as file:
-                return file.readall()
+                data = file.readall()
         except OSError as error:
             self._raise(error, key)
+        self._may_read = True
+        return data
 
     def get_many(self, keys: Sequence[str]) -> list[bytes]:
         """Read several objects one after another: threads make files no faster."""
@@ -79,9 +86,11 @@ class FileBackend:
     def list(self, prefix: str) -> list[str]:
         """All keys that start with `prefix`, in any order."""
         try:
-            return list(self._walk(prefix))
+            found = list(self._walk(prefix))
         except OSError as error:
             self._raise(error, prefix)
+        self._may_read |= bool(found)
+        return found
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete what exists. Not made durable: a name that comes back is garbage again."""
@@ -91,7 +100,7 @@ class FileBackend:
             except FileNotFoundError:
                 pass
             except OSError as error:
-                self._raise(error, key)
+                self._raise(error, key, writing=True)
 
     def _put(self, key: str, data: bytes) -> None:
         target = f"{self._root}/{key}"
@@ -157,6 +166,10 @@ class FileBackend:
     def _raise(self, error: OSError, key: str, writing: bool = False) -> NoReturn:
         if isinstance(error, FileNotFoundError) and not writing:
             raise NotFound(self._uri, key) from None
+        if cause := _DENIED.get(error.errno or 0):
+            denied = Denied(self._uri, key, f"{cause}.")
+            was_allowed = self._may_write if writing else self._may_read
+            raise denied.as_outage() if was_allowed else denied from error
         if cause := _PERMANENT.get(error.errno or 0):
             raise CheckpointError(f"checkpoint {self._uri}, {key!r}: {cause}.") from error
         raise Unreachable(self._uri, key, error.strerror or str(error), unknown=writing) from error

@@ -32,7 +32,7 @@ from fulmen.checkpoint.record import (
     encode,
 )
 from fulmen.checkpoint.store import Store
-from fulmen.errors import AlreadyExists, CheckpointError, Fenced, NotFound
+from fulmen.errors import AlreadyExists, CheckpointError, Denied, Fenced, NotFound
 
 _CLAIM_TRIES = 1000  # against a driver that commits as fast as we try, each may fail
 
@@ -124,7 +124,8 @@ class CommitLog:
             The claim. Its tag is the newest now.
 
         Raises:
-            Unreachable: Unknown whether it was claimed. Claim again.
+            Unreachable: Unknown whether it was claimed, or not allowed any more. Claim again.
+            Denied: The right to write is missing, and nothing was ever committed there.
             Fenced: Another driver has taken over from this one, just now or before.
             CheckpointError: Another driver commits so fast that its numbers are always taken; or
                 this one has claimed before.
@@ -144,6 +145,10 @@ class CommitLog:
             except AlreadyExists:
                 self._catch_up()
                 continue
+            except Denied as error:
+                if self._manifest.number:  # a driver before could write there
+                    raise error.as_outage() from error
+                raise
             self._manifest.apply(claim)
             if newest_number(self._store) > claim.number:
                 if self._is_followed(claim):  # by a driver that started after this one

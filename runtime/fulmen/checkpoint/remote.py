@@ -31,7 +31,7 @@ from obstore.exceptions import (
 )
 from obstore.store import AzureStore, GCSStore, MemoryStore, ObjectStore, S3Store
 
-from fulmen.errors import AlreadyExists, CheckpointError, NotFound, Unreachable
+from fulmen.errors import AlreadyExists, CheckpointError, Denied, NotFound, Unreachable
 
 RETRY_SECONDS = 60.0
 """No further attempt starts this long after the first one."""
@@ -176,10 +176,13 @@ class RemoteBackend:
             raise NotFound(self._uri, key) from None
         if not self._may_pass(error, kind, waited):
             scheme = self._uri.partition(":")[0]
-            raise CheckpointError(
-                f"checkpoint {self._uri}, {key!r}: {_verdict(error)}. The environment variables"
-                f" that count are {_CURES[scheme]}. The store said: {_gist(error)}"
-            ) from error
+            cause = (
+                f"{_verdict(error)}. The environment variables that count are {_CURES[scheme]}."
+                f" The store said: {_gist(error)}"
+            )
+            if _is_denied(error) or _EXPIRED in str(error):
+                raise Denied(self._uri, key, cause) from error
+            raise CheckpointError(f"checkpoint {self._uri}, {key!r}: {cause}") from error
 
     def _may_pass(self, error: Exception, kind: str, waited: float) -> bool:
         """Whether the same request may do better later."""

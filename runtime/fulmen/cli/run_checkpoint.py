@@ -11,7 +11,7 @@ from typing import Any
 
 from fulmen.checkpoint import CommitLog, Store
 from fulmen.cli import BadInput
-from fulmen.errors import CheckpointError
+from fulmen.errors import CheckpointError, Denied
 from fulmen.topology.spec import ACKER, Topology
 
 
@@ -65,7 +65,7 @@ def look_at(uri: str, document: Any) -> Known:
     try:
         manifest = CommitLog.open(Store.open(uri), name, driver="").manifest
     except CheckpointError as error:
-        if type(error) is CheckpointError:
+        if type(error) in (CheckpointError, Denied):
             raise BadInput(str(error)) from error
         raise
     layout = manifest.sections.get("layout")

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fulmen.checkpoint import CommitLog
+from fulmen.checkpoint.record import Commit
 from fulmen.engine.coordinator import Done
 from fulmen.engine.protocol import DELIVERIES, pack_deliveries
 from fulmen.errors import FulmenError, Unreachable
 
-COMMIT_TRIES = 30
+OUTAGE_SECONDS = 1800.0
+"""That a commit waits for its store. Then the driver ends: another one may have more luck."""
 CHECK_SECONDS = 10.0
 """Without a commit: between two looks whether another driver has taken over."""
+
+
+@dataclass(frozen=True)
+class Outage:
+    """The checkpoint does not do what it is asked to, and is tried again.
+
+    Attributes:
+        since: When that was noticed, in seconds of time.time().
+        reason: What the store said last.
+    """
+
+    since: float
+    reason: str
 
 
 @dataclass
@@ -25,12 +41,16 @@ class Committer:
         note: Is told what a person should know.
         steady: A clock that only goes forward, in seconds.
         sleep: Waits so many seconds.
+        wall: The time of day, in seconds as of time.time().
+        outage: What is waited for; None: nothing. Other threads may read it.
     """
 
     log: CommitLog
     note: Callable[[str], None]
     steady: Callable[[], float]
     sleep: Callable[[float], None]
+    wall: Callable[[], float]
+    outage: Outage | None = field(init=False, default=None)
     _checked: float = field(init=False, default=0.0)
     _collector: threading.Thread | None = field(init=False, default=None)
 
@@ -42,7 +62,7 @@ class Committer:
 
         Raises:
             Fenced: Another driver has taken over.
-            Unreachable: The store does not answer for minutes.
+            Unreachable: The store does not answer for half an hour.
         """
         began = self.steady()
         if done.commits:
@@ -51,7 +71,9 @@ class Committer:
             try:
                 self.log.check()  # else a driver that is idle would not notice its successor
             except Unreachable as e:  # nothing depends on it
-                self.note(str(e))
+                self.note(f"{e} {self.is_away(str(e))}")
+            else:
+                self.is_back()
         else:
             return 0.0
         self._checked = self.steady()
@@ -65,15 +87,36 @@ class Committer:
         draft = self.log.draft(
             tag=done.header.tag, clock=done.header.clock, updates=updates, transient=transient
         )
-        for attempt in range(COMMIT_TRIES):
+        self.make(draft)
+
+    def make(self, draft: Commit) -> None:
+        """Make a commit, however long that takes. Raises what `commit` does."""
+        began, pause = self.steady(), 0.1
+        while True:
             try:
                 self.log.commit(draft)
-                return
             except Unreachable as e:  # it may have been made: the same one is made again
-                if attempt == COMMIT_TRIES - 1:
+                if self.steady() - began >= OUTAGE_SECONDS:
                     raise
-                self.note(f"{e}; trying again")
-                self.sleep(min(5.0, 0.1 * 2**attempt))
+                self.note(f"{e} {self.is_away(str(e))}")
+                self.sleep(pause)
+                pause = min(2 * pause, 5.0)
+            else:
+                self.is_back()
+                return
+
+    def is_away(self, reason: str) -> str:
+        """Note that the store did not do what it was asked to. Returns for how long it is so."""
+        since = self.outage.since if self.outage else self.wall()
+        self.outage = Outage(since, reason)
+        at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))
+        return f"Trying again; it is so since {at}."
+
+    def is_back(self) -> None:
+        """Note that the store did what it was asked to."""
+        if self.outage is not None:
+            self.outage = None
+            self.note("the checkpoint answers again")
 
     def collect(self) -> None:
         """Delete what nothing refers to, off the path of the next batch."""

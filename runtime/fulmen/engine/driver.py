@@ -19,7 +19,7 @@ from typing import Any
 from fulmen.api.declarer import Stream
 from fulmen.checkpoint import CommitLog, Manifest, Store, new_tag
 from fulmen.engine.attempt import Ran, run_attempt
-from fulmen.engine.committing import Committer
+from fulmen.engine.committing import Committer, Outage
 from fulmen.engine.coordinator import Coordinator
 from fulmen.engine.instances import ComponentFailed, Unavailable
 from fulmen.engine.jobs import Blame, Jobs, Void, read_rows
@@ -44,6 +44,8 @@ from fulmen.topology.spec import Topology
 
 COLLECT_EVERY = 16
 """Commits between two runs of the garbage collector of the checkpoint."""
+OUTAGE_TOLD_SECONDS = 5.0
+"""Most outages are over before."""
 LOOK_SECONDS = 2.0
 """Between two looks for workers that were lost."""
 
@@ -104,7 +106,9 @@ class Driver:
         who = f"{socket.gethostname()}, process {os.getpid()}, since {since}"
         self.log = CommitLog.open(store, self.topology.metadata.name, who)
         self.log.claim()
-        self._committer = Committer(self.log, self.observer.note, self.steady, self.sleep)
+        self._committer = Committer(
+            self.log, self.observer.note, self.steady, self.sleep, time.time
+        )
         self.plan = make_plan(self.topology, pinned=self.pinned)
         self.setup = self._setup(self._migrate(), range(self.plan.workers))
         self._hosting = self.jobs.start(self.setup)
@@ -113,6 +117,12 @@ class Driver:
         self._ended = self.steady()
         self._replan(self.jobs.alive() or self._hosting)  # not all may be there yet, or any more
         self.coordinator.stand_still(self.steady() - self._ended)
+
+    @property
+    def outage(self) -> Outage | None:
+        """The checkpoint's, if it is waited for for seconds already. For any thread."""
+        found = self._committer.outage if self._committer else None
+        return found if found and time.time() - found.since >= OUTAGE_TOLD_SECONDS else None
 
     def _coordinator(self, clock: float) -> Coordinator:
         """One that goes on from the last commit. Time passes from now on."""
@@ -149,7 +159,8 @@ class Driver:
                 transient=undelivered,
                 removed_tasks=change.removed_tasks,
             )
-            self.log.commit(draft)
+            assert self._committer is not None
+            self._committer.make(draft)
         return layout
 
     def _setup(self, layout: Layout, workers: Sequence[int]) -> Setup:
@@ -289,7 +300,7 @@ class Driver:
             self._failed(header, str(e))
             return False
         except Unreachable as e:
-            self._failed(header, str(e), is_outage=True)
+            self._store_away(header, str(e))
             return False
         if (void := ran.void) is not None:
             if void.report is not None and void.report.fatal:
@@ -311,14 +322,25 @@ class Driver:
         self._failed(header, f"{self._who(report)}: {report.message}", is_outage=True)
 
     def _void(self, header: Header, void: Void) -> None:
-        if void.blame is Blame.CHECKPOINT:
-            try:
-                self.log.check()  # of a driver that was superseded, much may be gone
-            except Unreachable as e:
-                self._failed(header, str(e), is_outage=True)
-                return
-            raise CheckpointError(void.reason)
-        self._failed(header, void.reason, void.blame is Blame.OUTAGE)
+        match void.blame:
+            case Blame.TUPLES:
+                self._failed(header, void.reason)
+            case Blame.OUTAGE:
+                self._store_away(header, void.reason)
+            case Blame.DENIED if self.totals.batches:  # workers had their rights before
+                self._store_away(header, void.reason)
+            case _:
+                try:
+                    self.log.check()  # of a driver that was superseded, much may be gone
+                except Unreachable as e:
+                    self._store_away(header, str(e))
+                    return
+                raise CheckpointError(void.reason)
+
+    def _store_away(self, header: Header, reason: str) -> None:
+        """The store did not do what a batch needs."""
+        assert self._committer is not None
+        self._failed(header, f"{reason} {self._committer.is_away(reason)}", is_outage=True)
 
     def _job(self, header: Header) -> Sequence[bytes]:
         return self.jobs.run(header, self.topology.spec.batch_timeout_seconds)

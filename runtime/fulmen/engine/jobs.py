@@ -53,6 +53,8 @@ class Blame(StrEnum):
     TUPLES = "tuples"
     OUTAGE = "outage"
     """The store does not answer, or what a component connects to; it may do so later."""
+    DENIED = "denied"
+    """The store refuses this process, which may never have had the right."""
     CHECKPOINT = "checkpoint"
     """Something in it is missing or damaged: no batch can succeed."""
 

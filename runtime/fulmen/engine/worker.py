@@ -22,7 +22,7 @@ from fulmen.engine.instances import ComponentFailed, Unavailable
 from fulmen.engine.jobs import Blame
 from fulmen.engine.protocol import ErrorReport, Header, Summary
 from fulmen.engine.setup import Setup
-from fulmen.errors import AlreadyExists, CheckpointError, Unreachable, error_text
+from fulmen.errors import AlreadyExists, CheckpointError, Denied, Unreachable, error_text
 
 
 class Worker:
@@ -80,6 +80,8 @@ class Worker:
             row, everywhere = void_row(str(e), e.report, blame), True
         except Unreachable as e:
             row, everywhere = void_row(str(e), blame=Blame.OUTAGE), True
+        except Denied as e:
+            row, everywhere = void_row(str(e), blame=Blame.DENIED), True
         except CheckpointError as e:
             ran_twice = isinstance(e, AlreadyExists)
             row = void_row(str(e), blame=Blame.TUPLES if ran_twice else Blame.CHECKPOINT)

@@ -240,6 +240,20 @@ class ReportedError(Message):
     time: float
 
 
+class Outage(Message):
+    """What the driver can't do without, and waits for.
+
+    Attributes:
+        reason: For programs, as in a condition.
+        since: In seconds of the Unix clock.
+        message: One line.
+    """
+
+    reason: str
+    since: float
+    message: str
+
+
 class Report(Message):
     """What a driver says about itself, in the annotation REPORT_ANNOTATION of its own pod.
 
@@ -252,6 +266,7 @@ class Report(Message):
         tasks: The number of tasks of each component, `__acker` included.
         errors: The newest ones.
         message: What a person should know now; may be empty.
+        outage: What it waits for, if that takes longer; then no batch is committed.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -263,6 +278,7 @@ class Report(Message):
     tasks: Mapping[str, int] = Field(default_factory=dict)
     errors: tuple[ReportedError, ...] = ()
     message: str = ""
+    outage: Outage | None = None
 
 
 class ExitCode(IntEnum):

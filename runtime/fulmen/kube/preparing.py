@@ -10,7 +10,7 @@ from typing import Any
 
 from fulmen.api import Stream
 from fulmen.checkpoint import CommitLog, Store
-from fulmen.errors import ValidationFailed
+from fulmen.errors import Denied, ValidationFailed
 from fulmen.kube.contract import CODE_FOLDER, DriverPlan
 from fulmen.kube.ending import CheckpointLost
 from fulmen.topology.problems import Problem
@@ -93,7 +93,12 @@ def known_tasks(uri: str, topology: str, last_batch: int) -> dict[str, int]:
         CheckpointLost: It is empty in spite of that.
         CheckpointError: It can't be used, or does not answer.
     """
-    manifest = CommitLog.open(Store.open(uri), topology, driver="").manifest
+    try:
+        manifest = CommitLog.open(Store.open(uri), topology, driver="").manifest
+    except Denied as error:
+        if last_batch > 0:  # a driver before could read there
+            raise error.as_outage() from error
+        raise
     if manifest.number == 0 and last_batch > 0:
         raise CheckpointLost(
             f"checkpoint {uri} is empty, but batch {last_batch} was committed there. Bring it back;"

@@ -17,11 +17,13 @@ from fulmen.kube.contract import (
     REPORT_SECONDS,
     WORKER_LABEL,
     Hosted,
+    Outage,
     Phase,
     Report,
     ReportedError,
     executor_name,
 )
+from fulmen.kube.ending import MESSAGE_CHARACTERS
 from fulmen.plan.model import DRIVER
 
 ERRORS_REPORTED = 10
@@ -185,6 +187,18 @@ def report_of(
         tasks={name: len(tasks) for name, tasks in plan.component_tasks.items()},
         errors=errors_of(driver.totals),
         message=message,
+        outage=_outage_of(driver),
+    )
+
+
+def _outage_of(driver: Driver) -> Outage | None:
+    outage = driver.outage
+    if outage is None:
+        return None
+    return Outage(
+        reason="CheckpointUnreachable",
+        since=round(outage.since, 3),
+        message=outage.reason[:MESSAGE_CHARACTERS],
     )
 
 

@@ -3,16 +3,20 @@
 import errno
 import multiprocessing
 import os
+import shutil
+import tempfile
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from fulmen.checkpoint import Store
-from fulmen.errors import AlreadyExists, CheckpointError, Unreachable
+from fulmen.errors import AlreadyExists, CheckpointError, Denied, Unreachable
 from support.checkpoint import race
 
 HOUR = 3600
+NOBODY = 65534
 
 
 @pytest.fixture
@@ -152,6 +156,66 @@ def test_what_will_not_pass_by_itself_is_said_with_the_cure(store, monkeypatch, 
         store.put("a", b"")
     assert str(caught.value) == message.format(uri=store.uri)
     assert not isinstance(caught.value, Unreachable)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_a_right_to_write_that_was_there_before_may_come_back(store, monkeypatch, number):
+    store.put("first", b"")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", failing(number))
+        with pytest.raises(Unreachable, match=r"permission denied|is read-only"):
+            store.put("a", b"x")
+    store.put("a", b"x")
+    assert store.get("a") == b"x"
+
+
+def test_a_right_to_write_does_not_follow_from_one_to_read(store, monkeypatch):
+    store.put("first", b"")
+    reader = Store.open(store.uri)
+    assert reader.list("") == ["first"]
+    assert reader.get("first") == b""
+    monkeypatch.setattr(os, "open", failing(errno.EROFS))
+    with pytest.raises(Denied, match=r"'a': the file system is read-only\. Mount it for writing"):
+        reader.put("a", b"x")
+    monkeypatch.setattr("builtins.open", failing(errno.EACCES))
+    with pytest.raises(Unreachable, match="permission denied"):
+        reader.get("first")
+
+
+def failing(number):
+    def fail(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+def test_a_folder_that_can_t_be_written_for_a_while(ordinary_user):
+    store = Store.open(str(ordinary_user))
+    ordinary_user.chmod(0o555)
+    with pytest.raises(Denied, match="permission denied"):
+        store.put("commits/1", b"x")
+    ordinary_user.chmod(0o755)
+    store.put("commits/1", b"x")
+    for folder in (ordinary_user / ".tmp", ordinary_user / "commits"):
+        folder.chmod(0o555)
+        with pytest.raises(Unreachable, match="permission denied"):
+            store.put("commits/2", b"x")
+        folder.chmod(0o755)
+    store.put("commits/2", b"x")
+    assert temporary(ordinary_user) == []
+
+
+@pytest.fixture
+def ordinary_user():
+    """A folder of this user's, whom permissions concern."""
+    folder = Path(tempfile.mkdtemp())
+    user = os.geteuid()
+    if user == 0:
+        os.chown(folder, NOBODY, -1)
+        os.seteuid(NOBODY)
+    yield folder
+    os.seteuid(user)
+    shutil.rmtree(folder)
 
 
 def test_a_full_disk_may_pass(store, tmp_path, monkeypatch):

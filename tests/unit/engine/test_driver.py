@@ -7,7 +7,7 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.engine import driver as driver_module
-from fulmen.engine.committing import COMMIT_TRIES, Committer
+from fulmen.engine.committing import OUTAGE_SECONDS, Committer
 from fulmen.engine.driver import Stop
 from fulmen.engine.idle import IDLE_BATCHES_TO_END
 from fulmen.engine.inprocess import Crash
@@ -276,21 +276,25 @@ def test_a_commit_is_made_again_until_it_is_made():
     store, backend = failing_store()
     log = Log()
     driver = started(counting(), store=store, observer=log)
-    backend.failing["put"] = COMMIT_TRIES - 1
+    backend.failing["put"] = 300
     finished(driver)
     assert counted(driver) == dict.fromkeys(range(10), 2)
     notes = [text for (text,) in log.of("note")]
-    assert len(notes) == COMMIT_TRIES - 1
-    assert all(text.endswith("; trying again") for text in notes)
+    assert len(notes) == 301
+    assert all(" Trying again; it is so since 20" in text for text in notes[:300])
+    assert notes[300] == "the checkpoint answers again"
+    assert driver.outage is None
     assert driver.totals.attempts_failed == 0
 
 
-def test_a_store_that_is_down_for_minutes_ends_the_driver():
+def test_a_store_that_is_down_for_half_an_hour_ends_the_driver():
     store, backend = failing_store()
     driver = started(counting(), store=store)
-    backend.failing["put"] = COMMIT_TRIES
+    backend.failing["put"] = 10_000
+    before = driver.steady()
     with pytest.raises(Unreachable):
         driver.run(Stop(when_drained=True))
+    assert OUTAGE_SECONDS <= driver.steady() - before < OUTAGE_SECONDS + 60
 
 
 def test_a_store_that_is_down_while_workers_read_blames_nobody():

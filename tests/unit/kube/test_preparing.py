@@ -1,13 +1,16 @@
 """From a plan to what can be run; and what preflights say about candidates."""
 
+import errno
+import os
+
 import pytest
 
 from fulmen.checkpoint import CommitLog, Store
-from fulmen.errors import CheckpointError, ValidationFailed
+from fulmen.errors import CheckpointError, Denied, Unreachable, ValidationFailed
 from fulmen.kube.contract import Candidate, DriverPlan
 from fulmen.kube.ending import CheckpointLost
 from fulmen.kube.preflight import preflight
-from fulmen.kube.preparing import code_folder, prepare, topology_of
+from fulmen.kube.preparing import code_folder, known_tasks, prepare, topology_of
 
 CODE = """
 from fulmen import Spout
@@ -86,6 +89,18 @@ def test_an_empty_checkpoint_in_which_something_was_committed(tmp_path, code):
     with pytest.raises(CheckpointLost) as caught:
         prepare(plan(tmp_path, last_batch=17), code)
     assert "batch 17 was committed there" in str(caught.value)
+
+
+@pytest.mark.parametrize(("last_batch", "kind"), [(0, Denied), (17, Unreachable)])
+def test_a_checkpoint_that_can_t_be_read_any_more_is_an_outage(
+    tmp_path, code, monkeypatch, last_batch, kind
+):
+    def fail(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "scandir", fail)
+    with pytest.raises(kind, match="permission denied"):
+        known_tasks((tmp_path / "checkpoint").as_uri(), "bakery", last_batch)
 
 
 def test_the_checkpoint_of_another_topology(tmp_path, code):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.kube.contract import Ended, Hosted, Mistake, Phase, Report
+from fulmen.kube.contract import Ended, Hosted, Mistake, Outage, Phase, Report
 from fulmen_operator.model import text_of
 from support.fake_cluster import FakeCluster
 from support.operated import OTHER_CODE, summary, waiting
@@ -175,6 +175,19 @@ def test_a_worker_that_cant_be_scheduled_keeps_nothing_from_running(cluster):
 def active(workers):
     hosted = tuple(Hosted(worker=n, executors=(f"split[{n}]",)) for n in workers)
     return Report(phase=Phase.ACTIVE, generation=1, epoch=1, batch=9, workers=hosted)
+
+
+def test_while_the_checkpoint_is_away_a_topology_is_not_ready_and_says_since_when(cluster):
+    driver = cluster.pod("word-count-driver-1")
+    outage = Outage(reason="CheckpointUnreachable", since=1_700_000_000.5, message="disk is full")
+    cluster.say(driver, active([0, 1]).model_copy(update={"outage": outage}))
+    cluster.reconcile()
+    assert summary(cluster) == ("Active", "False", "CheckpointUnreachable")
+    message = cluster.condition("Ready")["message"]
+    assert message == "since 2023-11-14T22:13:20Z, and tried again: disk is full"
+    cluster.say(cluster.pod("word-count-driver-1"), active([0, 1]))
+    cluster.reconcile()
+    assert summary(cluster) == ("Active", "True", "Active")
 
 
 def test_without_any_worker_a_topology_is_not_ready_and_later_says_why(cluster):
