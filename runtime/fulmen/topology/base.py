@@ -115,12 +115,12 @@ def refuse(statement: str, path: str = "") -> NoReturn:
 
 
 def _quantity(value: Any) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, str) or amount(value) is None:
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    text = str(value) if is_whole else value
+    if not isinstance(text, str) or amount(text) is None:
         wanted = 'a quantity: a whole number, or text such as "500m" or "2Gi"'
         refuse(f"is {shown(value)}, but must be {wanted}")
-    return value
+    return text
 
 
 NAME = r"^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$"

@@ -108,7 +108,7 @@ class Classes:
             if self.folder is not None or beside is None or error.__cause__ is not None:
                 raise
             cure = f"{beside.name} is beside the topology's file: add code: {{folder: .}} to spec."
-            raise CodeError(error.message, cure) from None
+            raise CodeError(error.message, cure) from error  # told once: one cure helps all
 
     def subscriptions(self, parts: Sequence[ComponentPart]) -> Iterator[Problem]:
         """Streams and fields that the inputs name, but the classes don't declare."""

@@ -62,9 +62,9 @@ def test_a_resource_of_another_kind_is_not_read_as_a_topology():
 
 def test_classes_beside_a_file_that_names_no_folder(tmp_path):
     (tmp_path / "counting_beside.py").write_text("from support.components import Count\n")
-    wrong = word_count({"spec.bolts.1.class": "counting_beside.Count"})
+    wrong = word_count({f"spec.bolts.{n}.class": "counting_beside.Count" for n in (0, 1)})
     assert texts(wrong, tmp_path) == [
-        "spec.bolts[1].class: bolt 'count': there is no module 'counting_beside' among the "
+        "spec.bolts[0].class: bolt 'split': there is no module 'counting_beside' among the "
         "installed packages. counting_beside.py is beside the topology's file: add code: {folder: "
         ".} to spec."
     ]

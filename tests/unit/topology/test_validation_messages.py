@@ -380,6 +380,11 @@ FIELDS = {
         "spec.worker.resources.limits.cpu: cpu is 0.5, but must be a quantity: a whole number, "
         'or text such as "500m" or "2Gi".',
     ),
+    "quantity-below-zero": (
+        {"spec.worker": {"resources": {"limits": {"memory": -1}}}},
+        "spec.worker.resources.limits.memory: memory is -1, but must be a quantity: a whole "
+        'number, or text such as "500m" or "2Gi".',
+    ),
     "quantity-of-no-unit": (
         {"spec.worker": {"resources": {"limits": {"memory": "2GB"}}}},
         "spec.worker.resources.limits.memory: memory is '2GB', but must be a quantity: a whole "
