@@ -4,6 +4,7 @@ from fulmen.kube import contract
 from fulmen_operator.acceptance import Accepted
 from fulmen_operator.endings import ending_of, is_terminating
 from fulmen_operator.lifecycle import Step
+from fulmen_operator.manifests.plans import accepted_in
 from fulmen_operator.model import (
     CODE_ANNOTATION,
     Action,
@@ -80,7 +81,9 @@ def _preflights(seen: Observed, verdict: Verdict) -> list[Object]:
 def _config_maps(seen: Observed, verdict: Verdict, accepted: Accepted) -> list[Action]:
     """The candidate when there is none, and code that no pod has mounted and no plan names."""
     mounted = {annotation(pod, CODE_ANNOTATION) for pod in seen.pods}
-    kept = {accepted.code_name, verdict.code_name, *mounted}
+    previous = verdict.plan.previous if verdict.plan else None
+    returning = accepted_in(previous).code_name if previous else ""
+    kept = {accepted.code_name, verdict.code_name, returning, *mounted}
     names = [name for kind, name in seen.children if kind == "ConfigMap"]
     code, candidate = f"{seen.name}-code-", f"{seen.name}-candidate"
     gone = [name for name in names if name.startswith(code) and name not in kept]

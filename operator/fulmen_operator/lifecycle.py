@@ -206,13 +206,18 @@ def _after(now: Situation, driver: Object, ending: Ending) -> Step:
 
 def _later(now: Situation, ending: Ending) -> Step:
     ended = ending.at or now.seen.now
-    failures = 1 + _failures_that_count(now.status, ended)
+    failures = failures_after(now.status, ending, now.seen.now)
     delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(failures - 1, 20))
     left = (ended + timedelta(seconds=delay) - now.seen.now).total_seconds()
     if left <= 0:
         return _start(now, now.status.attempt + 1, ending, failures)
     message = f"{ending.message}; the next driver starts {delay} s after the end of the last"
     return replace(_stay(now, "Pending", ending.reason, message), again_in=left)
+
+
+def failures_after(status: TopologyStatus, ending: Ending, now: datetime) -> int:
+    """How many failures in a row there are, with that of the driver which has just ended."""
+    return 1 + _failures_that_count(status, ending.at or now)
 
 
 def _failures_that_count(status: TopologyStatus, ended: datetime) -> int:
@@ -280,7 +285,8 @@ def _drain(now: Situation, driver: Object, reason: str, message: str) -> Step:
     since = now.status.state_since if now.status.state == "Draining" else ""
     left = most - (seconds_since(since, now.seen.now) if since else 0)
     step = _stay(now, "Draining", reason, message, driver)
-    stop = left <= 0 or waiting_for(driver) is not None or step.report is None
+    is_given_up = now.plan.rolled_back is not None and not (step.report and step.report.committed)
+    stop = left <= 0 or waiting_for(driver) is not None or step.report is None or is_given_up
     return replace(
         step,
         directive=contract.Directive.DRAIN,
@@ -312,9 +318,15 @@ def _live(now: Situation, driver: Object) -> Step:
         step,
         trouble=trouble,
         overdue=overdue,
-        message=trouble[1] if trouble else message,
+        message=trouble[1] if trouble else _after_failures(now, message),
         again_in=None if overdue else now.start_timeout - waited + 1,
     )
+
+
+def _after_failures(now: Situation, message: str) -> str:
+    """The message, with why the last driver ended, as long as this one has done no better."""
+    last = now.status.restarts
+    return f"{message}; the last driver ended: {last.message}" if last.failures else message
 
 
 def _hosts_anything(report: contract.Report | None) -> bool:

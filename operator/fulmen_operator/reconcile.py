@@ -43,6 +43,7 @@ from fulmen_operator.recovery import recovered
 from fulmen_operator.replacing import Verdict, consider
 from fulmen_operator.settings import Settings
 from fulmen_operator.status import kept_tasks, new_status, paused, read_status, written
+from fulmen_operator.trying import begun, seconds_left, tried
 
 COMMON: Final = (
     "Pending",
@@ -64,6 +65,8 @@ def decide(seen: Observed, settings: Settings) -> Decision:
     before = recovered(read_status(seen.topology.get("status")), seen, held)
     if seen.annotation(contract.PAUSED_ANNOTATION) == "true":
         return _told(seen, before, paused(seen, before), Decision())
+    if held is not None:
+        held = tried(held, seen, before)
     proven = before.epoch > 0 and before.state not in ("Failed", "Suspended")
     verdict = consider(seen, held, kept_tasks(before), before.attempt, proven, settings)
     if verdict.trial is not None:
@@ -109,13 +112,14 @@ def _with_plan(
     status = new_status(seen, before, verdict, step, accepted.topology)
     plan = plan.model_copy(update={"directive": step.directive})
     if step.start:
-        plan = for_attempt(plan, seen.name, step.attempt, status.last_batch)
+        plan = begun(for_attempt(plan, seen.name, step.attempt, status.last_batch), seen)
     actions = (
         *_objects(seen, accepted, plan, verdict, settings),
         *_driver(seen, accepted, plan, step, settings),
         *leftovers(seen, step, verdict, accepted),
     )
-    waits = [wait for wait in (step.again_in, verdict.again_in) if wait is not None]
+    limits = (step.again_in, verdict.again_in, seconds_left(plan, seen))
+    waits = [wait for wait in limits if wait is not None]
     again_in = min(waits) if waits else None
     events = _restart_event(step)
     return _told(seen, before, status, Decision(actions=actions, events=events, again_in=again_in))

@@ -12,7 +12,7 @@ from fulmen.kube import contract
 from fulmen_operator.acceptance import Accepted, Refused, judge
 from fulmen_operator.endings import Next, preflight_ending_of, waiting_for
 from fulmen_operator.manifests.permission import permitted
-from fulmen_operator.manifests.plans import for_attempt, hash_in, new_plan
+from fulmen_operator.manifests.plans import for_attempt, hash_in, new_plan, on_trial, was_given_up
 from fulmen_operator.manifests.pods import driver_pod, preflight_name, preflight_pod
 from fulmen_operator.manifests.storage import candidate_map, claim_named, code_map, is_shared
 from fulmen_operator.model import (
@@ -81,13 +81,25 @@ def consider(
         return Verdict(before, "False", judged.reason, judged.message, again_in=judged.again_in)
     if before is not None and (judged.hash == before.input_hash or judged.hash == hash_in(before)):
         judged = replace(judged, hash=before.input_hash)
-        same = before.generation == seen.generation
+        same = before.generation == seen.generation and before.rolled_back is None
         plan = before if same else new_plan(seen, judged, before, settings)
         return _accepted(seen, judged, plan, settings)
+    if before is not None and before.rolled_back and was_given_up(before, judged, seen.generation):
+        return Verdict(before, "False", "RolledBack", _told(before.rolled_back))
     candidate = new_plan(seen, judged, before, settings)
+    if before is not None:
+        candidate = on_trial(candidate, before)
     if before is None or not proven:
         return _accepted(seen, judged, candidate, settings)
     return _try(seen, judged, before, candidate, tasks, attempt, settings)
+
+
+def _told(given_up: contract.RolledBack) -> str:
+    return (
+        f"generation {given_up.generation} was tried, and the version before it came back: "
+        f"{given_up.message}. Mend it and apply again; to try the same once more, "
+        "change spec.restartNonce"
+    )
 
 
 def _accepted(

@@ -20,7 +20,7 @@ from fulmen.topology.status import (
 )
 from fulmen.topology.validation import with_checkpoint_tasks
 from fulmen_operator.conditions import Facts, conditions
-from fulmen_operator.endings import is_ready, is_terminating, waiting_for
+from fulmen_operator.endings import is_ready, is_terminating, report_of, waiting_for
 from fulmen_operator.lifecycle import Step, driver_of
 from fulmen_operator.manifests.common import selector
 from fulmen_operator.manifests.plans import assignment
@@ -109,7 +109,7 @@ def new_status(
         ackers=topology.spec.acker_tasks,
         assignment=plan_rows,
         restarts=_restarts(seen, before, step),
-        errors=_errors(before, step),
+        errors=_errors(seen, before, step),
         conditions=conditions(before.conditions, facts, seen.now, seen.refusal),
         **_components(topology),
     )
@@ -254,8 +254,11 @@ def _restarts(seen: Observed, before: TopologyStatus, step: Step) -> Restarts:
     )
 
 
-def _errors(before: TopologyStatus, step: Step) -> tuple[ComponentError, ...]:
-    if step.report is None:
+def _errors(seen: Observed, before: TopologyStatus, step: Step) -> tuple[ComponentError, ...]:
+    """The last errors: of a driver that has ended as well, until a batch of the next counts."""
+    driver = driver_of(seen, before.attempt)
+    report = step.report or (report_of(driver) if driver is not None else None)
+    if report is None or not (report.errors or report.committed):
         return before.errors
     return tuple(
         ComponentError(
@@ -264,7 +267,7 @@ def _errors(before: TopologyStatus, step: Step) -> tuple[ComponentError, ...]:
             message=clipped(error.message, MAX_MESSAGE),
             time=text_of(datetime.fromtimestamp(error.time, UTC)),
         )
-        for error in step.report.errors[-MAX_ERRORS:]
+        for error in report.errors[-MAX_ERRORS:]
     )
 
 

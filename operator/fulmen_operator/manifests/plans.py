@@ -1,5 +1,7 @@
 """The plan: what was accepted, resolved, and what the driver is to do with it."""
 
+from typing import Any
+
 from fulmen.kube import contract
 from fulmen.plan import make_plan
 from fulmen.topology.documents import to_document
@@ -28,8 +30,11 @@ def new_plan(
     What pods are made of is taken from the plan before, if the change does not replace the driver:
     what a newer operator would make otherwise must not change under a running topology.
     """
+    kept: dict[str, Any] = {}
     if before is not None and before.input_hash == accepted.hash:
         images, worker = before.images, before.worker_pod
+        fields = ("worked", "previous", "tried_since")
+        kept = {field: getattr(before, field) for field in fields}
     else:
         spec = accepted.topology.spec
         images = contract.Images(
@@ -48,7 +53,29 @@ def new_plan(
         images=images,
         input_hash=accepted.hash,
         last_batch=0 if before is None else before.last_batch,
+        **kept,
     )
+
+
+def on_trial(candidate: contract.DriverPlan, before: contract.DriverPlan) -> contract.DriverPlan:
+    """A plan that takes the place of another, with the last one that is known to work."""
+    previous = before.previous or (before if before.worked else None)
+    if previous is not None:
+        update = {"previous": None, "tried_since": "", "rolled_back": None}
+        previous = previous.model_copy(update=update)
+    return candidate.model_copy(update={"previous": previous})
+
+
+def was_given_up(plan: contract.DriverPlan, accepted: Accepted, generation: int) -> bool:
+    """Whether a spec is the version that was tried and given up.
+
+    Another version of the operator may make another hash of the same spec.
+    """
+    given_up = plan.rolled_back
+    if given_up is None:
+        return False
+    same = given_up.generation == generation and given_up.code == accepted.code_name
+    return same or given_up.input_hash == accepted.hash
 
 
 def for_attempt(

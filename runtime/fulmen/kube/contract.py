@@ -172,6 +172,22 @@ class Images(Message):
     worker: str = ""
 
 
+class RolledBack(Message):
+    """A version that did not get to its first commit, so that the one before it came back.
+
+    Attributes:
+        generation: Of its spec.
+        input_hash: Of its input.
+        code: The ConfigMap with its code; empty if it had none.
+        message: Why it was given up.
+    """
+
+    generation: int
+    input_hash: str
+    code: str = ""
+    message: str
+
+
 class DriverPlan(Message):
     """The last accepted spec, resolved. In the ConfigMap `plan_name`, under the key PLAN_KEY.
 
@@ -187,6 +203,10 @@ class DriverPlan(Message):
         input_hash: Of the user's accepted input.
         last_batch: The last commit that is known of, when the attempt was begun. If it is above 0,
             an empty checkpoint is a lost one. 0: the user has accepted the loss.
+        worked: Whether a driver of it has committed a batch.
+        previous: The plan before it, which has worked, until this one has committed a batch.
+        tried_since: When the first driver of this plan was started, while there is a previous one.
+        rolled_back: The version that was tried last, if this plan is one that came back.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -198,6 +218,10 @@ class DriverPlan(Message):
     images: Images = Images()
     input_hash: str = ""
     last_batch: int = 0
+    worked: bool = False
+    previous: Self | None = None
+    tried_since: str = ""
+    rolled_back: RolledBack | None = None
 
 
 class Candidate(Message):
@@ -262,6 +286,7 @@ class Report(Message):
         generation: Of the plan that it runs.
         epoch: Its epoch in the checkpoint; 0: not claimed yet.
         batch: The number of the last commit.
+        committed: Whether this driver itself has run a batch to its end.
         workers: Observed placement.
         tasks: The number of tasks of each component, `__acker` included.
         errors: The newest ones.
@@ -274,6 +299,7 @@ class Report(Message):
     generation: int
     epoch: int = 0
     batch: int = 0
+    committed: bool = False
     workers: tuple[Hosted, ...] = ()
     tasks: Mapping[str, int] = Field(default_factory=dict)
     errors: tuple[ReportedError, ...] = ()

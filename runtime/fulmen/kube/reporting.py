@@ -174,6 +174,7 @@ def report_of(
         generation=generation,
         epoch=driver.log.epoch,
         batch=driver.coordinator.number,
+        committed=driver.totals.batches > 0,
         workers=tuple(
             Hosted(
                 worker=worker,
