@@ -216,3 +216,9 @@ def report_of(pod: Object) -> contract.Report | None:
         return contract.Report.from_json(text) if text else None
     except ValidationError:
         return None
+
+
+def has_committed(driver: Object) -> bool:
+    """Whether a driver has run a batch to its end. An older runtime says so by being ready only."""
+    report = report_of(driver)
+    return (report is not None and report.committed) or is_ready(driver)

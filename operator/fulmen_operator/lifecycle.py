@@ -15,6 +15,7 @@ from fulmen_operator.endings import (
     Ending,
     Next,
     ending_of,
+    has_committed,
     is_ready,
     is_terminating,
     report_of,
@@ -285,8 +286,9 @@ def _drain(now: Situation, driver: Object, reason: str, message: str) -> Step:
     since = now.status.state_since if now.status.state == "Draining" else ""
     left = most - (seconds_since(since, now.seen.now) if since else 0)
     step = _stay(now, "Draining", reason, message, driver)
-    is_given_up = now.plan.rolled_back is not None and not (step.report and step.report.committed)
-    stop = left <= 0 or waiting_for(driver) is not None or step.report is None or is_given_up
+    # what has committed nothing has begun no trees, and what waits to start does not listen
+    is_idle = step.report is None or (reason == REPLACING and not has_committed(driver))
+    stop = left <= 0 or waiting_for(driver) is not None or is_idle
     return replace(
         step,
         directive=contract.Directive.DRAIN,

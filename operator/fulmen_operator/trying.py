@@ -8,7 +8,7 @@ from typing import Final
 
 from fulmen.kube import contract
 from fulmen.topology.status import TopologyStatus
-from fulmen_operator.endings import Ending, Next, ending_of, is_ready, report_of, waiting_for
+from fulmen_operator.endings import Ending, Next, ending_of, has_committed, report_of, waiting_for
 from fulmen_operator.lifecycle import driver_of, failures_after
 from fulmen_operator.manifests.plans import accepted_in
 from fulmen_operator.model import (
@@ -72,12 +72,6 @@ def seconds_left(plan: contract.DriverPlan, seen: Observed) -> float | None:
         return None
     left = _limit(plan) - seconds_since(plan.tried_since, seen.now)
     return max(left, 0) + 1
-
-
-def has_committed(driver: Object) -> bool:
-    """Whether a driver has run a batch to its end. An older runtime says so by being ready only."""
-    report = report_of(driver)
-    return (report is not None and report.committed) or is_ready(driver)
 
 
 def _limit(plan: contract.DriverPlan) -> int:

@@ -101,7 +101,7 @@ def test_what_was_given_up_is_not_tried_again_by_another_operator(bad):
 def test_a_restart_nonce_tries_once_more_and_the_old_spec_is_accepted(bad):
     bad.change(OTHER_CODE)
     fail_until_given_up(bad)
-    bad.change({**OTHER_CODE, "spec.restartNonce": "again"})
+    bad.change({**OTHER_CODE, "spec.restartNonce": 1})
     until_started(bad, 6)
     assert bad.condition("SpecAccepted")["status"] == "True"
     fail_until_given_up(bad, 6)
