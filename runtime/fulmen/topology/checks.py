@@ -150,7 +150,11 @@ def tasks(parts: Sequence[ComponentPart], checkpoint_tasks: Mapping[str, int]) -
                 f"{'is' if count == 1 else 'are'} only {_tasks(count)}: "
                 f"it runs with {count} executor{'s' if count > 1 else ''}"
             )
-            yield Problem(f"{part.path}.parallelism", message, severity="warning")
+            cure = ""
+            if kept is not None:
+                message += ". The tasks are those of its checkpoint, fixed for a topology's life"
+                cure = "For more of them begin with another checkpoint and numTasks."
+            yield Problem(f"{part.path}.parallelism", message, cure, "warning")
 
 
 def _tasks(count: int) -> str:

@@ -157,7 +157,8 @@ def test_parallelism_beyond_the_tasks_in_the_checkpoint_is_capped():
         (
             "warning",
             "spec.bolts[0].parallelism: bolt 'split': parallelism is 5, but there are only "
-            "2 tasks: it runs with 2 executors.",
+            "2 tasks: it runs with 2 executors. The tasks are those of its checkpoint, fixed for a "
+            "topology's life. For more of them begin with another checkpoint and numTasks.",
         )
     ]
 
