@@ -334,10 +334,14 @@ def recoveries() -> Iterator[Any]:
     )
     yield lines(
         "Dead letters",
-        "Messages that were given up after maxReplays failures, per minute. Subscribe a bolt to "
-        "the spout's stream `__dead_letters` to keep them.",
+        "Messages that were given up after maxReplays failures, and tuples that were dropped "
+        "because they kill their workers, per minute. Subscribe a bolt to the spout's stream "
+        "`__dead_letters` to keep them.",
         "cpm",
-        {EACH: per_minute("fulmen_dead_lettered_total", "component")},
+        {
+            EACH: per_minute("fulmen_dead_lettered_total", "component"),
+            f"{EACH} dropped": per_minute("fulmen_dropped_total", "component"),
+        },
         width=6,
     )
     yield lines(

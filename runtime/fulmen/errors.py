@@ -229,11 +229,13 @@ class JobFailed(FulmenError):
 
     Attributes:
         reason: What happened to which worker, in one line.
+        is_clusters: Whether the cluster took a worker away: no tuple can be to blame.
     """
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str, is_clusters: bool = False) -> None:
+        super().__init__(reason, is_clusters)
         self.reason = reason
+        self.is_clusters = is_clusters
 
     def __str__(self) -> str:
         return self.reason

@@ -32,7 +32,7 @@ class Chaos:
         self.happened = []
 
     def strikes(self, where):
-        if self.crashes is not None and self.crashes().at_limit:
+        if self.crashes is not None and self.crashes().alone:
             return False
         if self.left <= 0 or self.random.random() >= self.rate:
             return False

@@ -7,6 +7,7 @@ import numpy as np
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Update
 from fulmen.engine.coordinator import Coordinator
+from fulmen.engine.crashes import FAILURES_ALONE
 from fulmen.engine.protocol import Header, Summary, pack_deliveries
 from fulmen.engine.setup import Setup
 from fulmen.plan import make_plan
@@ -65,7 +66,7 @@ class Checked:
         assert 0.0 <= it.idle_seconds() <= 2.5
         crashes = it.crashes
         assert crashes.limit is None or crashes.limit >= 1
-        assert crashes.failures >= crashes.at_limit >= 0
+        assert crashes.alone <= FAILURES_ALONE
 
     def wait(self, seconds):
         """Time passes between batches."""
@@ -132,7 +133,7 @@ class Checked:
         header, number, base = self.it.attempt, self.it.number, self.it.base
         due = self.it.deliveries
         self.now += seconds + recovery
-        self.it.failed(self.now, is_outage)
+        self.it.failed(self.now, "killed", is_outage)
         self.failed_before = header
         assert (self.it.number, self.it.base, self.it.deliveries) == (number, base, due)
         assert self.it.attempt is None

@@ -150,6 +150,7 @@ def summary_lines(totals: Totals, topology: Topology, end: str) -> Iterator[str]
     ended = [("acked", trees.acked), ("failed", trees.failed), ("timed out", trees.timed_out)]
     ended.append(("pending", trees.pending))
     rare = [("replayed", trees.replayed), ("dead-lettered", trees.dead_lettered)]
+    rare.append(("dropped", trees.dropped))
     ended += [(what, n) for what, n in rare if n]
     yield "trees        " + ", ".join(f"{count(n)} {what}" for what, n in ended)
     p50, p99 = totals.latencies.quantile(0.5), totals.latencies.quantile(0.99)

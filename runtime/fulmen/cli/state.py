@@ -1,7 +1,7 @@
 """`fulmen state`: what a component keeps in keyed state or fields, read from a checkpoint."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,13 @@ from fulmen.checkpoint import Store
 from fulmen.cli import BadInput
 from fulmen.cli.run_checkpoint import as_uri, wanted_uri
 from fulmen.cli.topology_file import read_file
-from fulmen.engine.committed import CommittedState, read_components, read_fields, read_state
+from fulmen.engine.committed import (
+    CommittedState,
+    read_components,
+    read_dropped,
+    read_fields,
+    read_state,
+)
 from fulmen.errors import CodeError, FulmenError
 from fulmen.topology.code import CodeFolder
 from fulmen.topology.parts import rest_of
@@ -38,6 +44,12 @@ class Entry:
     is_flag=True,
     help="Show the fields of the instances, such as a spout's position, instead of self.state.",
 )
+@click.option(
+    "--dropped",
+    "is_dropped",
+    is_flag=True,
+    help="Show the tuples of a spout that were dropped because they kill their workers.",
+)
 @click.option("--key", help="This key, or field, only, written as text.")
 @click.option("--top", type=click.IntRange(1), metavar="N", help="The N largest values only.")
 @click.option(
@@ -57,6 +69,7 @@ def state(
     checkpoint: str,
     component: str,
     is_fields: bool,
+    is_dropped: bool,
     key: str | None,
     top: int | None,
     output: str,
@@ -64,17 +77,22 @@ def state(
 ) -> None:
     """Show `self.state` of all tasks of COMPONENT as the newest commit in CHECKPOINT left it.
 
-    With --fields, show the fields of its instances instead, task by task.
+    With --fields, show the fields of its instances instead, task by task; with --dropped the tuples
+    of a spout that were dropped: stream, values, message id, cause, and when.
 
     CHECKPOINT is a folder, a URI (file://, s3://, gs://, az://), or a topology's file that names
     its checkpoint. The topology may be running. A checkpoint can run code when it is read: read
     your own only.
     """
+    if is_fields and is_dropped:
+        raise BadInput("--fields and --dropped: give one of them.")
+    read = read_fields if is_fields else read_dropped if is_dropped else read_state
     uri, folder = _source(checkpoint, code_folder)
     with folder:
-        entries = list(_entries(_read(Store.open(uri), component, is_fields)))
+        entries = list(_entries(_read(Store.open(uri), component, read)))
         if not entries:
-            click.echo(_nothing(component, is_fields), err=True)
+            nothing = f"nothing of {component!r} was dropped." if is_dropped else None
+            click.echo(nothing or _nothing(component, is_fields), err=True)
         if key is not None:
             entries = [entry for entry in entries if str(entry.key) == key]
             if not entries:
@@ -132,7 +150,9 @@ def _source(checkpoint: str, code_folder: Path | None) -> tuple[str, CodeFolder]
     return uri, CodeFolder(code_folder or file.parent)
 
 
-def _read(store: Store, component: str, is_fields: bool) -> CommittedState:
+def _read(
+    store: Store, component: str, read: Callable[[Store, str], CommittedState]
+) -> CommittedState:
     known = read_components(store)
     if not known:
         raise BadInput(f"checkpoint {store.uri}: nothing was ever committed there.")
@@ -141,7 +161,7 @@ def _read(store: Store, component: str, is_fields: bool) -> CommittedState:
         cure = did_you_mean(component, names) or f"There are: {', '.join(names)}."
         raise BadInput(f"checkpoint {store.uri}: there is no component {component!r}. {cure}")
     try:
-        return read_fields(store, component) if is_fields else read_state(store, component)
+        return read(store, component)
     except (ImportError, AttributeError) as error:  # of a key's or a value's class
         cure = "Name the folder with the author's classes: --code-folder."
         raise CodeError(f"the state of {component!r} can't be read: {error}", cure) from error

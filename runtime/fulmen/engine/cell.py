@@ -275,22 +275,23 @@ class Cell:
         if deliveries is None and self._spouts:
             deliveries = self._committed_deliveries(header)
         for i, task in enumerate(self._spouts.values()):
-            permit, poisoned = header.permit(task.task), task.task in header.poisoned
+            permit = header.permit(task.task)
+            poison = header.cause if task.task in header.poisoned else None
             if header.active:  # first: it may connect there to what ack and fail need
-                task.set_active(True, outbox, poisoned)
+                task.set_active(True, outbox, poison)
             delivery = deliveries.get(task.slot) if deliveries else None
             if delivery is not None:
                 at_most = permit if header.is_suspect else None
-                later = task.deliver(delivery, outbox, at_most, poisoned)
+                later = task.deliver(delivery, outbox, at_most, poison)
                 if later is not None:
                     summary.owed[task.slot] = later
                 if header.is_suspect:  # what ack and fail emit counts as well
                     permit -= min(permit, len(delivery))
             if not header.active:
-                task.set_active(False, outbox, poisoned)
+                task.set_active(False, outbox, poison)
             else:
                 deadline = started + header.emit_seconds * (i + 1) / len(self._spouts)
-                for emitted in task.emit(permit, most_bytes, deadline, outbox, poisoned):
+                for emitted in task.emit(permit, most_bytes, deadline, outbox, poison):
                     summary.emitted += emitted
                     self._sweep(outbox)
                     yield

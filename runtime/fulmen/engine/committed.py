@@ -64,6 +64,11 @@ def read_fields(store: Store, component: str) -> CommittedState:
     return _read(store, component, fields)
 
 
+def read_dropped(store: Store, component: str) -> CommittedState:
+    """The tuples of a spout that were dropped because they kill their workers, by number."""
+    return _read(store, component, lambda slots, n: KeyedState.restore(slots.get("dropped", ()), n))
+
+
 def _read(
     store: Store, component: str, kept: Callable[[Slots, int], Mapping[Any, Any]]
 ) -> CommittedState:

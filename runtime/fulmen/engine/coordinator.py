@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fulmen.engine.crashes import Crashes
 from fulmen.engine.idle import Idle
 from fulmen.engine.light import Light
 from fulmen.engine.pending import Ranges
@@ -36,7 +37,6 @@ FIRST_PERMIT = 64
 EMIT_SHARE = 0.5
 """A spout stage ends after that part of a batch's target, however much of its permit is left."""
 LARGEST_PERMIT = 10_000_000
-FAILURES_BEFORE_HALVING = 2
 LAST_BATCHES = 64
 """The quickest of so many tells what a batch takes that has next to nothing in it."""
 
@@ -62,27 +62,6 @@ class Done:
     skipped: Sequence[int]
     commits: bool
     idle: bool
-
-
-@dataclass
-class Crashes:
-    """What is known about a batch that failed: how few tuples the next attempt may have.
-
-    Attributes:
-        failures: Failed attempts in a row.
-        limit: Tuples of all spout tasks together; None: no limit.
-        turn: Which spout task may emit while the limit is below their number.
-        at_limit: Failed attempts with the limit as it is.
-        successes: Successful batches with the limit as it is.
-        rounds: How many spout tasks were suspected in vain.
-    """
-
-    failures: int = 0
-    limit: int | None = None
-    turn: int = 0
-    at_limit: int = 0
-    successes: int = 0
-    rounds: int = 0
 
 
 @dataclass
@@ -141,7 +120,7 @@ class Coordinator:
             self._previous_clock = self.clock
             self.clock += max(0.0, now - self._mark)  # workers measure with a clock of their own
         self._mark = now
-        permits, poisoned = self._crash_permits()
+        permits, poisoned = self.crashes.permits(self._spout_tasks())
         large = self.deliveries and len(pack_deliveries(self.deliveries)) > HEADER_BYTES
         self.attempt = Header(
             number=self.number + 1,
@@ -154,6 +133,7 @@ class Coordinator:
             permits=permits or {},
             deliveries=None if large else self.deliveries,
             poisoned=poisoned,
+            cause=self.crashes.cause if poisoned else "",
             emit_seconds=self.emit_seconds or EMIT_SHARE * self.target_seconds,
             is_retry=self._is_retry,
             bases=self.light.bases,
@@ -264,32 +244,23 @@ class Coordinator:
         tasks = self._spout_tasks()
         return bool(tasks) and all(self._exhausted_by_task.get(task) for task in tasks)
 
-    def failed(self, now: float, is_outage: bool = False) -> None:
-        """The attempt came to nothing. `now` is when the same batch can be tried again."""
+    def failed(self, now: float, reason: str = "", is_outage: bool = False) -> None:
+        """The attempt came to nothing.
+
+        Args:
+            now: When the same batch can be tried again.
+            reason: Why, in one line.
+            is_outage: No tuple can be to blame: the store is away, or the cluster took a worker.
+        """
         self._is_retry = True
         self._mark = now
         self.attempt = None
         if is_outage:
             return
         self.idle.failed()
-        crashes = self.crashes
-        crashes.failures += 1
-        crashes.successes = 0
-        if crashes.failures < FAILURES_BEFORE_HALVING:
-            return
         tasks = max(1, len(self._spout_tasks()))
-        if crashes.limit is None:
-            likely = min(self.permit * tasks, int(2 * self._typical_emits) + tasks)
-            crashes.limit = max(1, likely // 2)
-        elif crashes.limit > 1:
-            crashes.limit //= 2
-            crashes.at_limit = 0
-        elif crashes.at_limit < FAILURES_BEFORE_HALVING:
-            crashes.at_limit += 1
-        else:  # without that one's tuple it failed as well: it is another one's, or nobody's
-            crashes.at_limit = 0
-            crashes.turn += 1
-            crashes.rounds += 1
+        likely = min(self.permit * tasks, int(2 * self._typical_emits) + tasks)
+        self.crashes.failed(likely, reason)
 
     @property
     def hopeless(self) -> bool:
@@ -306,37 +277,14 @@ class Coordinator:
     def _spout_tasks(self) -> list[int]:
         return [t for name in sorted(self.setup.spouts) for t in self.setup.plan.tasks(name)]
 
-    def _crash_permits(self) -> tuple[dict[int, int] | None, tuple[int, ...]]:
-        """For a suspected batch: permits of single spout tasks, and whose emits are to fail."""
-        crashes, tasks = self.crashes, self._spout_tasks()
-        if crashes.limit is None or not tasks:
-            return None, ()
-        if crashes.limit > len(tasks):
-            return dict.fromkeys(tasks, crashes.limit // len(tasks)), ()
-        turn = [tasks[(crashes.turn + i) % len(tasks)] for i in range(crashes.limit)]
-        # one tuple, and its batch failed twice again: it is that tuple
-        poisoned = (
-            tuple(turn)
-            if crashes.limit == 1 and crashes.at_limit >= FAILURES_BEFORE_HALVING
-            else ()
-        )
-        return dict.fromkeys(turn, 1), poisoned
-
     def _adapt(self, done: Done, commit_work: float) -> None:
         """Have permits follow the batch time; trust batches again step by step after a failure."""
-        crashes = self.crashes
         emitted = sum(s.emitted for s in done.summaries)
-        if crashes.limit is not None:
-            crashes.failures = crashes.at_limit = crashes.rounds = 0
-            crashes.successes += 1
-            crashes.turn += crashes.limit
-            if crashes.successes > 1 or done.header.poisoned:
-                crashes.limit *= 2
-                crashes.successes = 0
-            if crashes.limit >= max(self.permit, 2 * self._typical_emits):
-                self.crashes = Crashes()
+        is_suspect = self.crashes.limit is not None
+        if self.crashes.succeeded(max(self.permit, 2 * self._typical_emits)):
+            self.crashes = Crashes()
+        if is_suspect:
             return
-        self.crashes = Crashes()
         self._typical_emits = max(float(emitted), 0.9 * self._typical_emits)
         target = self.target_seconds
         work = work_seconds(done.summaries) + commit_work

@@ -297,7 +297,7 @@ class Driver:
             self._unavailable(header, e.report)
             return False
         except JobFailed as e:
-            self._failed(header, str(e))
+            self._failed(header, str(e), e.is_clusters, is_loss=True)
             return False
         except Unreachable as e:
             self._store_away(header, str(e))
@@ -390,23 +390,40 @@ class Driver:
         if done.commits and done.header.number % COLLECT_EVERY == 0:
             self._committer.collect()
 
-    def _failed(self, header: Header, reason: str, is_outage: bool = False) -> None:
+    def _failed(
+        self, header: Header, reason: str, is_outage: bool = False, is_loss: bool = False
+    ) -> None:
+        """An attempt came to nothing: see which workers are left, and have it tried again.
+
+        Args:
+            header: Of the attempt.
+            reason: Why, in one line.
+            is_outage: No tuple can be to blame.
+            is_loss: A worker was lost, or its batch cancelled: however often, that may pass.
+
+        Raises:
+            TopologyFailed: It is neither, and happens without any tuple too.
+        """
         self.totals.attempt_failed(reason)
         self.observer.attempt_failed(header.number, reason)
         alive = self.jobs.recover()
         while not alive:
             self.observer.note("no worker is left: waiting until one is back")
             alive = self.jobs.recover()
-        if is_outage:
+        is_hopeless = self.coordinator.hopeless
+        if is_outage or is_hopeless:
             self.sleep(min(5.0, 0.1 * 2**self._outages))
             self._outages = min(self._outages + 1, 16)
-        self.coordinator.failed(self.steady(), is_outage)
-        if self.coordinator.hopeless:
-            raise TopologyFailed(
-                f"batch {header.number} failed {self.coordinator.crashes.failures} times in a row,"
-                f" at last without any tuple of a spout in it: {reason}. The last attempts are in"
-                " the log"
+        self.coordinator.failed(self.steady(), reason, is_outage)
+        if self.coordinator.hopeless and not is_hopeless:
+            failures = self.coordinator.crashes.failures
+            what = (
+                f"batch {header.number} failed {failures} times in a row, at last without any tuple"
+                f" of a spout in it: {reason}"
             )
+            if not is_loss:
+                raise TopologyFailed(f"{what}. The last attempts are in the log")
+            self.observer.note(f"{what}. It is tried again until workers stay")
         self._replan(alive)
 
     def _look_for_workers(self) -> None:

@@ -37,6 +37,17 @@ def is_over(text: str) -> bool:
     return any(sign in text for sign in _OVER)
 
 
+def is_clusters(text: str) -> bool:
+    """Whether the cluster took the worker away, and no tuple can have done it.
+
+    A container that is killed for want of memory says so by its exit code, and counts as killed.
+    """
+    lost = _LOST.search(text)
+    return lost is not None and (
+        "deleted by a user or the framework" in lost[1] or not _EXIT_CODE.search(lost[1])
+    )
+
+
 def explain(text: str, number_of: Mapping[str, int]) -> str:
     """What made a job fail.
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from fulmen.checkpoint import Store, Update, load_many, read_manifest, save, state_file_name
-from fulmen.engine import forks
+from fulmen.engine import dropped, forks
 from fulmen.engine.instances import Slots, Unavailable
 from fulmen.engine.outbox import Outbox
 from fulmen.engine.protocol import (
@@ -37,6 +37,7 @@ from fulmen.engine.protocol import (
 )
 from fulmen.engine.setup import Setup
 from fulmen.engine.spouts import SpoutTask, emit_bytes
+from fulmen.engine.state import KeyedState
 from fulmen.engine.turns import Turn
 from fulmen.plan.model import DRIVER
 
@@ -77,6 +78,7 @@ class _Hosted:
         turn: Has begun, and was not part of a batch yet.
         handed: How trees ended, as that turn was told.
         waiting: How trees ended, to be told to the next turn.
+        dropping: What is kept of dropped tuples once the attempt at hand is committed.
     """
 
     slot: int
@@ -85,6 +87,21 @@ class _Hosted:
     turn: Future[Turn] | None = None
     handed: Deliveries = NOTHING_ENDED
     waiting: Deliveries = NOTHING_ENDED
+    dropping: KeyedState | None = None
+
+    def committed(self) -> None:
+        """The last attempt was committed."""
+        if self.dropping is not None:
+            self.task.dropped, self.dropping = self.dropping, None
+
+    def drop(self, turn: Turn, header: Header) -> tuple[bytes, int] | None:
+        """Keep the message that an attempt drops: what the commit has to write."""
+        kept = KeyedState(at=header.number - 1)  # all of it is written: few are ever kept
+        kept.update(self.task.dropped)
+        for stream, values in turn.next_messages():
+            dropped.note(kept, stream, values, None, header.cause, self.task.now())
+        self.dropping = kept
+        return kept.record(header.number)
 
     @property
     def owed(self) -> Deliveries:
@@ -134,6 +151,8 @@ class PinnedSpouts:
         """
         if not header.is_retry:
             self._kept = {task: turn for task, turn in self._kept.items() if turn.committed()}
+            for hosted in self._hosted.values():
+                hosted.committed()
             self._begin_turns(header)
             self._collect_turns()
         owed = {hosted.slot: hosted.owed for hosted in self._hosted.values() if hosted.owed}
@@ -141,7 +160,7 @@ class PinnedSpouts:
         summaries: list[Summary] = []
         for task, turn in self._kept.items():
             if task in header.poisoned:
-                part, summary = turn.poisoned_attempt(self.setup)
+                part, summary = turn.poisoned_attempt(self.setup, header.cause)
             else:
                 permit = header.permits.get(task, 0) if header.permits else None
                 part, summary = turn.attempt(self.setup, permit), turn.summary
@@ -186,7 +205,7 @@ class PinnedSpouts:
         else:
             deadline = time.monotonic() + header.emit_seconds
             most_bytes = emit_bytes(setup) // len(self._hosted)
-            emits = task.emit(permit, most_bytes, deadline, outbox, poisoned=False)
+            emits = task.emit(permit, most_bytes, deadline, outbox, None)
             summary.emitted = sum(emits)
         outbox.pack_all()
         for _, reason in outbox.refused:
@@ -204,20 +223,25 @@ class PinnedSpouts:
     def _completed(self, task: int, turn: Turn, summary: Summary, header: Header) -> Summary:
         """A turn's summary, with the state of its task written for this very attempt."""
         hosted = self._hosted[task].task
+        key = self.setup.plan.key_of(task)
+        records: dict[str, tuple[bytes, int]] = {}
+        if task in header.poisoned and (kept := self._hosted[task].drop(turn, header)):
+            records["dropped"] = kept
         pending = {task: hosted.pending.count + turn.left}
         if turn.is_told:
             process, exhausted = summary.process, summary.exhausted
-            return replace(
-                Summary(-1, DRIVER, process=process, exhausted=exhausted, spout_pending=pending),
+            summary = replace(
+                Summary(-1, DRIVER, process=process, exhausted=exhausted),
                 errors=summary.errors[len(turn.summary.errors) :],
                 counts=summary.counts - turn.summary.counts,
             )
-        if not turn.records:
-            turn.records = hosted.updates(header.number)
-        key = self.setup.plan.key_of(task)
+        else:
+            if not turn.records:
+                turn.records = hosted.updates(header.number)
+            records = {**turn.records, **records}
         updates: dict[str, Update] = {
             slot: save(self._store, header.number, header.tag, key, slot, data, keep_from)
-            for slot, (data, keep_from) in turn.records.items()
+            for slot, (data, keep_from) in records.items()
         }
         return replace(summary, updates={key: updates} if updates else {}, spout_pending=pending)
 

@@ -109,6 +109,7 @@ class Header:
         deliveries: Spout slot -> how trees ended. None: they are in commit `number` - 1.
         poisoned: Spout tasks whose first emit is to be failed instead of sent: it crashed workers
             before.
+        cause: Why a tuple of theirs is failed: what became of its batch.
         emit_seconds: How long spouts may emit.
         is_retry: Whether an attempt of the same batch failed before.
         injected: For the first stage of the job.
@@ -129,6 +130,7 @@ class Header:
     permits: Mapping[int, int] = field(default_factory=dict)
     deliveries: Mapping[int, Deliveries] | None = field(default_factory=dict)
     poisoned: tuple[int, ...] = ()
+    cause: str = ""
     emit_seconds: float = 0.1
     is_retry: bool = False
     injected: Injected = field(default_factory=Injected)
@@ -174,6 +176,7 @@ class Header:
                 {str(k): v for k, v in self.permits.items()},
                 packed,
                 self.poisoned,
+                self.cause,
                 self.emit_seconds,
                 self.is_retry,
                 {
@@ -203,6 +206,7 @@ class Header:
             permits,
             packed,
             poisoned,
+            cause,
             emit_seconds,
             is_retry,
             injected,
@@ -230,6 +234,7 @@ class Header:
             permits={int(k): v for k, v in permits.items()},
             deliveries=deliveries,
             poisoned=tuple(poisoned),
+            cause=cause,
             emit_seconds=emit_seconds,
             is_retry=is_retry,
             injected=Injected(rows, injected_file),

@@ -72,7 +72,8 @@ class Trees:
         timed_out: Were not acked within messageTimeoutSeconds.
         pending: Have not ended.
         replayed: Emits of a message that had failed before.
-        dead_lettered: Messages that went to the dead letters.
+        dead_lettered: Messages that went to the dead letters after `maxReplays` failures.
+        dropped: Tuples that were dropped because they kill their workers.
     """
 
     acked: int = 0
@@ -81,6 +82,7 @@ class Trees:
     pending: int = 0
     replayed: int = 0
     dead_lettered: int = 0
+    dropped: int = 0
 
 
 @dataclass(frozen=True)
@@ -233,6 +235,7 @@ class Totals:
             logged += self._to_be_logged(summary.errors, wall_clock)
         trees.replayed = self._sum("replayed")
         trees.dead_lettered = self._sum("dead_lettered")
+        trees.dropped = self._sum("dropped")
         return logged
 
     def _sum(self, what: str) -> int:

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from fulmen.api.components import ArrowSpout, Spout
 from fulmen.api.declarer import DEAD_LETTERS
+from fulmen.engine import dropped
 from fulmen.engine.ackers import root_ids
 from fulmen.engine.arrow_collectors import ArrowEmits, listed
 from fulmen.engine.chunk import EMPTY_IDS, Ids, Lineage
@@ -27,7 +28,7 @@ from fulmen.engine.setup import Setup
 from fulmen.engine.sizes import rows_bytes
 from fulmen.engine.state import KeyedState
 from fulmen.engine.view import RowsView
-from fulmen.errors import FulmenError, GroupingError, text_of
+from fulmen.errors import FulmenError, GroupingError
 
 SLICE = 4096
 """So many tuples are emitted before the stage's bolts run: less memory, and warm caches."""
@@ -97,6 +98,7 @@ class SpoutTask(TaskBase):
         self.slot = self.setup.slots[self.setup.plan.key_of(self.task)]
         self.sequence: int = engine.get("sequence", 0)
         self.failures = KeyedState.restore(slots.get("failures", ()), self.restored_at)
+        self.dropped = KeyedState.restore(slots.get("dropped", ()), self.restored_at)
         self.pending = PendingMessages.restore(slots.get("pending", ()))
         self.is_active = False
         self.exhausted = False
@@ -126,6 +128,9 @@ class SpoutTask(TaskBase):
         failures = self.failures.record(number)
         if failures is not None:
             found["failures"] = failures
+        kept = self.dropped.record(number)
+        if kept is not None:
+            found["dropped"] = kept
         return found
 
     # How trees ended
@@ -135,7 +140,7 @@ class SpoutTask(TaskBase):
         deliveries: Deliveries,
         outbox: Outbox,
         at_most: int | None = None,
-        poisoned: bool = False,
+        poison: str | None = None,
     ) -> Deliveries | None:
         """Call ack and fail for messages whose trees have ended. What these emit is sent.
 
@@ -144,7 +149,7 @@ class SpoutTask(TaskBase):
             outbox: What takes the emits.
             at_most: Tell of so many only, since one of the messages is suspected of crashing
                 workers when it is emitted again.
-            poisoned: What is emitted is failed instead of sent.
+            poison: What is emitted is dropped instead of sent, for this reason; None: it is sent.
 
         Returns:
             What is still to be told, if anything.
@@ -161,7 +166,7 @@ class SpoutTask(TaskBase):
             reasons = dict(deliveries.failed)
             for sequence, msg_id in self.pending.end_singly(sorted(reasons)):
                 self._fail(msg_id, reasons[sequence])
-        self.flush(outbox, poisoned)
+        self.flush(outbox, poison)
         return later
 
     def _ack(self, msg_ids: list[Any]) -> None:
@@ -197,19 +202,19 @@ class SpoutTask(TaskBase):
         else:
             self.guarded("fail", lambda: self.instance.fail(msg_id))  # type: ignore[call-arg]
 
-    def set_active(self, active: bool, outbox: Outbox, poisoned: bool = False) -> None:
+    def set_active(self, active: bool, outbox: Outbox, poison: str | None = None) -> None:
         """Call activate or deactivate if this changes anything."""
         if active != self.is_active:
             self.was_called = True
             self.collector.open()
             self.guarded("activate", self.instance.activate if active else self.instance.deactivate)
             self.is_active = active
-            self.flush(outbox, poisoned)
+            self.flush(outbox, poison)
 
     # Its turn to emit
 
     def emit(
-        self, permit: int, most_bytes: int, deadline: float, outbox: Outbox, poisoned: bool
+        self, permit: int, most_bytes: int, deadline: float, outbox: Outbox, poison: str | None
     ) -> Iterator[int]:
         """Call next_tuple until the permit is used up, the time is over, or nothing was emitted.
 
@@ -218,7 +223,7 @@ class SpoutTask(TaskBase):
             most_bytes: About how many bytes at most; one tuple may have more.
             deadline: time.monotonic() seconds.
             outbox: What takes the emits.
-            poisoned: What is emitted is failed instead of sent.
+            poison: What is emitted is dropped instead of sent, for this reason; None: it is sent.
 
         Yields:
             How many tuples were emitted, slice by slice, so that the bolts behind the spout can run
@@ -239,7 +244,7 @@ class SpoutTask(TaskBase):
             )
             total += emitted
             most_bytes -= size
-            self.flush(outbox, poisoned)
+            self.flush(outbox, poison)
             yield emitted
         self.exhausted = bool(self.guarded("is_exhausted", self.instance.is_exhausted))
 
@@ -303,7 +308,7 @@ class SpoutTask(TaskBase):
             return self.collector.runs[0].values.__len__
         return self.collector.emitted
 
-    def flush(self, outbox: Outbox, poisoned: bool = False) -> None:
+    def flush(self, outbox: Outbox, poison: str | None = None) -> None:
         """Send what was emitted since the collector was opened."""
         runs = self.collector.runs
         self.collector.close()
@@ -320,7 +325,7 @@ class SpoutTask(TaskBase):
                     some = self._refuse(not_a_list(self.who, buffer.values[i]), i, some, outbox)
                 emits.append(some)
         for some in emits:
-            self._send(self._divert(some, outbox), outbox, poisoned)
+            self._send(self._divert(some, outbox), outbox, poison)
             if self.ordered:
                 outbox.pack_all()
 
@@ -342,15 +347,15 @@ class SpoutTask(TaskBase):
             return emits
         outbox.counts[self.component, "dead_lettered", ""] += len(dead)
         ids = [emits.msg_ids[i] for i in dead]
-        self._send(Emits(DEAD_LETTERS, RowsView(list(dead.values())), ids), outbox, False)
+        self._send(Emits(DEAD_LETTERS, RowsView(list(dead.values())), ids), outbox, None)
         return emits.take([i for i in range(len(emits.msg_ids)) if i not in dead])
 
-    def _send(self, emits: Emits, outbox: Outbox, poisoned: bool) -> None:
+    def _send(self, emits: Emits, outbox: Outbox, poison: str | None) -> None:
         """Send emits on one stream: those with a message id are the roots of trees."""
         while len(emits.view):
             ids, roots, parents, mask = self._roots(emits)
-            if poisoned:
-                self._drop(emits.view, roots, outbox)
+            if poison is not None:
+                self._drop(emits, roots, poison, outbox)
             else:
                 routes = self.routes[emits.stream]
                 try:
@@ -395,14 +400,21 @@ class SpoutTask(TaskBase):
             self._remember([msg_id])
         return emits.take([k for k in range(len(emits.view)) if k != i])
 
-    def _drop(self, view: RowsView, roots: Ids, outbox: Outbox) -> None:
-        """Fail the trees of tuples that crashed their workers again and again; send nothing."""
-        self.report(
-            f"dropped a tuple that crashed its worker or never ended: {text_of(view.row(0))[:200]}"
-        )
+    def _drop(self, emits: Emits, roots: Ids, cause: str, outbox: Outbox) -> None:
+        """Fail the trees of tuples that killed their workers; keep them, and send nothing."""
+        ids = emits.msg_ids or [None] * len(emits.view)
+        letters, reason = [], f"{CRASHED}: {cause}".rstrip(": ")
+        for i, msg_id in enumerate(ids):
+            values = emits.view.row(i)
+            dropped.note(self.dropped, emits.stream, values, msg_id, cause, self.now())
+            kept = self.dropped[max(self.dropped)]
+            letters.append([emits.stream, kept["values"], kept["msg_id"], 1, reason])
+        self.report(dropped.message(letters[0][1], cause))
         if len(roots):
             self._fail_at_once(roots, CRASHED, outbox)
-        outbox.counts[self.component, "dropped", ""] += len(view)
+        outbox.counts[self.component, "dropped", ""] += len(letters)
+        if self.routes[DEAD_LETTERS].subscriptions:
+            outbox.send(self.task, self.routes[DEAD_LETTERS], RowsView(letters), None)
 
     def _fail_at_once(self, roots: Ids, reason: str, outbox: Outbox) -> None:
         ones = np.ones(len(roots), np.uint64)

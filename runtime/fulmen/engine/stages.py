@@ -19,7 +19,7 @@ from pyspark.cloudpickle import dumps
 from pyspark.errors import PySparkException
 from pyspark.util import _load_from_socket
 
-from fulmen.engine.failures import explain, is_incomplete, is_over
+from fulmen.engine.failures import explain, is_clusters, is_incomplete, is_over
 from fulmen.engine.placement import POLL_SECONDS, Anchors
 from fulmen.engine.session import JVM_ERRORS, Session, text_of
 from fulmen.engine.stage_runner import HEADER, Raw, StageFunction, run_stage, separated
@@ -334,7 +334,8 @@ class SparkJobs:
         if is_over(text) or self._session.has_ended():
             return self._lost(error)
         hosts = self._session.workers.hosts
-        return JobFailed(explain(text, {host or "localhost": n for n, host in enumerate(hosts)}))
+        reason = explain(text, {host or "localhost": n for n, host in enumerate(hosts)})
+        return JobFailed(reason, is_clusters(text))
 
     def _lost(self, error: Exception) -> SparkLost:
         self._session.log(text_of(error))

@@ -12,21 +12,21 @@ yet is pending already, and times out if the driver dies before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fulmen.engine import wire
+from fulmen.engine import dropped, wire
 from fulmen.engine.chunk import batch_rows
 from fulmen.engine.instances import Update
 from fulmen.engine.outbox import Outbox, groups
 from fulmen.engine.protocol import ErrorReport, Summary
 from fulmen.engine.setup import Setup
 from fulmen.engine.spouts import CRASHED
-from fulmen.errors import text_of
 from fulmen.plan.model import DRIVER
 
 Rows = list[tuple[int, bytes]]
@@ -69,21 +69,26 @@ class Turn:
             rows += routed(wire.select(parcel, at), setup)
         return rows
 
-    def poisoned_attempt(self, setup: Setup) -> tuple[Rows, Summary]:
-        """The same with the next message failed instead of sent, and a summary that says so."""
+    def poisoned_attempt(self, setup: Setup, cause: str) -> tuple[Rows, Summary]:
+        """The same with the next message dropped instead of sent, and a summary that says so."""
         rows = [r for r in self.attempt(setup, 1) if r[1][:1] == wire.ACKS]
         outbox = Outbox(setup, DRIVER, np.random.default_rng())
         summary = replace(self.summary, counts=Counter(self.summary.counts))
         for parcel, at in self._chosen():
             if parcel.lineage is not None and len(roots := parcel.lineage.take(at).roots):
                 outbox.messages.fails = [(int(roots[0]), CRASHED)]
-            text = f"dropped a tuple that crashed its worker or never ended: {shown(parcel, at)}"
+            text = dropped.message(first_row(parcel, at), cause)
             (task,) = set(parcel.sources.tolist())
             component = setup.plan.component_of(task)
-            summary.errors = [*self.summary.errors, ErrorReport(component, task, text)]
+            summary.errors = [*summary.errors, ErrorReport(component, task, text)]
             summary.counts[component, "dropped", ""] = 1
         outbox.pack_messages()
         return rows + outbox.take_rows(), summary
+
+    def next_messages(self) -> Iterator[tuple[str, list[Any]]]:
+        """The stream and the plain values of what the attempt has: one message of each parcel."""
+        for parcel, at in self._chosen():
+            yield self.setup.subscriptions[parcel.subscription].stream, first_row(parcel, at)
 
     def committed(self) -> bool:
         """The attempt was committed. Returns whether there are messages left."""
@@ -136,11 +141,11 @@ def root_of_each(parcel: wire.Parcel) -> npt.NDArray[np.uint64]:
     return roots
 
 
-def shown(parcel: wire.Parcel, at: npt.NDArray[np.int64]) -> str:
-    """The first of some tuples, for a person."""
+def first_row(parcel: wire.Parcel, at: npt.NDArray[np.int64]) -> list[Any]:
+    """The plain values of the first of some tuples."""
     one = wire.select(parcel, at[:1])
     rows = one.rows if one.batch is None else batch_rows(one.batch)
-    return text_of(rows[0] if rows else ())[:200]
+    return [dropped.plain(value) for value in rows[0]] if rows else []
 
 
 def rerouted(row: bytes, setup: Setup) -> Rows:

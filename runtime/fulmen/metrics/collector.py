@@ -218,6 +218,7 @@ def _troubles(now: Snapshot) -> Iterator[Metric]:
     for name, text, of in (
         ("replayed", "Messages that a spout emitted again after they failed.", "replayed"),
         ("dead_lettered", "Messages given up after maxReplays failures.", "dead_lettered"),
+        ("dropped", "Tuples dropped because they kill their workers.", "dropped"),
     ):
         rows = [((spout,), now.counts[spout, of, ""]) for spout in now.spouts]
         yield _counter(now, name, text, ("component",), rows)

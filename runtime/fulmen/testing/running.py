@@ -22,7 +22,7 @@ from fulmen.engine.protocol import ErrorReport, Header
 from fulmen.engine.report import Totals
 from fulmen.engine.setup import Setup
 from fulmen.engine.state import KeyedState
-from fulmen.errors import FulmenError, JobFailed
+from fulmen.errors import FulmenError, JobFailed, TopologyFailed
 from fulmen.testing.components import Killed, Runs
 from fulmen.topology import documents
 from fulmen.topology.builder import TopologyBuilder
@@ -174,6 +174,10 @@ class Result:
         return load(self.checkpoint, read_manifest(self.checkpoint, self._number), key)
 
 
+FAILURES_WITHOUT_TUPLES = 5
+"""So often workers may die in a row although there is nothing that they could die of."""
+
+
 class _Jobs(InProcessJobs):
     """Moves the clock with each attempt, and has all workers die at an `ABORT`."""
 
@@ -184,17 +188,27 @@ class _Jobs(InProcessJobs):
         self._clock = clock
         self._seconds = seconds
         self._emits = emits
+        self._in_vain = 0
 
     def start(self, setup: Setup) -> Sequence[int]:
         return super().start(replace(setup, shows_emits=self._emits))
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
         self._clock.advance(self._seconds)
+        has_no_tuple = header.is_suspect and not any(header.permits.values())
         try:
-            return super().run(header, timeout_seconds)
+            rows = super().run(header, timeout_seconds)
         except Killed as e:
             self._workers = [self._worker() for _ in self._workers]
+            self._in_vain += has_no_tuple
+            if self._in_vain > FAILURES_WITHOUT_TUPLES:  # a cluster may get better; a test does not
+                raise TopologyFailed(
+                    f"batch {header.number} failed again and again, at last without any tuple of a"
+                    f" spout in it: {e}"
+                ) from e
             raise JobFailed(str(e)) from e
+        self._in_vain = 0 if has_no_tuple else self._in_vain
+        return rows
 
 
 class _Witness(Silent):

@@ -121,3 +121,17 @@ def test_what_is_not_there(fulmen, kept, tmp_path, arguments, code, message):
     message = message.format(kept=kept, empty=(tmp_path / "empty").as_uri())
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"Error: {message}\n")
     assert not (tmp_path / "empty").exists()
+
+
+def test_nothing_was_dropped(fulmen, kept):
+    result = fulmen("state", kept, "letters", "--dropped")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "nothing of 'letters' was dropped.\n"
+
+
+def test_fields_and_dropped_tuples_are_not_shown_together(fulmen, kept):
+    result = fulmen("state", kept, "letters", "--dropped", "--fields")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "Error: --fields and --dropped: give one of them.\n",
+    )

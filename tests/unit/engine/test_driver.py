@@ -373,9 +373,9 @@ def test_a_long_run_leaves_a_small_checkpoint():
 # ---- errors ----------------------------------------------------------------------------------
 
 
-def test_errors_are_told_at_most_five_in_ten_seconds():
+def test_of_different_errors_at_most_five_are_told_in_ten_seconds():
     def execute(bolt, tup, collector):
-        raise ValueError("no")
+        raise ValueError(tup[0])
 
     builder = TopologyBuilder(message_timeout_seconds=3)
     builder.set_spout("source", ListSpout(range(30), replays=False))
@@ -383,7 +383,7 @@ def test_errors_are_told_at_most_five_in_ten_seconds():
     bolt.shuffle_grouping("source")
     log = Log()
     driver = finished(started(builder, observer=log))
-    assert log.of("error") == [("execute: ValueError: no",)] * 5
+    assert len(set(log.of("error"))) == len(log.of("error")) == 5
     assert driver.totals.error_counts["bolt"] == 30
 
 

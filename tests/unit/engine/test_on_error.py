@@ -104,12 +104,15 @@ def test_errors_at_the_end_are_told_and_counted(workers):
     errors, totals = ended(builder)
     assert sorted(errors) == [
         ("bolt", "cleanup: OSError: gone"),
-        ("bolt", "cleanup: OSError: gone"),
         ("source", "close: OSError: gone"),
     ]
     assert totals.error_counts == {"bolt": 2, "source": 1}
     assert totals.report()["components"]["source"]["errors"] == [
-        {"task": totals.setup.plan.tasks("source")[0], "message": "close: OSError: gone"}
+        {
+            "task": totals.setup.plan.tasks("source")[0],
+            "message": "close: OSError: gone",
+            "count": 1,
+        }
     ]
 
 

@@ -135,7 +135,9 @@ def test_poison_among_the_messages_of_a_turn_is_found_and_fails_alone(heard, tmp
     assert sorted(heard.failed) == [(n, "crashed worker") for n in (7, 8, 31)]
     assert driver.totals.error_counts["numbers"] == 3
     assert [e["message"] for e in driver.totals.errors["numbers"]] == [
-        f"dropped a tuple that crashed its worker or never ended: [{n}]" for n in (7, 8, 31)
+        "dropped a tuple: its batch failed with it alone, twice (killed), and succeeded without it:"
+        f" [{n}]"
+        for n in (7, 8, 31)
     ]
 
 

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from fulmen import FailedException, TopologyBuilder
+from fulmen.engine.committed import read_dropped
 from fulmen.errors import TopologyFailed
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, Message, run
 from fulmen.testing.components import Killed
@@ -243,10 +244,32 @@ def test_a_tuple_that_kills_its_worker_is_found_and_failed(workers):
     assert result.failed("source") == [(300, "crashed worker")]
     assert sorted(result.acked("source")) == [i for i in range(601) if i != 300]
     assert messages(result) == [
-        "dropped a tuple that crashed its worker or never ended: ['poison']"
+        "dropped a tuple: its batch failed with it alone, twice, and succeeded without it:"
+        " ['poison']"
     ]
     assert len(result.collected("sink")) == 600
     assert 5 < len(result.notes) < 25
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_a_tuple_that_is_dropped_is_kept_in_the_checkpoint_and_sent_to_the_dead_letters(tracked):
+    builder = TopologyBuilder(message_timeout_seconds=3)
+    items = {"next_tuple": emitting("a", "poison", "b", msg_ids=tracked)}
+    builder.set_spout("source", HookSpout).set_config(hooks(**items))
+    bolt = builder.set_bolt("bolt", HookBasicBolt).set_config(hooks(execute=kill))
+    bolt.shuffle_grouping("source")
+    letters = builder.set_bolt("letters", CollectBolt)
+    letters.shuffle_grouping("source", "__dead_letters")
+    result = run(builder)
+    assert result.trees["dropped"] == 1
+    msg_id = 2 if tracked else None
+    letter = ["default", ["poison"], msg_id, 1, "crashed worker"]
+    assert list(map(list, result.collected("letters"))) == [letter]
+    kept = read_dropped(result.checkpoint, "source").tasks
+    (entry,) = kept[0].values()
+    at = entry.pop("at")
+    assert entry == {"stream": "default", "values": ["poison"], "msg_id": msg_id, "cause": ""}
+    assert at > 0
 
 
 def test_replayed_it_ends_as_a_dead_letter():

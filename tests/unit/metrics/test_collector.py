@@ -12,6 +12,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 
 from fulmen import TopologyBuilder
 from fulmen.engine.bolts import BoltTask
+from fulmen.engine.coordinator import FIRST_PERMIT
 from fulmen.engine.driver import Silent, Stop
 from fulmen.metrics.collector import TopologyCollector
 from fulmen.metrics.snapshot import Snapshot
@@ -175,7 +176,7 @@ def test_gauges_follow_the_batches():
     run_metered(TEXTS[:21], observer=watch, max_spout_pending=4)
     assert 0 < max(watch.pending) <= 8  # two tasks
     assert watch.pending[-1] == 0
-    assert max(watch.permits) >= 512
+    assert max(watch.permits) >= 2 * FIRST_PERMIT
     assert watch.active == {0.0, 1.0}
 
 
