@@ -61,20 +61,28 @@ def pods(spec: TopologySpec) -> Iterator[Problem]:
     """What can't be right in the pods of driver and workers."""
     for path, pod in (("spec.driver", spec.driver), ("spec.worker", spec.worker)):
         yield from _resources(path, pod)
-        yield from _template(f"{path}.podTemplate", pod)
+        yield from _template(f"{path}.podTemplate", pod, path.rpartition(".")[2])
         for number, variable in enumerate(pod.env):
             if variable.value is not None and variable.value_from is not None:
                 message = f"variable {variable.name!r} has both value and valueFrom"
                 yield Problem(f"{path}.env[{number}]", message, "Remove one of them.")
 
 
-def _template(path: str, pod: Pod) -> Iterator[Problem]:
+def _template(path: str, pod: Pod, own: str) -> Iterator[Problem]:
+    """What a template can't say. `own`: the name of Fulmen's container in it."""
     for other in sorted(set(pod.pod_template) - {"apiVersion", "kind", "metadata", "spec"}):
         message = f"{other!r} is no part of a pod template, which has metadata and spec"
         yield Problem(path, message, f"Write it below spec: {{spec: {{{other}: …}}}}.")
     if (pod.pod_template.get("spec") or {}).get("hostNetwork"):
         message = "hostNetwork can't be, since pods are told apart by addresses of their own"
         yield Problem(f"{path}.spec.hostNetwork", message, "Remove it.")
+    containers = (pod.pod_template.get("spec") or {}).get("containers") or []
+    for number, container in enumerate(containers):
+        said = container if container.get("name") == own else {}
+        for field in [field for field in ("command", "args") if field in said]:
+            message = f"container {own!r} is Fulmen's own, which runs nothing but Fulmen"
+            cure = "Remove it. A program of your own is a container of another name."
+            yield Problem(f"{path}.spec.containers[{number}].{field}", message, cure)
 
 
 def spark(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:

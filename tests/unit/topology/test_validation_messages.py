@@ -327,6 +327,32 @@ FIELDS = {
         "spec.worker.podTemplate.spec.hostNetwork: hostNetwork can't be, since pods are told apart "
         "by addresses of their own. Remove it.",
     ),
+    "pod-template-command": (
+        {
+            "spec.driver": {
+                "podTemplate": {
+                    "spec": {
+                        "containers": [
+                            {"name": "proxy", "image": "proxy", "command": ["proxy"]},
+                            {"name": "driver", "command": ["sleep", "1d"]},
+                        ]
+                    }
+                }
+            }
+        },
+        "spec.driver.podTemplate.spec.containers[1].command: container 'driver' is Fulmen's own, "
+        "which runs nothing but Fulmen. Remove it. A program of your own is a container of another "
+        "name.",
+    ),
+    "pod-template-args": (
+        {
+            "spec.worker": {
+                "podTemplate": {"spec": {"containers": [{"name": "worker", "args": ["x"]}]}}
+            }
+        },
+        "spec.worker.podTemplate.spec.containers[0].args: container 'worker' is Fulmen's own, which "
+        "runs nothing but Fulmen. Remove it. A program of your own is a container of another name.",
+    ),
     "pod-template-labels": (
         {"spec.worker": {"podTemplate": {"metadata": {"labels": ["a"]}}}},
         "spec.worker.podTemplate.metadata.labels: podTemplate must have a mapping here.",
