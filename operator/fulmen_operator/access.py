@@ -152,8 +152,14 @@ class Access:
             case Delete(kind, name, uid):
                 await self._delete(seen, kind, name, uid)
 
-    async def try_out(self, seen: Observed, trial: Trial) -> str:
+    async def try_out(self, seen: Observed, trial: Trial, in_quotas: bool = False) -> str:
         """Ask the server about pods without making them.
+
+        Args:
+            seen: The topology.
+            trial: The pods.
+            in_quotas: Whether they come on top of what is there, and have to find room in quotas;
+                if not, they take the place of what counts against quotas now.
 
         Returns:
             What it refuses, in its words; nothing if it would take them.
@@ -170,7 +176,7 @@ class Access:
             except ApiError as error:
                 if not error.is_refusal:
                     raise
-                if "exceeded quota" not in error.message:  # what is there now counts against it
+                if in_quotas or "exceeded quota" not in error.message:
                     refused.append(f"{pod['metadata']['name']}: {error.message}")
         return " ".join(refused)
 

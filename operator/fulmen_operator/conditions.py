@@ -151,7 +151,9 @@ def _placed(facts: Facts) -> Said:
     if step is None:
         return "False", "NotAccepted", "nothing was accepted yet", facts.generation
     if step.report is None or step.state not in ("Active", "Inactive", "Rebalancing"):
-        return "False", step.state, "no worker hosts anything", facts.generation
+        reason, words = step.trouble or facts.waiting or (step.state, "")
+        message = f"no worker hosts anything; {words}" if words else "no worker hosts anything"
+        return "False", reason, message, facts.generation
     hosting = sum(bool(row.executors) for row in facts.rows if row.worker >= 0)
     needed = sum(bool(row.planned) for row in facts.rows if row.worker >= 0)
     if hosting < needed:

@@ -366,4 +366,11 @@ def _what_is_waited_for(now: Situation, driver: Object) -> tuple[tuple[str, str]
     troubles = [waiting_for(pod) for pod in workers]
     if workers and all(troubles):  # one worker that runs is enough to start
         return troubles[0], since
+    if not workers and now.seen.missing:
+        return refused_worker(now.seen), since
     return None, since
+
+
+def refused_worker(seen: Observed) -> tuple[str, str]:
+    """Why the API server takes no further worker: the reason and its words."""
+    return "WorkerRefused", f"no further worker is taken: {seen.missing}"

@@ -9,7 +9,7 @@ from typing import Final
 from fulmen_operator.access import CONFLICT, Access
 from fulmen_operator.api import ApiError
 from fulmen_operator.metrics import RECONCILES, SECONDS, show
-from fulmen_operator.model import Decision, Event, Key, Observed, Refusal, StartDriver
+from fulmen_operator.model import Decision, Event, Key, Observed, Refusal, StartDriver, Trial
 from fulmen_operator.ownership import InTheWay
 from fulmen_operator.queue import Queue
 from fulmen_operator.reconcile import decide
@@ -30,6 +30,8 @@ FIGURES_SECONDS: Final = 60
 """How often a status is written in which nothing is new but that field."""
 TRIAL_SECONDS: Final = 60
 """For how long the result of a dry run holds."""
+PROBE_SECONDS: Final = 10
+"""The same for one that asks why a worker is missing."""
 
 
 @dataclass
@@ -39,17 +41,20 @@ class Memory:
     Attributes:
         refusals: Why the last decision could not be carried out, by topology.
         trials: Results of dry runs, by topology: hash, refusal, and when.
+        probes: Why workers are missing, by topology, and when that was asked.
         written: When statuses were last written, by topology.
     """
 
     refusals: dict[Key, Refusal] = field(default_factory=dict)
     trials: dict[Key, tuple[str, str, float]] = field(default_factory=dict)
+    probes: dict[Key, tuple[str, float]] = field(default_factory=dict)
     written: dict[Key, float] = field(default_factory=dict)
 
     def forget(self, key: Key) -> None:
         """A topology is gone."""
         self.refusals.pop(key, None)
         self.trials.pop(key, None)
+        self.probes.pop(key, None)
         self.written.pop(key, None)
 
 
@@ -84,6 +89,11 @@ async def reconcile(key: Key, access: Access, settings: Settings, memory: Memory
         memory.trials[key] = (decision.trial.hash, refused, monotonic())
         seen = replace(seen, trial=(decision.trial.hash, refused))
         decision = decide(seen, settings)
+    if decision.probe is not None:
+        seen = replace(seen, missing=await _probed(key, seen, decision.probe, access, memory))
+        decision = decide(seen, settings)
+    else:
+        memory.probes.pop(key, None)
     show(key.namespace, key.name, decision.status or seen.topology.get("status", {}))
     wait = _wait_with_figures(key, seen, decision, memory)
     if wait is not None:
@@ -91,6 +101,15 @@ async def reconcile(key: Key, access: Access, settings: Settings, memory: Memory
     again_in = await _carry_out(key, seen, decision, access, memory)
     waits = [w for w in (wait, again_in, decision.again_in) if w is not None]
     return Outcome(exists=True, again_in=min(waits, default=None))
+
+
+async def _probed(key: Key, seen: Observed, probe: Trial, access: Access, memory: Memory) -> str:
+    """Why a worker is missing, as far as the API server can tell; asked now and then."""
+    known = memory.probes.get(key)
+    if known is None or monotonic() - known[1] > PROBE_SECONDS:
+        known = await access.try_out(seen, probe, in_quotas=True), monotonic()
+        memory.probes[key] = known
+    return known[0]
 
 
 def _wait_with_figures(

@@ -67,6 +67,7 @@ class Observed:
         source: The ConfigMap that `spec.code.configMap` names, if it does and there is one.
         trial: What a dry run of a candidate's pods said, if there was one: (its hash, what was
             refused or nothing).
+        missing: Why the API server would take no further worker of the driver's, if so.
         refusal: Why the last decision could not be carried out, if so.
     """
 
@@ -77,6 +78,7 @@ class Observed:
     children: Mapping[tuple[str, str], Object] = field(default_factory=dict)
     source: Object | None = None
     trial: tuple[str, str] | None = None
+    missing: str = ""
     refusal: Refusal | None = None
 
     @property
@@ -156,6 +158,7 @@ class Decision:
         actions: In this order.
         events: To be told after that.
         trial: A dry run to make before anything else: the decision is then made anew.
+        probe: A dry run of a worker that is not there, to find out why: the same.
         again_in: Seconds after which to look again although nothing happened, if so.
     """
 
@@ -163,6 +166,7 @@ class Decision:
     actions: tuple[Action, ...] = ()
     events: tuple[Event, ...] = ()
     trial: Trial | None = None
+    probe: Trial | None = None
     again_in: float | None = None
 
 

@@ -14,7 +14,7 @@ from fulmen.topology.status import TopologyStatus
 from fulmen_operator.acceptance import Accepted
 from fulmen_operator.cleaning import leftovers
 from fulmen_operator.endings import Next
-from fulmen_operator.lifecycle import Situation, Step, next_step
+from fulmen_operator.lifecycle import Situation, Step, driver_of, next_step
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.manifests.plans import accepted_in, for_attempt
 from fulmen_operator.manifests.pods import driver_pod
@@ -36,7 +36,10 @@ from fulmen_operator.model import (
     Object,
     Observed,
     StartDriver,
+    Trial,
     annotation,
+    attempt_of,
+    component_of,
     uid_of,
 )
 from fulmen_operator.recovery import recovered
@@ -45,6 +48,10 @@ from fulmen_operator.settings import Settings
 from fulmen_operator.status import kept_tasks, new_status, paused, read_status, written
 from fulmen_operator.trying import begun, seconds_left, tried
 
+LOOK_AGAIN: Final = 10
+"""Seconds after which to look again while workers are missing."""
+EXPECTED: Final = ("AsPlanned", "Moving", "NotAccepted", "WorkersMissing")
+"""Reasons of the condition Placed that nobody has to be told of."""
 COMMON: Final = (
     "Pending",
     "Starting",
@@ -118,11 +125,34 @@ def _with_plan(
         *_driver(seen, accepted, plan, step, settings),
         *leftovers(seen, step, verdict, accepted),
     )
-    limits = (step.again_in, verdict.again_in, seconds_left(plan, seen))
+    probe = _probe(seen, plan, step, spec.workers)
+    limits = (
+        *(step.again_in, verdict.again_in, seconds_left(plan, seen)),
+        LOOK_AGAIN if probe is not None else None,
+    )
     waits = [wait for wait in limits if wait is not None]
     again_in = min(waits) if waits else None
     events = _restart_event(step)
-    return _told(seen, before, status, Decision(actions=actions, events=events, again_in=again_in))
+    decision = Decision(actions=actions, events=events, probe=probe, again_in=again_in)
+    return _told(seen, before, status, decision)
+
+
+def _probe(seen: Observed, plan: contract.DriverPlan, step: Step, desired: int) -> Trial | None:
+    """What to ask the API server if workers are missing: whether it would take another one."""
+    driver = driver_of(seen, step.attempt)
+    if driver is None or driver.get("status", {}).get("phase") != "Running":
+        return None
+    if step.start or step.state not in ("Starting", "Active", "Inactive", "Rebalancing"):
+        return None
+    workers = [
+        pod
+        for pod in seen.pods
+        if component_of(pod) == contract.WORKER and attempt_of(pod) == step.attempt
+    ]
+    if len(workers) >= desired:
+        return None
+    meta = {**plan.worker_pod["metadata"], "name": f"{seen.name}-worker-probe"}
+    return Trial(f"workers-{step.attempt}", ({**plan.worker_pod, "metadata": meta},))
 
 
 # ---- objects
@@ -243,6 +273,8 @@ def _transitions(before: TopologyStatus, status: TopologyStatus) -> list[Event]:
             continue
         match condition.type, condition.status:
             case "SpecAccepted", "False":
+                events.append(Event("Warning", condition.reason, condition.message))
+            case "Placed", "False" if condition.reason not in (*EXPECTED, *COMMON, "Failed"):
                 events.append(Event("Warning", condition.reason, condition.message))
             case "Ready", "True":
                 events.append(Event("Normal", condition.reason, condition.message))

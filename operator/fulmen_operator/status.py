@@ -21,7 +21,7 @@ from fulmen.topology.status import (
 from fulmen.topology.validation import with_checkpoint_tasks
 from fulmen_operator.conditions import Facts, conditions
 from fulmen_operator.endings import is_ready, is_terminating, report_of, waiting_for
-from fulmen_operator.lifecycle import Step, driver_of
+from fulmen_operator.lifecycle import Step, driver_of, refused_worker
 from fulmen_operator.manifests.common import selector
 from fulmen_operator.manifests.plans import assignment
 from fulmen_operator.model import (
@@ -208,12 +208,14 @@ def _ready_workers(seen: Observed, attempt: int) -> int:
 
 
 def _waiting_worker(seen: Observed, attempt: int) -> tuple[str, str] | None:
+    """What keeps workers from starting: of the pods that there are, else of those there are not."""
     workers = (
         pod
         for pod in seen.pods
         if component_of(pod) == contract.WORKER and attempt_of(pod) == attempt
     )
-    return next((words for pod in workers if (words := waiting_for(pod))), None)
+    found = next((words for pod in workers if (words := waiting_for(pod))), None)
+    return found or (refused_worker(seen) if seen.missing else None)
 
 
 def _driver_pod(seen: Observed, before: TopologyStatus, step: Step) -> str:

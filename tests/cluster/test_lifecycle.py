@@ -230,11 +230,6 @@ def test_bad_code_is_refused_and_the_last_good_one_runs_on(topology):
     wait_for_state(topology, "Active")
 
 
-def of_driver(**container):
-    """A change of the driver's container by its pod template."""
-    return {"podTemplate": {"spec": {"containers": [{"name": "driver", **container}]}}}
-
-
 @pytest.mark.parametrize(
     ("change", "reason", "words"),
     [
@@ -245,13 +240,16 @@ def of_driver(**container):
             id="pod-refused",
         ),
         pytest.param(
-            {"driver": of_driver(command=["false"])},
+            {"driver": {"env": [{"name": "PYTHONHOME", "value": "/nowhere"}]}},
             "PreflightFailed",
-            "ended with exit code 1",
+            "No module named 'encodings'",
             id="preflight-failed",
         ),
         pytest.param(
-            {"driver": of_driver(command=["sh", "-c", "sleep 900"]), "startTimeoutSeconds": 5},
+            {
+                "code": {"files": {"numbered.py": "import time\ntime.sleep(900)"}},
+                "startTimeoutSeconds": 5,
+            },
             "PreflightTimeout",
             "has not ended (after 5 s)",
             id="preflight-timeout",
@@ -269,6 +267,7 @@ def of_driver(**container):
 )
 def test_pods_that_would_not_run_replace_nothing(topology, change, reason, words):
     pod = driver_name(topology)
+    code = topology.get("topology", NAME)["spec"]["code"]
     patch(topology, **change)
     refused = topology.wait(
         "topology",
@@ -280,8 +279,8 @@ def test_pods_that_would_not_run_replace_nothing(topology, change, reason, words
     assert words in condition(refused, "SpecAccepted")["message"]
     goes_on(topology, topology.report(pod)["batch"])
     assert driver_name(topology) == pod
-    as_before = {"driver": {"podTemplate": None}, "startTimeoutSeconds": None}
-    patch(topology, **as_before, worker={"image": None, "imagePullPolicy": None})
+    as_before = {"driver": {"podTemplate": None, "env": None}, "startTimeoutSeconds": None}
+    patch(topology, **as_before, code=code, worker={"image": None, "imagePullPolicy": None})
     wait_for_state(topology, "Active")
 
 
@@ -316,6 +315,31 @@ def test_better_code_replaces_the_driver(topology):
         300,
         "replaced",
     )
+    wait_for_state(topology, "Active")
+
+
+def test_code_that_fails_when_it_runs_gives_way_to_the_last_that_worked(topology):
+    """It passes all checks, as it raises in `prepare`."""
+    good = topology.get("topology", NAME)["spec"]["code"]
+    last = topology.report(driver_name(topology))["batch"]
+    raises = (
+        "    def prepare(self, *_):\n        raise RuntimeError('not today')\n\n    def execute"
+    )
+    text = good["files"]["numbered.py"].replace("    def execute", raises)
+    patch(topology, code={"files": {"numbered.py": text}})
+    found = topology.wait(
+        "topology",
+        NAME,
+        lambda found: condition(found, "SpecAccepted").get("reason") == "RolledBack",
+        300,
+        "rolled back",
+    )
+    assert "not today" in condition(found, "SpecAccepted")["message"]
+    goes_on(topology, last)
+    topology.wait(
+        "topology", NAME, lambda found: condition(found, "Ready")["status"] == "True", 180, "Ready"
+    )
+    patch(topology, code=good)
     wait_for_state(topology, "Active")
 
 

@@ -100,6 +100,20 @@ def test_a_quota_that_does_not_suffice(kube, remove):
     assert "is not ready after 5 s" in message
 
 
+def test_a_quota_that_has_room_for_the_driver_only(kube, remove):
+    """It is named while workers are waited for; when there is room, they come."""
+    remove("no-workers")
+    kube.run("create", "quota", "one", "--hard=pods=1")
+    kube.wait("resourcequota", "one", lambda quota: quota["status"].get("hard"), 60, "looked after")
+    try:
+        apply(kube, "no-workers")
+        message = wait_for(kube, "no-workers", "Placed", "WorkerRefused")
+        assert "exceeded quota: one" in message
+    finally:
+        kube.delete("resourcequota", "one")
+    kube.wait("topology", "no-workers", is_ready, 400, "Ready")
+
+
 def test_an_image_that_can_not_be_pulled(kube, remove):
     remove("no-image")
     settings = ("spec.driver={image: nowhere.invalid/fulmen:1}", "spec.startTimeoutSeconds=5")

@@ -213,7 +213,8 @@ def test_without_any_pod_of_a_worker_either(cluster):
     for worker in cluster.pods("worker"):
         cluster.remove("Pod", worker["metadata"]["name"])
     cluster.say(cluster.pod("word-count-driver-1"), active([]))
-    cluster.later(cluster.reconcile())
+    cluster.reconcile()
+    cluster.later(301)
     cluster.reconcile()
     assert summary(cluster) == ("Starting", "False", "StartTimeout")
     assert cluster.condition("Ready")["message"] == "no worker is ready after 300 s"
@@ -244,3 +245,52 @@ def test_what_the_server_refuses_is_told_and_tried_again():
     cluster.settle()
     assert summary(cluster) == ("Active", "True", "Active")
     assert cluster.status["attempt"] == 1
+
+
+QUOTA = "pods is forbidden: exceeded quota: one, requested: pods=1, used: pods=1, limited: pods=1"
+
+
+def lose_all_workers(cluster, report=True):
+    for pod in cluster.pods("worker"):
+        cluster.remove("Pod", pod["metadata"]["name"])
+    driver = cluster.pod("word-count-driver-1")
+    phase = Phase.ACTIVE if report else Phase.STARTING
+    cluster.say(driver, Report(phase=phase, generation=1, epoch=1, batch=7, committed=True))
+
+
+@pytest.mark.parametrize("is_active", [True, False])
+def test_workers_that_the_api_server_refuses_are_named_with_its_words_at_once(cluster, is_active):
+    lose_all_workers(cluster, is_active)
+    cluster.api.refusals["/pods"] = (403, QUOTA)
+    assert cluster.reconcile() <= 10
+    placed = cluster.condition("Placed")
+    assert (placed["status"], placed["reason"]) == ("False", "WorkerRefused")
+    assert QUOTA in placed["message"]
+    assert QUOTA in cluster.condition("Ready")["message"]
+    assert "WorkerRefused" in cluster.events()
+
+
+def test_workers_that_are_not_there_yet_are_not_said_to_be_refused(cluster):
+    lose_all_workers(cluster)
+    cluster.reconcile()
+    assert cluster.condition("Placed")["reason"] != "WorkerRefused"
+    assert cluster.names("Pod") == ["word-count-driver-1"]  # a dry run makes nothing
+
+
+def test_nobody_asks_for_workers_while_all_are_there(cluster):
+    before = len(cluster.api.calls)
+    cluster.reconcile()
+    assert [call for call in cluster.api.calls[before:] if call[0] == "POST"] == []
+
+
+def test_what_a_drivers_pod_waits_for_is_in_placed_too(cluster):
+    cluster.remove("Pod", "word-count-driver-1")
+    cluster.reconcile()
+    cluster.set_status(
+        cluster.pod("word-count-driver-2"), waiting("ErrImagePull", "not authorized")
+    )
+    cluster.reconcile()
+    placed = cluster.condition("Placed")
+    assert (placed["status"], placed["reason"]) == ("False", "ErrImagePull")
+    assert "not authorized" in placed["message"]
+    assert "ErrImagePull" in cluster.events()

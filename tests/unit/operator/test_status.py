@@ -96,7 +96,7 @@ CASES = [
     pytest.param(
         step("Pending", trouble=("ErrImagePull", "no"), overdue=True),
         ACCEPTED,
-        "False/ErrImagePull True/Pending False/AsExpected True/Accepted False/Pending",
+        "False/ErrImagePull True/Pending False/AsExpected True/Accepted False/ErrImagePull",
         id="no-image",
     ),
     pytest.param(

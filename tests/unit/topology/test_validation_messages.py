@@ -350,8 +350,9 @@ FIELDS = {
                 "podTemplate": {"spec": {"containers": [{"name": "worker", "args": ["x"]}]}}
             }
         },
-        "spec.worker.podTemplate.spec.containers[0].args: container 'worker' is Fulmen's own, which "
-        "runs nothing but Fulmen. Remove it. A program of your own is a container of another name.",
+        "spec.worker.podTemplate.spec.containers[0].args: container 'worker' is Fulmen's own, "
+        "which runs nothing but Fulmen. Remove it. A program of your own is a container of another "
+        "name.",
     ),
     "pod-template-labels": (
         {"spec.worker": {"podTemplate": {"metadata": {"labels": ["a"]}}}},
