@@ -36,7 +36,7 @@ def topology(operator, kube):
 def test_a_python_process_is_killed(topology):
     before = report_in(driver(topology))
     worker = before["workers"][0]["pod"]
-    kills.kill_process(topology, worker, kills.PYTHON)
+    assert kills.kill_process(topology, worker, kills.PYTHON)
     after = goes_on(topology, before["batch"])
     assert report_in(after)["workers"] == before["workers"]
 
@@ -62,7 +62,7 @@ def test_a_worker_pod_is_deleted_at_once(topology):
 
 def test_a_workers_java_process_is_killed(topology):
     before = report_in(driver(topology))
-    kills.kill_process(topology, before["workers"][0]["pod"], kills.JAVA)
+    assert kills.kill_process(topology, before["workers"][0]["pod"], kills.JAVA)
     goes_on(topology, before["batch"])
 
 
@@ -76,7 +76,7 @@ def test_the_driver_pod_is_deleted_at_once(topology):
 
 def test_the_driver_is_killed(topology):
     before, name = report_in(driver(topology)), driver_name(topology)
-    kills.kill_process(topology, name, kills.DRIVER)
+    assert kills.kill_process(topology, name, kills.DRIVER)
     goes_on(topology, before["batch"], but=name)
 
 

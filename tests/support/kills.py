@@ -1,4 +1,7 @@
-"""Ends pods and processes on the cluster. Each call fails unless it has ended something."""
+"""Ends pods and processes on the cluster. Each call says whether it has ended something.
+
+What something else has ended meanwhile, such as the driver's end its workers, was not ended here.
+"""
 
 from fulmen.kube.contract import TOPOLOGY_LABEL
 from support import operators
@@ -10,24 +13,28 @@ PYTHON, JAVA, DRIVER = "pyspark.daemon", "java", "fulmen.kube"
 
 def kill_process(kube, pod, pattern):
     """Kill -9 the newest process in a pod whose command line has `pattern` in it."""
-    uid = kube.get("pod", pod)["metadata"]["uid"]
-    number = kube.exec(pod, "pgrep", "-n", "-f", pattern).strip()
+    found = kube.get("pod", pod)
+    number = found and kube.exec(pod, "pgrep", "-n", "-f", pattern, check=False).strip()
+    if not number:
+        return False
     said = kube.exec(pod, "sh", "-c", f"kill -9 {number} && echo killed", check=False)
     if "killed" not in said:  # the container may be gone before it can say so
+        uid = found["metadata"]["uid"]
         eventually(lambda: has_ended(kube, pod, uid), bool, 30, f"{pod} ended")
+    return True
 
 
 def delete_pod(kube, pod):
     """Delete a pod at once, as if its node were gone."""
-    said = kube.run("delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
-    assert "deleted" in said, said
+    how = ("--grace-period=0", "--force", "--wait=false", "--ignore-not-found")
+    return "deleted" in kube.run("delete", "pod", pod, *how)
 
 
 def delete_operator():
     """Delete the operator's pod at once."""
     system = Kube(operators.SYSTEM)
     (pod, *_) = system.list("pods", operators.SELECTOR)
-    delete_pod(system, pod["metadata"]["name"])
+    return delete_pod(system, pod["metadata"]["name"])
 
 
 def has_ended(kube, pod, uid):
