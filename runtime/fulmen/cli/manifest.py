@@ -68,12 +68,13 @@ def _text_of(file: Path) -> str:
 
 
 def python_files(folder: Path) -> dict[str, str]:
-    """The Python files of a folder, by name.
+    """The Python files of a folder, by name; tests are left out, by pytest's names.
 
     Raises:
         BadInput: There are none, too many bytes in them, or some in folders below.
     """
-    files = {path.name: _text_of(path) for path in sorted(folder.glob("[!.]*.py"))}
+    found = [path for path in sorted(folder.glob("[!.]*.py")) if not _is_test(path)]
+    files = {path.name: _text_of(path) for path in found}
     if not files:
         raise BadInput(f"the folder '{folder}' has no Python files.")
     if packages := sorted(path.parent.name for path in folder.glob("*/__init__.py")):
@@ -90,6 +91,10 @@ def python_files(folder: Path) -> dict[str, str]:
             f" {OWN_IMAGE}."
         )
     return files
+
+
+def _is_test(file: Path) -> bool:
+    return file.name == "conftest.py" or file.match("test_*.py") or file.match("*_test.py")
 
 
 def other_files(folder: Path, but: Path) -> list[str]:

@@ -81,11 +81,12 @@ class Resources(Model):
     """What a container may use, as in a pod."""
 
     limits: dict[str, Quantity] = Field({}, max_length=32)
-    """The most that it gets, such as `memory: 2Gi`, at least `1200Mi`. Of the memory, 40 % is
-    given to the JVM's heap."""
+    """The most that it gets. Default: `memory: 2Gi` for the driver, `1536Mi` for a worker; at least
+    `1200Mi`. Of the memory, 40 % is given to the JVM's heap."""
 
     requests: dict[str, Quantity] = Field({}, max_length=32)
-    """What is set aside for it, such as `cpu: 500m`. The memory requested must equal its limit."""
+    """What is set aside for it. Default: `cpu: 500m`, and the memory that is its limit, which a
+    request of memory must equal."""
 
 
 class Pod(Model):

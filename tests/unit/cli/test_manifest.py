@@ -43,6 +43,15 @@ def test_the_code_is_in_the_resource_and_nothing_else_changes(tmp_path):
     parse(parse_yaml(result.stdout))
 
 
+def test_tests_beside_the_code_are_left_out(tmp_path):
+    file = written(tmp_path)
+    for name in ("test_letters.py", "letters_test.py", "conftest.py"):
+        (tmp_path / "code" / name).write_text("import pytest\n")
+    result = invoke(file)
+    assert [*yaml.safe_load(result.stdout)["spec"]["code"]["files"]] == ["letters.py"]
+    assert result.stderr == ""
+
+
 def test_values_can_be_set(tmp_path):
     result = invoke(written(tmp_path), "--set", "spec.workers=3")
     assert yaml.safe_load(result.stdout)["spec"]["workers"] == 3
