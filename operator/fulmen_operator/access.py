@@ -174,7 +174,7 @@ class Access:
             try:
                 await self._api.call("POST", path, pod, query)
             except ApiError as error:
-                if not error.is_refusal:
+                if not error.is_refusal or error.is_namespace_going:
                     raise
                 if in_quotas or "exceeded quota" not in error.message:
                     refused.append(f"{pod['metadata']['name']}: {error.message}")

@@ -29,6 +29,9 @@ from fulmen_operator.model import (
 )
 from fulmen_operator.settings import Settings
 
+REFUSED_SECONDS = 120
+"""After so long pods that the API server refused are tried again: what refused them may be gone."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -89,8 +92,9 @@ def consider(
     candidate = new_plan(seen, judged, before, settings)
     if before is not None:
         candidate = on_trial(candidate, before)
-    if before is None or not proven:
-        return _accepted(seen, judged, candidate, settings)
+    if before is None or not proven:  # nothing runs that would have to go on meanwhile
+        dry_run = _dry_run(seen, judged, before, candidate, attempt, settings)
+        return dry_run or _accepted(seen, judged, candidate, settings)
     return _try(seen, judged, before, candidate, tasks, attempt, settings)
 
 
@@ -143,15 +147,10 @@ def _try(
     pod = next((pod for pod in seen.pods if name_of(pod) == name), None)
     if pod is not None:
         return _after_preflight(seen, judged, before, candidate, pod, settings)
-    policy = settings.image_pull_policy
-    preflight = preflight_pod(seen, judged, candidate.images, policy)
-    if seen.trial is None or seen.trial[0] != judged.hash:
-        final = for_attempt(candidate, seen.name, attempt + 1, 0)
-        pods = (driver_pod(seen, judged, final, attempt + 1, policy), final.worker_pod)
-        trial = Trial(judged.hash, (*map(_new_name, pods), preflight))
-        return Verdict(before, "Unknown", "Checking", "its pods are checked", trial=trial)
-    if seen.trial[1]:
-        return Verdict(before, "False", "PodRefused", seen.trial[1], again_in=300)
+    preflight = preflight_pod(seen, judged, candidate.images, settings.image_pull_policy)
+    dry_run = _dry_run(seen, judged, before, candidate, attempt, settings, preflight)
+    if dry_run is not None:
+        return dry_run
     actions = (*_code(seen, judged), Apply(candidate_map(seen, judged, tasks)), Apply(preflight))
     return Verdict(
         before,
@@ -164,10 +163,40 @@ def _try(
     )
 
 
-def _new_name(pod: Manifest) -> Manifest:
-    """The pod under a name that can't be taken: an existing one would hide what is wrong."""
-    name = f"{pod['metadata']['name']}-trial"
-    return {**pod, "metadata": {**pod["metadata"], "name": name}}
+def _dry_run(
+    seen: Observed,
+    judged: Accepted,
+    before: contract.DriverPlan | None,
+    candidate: contract.DriverPlan,
+    attempt: int,
+    settings: Settings,
+    *others: Manifest,
+) -> Verdict | None:
+    """What the API server says of the candidate's pods, and of others; None: it would take them."""
+    if seen.trial is None or seen.trial[0] != judged.hash:
+        final = for_attempt(candidate, seen.name, attempt + 1, 0)
+        policy = settings.image_pull_policy
+        driver = driver_pod(seen, judged, final, attempt + 1, policy)
+        pods = [_for_trial(seen, pod) for pod in (driver, final.worker_pod)]
+        trial = Trial(judged.hash, (*pods, *others))
+        return Verdict(before, "Unknown", "Checking", "its pods are checked", trial=trial)
+    if seen.trial[1]:
+        return Verdict(before, "False", "PodRefused", seen.trial[1], again_in=REFUSED_SECONDS)
+    return None
+
+
+def _for_trial(seen: Observed, pod: Manifest) -> Manifest:
+    """The pod under a name that can't be taken: an existing one would hide what is wrong.
+
+    A ServiceAccount that is yet to be made for the topology can't be looked up.
+    """
+    meta = {**pod["metadata"], "name": f"{pod['metadata']['name']}-trial"}
+    spec = dict(pod["spec"])
+    account = spec.get("serviceAccountName", "")
+    is_own = account in (f"{seen.name}-{contract.DRIVER}", f"{seen.name}-{contract.WORKER}")
+    if is_own and ("ServiceAccount", account) not in seen.children:
+        del spec["serviceAccountName"]
+    return {**pod, "metadata": meta, "spec": spec}
 
 
 def _after_preflight(

@@ -57,6 +57,14 @@ def test_an_exception_on_import_is_mended_by_better_code(kube, remove):
     kube.wait("topology", "bad-import", is_ready, 300, "Ready")
 
 
+def test_a_pod_that_the_api_server_refuses_is_refused_before_anything_is_made(kube, remove):
+    remove("wrong-pod")
+    apply(kube, "wrong-pod", "spec.driver={podTemplate: {spec: {nonsense: 1}}}")
+    message = wait_for(kube, "wrong-pod", "SpecAccepted", "PodRefused")
+    assert 'unknown field "spec.nonsense"' in message
+    assert kube.list("serviceaccounts,secrets,pods", "fulmen.dev/topology=wrong-pod") == []
+
+
 def test_mistakes_in_the_spec_that_no_code_is_needed_for(kube, remove):
     remove("bad-conf")
     content = yaml.safe_load(manifest(FILE, "metadata.name=bad-conf", "spec.workers=1"))

@@ -117,7 +117,7 @@ def test_a_topology_that_is_gone_is_forgotten():
 @pytest.mark.parametrize("status", [0, 403, 500])
 def test_what_failed_backs_off(status, caplog):
     cluster = FakeCluster()
-    cluster.api.refusals["/pods"] = (status, "no")
+    cluster.api.refusals["/serviceaccounts"] = (status, "no")
     queue, clock = worked(cluster)
     assert due_in(queue, clock) == 1
     assert "no" in caplog.text

@@ -205,6 +205,22 @@ def test_an_invalid_spec_is_refused_at_once(cluster):
     assert summary(cluster) == ("Active", "True", "Active")
 
 
+def test_a_first_version_whose_pods_are_refused_is_not_accepted_and_makes_nothing():
+    cluster = FakeCluster()
+    cluster.api.refusals["/pods"] = (422, 'unknown field "spec.nonsense"')
+    assert cluster.reconcile() == 120
+    accepted = cluster.condition("SpecAccepted")
+    assert (accepted["status"], accepted["reason"]) == ("False", "PodRefused")
+    assert 'unknown field "spec.nonsense"' in accepted["message"]
+    assert summary(cluster) == ("Failed", "False", "PodRefused")
+    for kind in ("Pod", "Secret", "ServiceAccount", "Role", "ConfigMap", "PersistentVolumeClaim"):
+        assert cluster.names(kind) == []
+    cluster.api.refusals.clear()
+    cluster.forget()
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+
+
 def test_a_topology_that_was_never_valid_has_failed():
     cluster = FakeCluster({"spec.bolts.0.inputs.0.from": "sentenses"})
     cluster.settle()
