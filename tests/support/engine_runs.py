@@ -69,7 +69,7 @@ def state_of(driver, component):
     keys = [driver.plan.key_of(task) for task in driver.plan.tasks(component)]
     found = {}
     for slots in load_many(driver.store, manifest, keys).values():
-        found |= KeyedState.restore(slots.get("state", ()), 0)
+        found |= KeyedState.restore(slots)
     return found
 
 
@@ -96,3 +96,36 @@ class Records:
     @property
     def bytes(self):
         return sum(map(len, self.payloads))
+
+
+class Kept:
+    """What a checkpoint keeps of a keyed state: slots, until they are dropped.
+
+    Attributes:
+        slots: Slot -> what is in it.
+        written: Bytes, of all commits.
+    """
+
+    def __init__(self):
+        self.slots = {}
+        self.written = 0
+
+    def add(self, number, updates):
+        """A commit was made. Returns how many bytes it wrote."""
+        before = self.written
+        for slot, (data, keep_from) in updates.items():
+            assert keep_from in (0, number)
+            if keep_from:
+                del self.slots[slot]
+            if data is not None:
+                self.slots.setdefault(slot, []).append(data)
+                self.written += len(data)
+        return self.written - before
+
+    @property
+    def bytes(self):
+        return sum(len(data) for payloads in self.slots.values() for data in payloads)
+
+    def restored(self):
+        """The state, in another process."""
+        return KeyedState.restore(self.slots)

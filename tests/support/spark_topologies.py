@@ -117,8 +117,7 @@ class Committed:
     def state(self, component):
         """`self.state` of each task, by its number within the component."""
         return {
-            task: dict(KeyedState.restore(slots.get("state", ()), self.manifest.number))
-            for task, slots in self._tasks(component).items()
+            task: dict(KeyedState.restore(slots)) for task, slots in self._tasks(component).items()
         }
 
     def fields(self, component):

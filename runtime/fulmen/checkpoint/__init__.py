@@ -11,6 +11,7 @@ from fulmen.checkpoint.payloads import (
     read_commit,
     read_manifest,
     read_newest,
+    read_state_part,
     save,
 )
 from fulmen.checkpoint.record import (
@@ -39,6 +40,7 @@ __all__ = [
     "read_commit",
     "read_manifest",
     "read_newest",
+    "read_state_part",
     "save",
     "state_file_name",
 ]

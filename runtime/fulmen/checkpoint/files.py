@@ -79,6 +79,15 @@ class FileBackend:
         self._may_read = True
         return data
 
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Read a part of an object, or raise `NotFound`."""
+        try:
+            with open(f"{self._root}/{key}", "rb") as file:
+                file.seek(start)
+                return file.read(length)
+        except OSError as error:
+            self._raise(error, key)
+
     def get_many(self, keys: Sequence[str]) -> list[bytes]:
         """Read several objects one after another: threads make files no faster."""
         return [self.get(key) for key in keys]

@@ -10,12 +10,13 @@ loaded. For an older one loading may raise `NotFound`: then the attempt that ask
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from fulmen.checkpoint.record import (
     COMMITS,
     INLINE_BYTES,
     STATE,
+    STATE_HEADER_BYTES,
     Commit,
     Manifest,
     Update,
@@ -44,7 +45,7 @@ def save(
     tag: str,
     task_key: str,
     slot: str,
-    data: bytes,
+    data: bytes | None,
     keep_from: int = 0,
 ) -> Update:
     """Make a payload part of the coming commit, by way of a state file if it is big.
@@ -55,7 +56,7 @@ def save(
         tag: Of the attempt.
         task_key: The task.
         slot: The slot, once per attempt.
-        data: The payload.
+        data: The payload. None: nothing is appended.
         keep_from: The first commit whose payload in this slot is still needed, see `Update`.
 
     Returns:
@@ -65,7 +66,7 @@ def save(
         AlreadyExists: This attempt saved other bytes for this slot before: it ran twice.
         Unreachable: The store does not answer.
     """
-    if len(data) < INLINE_BYTES:
+    if data is None or len(data) < INLINE_BYTES:
         return Update(data, None, keep_from)
     file = state_file_name(number, tag, task_key, slot)
     store.put(file, encode_state(data))
@@ -151,18 +152,39 @@ def _first_missing(store: Store, manifest: Manifest) -> str:
     return min(needed.difference(store.list(COMMITS), store.list(STATE)), default="")
 
 
+def read_state_part(store: Store, file: str, start: int, length: int) -> bytes:
+    """A part of the payload in a state file, of which no checksum is looked at.
+
+    Args:
+        store: Where it is.
+        file: Its name.
+        start: Where the part begins.
+        length: Of the part. If the payload is shorter, all of the rest.
+
+    Raises:
+        NotFound: It is gone: the manifest that names it is too old.
+    """
+    return store.get_range(file, STATE_HEADER_BYTES + start, length)
+
+
 def load(store: Store, manifest: Manifest, task_key: str) -> Slots:
     """All payloads of one task; no slots if there is none. Errors as for `load_many`."""
     return load_many(store, manifest, [task_key])[task_key]
 
 
-def load_many(store: Store, manifest: Manifest, task_keys: Iterable[str]) -> dict[str, Slots]:
+def load_many(
+    store: Store,
+    manifest: Manifest,
+    task_keys: Iterable[str],
+    wanted: Callable[[str], bool] = lambda _: True,
+) -> dict[str, Slots]:
     """All payloads of several tasks, each object read once.
 
     Args:
         store: Where the objects are.
         manifest: The state to load. Any part of it that has these tasks will do.
         task_keys: The tasks.
+        wanted: Whether a slot is to be read.
 
     Returns:
         Task key -> slot -> payloads. A task that has no state has no slots.
@@ -176,6 +198,8 @@ def load_many(store: Store, manifest: Manifest, task_keys: Iterable[str]) -> dic
     for task in task_keys:
         slots = loaded[task] = {}
         for slot, refs in manifest.tasks.get(task, {}).items():
+            if not wanted(slot):
+                continue
             slots[slot] = [b""] * len(refs)
             for index, (number, file) in enumerate(refs):
                 places.setdefault(file or commit_key(number), []).append((task, slot, index))

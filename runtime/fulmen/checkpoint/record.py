@@ -29,7 +29,7 @@ import msgpack  # type: ignore[import-untyped]
 
 from fulmen.errors import CheckpointError
 
-VERSION = 1
+VERSION = 2
 MANIFEST_EVERY = 64
 """A reader of the newest state reads at most this many commits, or that of a claim more."""
 INLINE_BYTES = 64 * 1024
@@ -42,6 +42,8 @@ STATE = "state/"
 _COMMIT_MAGIC = b"FLMC"
 _STATE_MAGIC = b"FLMS"
 _HEADER_BYTES = 9
+STATE_HEADER_BYTES = _HEADER_BYTES
+"""Of a state file, before its payload."""
 _LONGEST_NAME = 180  # of the part after number and tag; file systems allow 255 for all of it
 
 

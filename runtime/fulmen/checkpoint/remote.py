@@ -124,6 +124,14 @@ class RemoteBackend:
         """Read an object, or raise `NotFound`."""
         return self._retried("get", key, lambda: self._get(key))
 
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Read a part of an object, or raise `NotFound`. Must not begin at its end."""
+        return self._retried(
+            "get",
+            key,
+            lambda: bytes(obstore.get_range(self._client, key, start=start, length=length)),
+        )
+
     def get_many(self, keys: Sequence[str]) -> list[bytes]:
         """Read several objects concurrently."""
         if len(keys) < 2:

@@ -1,4 +1,4 @@
-"""Where a checkpoint is kept: a flat set of objects, each written once and whole, and five verbs.
+"""Where a checkpoint is kept: a flat set of objects, each written once and whole, and six verbs.
 
 Guarantees, on every kind of store:
     - `put` is exclusive: of any number of puts of one key, in any processes, at most one succeeds,
@@ -39,6 +39,9 @@ class Backend(Protocol):
 
     def get(self, key: str) -> bytes:
         """Read an object, or raise `NotFound`."""
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Read a part of an object, or raise `NotFound`."""
 
     def get_many(self, keys: Sequence[str]) -> list[bytes]:
         """Read several objects, in that order."""
@@ -105,6 +108,10 @@ class Store:
             Unreachable: The store does not answer.
         """
         return self._backend.get(_checked(key))
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Read a part of an object: as much of it as there is. Raises what `get` does."""
+        return self._backend.get_range(_checked(key), start, length)
 
     def get_many(self, keys: Iterable[str]) -> list[bytes]:
         """Read several objects, concurrently where that is faster. Raises what `get` does."""

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from fulmen.engine.committed import (
     read_components,
     read_dropped,
     read_fields,
+    read_key,
     read_state,
 )
 from fulmen.errors import CodeError, FulmenError
@@ -89,8 +91,10 @@ def state(
     read = read_fields if is_fields else read_dropped if is_dropped else read_state
     uri, folder = _source(checkpoint, code_folder)
     with folder:
+        if key is not None and read is read_state:
+            read = partial(read_key, text=key)
         entries = list(_entries(_read(Store.open(uri), component, read)))
-        if not entries:
+        if not entries and key is None:
             nothing = f"nothing of {component!r} was dropped." if is_dropped else None
             click.echo(nothing or _nothing(component, is_fields), err=True)
         if key is not None:

@@ -365,7 +365,7 @@ class Cell:
             for slot, (data, keep_from) in updates.items():
                 update = save(self.store, header.number, header.tag, key, slot, data, keep_from)
                 saved[slot] = update
-                summary.state_bytes += len(data) if update.file else 0
+                summary.state_bytes += len(data) if data and update.file else 0
         summary.state_seconds = time.perf_counter() - started
 
 

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from operator import itemgetter
+from typing import Any, TypeVar
 
-from fulmen.checkpoint import Store, load_many, read_newest
+from fulmen.checkpoint import Manifest, Store, load_many, read_newest, read_state_part
 from fulmen.engine.fields import fields_in
 from fulmen.engine.instances import Slots
-from fulmen.engine.state import KeyedState
-from fulmen.errors import NotFound
+from fulmen.engine.segment_format import (
+    HEAD_BYTES,
+    Content,
+    blocks_for,
+    blocks_in,
+    content,
+    decode,
+    head_bytes,
+)
+from fulmen.engine.state import KeyedState, segment_slots
+from fulmen.errors import NotFound, text_of
 
+T = TypeVar("T")
+
+STATE_SLOT = "state"
 _TRIES = 5
 
 
@@ -51,43 +65,113 @@ def read_state(store: Store, component: str) -> CommittedState:
     Raises:
         CheckpointError: The checkpoint can't be read.
     """
-    return _read(store, component, lambda slots, n: KeyedState.restore(slots.get("state", ()), n))
+    return _read(store, component, KeyedState.restore, partial(_is_of, STATE_SLOT))
+
+
+def read_key(store: Store, component: str, text: str) -> CommittedState:
+    """The keys of a component's keyed state that are shown as `text`, with their values.
+
+    Reads no more of the checkpoint than finding them takes. Needs and raises what `read_state`
+    does.
+    """
+    return _again(lambda: _read_key(store, component, text))
 
 
 def read_fields(store: Store, component: str) -> CommittedState:
     """The durable fields of a component's instances. Needs and raises what `read_state` does."""
 
-    def fields(slots: Slots, _: int) -> Mapping[str, Any]:
+    def fields(slots: Slots) -> Mapping[str, Any]:
         records = slots.get("fields")
         return fields_in(records[-1]) if records else {}
 
-    return _read(store, component, fields)
+    return _read(store, component, fields, lambda slot: slot == "fields")
+
+
+def _is_of(name: str, slot: str) -> bool:
+    """Whether a slot belongs to the keyed state of that name."""
+    return slot.partition(".")[0] == name
 
 
 def read_dropped(store: Store, component: str) -> CommittedState:
     """The tuples of a spout that were dropped because they kill their workers, by number."""
-    return _read(store, component, lambda slots, n: KeyedState.restore(slots.get("dropped", ()), n))
+    restore = partial(KeyedState.restore, name="dropped")
+    return _read(store, component, restore, partial(_is_of, "dropped"))
 
 
 def _read(
-    store: Store, component: str, kept: Callable[[Slots, int], Mapping[Any, Any]]
+    store: Store,
+    component: str,
+    kept: Callable[[Slots], Mapping[Any, Any]],
+    wanted: Callable[[str], bool],
 ) -> CommittedState:
+    def newest() -> CommittedState:
+        manifest = read_newest(store)
+        keys = _tasks(manifest, component)
+        found = load_many(store, manifest, keys, wanted)
+        tasks = {task: kept(found[key]) for key, task in keys.items()}
+        return CommittedState(manifest.topology, manifest.number, dict(sorted(tasks.items())))
+
+    return _again(newest)
+
+
+def _again(read: Callable[[], T]) -> T:
     for _ in range(_TRIES - 1):
         with suppress(NotFound):  # a running topology has gone on, and deleted what we look for
-            return _read_newest(store, component, kept)
-    return _read_newest(store, component, kept)
+            return read()
+    return read()
 
 
-def _read_newest(
-    store: Store, component: str, kept: Callable[[Slots, int], Mapping[Any, Any]]
-) -> CommittedState:
+def _read_key(store: Store, component: str, text: str) -> CommittedState:
     manifest = read_newest(store)
-    keys = {key: _task_of(key, component) for key in manifest.tasks}
-    found = load_many(store, manifest, [key for key, task in keys.items() if task is not None])
     tasks = {
-        task: kept(found[key], manifest.number) for key, task in keys.items() if task is not None
+        task: _find(store, manifest, key, text)
+        for key, task in sorted(_tasks(manifest, component).items(), key=itemgetter(1))
     }
-    return CommittedState(manifest.topology, manifest.number, dict(sorted(tasks.items())))
+    return CommittedState(manifest.topology, manifest.number, tasks)
+
+
+def _find(store: Store, manifest: Manifest, key: str, text: str) -> dict[Any, Any]:
+    """What one task has under a key that is shown as `text`."""
+    slots = manifest.tasks[key]
+    files = {
+        slot: refs[-1].file
+        for slot, refs in slots.items()
+        if slot.startswith(f"{STATE_SLOT}.") and refs[-1].file is not None
+    }
+    rest = load_many(store, manifest, [key], lambda s: _is_of(STATE_SLOT, s) and s not in files)[
+        key
+    ]
+    items: dict[Any, Any] = dict(KeyedState.restore({STATE_SLOT: rest.get(STATE_SLOT, ())}))
+    for slot in segment_slots(slots, STATE_SLOT):
+        file = files.get(slot)
+        where = f"checkpoint {store.uri}, {file or slot!r}"
+        contents = (
+            decode(where, rest[slot][0]) if file is None else _blocks(store, where, file, text)
+        )
+        for groups, deleted in contents:
+            for _, entries in groups:
+                items.update(entries)
+            for gone in deleted:
+                items.pop(gone, None)
+    return {found: value for found, value in items.items() if text_of(found) == text}
+
+
+def _blocks(store: Store, where: str, file: str, text: str) -> Iterator[Content]:
+    """The blocks of a segment that may have a key which is shown as `text`."""
+    head = read_state_part(store, file, 0, HEAD_BYTES)
+    if head_bytes(head) > len(head):
+        head = read_state_part(store, file, 0, head_bytes(head))
+    blocks = blocks_in(where, head)
+    for number in blocks_for(text, len(blocks)):
+        block = blocks[number]
+        if block.length:
+            yield content(where, block, read_state_part(store, file, block.start, block.length))
+
+
+def _tasks(manifest: Manifest, component: str) -> dict[str, int]:
+    """The keys of a component's tasks, and their numbers within it."""
+    keys = {key: _task_of(key, component) for key in manifest.tasks}
+    return {key: task for key, task in keys.items() if task is not None}
 
 
 def _task_of(key: str, component: str) -> int | None:

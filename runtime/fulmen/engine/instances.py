@@ -26,7 +26,7 @@ from fulmen.topology.code import create
 T = TypeVar("T")
 Slots = Mapping[str, Sequence[bytes]]
 """What the checkpoint has of a task: slot -> records in their order."""
-Update = tuple[bytes, int]
+Update = tuple[bytes | None, int]
 """A record, and the commit from which on the slot's records are still needed."""
 ERRORS_TOLD = 5
 """Of each task in each batch."""
@@ -112,7 +112,7 @@ class TaskBase:
         )
         self.state = self.guarded(
             "restoring self.state",
-            lambda: KeyedState.restore(slots.get("state", ()), number, self.instance),
+            lambda: KeyedState.restore(slots, self.instance),
         )
         self._take_state(is_new=True)
         self.conf = {**setup.topology.spec.config, **spec.config}
@@ -214,10 +214,9 @@ class TaskBase:
         if fields is not None:
             found["fields"] = fields, number
         self._take_state()
-        state = self.guarded("pickling self.state", lambda: self.state.record(number, self.calls))
+        state = self.guarded("pickling self.state", lambda: self.state.updates(number, self.calls))
         self.calls = 0
-        if state is not None:
-            found["state"] = state
+        found |= state
         self.errors += [
             ErrorReport(self.component, self.task, warning, is_warning=True)
             for warning in self.fields.warnings

@@ -15,7 +15,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,6 +26,7 @@ import numpy as np
 from fulmen.checkpoint import Store, Update, load_many, read_manifest, save, state_file_name
 from fulmen.engine import dropped, forks
 from fulmen.engine.instances import Slots, Unavailable
+from fulmen.engine.instances import Update as Records
 from fulmen.engine.outbox import Outbox
 from fulmen.engine.protocol import (
     NOTHING_ENDED,
@@ -94,14 +95,13 @@ class _Hosted:
         if self.dropping is not None:
             self.task.dropped, self.dropping = self.dropping, None
 
-    def drop(self, turn: Turn, header: Header) -> tuple[bytes, int] | None:
-        """Keep the message that an attempt drops: what the commit has to write."""
-        kept = KeyedState(at=header.number - 1)  # all of it is written: few are ever kept
-        kept.update(self.task.dropped)
+    def drop(self, turn: Turn, header: Header) -> Mapping[str, Records]:
+        """Keep the message that an attempt drops: what the commit has to write, by slot."""
+        kept = self.task.dropped.twin()  # the attempt may come to nothing
         for stream, values in turn.next_messages():
             dropped.note(kept, stream, values, None, header.cause, self.task.now())
         self.dropping = kept
-        return kept.record(header.number)
+        return kept.updates(header.number)
 
     @property
     def owed(self) -> Deliveries:
@@ -224,9 +224,9 @@ class PinnedSpouts:
         """A turn's summary, with the state of its task written for this very attempt."""
         hosted = self._hosted[task].task
         key = self.setup.plan.key_of(task)
-        records: dict[str, tuple[bytes, int]] = {}
-        if task in header.poisoned and (kept := self._hosted[task].drop(turn, header)):
-            records["dropped"] = kept
+        records: dict[str, Records] = {}
+        if task in header.poisoned:
+            records |= self._hosted[task].drop(turn, header)
         pending = {task: hosted.pending.count + turn.left}
         if turn.is_told:
             process, exhausted = summary.process, summary.exhausted

@@ -97,8 +97,8 @@ class SpoutTask(TaskBase):
     def restore_engine(self, engine: Mapping[str, Any], slots: Slots) -> None:
         self.slot = self.setup.slots[self.setup.plan.key_of(self.task)]
         self.sequence: int = engine.get("sequence", 0)
-        self.failures = KeyedState.restore(slots.get("failures", ()), self.restored_at)
-        self.dropped = KeyedState.restore(slots.get("dropped", ()), self.restored_at)
+        self.failures = KeyedState.restore(slots, name="failures")
+        self.dropped = KeyedState.restore(slots, name="dropped")
         self.pending = PendingMessages.restore(slots.get("pending", ()))
         self.is_active = False
         self.exhausted = False
@@ -125,13 +125,7 @@ class SpoutTask(TaskBase):
         pending = self.guarded("pickling its message ids", lambda: self.pending.record(number))
         if pending is not None:
             found["pending"] = pending
-        failures = self.failures.record(number)
-        if failures is not None:
-            found["failures"] = failures
-        kept = self.dropped.record(number)
-        if kept is not None:
-            found["dropped"] = kept
-        return found
+        return found | self.failures.updates(number) | self.dropped.updates(number)
 
     # How trees ended
 

@@ -1,18 +1,14 @@
 """`self.state` of a task, which is kept for good, and how it becomes bytes.
 
-Each task has some slots in the checkpoint; a slot is a list of records, replayed in their order. A
-new record may say from which commit on the older ones are still needed.
-
-Keyed state is a log of changes that is compacted a part at a time: along with the keys that a batch
-changed goes a slice of the others, in the order of a list of keys that was taken when the cycle
-began. When that list has been written once, every change from before the cycle is superfluous. So a
-batch never writes more than in proportion to what it changed (and 1/256 of the keys), and the log
-never holds more than two cycles. Rejected: buckets by hash, since Python's hashes differ between
-processes, and rewriting everything at once, since that batch would be slow.
+Each task has some slots in the checkpoint. Keyed state has a slot for each segment, which is what a
+commit has written of it. `segments` says which segments are written anew, and `segment_format` what
+is in one. Before format 2 of the checkpoint there was one slot with records, replayed in their
+order.
 """
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -20,11 +16,11 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.components import Component
-from fulmen.engine.pickling import INSTANCE, dumps, made_of
-from fulmen.errors import StateError, repr_of, text_of
+from fulmen.engine.pickling import INSTANCE, made_of
+from fulmen.engine.segment_format import DELETED_BYTES, decode, encode
+from fulmen.engine.segments import Segments
+from fulmen.errors import StateError
 
-MOST_RECORDS = 1000
-"""More are in a log only if restarts have ended all cycles before their time: then compact it."""
 _MISSING = object()
 _UNCHANGEABLE = {int, float, str, bytes, bool, type(None)}
 
@@ -43,34 +39,27 @@ class KeyedState(dict[Any, Any]):
     __slots__ = (
         "_before",
         "_changed",
-        "_cycle",
-        "_is_long",
+        "_name",
         "_names",
-        "_position",
-        "_since",
+        "_segments",
         "_touch",
     )
 
     def __init__(
         self,
         items: Mapping[Any, Any] | None = None,
-        at: int = 0,
-        records: int = 0,
         owner: Component | None = None,
+        name: str = "state",
+        segments: Segments | None = None,
     ) -> None:
-        """`items` is what was restored from commit `at`, from so many records."""
+        """`items` is what was restored from these segments, whose slots begin with `name`."""
         super().__init__(items or {})
         self._names = {} if owner is None else {id(owner): INSTANCE}
-        self._is_long = records > MOST_RECORDS
+        self._name = name
+        self._segments = Segments() if segments is None else segments
         self._before: dict[Any, Any] = {}
         self._changed: set[Any] = set()
         self._touch = self._changed.add
-        self._begin_cycle(at)
-
-    def _begin_cycle(self, at: int) -> None:
-        self._cycle = list(self)
-        self._position = 0
-        self._since = at + 1
 
     def __setitem__(self, key: Any, value: Any, _set: Any = dict.__setitem__) -> None:
         _set(self, key, value)
@@ -116,52 +105,39 @@ class KeyedState(dict[Any, Any]):
         self.update(other)
         return self
 
+    def twin(self) -> KeyedState:
+        """The same once more, which changes and is committed in place of this one."""
+        return KeyedState(self, name=self._name, segments=copy.deepcopy(self._segments))
+
     def __reduce__(self) -> Any:
         return dict, (dict(self),)
 
-    def record(self, number: int, calls: int = 0) -> tuple[bytes, int] | None:
-        """What commit `number` has to write; None if nothing changed.
+    def updates(self, number: int, calls: int = 0) -> dict[str, tuple[bytes | None, int]]:
+        """What commit `number` has to write; empty if nothing changed.
 
         Args:
             number: Of the commit.
             calls: How often the author's code was called since the last one.
 
         Returns:
-            The record, and from which commit on records are still needed.
+            By slot: a segment, or None if the slot is dropped; and from which commit on what is in
+            the slot is still needed.
+
+        Raises:
+            StateError: A value can't be pickled.
         """
         changed = self._find_changed()
         few = 8 * len(changed) < len(self)
         self._note_by(_Compared if calls > len(self) and not few else KeyedState)
         if not changed:
-            return None
-        values = {key: self[key] for key in changed if key in self}
-        deleted = [key for key in changed if key not in self]
-        end = self._position + max(16, len(changed) // 2, len(self) // 256)
-        if self._is_long:
-            end, self._is_long = len(self._cycle), False
-        for key in self._cycle[self._position : end]:
-            if key in self:
-                values.setdefault(key, self[key])
-        self._position = end
-        data = self._pickled(values, deleted)
-        if end < len(self._cycle):
-            return data, 0
-        keep_from = min(self._since, number)
-        self._begin_cycle(number)
-        return data, keep_from
-
-    def _pickled(self, values: Mapping[Any, Any], deleted: Sequence[Any]) -> bytes:
-        try:
-            return dumps((values, deleted), self._names)
-        except Exception:
-            for key, value in values.items():
-                try:
-                    dumps((key, value), self._names)
-                except Exception as e:
-                    raise StateError(
-                        f"self.state[{repr_of(key)}] can't be pickled ({text_of(e)})"
-                    ) from e
-            raise
+            return {}
+        turn = self._segments.turn(changed, self)
+        found: dict[str, tuple[bytes | None, int]] = dict.fromkeys(turn.dropped, (None, number))
+        for i, piece in enumerate(encode(turn.values, turn.deleted, self._names)):
+            slot = f"{self._name}.{number}.{i}"
+            self._segments.add(slot, len(piece.data), piece.parts)
+            found[slot] = piece.data, 0
+        return found
 
     def _find_changed(self) -> Collection[Any]:
         changed, self._changed = self._changed, set()
@@ -176,23 +152,53 @@ class KeyedState(dict[Any, Any]):
         self._before = dict(self) if way is _Compared else {}
 
     @staticmethod
-    def restore(records: Iterable[bytes], at: int, owner: Component | None = None) -> KeyedState:
-        """The state that these records, in their order, say was there at commit `at`.
+    def restore(
+        slots: Mapping[str, Sequence[bytes]],
+        owner: Component | None = None,
+        name: str = "state",
+    ) -> KeyedState:
+        """The state that is in these slots of a task.
 
         Args:
-            records: The bytes.
-            at: A commit.
+            slots: Slot -> what is in it. Those of others are left alone.
             owner: The instance that it is for, to which values may refer.
+            name: How its slots begin.
         """
-        items: dict[Any, Any] = {}
-        n = 0
+        segments = Segments()
+        state = KeyedState(owner=owner, name=name, segments=segments)
         with made_of({} if owner is None else {INSTANCE: owner}):
-            for n, data in enumerate(records, 1):  # noqa: B007
-                values, deleted = pickle.loads(data)
-                items.update(values)
-                for key in deleted:
-                    items.pop(key, None)
-        return KeyedState(items, at, n, owner)
+            if old := slots.get(name):
+                dict.update(state, _replayed(old))
+                segments.add(name, sum(map(len, old)), [(1.0, list(state))], is_old=True)
+            for slot in segment_slots(slots, name):
+                [data] = slots[slot]
+                parts: list[tuple[float, Sequence[Any]]] = []
+                for groups, deleted in decode(f"keyed state, slot {slot!r}", data):
+                    for weight, entries in groups:
+                        dict.update(state, entries)
+                        parts.append((weight, list(entries)))
+                    for key in deleted:
+                        dict.pop(state, key, None)
+                    parts.append((DELETED_BYTES, deleted))
+                segments.add(slot, len(data), parts)
+        return state
+
+
+def segment_slots(slots: Iterable[str], name: str) -> list[str]:
+    """The slots of these that hold segments of a keyed state, the oldest first."""
+    found = [(slot.split("."), slot) for slot in slots if slot.startswith(f"{name}.")]
+    return [slot for _, slot in sorted(((int(p[1]), int(p[2])), slot) for p, slot in found)]
+
+
+def _replayed(records: Iterable[bytes]) -> dict[Any, Any]:
+    """What a log of changes in the format of before adds up to."""
+    items: dict[Any, Any] = {}
+    for data in records:
+        values, deleted = pickle.loads(data)
+        items.update(values)
+        for key in deleted:
+            items.pop(key, None)
+    return items
 
 
 class _Compared(KeyedState):

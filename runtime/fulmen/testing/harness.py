@@ -110,7 +110,8 @@ class BoltHarness:
         self.failed: list[tuple[Tuple, str]] = []
         self.errors: list[str] = []
         self.resets: list[Tuple] = []
-        self._state_records: list[bytes] = []
+        self._state_slots: dict[str, list[bytes]] = {}
+        self._lives = 0
         self._start(None)
 
     def __enter__(self) -> Self:
@@ -173,9 +174,12 @@ class BoltHarness:
         """Lose the process: what goes on is a new instance with the old one's durable state."""
         record = self._durable.record()
         self.errors += self._durable.warnings
-        change = self._state.record(len(self._state_records) + 1)
-        if change is not None:
-            self._state_records.append(change[0])
+        self._lives += 1
+        for slot, (data, _) in self._state.updates(self._lives).items():
+            if data is None:
+                del self._state_slots[slot]
+            else:
+                self._state_slots[slot] = [data]
         self._start(record)
 
     def report(self, error: BaseException | str) -> None:
@@ -189,7 +193,7 @@ class BoltHarness:
             raise DeclarationError(f"{self.who}: {message}. {cure}")
         streams = output_streams(self.bolt)
         self.routes = {n: _NobodyListens(self.name, n, s) for n, s in streams.items()}
-        self._state = KeyedState.restore(self._state_records, len(self._state_records), self.bolt)
+        self._state = KeyedState.restore(self._state_slots, self.bolt)
         take_state(self.bolt, self._state, is_new=True)
         context = self._context(streams)
         self._collector = self._new_collector()

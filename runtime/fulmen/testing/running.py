@@ -120,7 +120,7 @@ class Result:
         """
         found: dict[Any, Any] = {}
         for key in self._keys(component, task):
-            of_task = KeyedState.restore(self._load(key).get("state", []), self._number)
+            of_task = KeyedState.restore(self._load(key))
             if both := found.keys() & of_task.keys():
                 raise ValueError(
                     f"several tasks of {component!r} have the key {min(both, key=repr)!r}: give"
@@ -142,7 +142,7 @@ class Result:
         return [
             state[i]
             for key in self._keys(component, None)
-            for state in [KeyedState.restore(self._load(key).get("state", []), self._number)]
+            for state in [KeyedState.restore(self._load(key))]
             for i in range(len(state))
         ]
 
@@ -157,7 +157,7 @@ class Result:
     def _heard(self, component: str, what: str) -> list[Any]:
         heard: list[Any] = []
         for key in self._keys(component, None):
-            state = KeyedState.restore(self._load(key).get("state", []), self._number)
+            state = KeyedState.restore(self._load(key))
             heard += [state[kind, n] for kind, n in sorted(state) if kind == what]
         return heard
 

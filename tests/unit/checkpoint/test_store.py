@@ -39,6 +39,15 @@ def test_what_was_put_can_be_read_and_listed(store):
     assert store.get_many([]) == []
 
 
+def test_a_part_of_an_object_can_be_read(store):
+    store.put("state/x", b"0123456789")
+    assert store.get_range("state/x", 0, 3) == b"012"
+    assert store.get_range("state/x", 4, 3) == b"456"
+    assert store.get_range("state/x", 7, 100) == b"789"
+    with pytest.raises(NotFound):
+        store.get_range("state/y", 0, 1)
+
+
 def test_an_empty_store_can_be_listed_and_read(store):
     assert store.list("") == []
     store.delete(["a"])

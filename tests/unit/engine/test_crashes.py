@@ -152,7 +152,7 @@ def check(store, driver):
     spouted = tasks(driver, store, "source")
     emitted = {}
     for task, slots in enumerate(spouted):
-        kept = KeyedState.restore(slots["state"], 0)
+        kept = KeyedState.restore(slots)
         positions = set()
         for (what, number), value in kept.items():
             if what != "emit":
@@ -178,7 +178,7 @@ def check(store, driver):
     sunk = state_of(driver, store, "sink") | {tup["id"]: (tup["content"],) for tup in held}
     assert sunk == {key: (value,) for key, value in emitted.items()}
     for slots in tasks(driver, store, "arrow"):
-        kept = KeyedState.restore(slots["state"], 0)
+        kept = KeyedState.restore(slots)
         assert dict(kept) == {key: (value,) for key, value in emitted.items()}
     total = sum(f["total"] for f in fields_of(driver, store, "sink"))
     assert total == len(emitted) - len(held)
@@ -202,7 +202,7 @@ def fields_of(driver, store, component):
 def state_of(driver, store, component):
     found = {}
     for slots in tasks(driver, store, component):
-        kept = KeyedState.restore(slots.get("state", ()), 0)
+        kept = KeyedState.restore(slots)
         assert not kept.keys() & found.keys()
         found |= kept
     return found

@@ -85,7 +85,7 @@ def counts(tmp_path):
     slots = load_many(store, manifest, [k for k in manifest.tasks if k.startswith("seen/")])
     found = {}
     for of_task in slots.values():
-        found.update(KeyedState.restore(of_task.get("state", ()), manifest.number))
+        found.update(KeyedState.restore(of_task))
     return found
 
 

@@ -2,7 +2,9 @@
 
 import copy
 import pickle
+import random
 import threading
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -10,10 +12,11 @@ from hypothesis import strategies as st
 
 from fulmen import Bolt
 from fulmen.engine import fields as fields_module
-from fulmen.engine import state as state_module
+from fulmen.engine import segments as segments_module
 from fulmen.engine.fields import Fields
 from fulmen.engine.state import KeyedState
-from support.engine_runs import Records
+from fulmen.errors import StateError
+from support.engine_runs import Kept
 
 # ---- keyed state -----------------------------------------------------------------------------
 
@@ -67,38 +70,64 @@ def apply(mapping, operation):
 BATCHES = st.tuples(st.lists(operations(), max_size=8), st.booleans(), st.sampled_from((0, 99)))
 
 
-@given(st.lists(BATCHES, max_size=25))
-def test_it_is_a_dict_that_outlives_its_process(batches):
-    state, expected, records = KeyedState(), {}, Records()
-    for number, (some, lost, calls) in enumerate(batches, 1):
-        for operation in some:
-            if operation[0] == "popitem" and expected:  # which one is not promised after a restart
-                key, _ = state.popitem()
-                expected.pop(key)
-                continue
-            if operation[0] != "get":
-                assert apply(state, operation) == apply(expected, operation)
-        assert state == expected
-        records.add(number, state.record(number, calls))
-        assert KeyedState.restore(records.payloads, number) == expected
-        if lost:
-            state = KeyedState.restore(records.payloads, number)
+@given(st.lists(BATCHES, max_size=40), st.sampled_from((0, 1 << 14)))
+def test_it_is_a_dict_that_outlives_its_process(batches, free_bytes):
+    """Whatever is dropped and written anew meanwhile."""
+    with mock.patch.object(segments_module, "FREE_BYTES", free_bytes):
+        state, expected, kept = KeyedState(), {}, Kept()
+        for number, (some, lost, calls) in enumerate(batches, 1):
+            for operation in some:
+                if operation[0] == "popitem" and expected:  # which one it is is not promised
+                    key, _ = state.popitem()
+                    expected.pop(key)
+                    continue
+                if operation[0] != "get":
+                    assert apply(state, operation) == apply(expected, operation)
+            assert state == expected
+            kept.add(number, state.updates(number, calls))
+            assert kept.restored() == expected
+            if lost:
+                state = kept.restored()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_long_life_with_many_restarts_loses_nothing_and_brings_nothing_back(seed):
+    chance = random.Random(seed)
+    state, expected, kept = KeyedState(), {}, Kept()
+    with mock.patch.object(segments_module, "FREE_BYTES", chance.choice((0, 2000))):
+        for number in range(1, 400):
+            for _ in range(chance.choice((1, 3, 10))):
+                key = chance.randrange(chance.choice((5, 60)))
+                if chance.random() < 0.4:
+                    assert state.pop(key, None) == expected.pop(key, None)
+                else:
+                    state[key] = expected[key] = chance.choice((number, "x" * 300))
+            if chance.random() < 0.01:
+                state.clear()
+                expected.clear()
+            kept.add(number, state.updates(number))
+            restored = kept.restored()
+            assert restored == expected
+            if chance.random() < 0.1:
+                state = restored
 
 
 def test_a_value_that_is_changed_in_place_and_assigned_is_written_however_often_it_is_called():
-    state, records = KeyedState({"a": 1}), Records()
-    for number in range(1, 6):
+    state, kept = KeyedState(), Kept()
+    state["a"] = 1
+    kept.add(1, state.updates(1))
+    for number in range(2, 7):
         state["a"] = 10 * number
-        if number == 3:
+        if number == 4:
             state["b"] = []
-        if number > 3:
+        if number > 4:
             changed = state["b"]
             changed.append(number)
             state["b"] = changed
-        records.add(number, state.record(number, calls=1000))
-        assert KeyedState.restore(records.payloads, number) == state
-        assert (type(state) is KeyedState) == (number >= 3)  # before, changes were found otherwise
-    assert state == {"a": 50, "b": [4, 5]}
+        kept.add(number, state.updates(number, calls=1000))
+        assert kept.restored() == state
+        assert (type(state) is KeyedState) == (number >= 4)  # before, changes were found otherwise
+    assert state == {"a": 60, "b": [5, 6]}
 
 
 def test_what_is_read_is_not_written():
@@ -108,16 +137,16 @@ def test_what_is_read_is_not_written():
     assert state.setdefault("a", 2) == [1]
     assert "a" in state
     assert dict(state) == state.copy() == {"a": [1]}
-    assert state.record(1) is None
+    assert state.updates(1) == {}
 
 
 def test_a_value_that_is_changed_in_place_takes_part_when_it_is_assigned():
-    state = KeyedState({"a": [1]})
+    state, kept = KeyedState({"a": [1]}), Kept()
     state["a"].append(2)
-    assert state.record(1) is None
+    assert state.updates(1) == {}
     state["a"] = state["a"]
-    data, _ = state.record(1)
-    assert KeyedState.restore([data], 1) == {"a": [1, 2]}
+    kept.add(1, state.updates(1))
+    assert kept.restored() == {"a": [1, 2]}
 
 
 def test_an_unknown_key_is_a_key_error_without_default_only():
@@ -135,70 +164,155 @@ def test_copies_and_pickles_are_plain_dicts():
         assert other == {"a": 1}
 
 
-def run(state, records, start, batches, change):
-    largest = 0
+def live(state, kept, start, batches, change):
+    """Returns the most that a batch wrote, and the most that was kept."""
+    most, largest = 0, 0
     for number in range(start, start + batches):
         change(state, number)
-        update = state.record(number)
-        records.add(number, update)
-        largest = max(largest, len(update[0]))
-    return largest
+        most = max(most, kept.add(number, state.updates(number)))
+        largest = max(largest, kept.bytes)
+    return most, largest
+
+
+def filled(keys, value="v"):
+    state, kept = KeyedState(), Kept()
+    for key in range(keys):
+        state[key] = value
+    kept.add(1, state.updates(1))
+    return state, kept, kept.bytes
 
 
 def test_a_batch_writes_in_proportion_to_what_it_changed():
-    state, records, n = KeyedState(), Records(), 20_000
-    for key in range(n):
-        state[key] = "v"
-    records.add(1, state.record(1))
-    whole = records.bytes
+    state, kept, whole = filled(20_000)
 
     def change_one(state, number):
         state[number % 7] = "w"
 
-    largest = run(state, records, 2, 1100, change_one)
-    assert largest < whole / 100
-    assert records.bytes < 4 * whole
-    assert len(records.kept) <= 2 * 256 + 2
-    assert KeyedState.restore(records.payloads, 0) == state
+    most, largest = live(state, kept, 2, 1100, change_one)
+    assert most < whole / 100
+    assert largest < 1.1 * whole
+    assert len(kept.slots) < 20
+    assert kept.restored() == state
 
 
-def test_a_log_holds_no_more_than_two_cycles_of_changes():
-    state, records = KeyedState(), Records()
+@pytest.mark.parametrize("every", [1, 7, 1000])
+def test_what_is_kept_is_less_than_twice_the_state_across_restarts_as_well(every):
+    state, kept, whole = filled(6000)
+    before = kept.written
+    chance = random.Random(5)
+    for number in range(2, 120):
+        for key in chance.sample(range(6000), 90):
+            state[key] = "v"
+        kept.add(number, state.updates(number))
+        assert kept.bytes < 1.8 * whole + segments_module.FREE_BYTES
+        if number % every == 0:
+            state = kept.restored()
+    assert kept.restored() == dict.fromkeys(range(6000), "v")
+    changed = 118 * 90 * whole / 6000
+    assert kept.written - before < 4 * changed
 
-    def change_many(state, number):
-        for key in range(100):
-            state[(number * 31 + key) % 300] = number
 
-    run(state, records, 1, 400, change_many)
-    assert len(records.kept) <= 14  # 300 keys, 50 of them a batch: a cycle is six batches
-    assert KeyedState.restore(records.payloads, 0) == state
+@pytest.mark.parametrize("size", [100_000, 2_000_000])
+def test_a_large_value_is_written_when_it_changes_and_never_again(size):
+    state, kept = KeyedState(), Kept()
+    for key in range(10):
+        state["large", key] = "x" * size
+        kept.add(key + 1, state.updates(key + 1))
+
+    def change_others(state, number):
+        for key in range(50):
+            state[key * number % 997] = number
+
+    most, _ = live(state, kept, 11, 300, change_others)
+    assert most < 50_000
+    for key in range(10):
+        state["large", key] = "y"
+    kept.add(400, state.updates(400))
+    assert kept.bytes < 100_000
+    assert kept.restored() == state
+
+
+def test_few_segments_hold_what_many_batches_have_written():
+    state, kept = KeyedState(), Kept()
+
+    def add_some(state, number):
+        for key in range(50):
+            state[number, key] = number
+
+    live(state, kept, 1, 500, add_some)
+    assert len(kept.slots) < 40
+    assert kept.written < 6 * kept.bytes
+    assert kept.restored() == state
 
 
 def test_what_is_deleted_leaves_nothing_behind():
-    state, records = KeyedState(), Records()
+    state, kept = KeyedState(), Kept()
 
     def come_and_go(state, number):
         state[number] = "x" * 100
         state.pop(number - 1, None)
 
-    run(state, records, 1, 1000, come_and_go)
-    assert records.bytes < 1000
-    assert KeyedState.restore(records.payloads, 0) == state == {1000: "x" * 100}
+    _, largest = live(state, kept, 1, 1000, come_and_go)
+    assert largest < 2000
+    assert kept.restored() == state == {1000: "x" * 100}
 
 
-def test_restarts_again_and_again_let_no_log_grow(monkeypatch):
-    monkeypatch.setattr(state_module, "MOST_RECORDS", 40)
-    state, records = KeyedState(), Records()
-    for key in range(1000):
-        state[key] = 0
-    records.add(1, state.record(1))
-    for number in range(2, 200):
-        if number % 2:
-            state = KeyedState.restore(records.payloads, number - 1)
-        state[number % 3] = number
-        records.add(number, state.record(number))
-        assert len(records.kept) <= state_module.MOST_RECORDS + 3
-    assert KeyedState.restore(records.payloads, 0) == state
+def test_deleted_keys_do_not_pile_up_beside_a_state_that_stays():
+    state, kept, whole = filled(5000)
+
+    def come_and_go(state, number):
+        for key in range(100):
+            state[number, key] = 1
+            state.pop((number - 1, key), None)
+
+    _, largest = live(state, kept, 2, 200, come_and_go)
+    assert largest < whole + 60_000
+    state.clear()
+    kept.add(1000, state.updates(1000))
+    assert kept.slots == {}
+    assert kept.restored() == {}
+
+
+def test_a_key_that_is_deleted_stays_so_when_only_older_segments_are_left():
+    state, kept, _ = filled(1000)
+    del state[5]
+    kept.add(2, state.updates(2))
+    state = kept.restored()
+    assert 5 not in state
+    for number in range(3, 40):
+        state["other"] = number
+        kept.add(number, state.updates(number))
+    assert 5 not in kept.restored()
+
+
+def test_state_of_before_there_were_segments_is_read_and_written_anew():
+    kept = Kept()
+    first = pickle.dumps(({"a": 1, "b": 2, "c": 3}, []), 5)
+    kept.slots = {"state": [first, pickle.dumps(({"a": 4}, ["b"]), 5)], "fields": [b""]}
+    state = kept.restored()
+    assert state == {"a": 4, "c": 3}
+    assert state.updates(7) == {}
+    state["d"] = 5
+    kept.add(8, state.updates(8))
+    assert "state" not in kept.slots
+    assert kept.restored() == {"a": 4, "c": 3, "d": 5}
+
+
+def test_several_keyed_states_of_a_task_do_not_mix():
+    kept = Kept()
+    for name in ("state", "failures"):
+        state = KeyedState(name=name)
+        state[name] = 1
+        kept.add(1, state.updates(1))
+    assert KeyedState.restore(kept.slots) == {"state": 1}
+    assert KeyedState.restore(kept.slots, name="failures") == {"failures": 1}
+
+
+def test_a_value_that_can_t_be_pickled_is_named():
+    state = KeyedState()
+    state["good"], state["bad"] = 1, threading.Lock()
+    with pytest.raises(StateError, match=r"^self\.state\['bad'\] can't be pickled"):
+        state.updates(1)
 
 
 # ---- fields ----------------------------------------------------------------------------------
