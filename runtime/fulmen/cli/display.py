@@ -16,7 +16,14 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from fulmen.cli.figures import component_table, elapsed, live_header, plain_line
+from fulmen.cli.figures import (
+    WARMING_UP,
+    component_table,
+    elapsed,
+    is_warming_up,
+    live_header,
+    plain_line,
+)
 from fulmen.cli.meter import Meter
 from fulmen.cli.output import open_console
 
@@ -107,7 +114,10 @@ class LiveDisplay(Display):
 
     def _picture(self) -> Group:
         phase, figures = self._phase(), self._meter.figures()
-        header = live_header(self._name, phase.value, figures)
+        state = phase.value
+        if phase is Phase.RUNNING and is_warming_up(figures):
+            state = f"{state}, {WARMING_UP}"
+        header = live_header(self._name, state, figures)
         if phase in (Phase.STARTING, Phase.STARTING_SPARK):
             return Group(next(header))
         rows = max(1, self.console.height - _LINES_BESIDE_TABLE)

@@ -13,6 +13,7 @@ from fulmen.cli.meter import (
     sums_by_component,
 )
 from fulmen.cli.output import FiguresTable
+from fulmen.engine.idle import WARM_BATCHES
 from fulmen.engine.report import Totals
 from fulmen.topology.spec import ACKER, Topology
 
@@ -40,11 +41,20 @@ def elapsed(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
+WARMING_UP = "warming up"
+
+
+def is_warming_up(figures: Figures) -> bool:
+    """Whether batches still get faster: JVMs compile what has run often."""
+    return figures.batches < WARM_BATCHES
+
+
 def plain_line(figures: Figures) -> str:
     """All that matters in one line, for a log."""
+    state = f", {WARMING_UP}" if is_warming_up(figures) else ""
     return ", ".join(
         (
-            f"{elapsed(figures.seconds)}: batches {_batches(figures)}",
+            f"{elapsed(figures.seconds)}{state}: batches {_batches(figures)}",
             f"{count(figures.tuples_per_second)} tuples/s",
             f"{count(figures.acked_per_second)} acked/s",
             f"acked {count(figures.acked)}",

@@ -456,8 +456,8 @@ class Driver:
         self._hosting = self.jobs.start(self.setup)
 
     def _fatal(self, report: ErrorReport) -> TopologyFailed:
-        if report is not self._away:  # that one was told when it came
-            self._tell([report])
+        if report is not self._away:  # that one was counted when it came
+            self.totals.note([report], time.time())  # who ends because of it tells it
         return TopologyFailed(f"{self._who(report)}: {report.message}", report.traceback)
 
     def _who(self, report: ErrorReport) -> str:

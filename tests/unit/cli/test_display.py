@@ -84,7 +84,8 @@ def test_times(seconds, text):
 
 def test_a_line_for_a_log():
     assert plain_line(FIGURES) == LINE
-    assert plain_line(Figures(batches=1)).startswith("0 s: batches 1, 0 tuples/s, ")
+    assert plain_line(Figures(batches=1)).startswith("0 s, warming up: batches 1, 0 tuples/s, ")
+    assert plain_line(Figures(batches=200)).startswith("0 s: batches 200, 0 tuples/s, ")
 
 
 def test_the_table():

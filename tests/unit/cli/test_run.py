@@ -241,6 +241,7 @@ def test_the_report(letters, tmp_path):
         "pending": 0,
         "replayed": 0,
         "dead_lettered": 0,
+        "dropped": 0,
     }
     assert report["components"].keys() == {"letters", "count", "__acker"}
     assert all(component.keys() == STATISTICS for component in report["components"].values())
