@@ -214,6 +214,8 @@ class Access:
         """Create an object, or change the topology's own: by uid and resourceVersion."""
         kind, name = manifest["kind"], manifest["metadata"]["name"]
         found = self._store.get(kind, seen.namespace, name)
+        if found is not None and not belongs(found, seen.topology, kind):
+            found = await self._look(kind, seen.namespace, name)  # it may be gone: watches lag
         if found is None:
             found = await self._create(seen, manifest)
             if found is None:

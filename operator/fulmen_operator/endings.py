@@ -15,6 +15,8 @@ from fulmen_operator.model import Object, name_of, seconds_since, time_of
 
 GONE_AFTER: Final = 30
 """Seconds beyond its grace period after which a pod that should end is on a dead node."""
+GATED: Final = "SchedulingGated"
+"""What is said of a driver's pod until its secret is made: nothing to tell anybody."""
 NODE_TROUBLE: Final = ("DeletionByTaintManager", "DeletionByPodGC")
 POD_TROUBLE: Final = ("Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "Shutdown")
 """What the kubelet says of a pod that it ended for reasons of the node's."""
@@ -195,6 +197,8 @@ def waiting_for(pod: Object) -> tuple[str, str] | None:
     for condition in status.get("conditions") or ():
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             reason = condition.get("reason", "Unschedulable")
+            if reason == GATED:
+                return None
             return str(reason), f"{name_of(pod)}: {condition.get('message', '')}"
     containers = (*_all(status, "initContainerStatuses"), *_all(status, "containerStatuses"))
     for container in containers:

@@ -294,3 +294,15 @@ def test_what_a_drivers_pod_waits_for_is_in_placed_too(cluster):
     assert (placed["status"], placed["reason"]) == ("False", "ErrImagePull")
     assert "not authorized" in placed["message"]
     assert "ErrImagePull" in cluster.events()
+
+
+def test_a_pod_that_waits_for_its_secret_waits_for_nothing_that_is_told(cluster):
+    gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "x"}
+    cluster.remove("Pod", "word-count-driver-1")
+    cluster.reconcile()
+    pending = {"phase": "Pending", "conditions": [gated]}
+    cluster.set_status(cluster.pod("word-count-driver-2"), pending)
+    before = cluster.events()
+    cluster.reconcile()
+    assert cluster.condition("Placed")["reason"] == "Pending"
+    assert cluster.events() == before

@@ -174,3 +174,19 @@ def test_what_the_watch_does_not_know_to_be_gone_is_made_again(cluster):
     asyncio.run(refresh(cluster.api, store, ()))
     look(cluster, store)
     assert cluster.names("RoleBinding") == ["word-count-driver"]
+
+
+@pytest.mark.parametrize("kind", ["ServiceAccount", "ConfigMap"])
+def test_what_an_earlier_topology_has_left_is_looked_for_before_it_is_waited_for(kind):
+    """Its deletion may have come before the store's list was told of it."""
+    cluster = FakeCluster()
+    name = {"ServiceAccount": "word-count-driver", "ConfigMap": "word-count-plan"}[kind]
+    owner = {"kind": "Topology", "name": KEY.name, "uid": "of-an-earlier-one"}
+    labels = {"fulmen.dev/topology": KEY.name}
+    meta = {"name": name, "namespace": NAMESPACE, "labels": labels, "ownerReferences": [owner]}
+    stale = {"uid": "stale", "resourceVersion": "1", **meta}
+    store = cluster.store()
+    store.put(kind, {"metadata": stale})
+    look(cluster, store)
+    assert cluster.names("Pod") == ["word-count-driver-1"]
+    assert cluster.api.objects[cluster._place(kind, name)]["metadata"]["uid"] != "stale"
