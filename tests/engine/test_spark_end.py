@@ -140,6 +140,7 @@ def test_workers_that_end_whenever_they_start_are_not_waited_for(tmp_path):
 
 def test_workers_that_do_not_start_are_told(tmp_path):
     given = {"spark.executor.extraJavaOptions": "-Xms900g"}
-    with pytest.raises(FulmenError, match="0 of 2 workers started within 3 seconds"):
+    told = "0 of 2 workers started within 3 seconds|ended again and again while they started"
+    with pytest.raises(FulmenError, match=told):  # which of them depends on the machine
         start(settings(2, tmp_path, conf=given, start_timeout_seconds=3))
     assert "heap size" in (tmp_path / "spark.log").read_text()

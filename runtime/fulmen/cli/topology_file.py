@@ -100,7 +100,11 @@ def _keep_modules(document: Any, file: Path, code_folder: Path | None) -> None:
 
 
 def _keep_open(folder: CodeFolder) -> None:
-    click.get_current_context().with_resource(folder)
+    context = click.get_current_context(silent=True)
+    if context is None:  # called by a program: until that ends
+        folder.__enter__()
+    else:
+        context.with_resource(folder)
 
 
 def tell_warnings(checked: Checked) -> None:
