@@ -114,7 +114,7 @@ def test_a_quota_that_has_room_for_the_driver_only(kube, remove):
     kube.run("create", "quota", "one", "--hard=pods=1")
     kube.wait("resourcequota", "one", lambda quota: quota["status"].get("hard"), 60, "looked after")
     try:
-        apply(kube, "no-workers")
+        apply(kube, "no-workers", "spec.startTimeoutSeconds=60")
         message = wait_for(kube, "no-workers", "Placed", "WorkerRefused")
         assert "exceeded quota: one" in message
     finally:
