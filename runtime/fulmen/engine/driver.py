@@ -423,7 +423,10 @@ class Driver:
             )
             if not is_loss:
                 raise TopologyFailed(f"{what}. The last attempts are in the log")
-            self.observer.note(f"{what}. It is tried again until workers stay")
+            self.observer.note(
+                f"{what}. Either workers are taken away again and again, or a component ends its"
+                " process. The batch is tried until it succeeds"
+            )
         self._replan(alive)
 
     def _look_for_workers(self) -> None:
