@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fulmen.checkpoint import CommitLog
 from fulmen.checkpoint.record import Commit
 from fulmen.engine.coordinator import Done
+from fulmen.engine.migration import Change
 from fulmen.engine.protocol import DELIVERIES, pack_deliveries
 from fulmen.errors import FulmenError, Unreachable
 
@@ -54,8 +55,12 @@ class Committer:
     _checked: float = field(init=False, default=0.0)
     _collector: threading.Thread | None = field(init=False, default=None)
 
-    def commit(self, done: Done) -> float:
+    def commit(self, done: Done, change: Change | None = None) -> float:
         """Commit a batch. If it has nothing to commit, look now and then who holds the checkpoint.
+
+        Args:
+            done: The batch.
+            change: Of the checkpoint's shape, to be made with it.
 
         Returns:
             For how many seconds the store was waited for: most of them, if it is away for a while.
@@ -66,7 +71,7 @@ class Committer:
         """
         began = self.steady()
         if done.commits:
-            self._commit(done)
+            self._commit(done, change)
         elif began - self._checked >= CHECK_SECONDS:
             try:
                 self.log.check()  # else a driver that is idle would not notice its successor
@@ -79,13 +84,18 @@ class Committer:
         self._checked = self.steady()
         return self._checked - began
 
-    def _commit(self, done: Done) -> None:
+    def _commit(self, done: Done, change: Change | None) -> None:
         updates = {
             key: slots for summary in done.summaries for key, slots in summary.updates.items()
         }
         transient = {DELIVERIES: pack_deliveries(done.deliveries)} if done.deliveries else {}
         draft = self.log.draft(
-            tag=done.header.tag, clock=done.header.clock, updates=updates, transient=transient
+            tag=done.header.tag,
+            clock=done.header.clock,
+            updates=updates,
+            transient=transient,
+            sections=change.sections if change else None,
+            removed_tasks=change.removed_tasks if change else (),
         )
         self.make(draft)
 

@@ -6,7 +6,6 @@ coordinator, and done here.
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import socket
@@ -23,7 +22,7 @@ from fulmen.engine.committing import Committer, Outage
 from fulmen.engine.coordinator import Coordinator
 from fulmen.engine.instances import ComponentFailed, Unavailable
 from fulmen.engine.jobs import Blame, Jobs, Void, read_rows
-from fulmen.engine.migration import Layout, migrate
+from fulmen.engine.migration import Layout, Migration, layout_of, migrate
 from fulmen.engine.observer import Observer, Silent
 from fulmen.engine.pinned import PinnedSpouts
 from fulmen.engine.protocol import (
@@ -89,6 +88,7 @@ class Driver:
     _committer: Committer | None = field(init=False, default=None)
     _pinned_spouts: PinnedSpouts | None = field(init=False, default=None)
     _hosting: Sequence[int] = field(init=False, default=())
+    _migration: Migration = field(init=False)
     _looked: float = field(init=False, default=0.0)
     _ended: float = field(init=False, default=0.0)
     _outages: int = field(init=False, default=0)
@@ -139,29 +139,22 @@ class Driver:
         )
 
     def _migrate(self) -> Layout:
-        """Bring the checkpoint into the shape of this topology, in a commit of its own."""
+        """Prepare the checkpoint for this topology: what can't be undone waits for a batch."""
         manifest = self.log.manifest
-        known = manifest.sections.get("layout")
-        layout, change = migrate(
-            Layout.from_json(json.loads(known)) if known else None,
-            self.plan,
-            self.topology,
-            manifest,
-            self._store,
-        )
-        if change is not None:
-            undelivered = {**manifest.transient, **change.transient}
+        migration = migrate(layout_of(manifest), self.plan, self.topology, manifest, self._store)
+        if (first := migration.first) is not None:
             draft = self.log.draft(
                 tag=new_tag(),
                 clock=manifest.clock,
-                updates=change.updates,
-                sections={"layout": json.dumps(layout.to_json()).encode()},
-                transient=undelivered,
-                removed_tasks=change.removed_tasks,
+                updates=first.updates,
+                sections=first.sections,
+                transient=manifest.transient,
+                removed_tasks=first.removed_tasks,
             )
             assert self._committer is not None
             self._committer.make(draft)
-        return layout
+        self._migration = migration
+        return migration.layout
 
     def _setup(self, layout: Layout, workers: Sequence[int]) -> Setup:
         return Setup(
@@ -180,7 +173,10 @@ class Driver:
 
     def _undelivered(self, manifest: Manifest) -> Mapping[int, Any]:
         data = manifest.transient.get(DELIVERIES)
-        return unpack_deliveries(data) if data else {}
+        found = dict(unpack_deliveries(data)) if data else {}
+        for slot, ended in self._migration.deliveries.items():
+            found[slot] = found[slot].plus(ended) if slot in found else ended
+        return found
 
     # Batches
 
@@ -371,7 +367,10 @@ class Driver:
             raise self._fatal(fatal)
         assert self._committer is not None
         written = self.log.bytes_written
-        outage = self._committer.commit(done)
+        if self._migration.rest is not None:
+            done = replace(done, commits=True)
+        outage = self._committer.commit(done, self._migration.rest)
+        self._migration = Migration(self._migration.layout)
         self._outages, self._away = 0, None
         now = self.steady()
         written = self.log.bytes_written - written

@@ -3,13 +3,17 @@
 Slots of spout tasks are given out once and for ever, because root ids contain them. A task that is
 no longer there takes its state with it. When the number of ackers has changed, pending trees are
 divided among them anew.
+
+What can't be taken back waits for the first batch of the new shape, and is committed with it: until
+then the checkpoint is still one that the shape before can go on with, and find everything.
 """
 
 from __future__ import annotations
 
+import json
 import pickle
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +21,14 @@ import numpy as np
 from fulmen.checkpoint import Manifest, Store, Update, load_many
 from fulmen.engine.ackers import Trees, acker_index, sequence_ranges
 from fulmen.engine.acking import columns, restore
-from fulmen.engine.protocol import DELIVERIES, Deliveries, pack_deliveries, unpack_deliveries
+from fulmen.engine.protocol import Deliveries
 from fulmen.errors import CheckpointError
 from fulmen.plan import Plan
 from fulmen.topology.spec import ACKER, Topology
 
 ACKERS_OFF = "acking was turned off"
+LAYOUT = "layout"
+"""The section of a commit."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +62,55 @@ class Layout:
 
 @dataclass(frozen=True)
 class Change:
-    """What a commit must do to the checkpoint."""
+    """What a commit must do to the checkpoint.
 
-    updates: dict[str, dict[str, Update]]
-    removed_tasks: list[str]
-    transient: Mapping[str, bytes]
+    Attributes:
+        layout: Of the checkpoint from then on.
+        removed_tasks: Tasks whose state goes.
+        updates: The state of others.
+    """
+
+    layout: Layout
+    removed_tasks: Sequence[str] = ()
+    updates: dict[str, dict[str, Update]] = field(default_factory=dict)
+
+    @property
+    def sections(self) -> dict[str, bytes]:
+        """The sections of the commit."""
+        return {LAYOUT: json.dumps(self.layout.to_json()).encode()}
+
+
+@dataclass(frozen=True)
+class Migration:
+    """How a checkpoint gets the shape of a topology.
+
+    Attributes:
+        layout: Of the topology.
+        first: To be committed before its first batch: the shape before can undo it. None: nothing.
+        rest: To be committed with its first batch. None: nothing.
+        deliveries: How trees end by it, to be told to spouts in the first batch.
+    """
+
+    layout: Layout
+    first: Change | None = None
+    rest: Change | None = None
+    deliveries: Mapping[int, Deliveries] = field(default_factory=dict)
+
+
+def layout_of(manifest: Manifest) -> Layout | None:
+    """What a checkpoint belongs to; None: nothing was ever committed."""
+    known = manifest.sections.get(LAYOUT)
+    return Layout.from_json(json.loads(known)) if known else None
 
 
 def migrate(
     known: Layout | None, plan: Plan, topology: Topology, manifest: Manifest, store: Store
-) -> tuple[Layout, Change | None]:
-    """The layout of this topology, and what its checkpoint needs for it; None if nothing."""
+) -> Migration:
+    """What the checkpoint needs for this topology.
+
+    Raises:
+        CheckpointError: A component has another number of tasks there.
+    """
     before = known or Layout()
     keys = {plan.key_of(task) for ids in plan.component_tasks.values() for task in ids}
     # a spout that comes back after it was removed counts from 0 again: in a slot of its own
@@ -81,15 +125,30 @@ def migrate(
     _check_tasks(before.tasks, tasks, store.uri)
     layout = Layout(tasks, slots, next_slot)
     if known == layout:
-        return layout, None
-    ackers = [key for key in manifest.tasks if key.split("/")[0] == ACKER]
-    updates: dict[str, dict[str, Update]] = {}
-    transient: dict[str, bytes] = {}
-    if ackers and before.tasks.get(ACKER) != tasks.get(ACKER):
-        found = load_many(store, manifest, ackers)
-        trees = [restore(slots_of.get("trees", ())) for slots_of in found.values()]
-        updates, transient = _divide(trees, tasks.get(ACKER, 0), manifest)
-    return layout, Change(updates, [key for key in manifest.tasks if key not in keys], transient)
+        return Migration(layout)
+    if known is None:
+        return Migration(layout, first=Change(layout))
+    removed = [key for key in manifest.tasks if key not in keys]
+    ackers = [key for key in manifest.tasks if _component(key) == ACKER]
+    if not ackers or before.tasks.get(ACKER) == tasks.get(ACKER):
+        return Migration(layout, rest=Change(layout, removed))
+    found = load_many(store, manifest, ackers)
+    trees = _together([restore(slots_of.get("trees", ())) for slots_of in found.values()])
+    if not tasks.get(ACKER):
+        return Migration(layout, None, Change(layout, removed), _ended(trees))
+    first = Change(
+        replace(before, tasks={**before.tasks, ACKER: tasks[ACKER]}),
+        [key for key in removed if _component(key) == ACKER],
+        _divided(trees, tasks[ACKER], manifest.number + 1),
+    )
+    if first.layout == layout:
+        return Migration(layout, first)
+    rest = Change(layout, [key for key in removed if _component(key) != ACKER])
+    return Migration(layout, first, rest)
+
+
+def _component(key: str) -> str:
+    return key.split("/")[0]
 
 
 def _check_tasks(before: Mapping[str, int], tasks: Mapping[str, int], where: str) -> None:
@@ -103,31 +162,30 @@ def _check_tasks(before: Mapping[str, int], tasks: Mapping[str, int], where: str
             )
 
 
-def _divide(
-    parts: list[Trees], ackers: int, manifest: Manifest
-) -> tuple[dict[str, dict[str, Update]], dict[str, bytes]]:
-    """Pending trees for another number of ackers; without ackers they fail."""
+def _together(parts: list[Trees]) -> Trees:
+    """The trees of several ackers."""
     trees = Trees(
         *(
             np.concatenate([getattr(t, c) for t in parts])
             for c in ("roots", "values", "since", "born")
         )
     )
-    trees = trees.take(np.argsort(trees.roots, kind="stable"))
-    if ackers:
-        to = acker_index(trees.roots, ackers)
-        records = {k: pickle.dumps((columns(trees.take(to == k)), None), 5) for k in range(ackers)}
-        number = manifest.number + 1
-        return {
-            f"{ACKER}/{k}": {"trees": Update(data, None, number)} for k, data in records.items()
-        }, {}
-    deliveries = (
-        dict(unpack_deliveries(manifest.transient[DELIVERIES]))
-        if DELIVERIES in manifest.transient
-        else {}
-    )
-    for slot, ranges in sequence_ranges(trees.roots).items():
-        failed = tuple((s, ACKERS_OFF) for a, b in ranges.tolist() for s in range(a, b))
-        old = deliveries.get(slot, Deliveries(np.empty((0, 2), np.int64)))
-        deliveries[slot] = Deliveries(old.acked, old.failed + failed)
-    return {}, {DELIVERIES: pack_deliveries(deliveries)}
+    return trees.take(np.argsort(trees.roots, kind="stable"))
+
+
+def _divided(trees: Trees, ackers: int, number: int) -> dict[str, dict[str, Update]]:
+    """Pending trees for another number of ackers."""
+    to = acker_index(trees.roots, ackers)
+    records = {k: pickle.dumps((columns(trees.take(to == k)), None), 5) for k in range(ackers)}
+    return {f"{ACKER}/{k}": {"trees": Update(data, None, number)} for k, data in records.items()}
+
+
+def _ended(trees: Trees) -> dict[int, Deliveries]:
+    """How trees end when there are no ackers any more: they fail."""
+    none = np.empty((0, 2), np.int64)
+    return {
+        slot: Deliveries(
+            none, tuple((s, ACKERS_OFF) for a, b in ranges.tolist() for s in range(a, b))
+        )
+        for slot, ranges in sequence_ranges(trees.roots).items()
+    }
