@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from fulmen.kube.contract import TOPOLOGY_LABEL
 from fulmen.topology.documents import to_document
 from support import kills, unrepeatable
 from support.kube import eventually, is_ready
@@ -108,13 +107,18 @@ def strike(kube, rng):
 def goes_on(kube, uri):
     """Wait until two workers take part in batches that were committed after now."""
     before = Committed(uri).manifest.number
-    kube.wait_any(
-        "pods",
-        f"{TOPOLOGY_LABEL}={NAME},app.kubernetes.io/component=driver",
-        lambda pod: report_in(pod)["batch"] > before + 2 and len(report_in(pod)["workers"]) == 2,
+    eventually(
+        lambda: (Committed(uri).manifest.number, workers_of(kube)),
+        lambda seen: seen[0] > before + 2 and seen[1] == [2],
         ROUND_SECONDS,
         f"past batch {before} with two workers",
     )
+
+
+def workers_of(kube):
+    """How many workers each driver that runs says it has."""
+    drivers = [kube.get("pod", name) for name in kills.running(kube, NAME, "driver")]
+    return [len(report_in(pod)["workers"]) for pod in drivers if pod]
 
 
 def test_whatever_is_killed_nothing_is_lost_or_counted_twice(topology, s3):

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from fulmen.kube.contract import ATTEMPT_LABEL, REPORT_ANNOTATION
-from support.kube import eventually, is_ready
+from support.kube import eventually, is_ready, total
 
 NAME = "numbered"
 FILE = Path(__file__).parents[1] / "cluster" / "topologies" / "numbered.yaml"
@@ -65,22 +65,28 @@ def driver_name(kube):
 
 
 def goes_on(kube, since, workers=2, but=""):
-    """Wait until batches are committed again, by so many workers; the driver's pod.
+    """Wait until messages are acked again, with so many workers; the driver's pod.
+
+    The driver is asked itself: it tells the API server the number of its batch now and then only.
 
     Args:
         kube: Where it is.
-        since: The batch before.
+        since: The batch before: the driver must have come as far, by what it has told.
         workers: How many must take part.
         but: A driver that is to be replaced.
     """
+    first = {}
 
-    def is_on(pod):
-        report = report_in(pod)
-        if pod["metadata"]["name"] == but:
-            return False
-        return report["batch"] > since + 2 and len(report["workers"]) == workers
+    def look():
+        pod = driver(kube)
+        name, report = pod["metadata"]["name"], report_in(pod)
+        assert name != but
+        acked = total(kube.metrics(name), "fulmen_acked_total", component="sentences")
+        goes = acked > first.setdefault(name, acked)
+        return pod, goes and report["batch"] >= since and len(report["workers"]) == workers
 
-    return kube.wait_any("pods", PODS + "driver", is_on, 180, f"past batch {since}")
+    found, _ = eventually(look, lambda seen: seen[1], 180, f"past batch {since}")
+    return found
 
 
 def counts(kube):
