@@ -6,6 +6,8 @@
 | Pending, Starting                | False | True        | False   |
 | Rebalancing, Draining            | False | True        | False   |
 | Failed                           | False | False       | True    |
+| Pending, Starting, a first       | False | False       | True    |
+| version after three failures     |       |             |         |
 
 A change that is being looked at or taken over makes Reconciling true in any state, one that was
 refused makes Stalled true. Ready is about the generation that runs, the others about the newest.
@@ -121,7 +123,7 @@ def _reconciling(facts: Facts) -> Said:
     step, verdict = facts.step, facts.verdict
     if verdict.status == "Unknown":
         return "True", verdict.reason, verdict.message, facts.generation
-    if step is not None and step.state in ON_THE_WAY and not step.stalled:
+    if step is not None and step.state in ON_THE_WAY and not (step.stalled or step.hopeless):
         return "True", step.state, step.message, facts.generation
     report, plan = step.report if step else None, verdict.plan
     if report and plan and report.generation < plan.generation:
@@ -135,6 +137,8 @@ def _stalled(facts: Facts) -> Said:
         return "True", verdict.reason, verdict.message, facts.generation
     if step is not None and step.stalled:
         return "True", step.reason, step.message, facts.generation
+    if step is not None and step.hopeless:
+        return "True", *step.hopeless, facts.generation
     return "False", FINE, "", facts.generation
 
 

@@ -41,6 +41,8 @@ REPLACING: Final = "Replacing"
 """Reasons for not being ready while a driver goes because the spec says so."""
 FIRST_DELAY: Final = 5
 LONGEST_DELAY: Final = 300
+MOST_FAILURES: Final = 3
+"""Drivers of a version that never worked that may fail, one after another, until that is said."""
 HEALTHY_AFTER: Final = 600
 """Seconds of being Active after which earlier failures don't count any more."""
 WORDS: Final[dict[State, str]] = {
@@ -69,6 +71,7 @@ class Step:
         stop: Whether the driver's pod is to be deleted, although it has not ended.
         clear: Whether no pod is to be left.
         stalled: Whether nothing will happen until the user changes something.
+        hopeless: Why a version that never worked fails again and again: the last reason and words.
         trouble: What keeps pods from starting: the reason and Kubernetes' words.
         overdue: Whether that lasts longer than it may.
         cause: Why the driver before ended, if a new one is started because of it.
@@ -87,6 +90,7 @@ class Step:
     stop: bool = False
     clear: bool = False
     stalled: bool = False
+    hopeless: tuple[str, str] | None = None
     trouble: tuple[str, str] | None = None
     overdue: bool = False
     cause: Ending | None = None
@@ -147,8 +151,27 @@ def driver_of(seen: Observed, attempt: int) -> Object | None:
 
 def next_step(now: Situation) -> Step:
     """What is to be done about the driver."""
-    driver, seen = now.driver, now.seen
-    ending = ending_of(driver, contract.DRIVER_CONTAINER, seen.now) if driver else None
+    driver = now.driver
+    ending = ending_of(driver, contract.DRIVER_CONTAINER, now.seen.now) if driver else None
+    step = _next_step(now, driver, ending)
+    return replace(step, hopeless=_hopeless(now, step, ending))
+
+
+def _hopeless(now: Situation, step: Step, ending: Ending | None) -> tuple[str, str] | None:
+    """Why a version that never worked fails again and again."""
+    if now.plan.worked or now.plan.previous or step.state not in ("Pending", "Starting"):
+        return None
+    last = now.status.restarts
+    failures, reason, message = last.failures, last.cause, last.message
+    if step.cause is not None:
+        failures, reason, message = step.failures, step.cause.reason, step.cause.message
+    elif ending is not None and ending.next is Next.LATER:
+        failures = failures_after(now.status, ending, now.seen.now)
+        reason, message = ending.reason, ending.message
+    return (reason, message) if failures >= MOST_FAILURES else None
+
+
+def _next_step(now: Situation, driver: Object | None, ending: Ending | None) -> Step:
     if now.wanted == "Suspended":
         return _suspend(now, driver if ending is None else None)
     if driver is None:

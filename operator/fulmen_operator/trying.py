@@ -9,7 +9,7 @@ from typing import Final
 from fulmen.kube import contract
 from fulmen.topology.status import TopologyStatus
 from fulmen_operator.endings import Ending, Next, ending_of, has_committed, report_of, waiting_for
-from fulmen_operator.lifecycle import driver_of, failures_after
+from fulmen_operator.lifecycle import MOST_FAILURES, driver_of, failures_after
 from fulmen_operator.manifests.plans import accepted_in
 from fulmen_operator.model import (
     INPUT_ANNOTATION,
@@ -23,8 +23,6 @@ from fulmen_operator.model import (
     text_of,
 )
 
-MOST_FAILURES: Final = 3
-"""Drivers of a new version that may fail, one after another, before the last version comes back."""
 OF_THE_STORE: Final = "CheckpointUnreachable"
 
 

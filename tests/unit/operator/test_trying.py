@@ -209,6 +209,41 @@ def test_a_first_version_that_fails_has_its_error_in_the_status_all_the_time():
     assert cluster.plan.previous is None
 
 
+def test_a_first_version_whose_drivers_all_fail_is_stalled_until_one_works():
+    cluster = FakeCluster(CODE)
+    stalled = []
+    for attempt in range(1, 6):
+        until_started(cluster, attempt)
+        cluster.end(f"word-count-driver-{attempt}", 1, BOOM)
+        wait = cluster.reconcile()
+        stalled.append(cluster.condition("Stalled")["status"])
+        if attempt >= 3:
+            assert cluster.condition("Stalled")["reason"] == "Error"
+            assert "boom" in cluster.condition("Stalled")["message"]
+            assert cluster.condition("Reconciling")["status"] == "False"
+        cluster.later(wait)
+        cluster.reconcile_once_more()
+        assert cluster.condition("Stalled")["status"] == stalled[-1]  # the next one starts
+    assert stalled == ["False", "False", "True", "True", "True"]
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.condition("Stalled")["status"] == "False"
+    assert cluster.status["restarts"]["failures"] == 5
+
+
+def test_another_version_after_a_stalled_first_one_is_not_stalled():
+    cluster = FakeCluster(CODE)
+    for attempt in range(1, 4):
+        until_started(cluster, attempt)
+        cluster.end(f"word-count-driver-{attempt}", 1, BOOM)
+        cluster.later(cluster.reconcile())
+    assert cluster.condition("Stalled")["status"] == "True"
+    cluster.change(OTHER_CODE)
+    until_started(cluster, 4)
+    assert cluster.condition("Stalled")["status"] == "False"
+    assert cluster.condition("Reconciling")["status"] == "True"
+
+
 def test_a_version_after_a_first_one_that_never_worked_has_none_to_go_back_to():
     cluster = FakeCluster(CODE)
     cluster.reconcile()
