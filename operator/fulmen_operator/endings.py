@@ -18,6 +18,15 @@ GONE_AFTER: Final = 30
 GATED: Final = "SchedulingGated"
 """What is said of a driver's pod until its secret is made: nothing to tell anybody."""
 NODE_TROUBLE: Final = ("DeletionByTaintManager", "DeletionByPodGC")
+MOUNT_SECONDS: Final = 10
+"""Within which volumes are mounted, if nothing is wrong; then it is told."""
+NAMED_BY_VOLUMES: Final = {
+    "secret": "Secret",
+    "configMap": "ConfigMap",
+    "persistentVolumeClaim": "claim",
+}
+NAME_FIELDS: Final = ("name", "secretName", "claimName")
+"""What a volume may name, by its field, and where the name is in it."""
 POD_TROUBLE: Final = ("Evicted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "Shutdown")
 """What the kubelet says of a pod that it ended for reasons of the node's."""
 
@@ -189,7 +198,7 @@ def is_ready(pod: Object) -> bool:
     )
 
 
-def waiting_for(pod: Object) -> tuple[str, str] | None:
+def waiting_for(pod: Object, now: datetime) -> tuple[str, str] | None:
     """What keeps a pod from starting, in Kubernetes' own words; None if it runs or just begins."""
     status = pod.get("status", {})
     if status.get("phase") != "Pending":
@@ -206,7 +215,44 @@ def waiting_for(pod: Object) -> tuple[str, str] | None:
         if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
             words = waiting.get("message") or waiting["reason"]
             return str(waiting["reason"]), f"{name_of(pod)}: {words}"
-    return None
+    left = mounting_for(pod, now)
+    if left is None or left > 0:
+        return None
+    needed = ", ".join(_volumes(pod)) or "none that could be missing"
+    return "VolumesNotMounted", (
+        f"{name_of(pod)} has a node, but its volumes are not mounted after {MOUNT_SECONDS} s. What"
+        f" they need: {needed}. Is all of it there? `kubectl describe pod {name_of(pod)}` shows"
+        " why, as the events of the kubelet say it"
+    )
+
+
+def mounting_for(pod: Object, now: datetime) -> float | None:
+    """Seconds that the kubelet is still given for a pod's volumes; None: they are mounted.
+
+    It says only when they are, and the sandbox is made. Images are pulled after that.
+    """
+    status = pod.get("status", {})
+    conditions = {c["type"]: c for c in status.get("conditions") or ()}
+    ready = conditions.get("PodReadyToStartContainers", {}).get("status")
+    scheduled = conditions.get("PodScheduled", {})
+    since = scheduled.get("lastTransitionTime")
+    if status.get("phase") != "Pending" or ready != "False" or not since:
+        return None
+    if scheduled["status"] != "True":
+        return None
+    return MOUNT_SECONDS - seconds_since(str(since), now)
+
+
+def _volumes(pod: Object) -> list[str]:
+    """What a pod's volumes name that must be there, in words."""
+    found = []
+    for volume in pod["spec"].get("volumes") or ():
+        for source in (volume, *(volume.get("projected") or {}).get("sources", ())):
+            for kind, word in NAMED_BY_VOLUMES.items():
+                named = source.get(kind) or {}
+                names = [named[field] for field in NAME_FIELDS if field in named]
+                found += [f"{word} {name!r}" for name in names if not named.get("optional")]
+    return sorted(set(found) - {"ConfigMap 'kube-root-ca.crt'"})  # Kubernetes' own
 
 
 def _all(status: Object, field: str) -> list[Object]:

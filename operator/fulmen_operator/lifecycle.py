@@ -311,7 +311,7 @@ def _drain(now: Situation, driver: Object, reason: str, message: str) -> Step:
     step = _stay(now, "Draining", reason, message, driver)
     # what has committed nothing has begun no trees, and what waits to start does not listen
     is_idle = step.report is None or (reason == REPLACING and not has_committed(driver))
-    stop = left <= 0 or waiting_for(driver) is not None or is_idle
+    stop = left <= 0 or waiting_for(driver, now.seen.now) is not None or is_idle
     return replace(
         step,
         directive=contract.Directive.DRAIN,
@@ -379,14 +379,14 @@ def _state_of(driver: Object, report: contract.Report | None) -> tuple[State, st
 def _what_is_waited_for(now: Situation, driver: Object) -> tuple[tuple[str, str] | None, str]:
     """What keeps the driver from starting, else what keeps its workers; and since when."""
     since = str(driver["metadata"]["creationTimestamp"])
-    if trouble := waiting_for(driver):
+    if trouble := waiting_for(driver, now.seen.now):
         return trouble, since
     workers = [
         pod
         for pod in now.seen.pods
         if component_of(pod) == contract.WORKER and attempt_of(pod) == now.status.attempt
     ]
-    troubles = [waiting_for(pod) for pod in workers]
+    troubles = [waiting_for(pod, now.seen.now) for pod in workers]
     if workers and all(troubles):  # one worker that runs is enough to start
         return troubles[0], since
     if not workers and now.seen.missing:

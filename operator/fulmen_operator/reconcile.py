@@ -13,7 +13,7 @@ from fulmen.kube import contract
 from fulmen.topology.status import TopologyStatus
 from fulmen_operator.acceptance import Accepted
 from fulmen_operator.cleaning import leftovers
-from fulmen_operator.endings import Next
+from fulmen_operator.endings import Next, mounting_for
 from fulmen_operator.lifecycle import Situation, Step, driver_of, next_step
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.manifests.plans import accepted_in, for_attempt
@@ -129,12 +129,19 @@ def _with_plan(
     limits = (
         *(step.again_in, verdict.again_in, seconds_left(plan, seen)),
         LOOK_AGAIN if probe is not None else None,
+        *_until_mounted(seen),
     )
     waits = [wait for wait in limits if wait is not None]
     again_in = min(waits) if waits else None
     events = _restart_event(step)
     decision = Decision(actions=actions, events=events, probe=probe, again_in=again_in)
     return _told(seen, before, status, decision)
+
+
+def _until_mounted(seen: Observed) -> list[float]:
+    """After how many seconds to see whether pods have their volumes: of which nobody tells."""
+    waits = [mounting_for(pod, seen.now) for pod in seen.pods]
+    return [wait + 1 for wait in waits if wait is not None and wait > 0]
 
 
 def _probe(seen: Observed, plan: contract.DriverPlan, step: Step, desired: int) -> Trial | None:

@@ -233,7 +233,7 @@ def _after_preflight(
 
 
 def _during_preflight(seen: Observed, judged: Accepted, pod: Object, verdict: Verdict) -> Verdict:
-    trouble = waiting_for(pod)
+    trouble = waiting_for(pod, seen.now)
     limit = judged.topology.spec.start_timeout_seconds
     waited = seconds_since(str(pod["metadata"]["creationTimestamp"]), seen.now)
     if waited > limit:

@@ -214,7 +214,7 @@ def _waiting_worker(seen: Observed, attempt: int) -> tuple[str, str] | None:
         for pod in seen.pods
         if component_of(pod) == contract.WORKER and attempt_of(pod) == attempt
     )
-    found = next((words for pod in workers if (words := waiting_for(pod))), None)
+    found = next((words for pod in workers if (words := waiting_for(pod, seen.now))), None)
     return found or (refused_worker(seen) if seen.missing else None)
 
 

@@ -107,14 +107,14 @@ def _is_outage(held: contract.DriverPlan, ending: Ending) -> bool:
 
 def _words(seen: Observed, before: TopologyStatus, driver: Object | None) -> str:
     """What is known of what it waits for."""
-    if driver is not None and (trouble := waiting_for(driver)):
+    if driver is not None and (trouble := waiting_for(driver, seen.now)):
         return trouble[1]
     workers = (
         pod
         for pod in seen.pods
         if component_of(pod) == contract.WORKER and attempt_of(pod) == before.attempt
     )
-    if trouble := next((words for pod in workers if (words := waiting_for(pod))), None):
+    if trouble := next((words for pod in workers if (words := waiting_for(pod, seen.now))), None):
         return trouble[1]
     report = report_of(driver) if driver is not None else None
     if report is not None and report.errors:

@@ -122,6 +122,20 @@ def test_a_quota_that_has_room_for_the_driver_only(kube, remove):
     kube.wait("topology", "no-workers", is_ready, 400, "Ready")
 
 
+def test_a_volume_of_workers_that_is_not_there(kube, remove):
+    """It is named while it is waited for; when it is there, they start."""
+    remove("no-volume")
+    volume = {"name": "models", "configMap": {"name": "models"}}
+    mount = {"name": "worker", "volumeMounts": [{"name": "models", "mountPath": "/models"}]}
+    template = {"spec": {"volumes": [volume], "containers": [mount]}}
+    apply(kube, "no-volume", f"spec.worker.podTemplate={json.dumps(template)}")
+    message = wait_for(kube, "no-volume", "Placed", "VolumesNotMounted")
+    assert "ConfigMap 'models'" in message
+    metadata = {"name": "models"}
+    kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}})
+    kube.wait("topology", "no-volume", is_ready, 400, "Ready")
+
+
 def test_an_image_that_can_not_be_pulled(kube, remove):
     remove("no-image")
     settings = ("spec.driver={image: nowhere.invalid/fulmen:1}", "spec.startTimeoutSeconds=5")

@@ -160,8 +160,51 @@ def test_the_last_line_of_the_log_stands_in_for_a_message():
     ],
 )
 def test_what_a_pod_waits_for(status, words):
-    assert waiting_for(pod(status)) == words
+    assert waiting_for(pod(status), NOW) == words
 
 
 def test_no_report():
     assert report_of(pod()) is None
+
+
+def mounting(since, ready="False", **volume):
+    conditions = [
+        {"type": "PodReadyToStartContainers", "status": ready, "lastTransitionTime": since},
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": since},
+    ]
+    found = pod({"phase": "Pending", "conditions": conditions})
+    return {**found, "spec": {"volumes": [{"name": "x", **volume}]}}
+
+
+@pytest.mark.parametrize(
+    ("volume", "words"),
+    [
+        pytest.param({"configMap": {"name": "models"}}, "ConfigMap 'models'", id="config-map"),
+        pytest.param({"secret": {"secretName": "creds"}}, "Secret 'creds'", id="secret"),
+        pytest.param(
+            {
+                "projected": {
+                    "sources": [
+                        {"secret": {"name": "a"}},
+                        {"configMap": {"name": "kube-root-ca.crt"}},
+                        {"configMap": {"name": "b", "optional": True}},
+                        {"serviceAccountToken": {"path": "token"}},
+                    ]
+                }
+            },
+            "Secret 'a'",
+            id="projected",
+        ),
+        pytest.param({"persistentVolumeClaim": {"claimName": "c"}}, "claim 'c'", id="claim"),
+        pytest.param({"emptyDir": {}}, "none that could be missing", id="nothing"),
+    ],
+)
+def test_volumes_that_are_not_mounted_after_some_seconds_are_told(volume, words):
+    reason, message = waiting_for(mounting("2026-01-01T11:59:50Z", **volume), NOW)
+    assert reason == "VolumesNotMounted"
+    assert f"What they need: {words}. " in message
+
+
+def test_volumes_have_some_seconds_and_are_no_matter_any_more_when_they_are_mounted():
+    assert waiting_for(mounting("2026-01-01T11:59:51Z"), NOW) is None
+    assert waiting_for(mounting("2026-01-01T11:00:00Z", ready="True"), NOW) is None

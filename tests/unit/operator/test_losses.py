@@ -306,3 +306,27 @@ def test_a_pod_that_waits_for_its_secret_waits_for_nothing_that_is_told(cluster)
     cluster.reconcile()
     assert cluster.condition("Placed")["reason"] == "Pending"
     assert cluster.events() == before
+
+
+@pytest.mark.parametrize("of", ["driver", "worker"])
+def test_volumes_that_are_not_mounted_are_in_placed_some_seconds_later(cluster, of):
+    if of == "driver":
+        cluster.remove("Pod", "word-count-driver-1")
+        cluster.reconcile()
+        pod = cluster.pod("word-count-driver-2")
+    else:
+        pod = cluster.pods("worker")[0]
+        cluster.say(cluster.pod("word-count-driver-1"), active([1]))
+    since = {"status": "True", "type": "PodScheduled", "lastTransitionTime": text_of(cluster.now)}
+    not_yet = {"type": "PodReadyToStartContainers", "status": "False"}
+    pod["spec"]["volumes"] = [{"name": "m", "configMap": {"name": "models"}}]
+    cluster.set_status(pod, {"phase": "Pending", "conditions": [since, not_yet]})
+    again_in = cluster.reconcile()
+    assert cluster.condition("Placed")["reason"] != "VolumesNotMounted"
+    cluster.later(again_in)
+    cluster.reconcile()
+    placed = cluster.condition("Placed")
+    assert again_in <= 11
+    assert (placed["status"], placed["reason"]) == ("False", "VolumesNotMounted")
+    assert "ConfigMap 'models'" in placed["message"]
+    assert "VolumesNotMounted" in cluster.events()
