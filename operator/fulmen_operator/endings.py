@@ -17,6 +17,10 @@ GONE_AFTER: Final = 30
 """Seconds beyond its grace period after which a pod that should end is on a dead node."""
 GATED: Final = "SchedulingGated"
 """What is said of a driver's pod until its secret is made: nothing to tell anybody."""
+ONE_NODE: Final = (
+    " (It has to be on the driver's node: the checkpoint's claim can be mounted by one node only. A"
+    " claim that is ReadWriteMany, or an object store, spreads the pods.)"
+)
 NODE_TROUBLE: Final = ("DeletionByTaintManager", "DeletionByPodGC")
 MOUNT_SECONDS: Final = 10
 """Within which volumes are mounted, if nothing is wrong; then it is told."""
@@ -208,7 +212,8 @@ def waiting_for(pod: Object, now: datetime) -> tuple[str, str] | None:
             reason = condition.get("reason", "Unschedulable")
             if reason == GATED:
                 return None
-            return str(reason), f"{name_of(pod)}: {condition.get('message', '')}"
+            where = ONE_NODE if _is_bound(pod) else ""
+            return str(reason), f"{name_of(pod)}: {condition.get('message', '')}{where}"
     containers = (*_all(status, "initContainerStatuses"), *_all(status, "containerStatuses"))
     for container in containers:
         waiting = (container.get("state") or {}).get("waiting") or {}
@@ -224,6 +229,16 @@ def waiting_for(pod: Object, now: datetime) -> tuple[str, str] | None:
         f" they need: {needed}. Is all of it there? `kubectl describe pod {name_of(pod)}` shows"
         " why, as the events of the kubelet say it"
     )
+
+
+def _is_bound(pod: Object) -> bool:
+    """Whether a worker may be on its driver's node only."""
+    affinity = (pod.get("spec") or {}).get("affinity") or {}
+    required = (affinity.get("podAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    labels = [near.get("labelSelector", {}).get("matchLabels", {}) for near in required or ()]
+    return any(found.get(contract.COMPONENT_LABEL) == contract.DRIVER for found in labels)
 
 
 def mounting_for(pod: Object, now: datetime) -> float | None:

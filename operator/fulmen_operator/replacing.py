@@ -14,7 +14,7 @@ from fulmen_operator.endings import Next, preflight_ending_of, waiting_for
 from fulmen_operator.manifests.permission import permitted
 from fulmen_operator.manifests.plans import for_attempt, hash_in, new_plan, on_trial, was_given_up
 from fulmen_operator.manifests.pods import driver_pod, preflight_name, preflight_pod
-from fulmen_operator.manifests.storage import candidate_map, claim_named, code_map, is_shared
+from fulmen_operator.manifests.storage import candidate_map, code_map
 from fulmen_operator.model import (
     Action,
     Apply,
@@ -86,7 +86,7 @@ def consider(
         judged = replace(judged, hash=before.input_hash)
         same = before.generation == seen.generation and before.rolled_back is None
         plan = before if same else new_plan(seen, judged, before, settings)
-        return _accepted(seen, judged, plan, settings)
+        return _accepted(seen, judged, plan)
     if before is not None and before.rolled_back and was_given_up(before, judged, seen.generation):
         return Verdict(before, "False", "RolledBack", _told(before.rolled_back))
     candidate = new_plan(seen, judged, before, settings)
@@ -94,7 +94,7 @@ def consider(
         candidate = on_trial(candidate, before)
     if before is None or not proven:  # nothing runs that would have to go on meanwhile
         dry_run = _dry_run(seen, judged, before, candidate, attempt, settings)
-        return dry_run or _accepted(seen, judged, candidate, settings)
+        return dry_run or _accepted(seen, judged, candidate)
     return _try(seen, judged, before, candidate, tasks, attempt, settings)
 
 
@@ -106,21 +106,12 @@ def _told(given_up: contract.RolledBack) -> str:
     )
 
 
-def _accepted(
-    seen: Observed, judged: Accepted, plan: contract.DriverPlan, settings: Settings
-) -> Verdict:
-    warnings = list(judged.warnings)
-    if judged.claim and not is_shared(claim_named(seen, judged.claim), settings):
-        warnings.append(
-            f"The checkpoint's claim {judged.claim!r} can be mounted by one node only, so all pods "
-            "are put on the driver's node. A claim that is ReadWriteMany, or an object store, "
-            "spreads them."
-        )
+def _accepted(seen: Observed, judged: Accepted, plan: contract.DriverPlan) -> Verdict:
     return Verdict(
         plan,
         "True",
-        "AcceptedWithWarnings" if warnings else "Accepted",
-        " ".join(warnings),
+        "AcceptedWithWarnings" if judged.warnings else "Accepted",
+        " ".join(judged.warnings),
         actions=_code(seen, judged),
         code_name=judged.code_name,
     )
@@ -210,7 +201,7 @@ def _after_preflight(
     name = name_of(pod)
     ending = preflight_ending_of(pod, seen.now)
     if ending is not None and ending.is_valid:
-        return _accepted(seen, judged, candidate, settings)
+        return _accepted(seen, judged, candidate)
     verdict = Verdict(
         before,
         "Unknown",

@@ -74,6 +74,13 @@ def test_mistakes_in_the_spec_that_no_code_is_needed_for(kube, remove):
     assert "spec.spark.conf[spark.master]" in message
 
 
+def test_a_warning_is_told_and_keeps_nothing_from_being_accepted(kube, remove):
+    remove("odd")
+    apply(kube, "odd", "spec.state=Suspended", "spec.spouts[sentences].tickSeconds=1")
+    assert "a spout gets no ticks" in wait_for(kube, "odd", "SpecAccepted", "AcceptedWithWarnings")
+    kube.wait("topology", "odd", is_ready, 60, "suspended, and so Ready")
+
+
 def test_code_that_is_not_there(kube, remove):
     remove("no-code")
     apply(kube, "no-code", "spec.code={configMap: nowhere}")

@@ -170,6 +170,7 @@ def test_a_worker_that_cant_be_scheduled_keeps_nothing_from_running(cluster):
     placed = cluster.condition("Placed")
     assert (placed["status"], placed["reason"]) == ("False", "Unschedulable")
     assert "1 of 2 workers host executors; word-count-1-exec-1: 0/1" in placed["message"]
+    assert "can be mounted by one node only" in placed["message"]
 
 
 def active(workers):

@@ -237,6 +237,9 @@ def test_the_number_of_tasks_is_kept_for_ever(cluster):
     split = next(c for c in cluster.status["components"] if c["name"] == "split")
     assert split == {"name": "split", "tasks": 2, "executors": 2}
     assert cluster.condition("SpecAccepted")["reason"] == "AcceptedWithWarnings"
+    cluster.change(CODE)
+    cluster.settle()
+    assert cluster.condition("SpecAccepted")["reason"] == "Accepted"
     cluster.change({**CODE, "spec.bolts.0.numTasks": 3})
     cluster.settle()
     assert "fixed for a topology's life" in cluster.condition("SpecAccepted")["message"]
