@@ -268,6 +268,7 @@ def _errors(seen: Observed, before: TopologyStatus, step: Step) -> tuple[Compone
             task=max(error.task, 0),
             message=clipped(error.message, MAX_MESSAGE),
             time=text_of(datetime.fromtimestamp(error.time, UTC)),
+            count=error.count,
         )
         for error in report.errors[-MAX_ERRORS:]
     )

@@ -255,13 +255,15 @@ class ReportedError(Message):
         component: Whose.
         task: Its task id.
         message: One line.
-        time: In seconds of the Unix clock.
+        time: When it came last, in seconds of the Unix clock.
+        count: How often it has come.
     """
 
     component: str
     task: int
     message: str
     time: float
+    count: int = 1
 
 
 class Outage(Message):

@@ -100,7 +100,7 @@ class Reporter:
 
 
 def _without_figures(report: Report) -> Report:
-    """The report without what changes with every batch: its number, and when errors were."""
+    """The report without what changes all the time: its batch, when errors were, how often."""
     errors = sorted({(error.component, error.task, error.message) for error in report.errors})
     untimed = tuple(
         ReportedError(component=component, task=task, message=message, time=0)
@@ -212,6 +212,7 @@ def errors_of(totals: Totals) -> tuple[ReportedError, ...]:
                 task=error["task"],
                 message=error["message"][:ERROR_CHARACTERS],
                 time=round(error["time"], 3),
+                count=error["count"],
             )
             for component, kept in totals.errors.items()
             for error in kept

@@ -128,7 +128,10 @@ class ComponentError(Model):
     """One line."""
 
     time: Time
-    """When."""
+    """When it came last."""
+
+    count: Number = 1
+    """How often this driver has met it."""
 
 
 class TopologyStatus(Model):

@@ -8,6 +8,7 @@ from fulmen import TopologyBuilder
 from fulmen.engine.driver import Stop
 from fulmen.engine.observer import Silent
 from fulmen.engine.report import REPEAT_SECONDS
+from fulmen.kube.reporting import errors_of
 from fulmen.testing import ListSpout, ManualClock
 from support.engine_runs import make_driver
 from support.hooks import HookBolt, hooks, with_bolt
@@ -49,6 +50,7 @@ def test_a_repeated_error_is_told_once_and_again_after_a_while_with_a_count(wall
     assert driver.totals.error_counts["bolt"] == 5
     [told] = driver.totals.report()["components"]["bolt"]["errors"]
     assert (told["message"], told["count"]) == (message, 5)
+    assert [(e.message, e.count) for e in errors_of(driver.totals)] == [(message, 5)]
 
 
 def test_errors_of_other_texts_are_told_meanwhile():

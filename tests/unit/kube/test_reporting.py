@@ -135,7 +135,7 @@ def of_batch(number, **others):
 
 def test_what_changes_with_every_batch_costs_three_calls_a_minute():
     errors = [
-        ReportedError(component="c", task=1, message="no such key", time=float(n))
+        ReportedError(component="c", task=1, message="no such key", time=float(n), count=n)
         for n in range(60)
     ]
     reports = [of_batch(100 + n, errors=(errors[n],)) for n in range(60)]

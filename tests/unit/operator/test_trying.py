@@ -190,7 +190,7 @@ def test_a_first_version_that_fails_has_its_error_in_the_status_all_the_time():
     cluster = FakeCluster(CODE)
     cluster.reconcile()
     cluster.tick()
-    error = ReportedError(component="split", task=3, message="in prepare: boom", time=1.0)
+    error = ReportedError(component="split", task=3, message="in prepare: boom", time=1.0, count=12)
     pod = cluster.pod("word-count-driver-1")
     cluster.say(pod, Report(phase=Phase.ACTIVE, generation=1, epoch=1, errors=(error,)))
     cluster.end("word-count-driver-1", 1, BOOM)
@@ -198,6 +198,7 @@ def test_a_first_version_that_fails_has_its_error_in_the_status_all_the_time():
     assert summary(cluster) == ("Pending", "False", "Error")
     assert "boom" in cluster.condition("Ready")["message"]
     assert cluster.status["errors"][0]["message"] == "in prepare: boom"
+    assert cluster.status["errors"][0]["count"] == 12
     cluster.later(wait)
     cluster.reconcile()
     assert "boom" in cluster.condition("Ready")["message"]
