@@ -38,7 +38,10 @@ def running_metrics_api(kube, folder, address):
     thread.start()
     try:
         kube.apply(*objects(kube.namespace, address, server.server_port))
-        eventually(lambda: is_available(kube), bool, 60, "metrics.k8s.io answers")
+        available = ("Available", "True")
+        eventually(
+            lambda: availability(kube), lambda c: c[:2] == available, 60, "metrics.k8s.io answers"
+        )
         yield usage
     finally:
         kube.run("delete", "apiservice", f"{VERSION}.{GROUP}", "--ignore-not-found")
@@ -158,8 +161,8 @@ def objects(namespace, address, port):
     ]
 
 
-def is_available(kube):
-    """Whether the API server finds it."""
+def availability(kube):
+    """Whether the API server finds it, and why not: the condition's type, status and message."""
     found = kube.get("apiservice", f"{VERSION}.{GROUP}") or {}
     conditions = found.get("status", {}).get("conditions", [])
-    return any(c["type"] == "Available" and c["status"] == "True" for c in conditions)
+    return next(((c["type"], c["status"], c.get("message")) for c in conditions), ())
