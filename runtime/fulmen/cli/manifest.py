@@ -1,7 +1,10 @@
 """`fulmen manifest`: a topology as Kubernetes takes it, with the code of a local folder in it."""
 
+import hashlib
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 from pydantic import ValidationError
@@ -9,7 +12,7 @@ from pydantic import ValidationError
 from fulmen.cli import BadInput
 from fulmen.cli.topology_file import check_document, read_file, tell_warnings, topology_arguments
 from fulmen.topology.code import CodeFolder
-from fulmen.topology.documents import to_yaml
+from fulmen.topology.documents import dump_yaml, to_yaml
 from fulmen.topology.pods import INLINE_CODE_LIMIT, Code
 from fulmen.topology.shape import translate
 from fulmen.topology.spec import Topology
@@ -19,7 +22,14 @@ OWN_IMAGE = "put the code into an image of your own instead, FROM Fulmen's, and 
 
 @click.command(short_help="Print a topology for kubectl apply.")
 @topology_arguments
-def manifest(file: Path, assignments: tuple[str, ...], code_folder: Path | None) -> None:
+@click.option(
+    "--config-map",
+    is_flag=True,
+    help="Put the Python files into a ConfigMap NAME-source, printed before the topology.",
+)
+def manifest(
+    file: Path, assignments: tuple[str, ...], code_folder: Path | None, config_map: bool
+) -> None:
     """Print the topology of FILE as Kubernetes takes it, for `kubectl apply -f -`.
 
     The Python files of its code folder are put into spec.code.files, since a cluster has no such
@@ -28,8 +38,33 @@ def manifest(file: Path, assignments: tuple[str, ...], code_folder: Path | None)
     document = read_file(file, assignments, code_folder)
     checked = check_document(document, file, code_folder, for_kubernetes=True)
     tell_warnings(checked)
-    topology = checked.topology()
-    click.echo(to_yaml(_with_files(topology, file, code_folder)), nl=False)
+    topology = _with_files(checked.topology(), file, code_folder)
+    if config_map:
+        source, topology = _apart(topology)
+        click.echo(f"{dump_yaml(source)}---")
+    click.echo(to_yaml(topology), nl=False)
+
+
+def _apart(topology: Topology) -> tuple[dict[str, Any], Topology]:
+    """A ConfigMap with the code, and the topology that names it.
+
+    Nothing tells the operator that a ConfigMap has changed, so the topology changes with it.
+    """
+    code = topology.spec.code
+    if code is None or not code.files:
+        raise BadInput("--config-map: the topology has no Python files to put into a ConfigMap.")
+    name = f"{topology.name}-source"
+    metadata = {"name": name, "namespace": topology.metadata.model_dump().get("namespace")}
+    source = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {key: value for key, value in metadata.items() if value},
+        "data": dict(code.files),
+    }
+    content = json.dumps([topology.spec.restart_nonce, code.files], sort_keys=True)
+    nonce = int(hashlib.sha256(content.encode()).hexdigest()[:12], 16)
+    update = {"code": Code(config_map=name), "restart_nonce": nonce}
+    return source, topology.model_copy(update={"spec": topology.spec.model_copy(update=update)})
 
 
 def _with_files(topology: Topology, file: Path, code_folder: Path | None) -> Topology:

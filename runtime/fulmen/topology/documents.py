@@ -171,5 +171,9 @@ def to_document(topology: Topology) -> dict[str, Any]:
 
 def to_yaml(topology: Topology) -> str:
     """The topology as YAML, without what is the default. `load` reads it as an equal topology."""
-    document = to_document(topology)
+    return dump_yaml(to_document(topology))
+
+
+def dump_yaml(document: dict[str, Any]) -> str:
+    """A document of plain values as YAML; texts of several lines as people write them."""
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)

@@ -43,6 +43,45 @@ def test_the_code_is_in_the_resource_and_nothing_else_changes(tmp_path):
     parse(parse_yaml(result.stdout))
 
 
+def test_code_in_a_config_map_that_the_topology_names(tmp_path):
+    result = invoke(written(tmp_path), "--config-map", "--set", "metadata.namespace=blue")
+    assert result.exit_code == 0, result.output
+    source, topology = yaml.safe_load_all(result.stdout)
+    assert source == {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "letters-source", "namespace": "blue"},
+        "data": {"letters.py": CODE},
+    }
+    assert topology["spec"]["code"] == {"configMap": "letters-source"}
+    parse(topology)
+
+
+def test_the_topology_changes_when_the_code_in_its_config_map_does(tmp_path):
+    file = written(tmp_path)
+
+    def nonce(*args):
+        result = invoke(file, "--config-map", *args)
+        assert result.exit_code == 0, result.output
+        found = [*yaml.safe_load_all(result.stdout)]
+        return found[1]["spec"]["restartNonce"]
+
+    first = nonce()
+    assert nonce("--set", "spec.workers=2") == first
+    assert nonce("--set", "spec.restartNonce=7") != first
+    (tmp_path / "code" / "letters.py").write_text(CODE + "# better\n")
+    assert nonce() != first
+
+
+def test_a_config_map_of_no_code_is_refused(tmp_path):
+    document = DOCUMENT.replace("  code: {folder: code}\n", "").replace(
+        "letters.Letters", "fulmen.testing.ListSpout"
+    )
+    result = invoke(written(tmp_path, document), "--config-map")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "has no Python files" in result.stderr
+
+
 def test_tests_beside_the_code_are_left_out(tmp_path):
     file = written(tmp_path)
     for name in ("test_letters.py", "letters_test.py", "conftest.py"):
