@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from fulmen.kube import contract
+from fulmen.kube.placing import planned
 from fulmen.topology.shape import repair
 from fulmen.topology.spec import ACKER, Topology
 from fulmen.topology.status import (
@@ -23,7 +24,6 @@ from fulmen_operator.conditions import Facts, conditions
 from fulmen_operator.endings import is_ready, is_terminating, report_of, waiting_for
 from fulmen_operator.lifecycle import Step, driver_of, refused_worker
 from fulmen_operator.manifests.common import selector
-from fulmen_operator.manifests.plans import assignment
 from fulmen_operator.model import (
     Manifest,
     Observed,
@@ -82,7 +82,9 @@ def new_status(
     if step is None or topology is None:
         return _without_plan(seen, before, verdict)
     topology = _as_reported(topology, before, step.report)
-    plan_rows, ready = _rows(topology, step.report), _ready_workers(seen, step.attempt)
+    generation = verdict.plan.generation if verdict.plan else seen.generation
+    plan_rows = _rows(topology, step.report, generation)
+    ready = _ready_workers(seen, step.attempt)
     facts = Facts(
         generation=seen.generation,
         verdict=verdict,
@@ -178,23 +180,37 @@ def _components(topology: Topology) -> dict[str, Any]:
     return {"components": tuple(rows), "tasks": sum(row.tasks for row in rows)}
 
 
-def _rows(topology: Topology, report: contract.Report | None) -> tuple[Placement, ...]:
-    """What each worker should host, and what it does."""
+def _rows(
+    topology: Topology, report: contract.Report | None, generation: int
+) -> tuple[Placement, ...]:
+    """What each worker should host, and what it does.
+
+    The driver plans, as it knows which spouts are pinned; the operator does so only until the
+    driver has said it of what was accepted last.
+    """
     observed = {hosted.worker: hosted for hosted in report.workers} if report else {}
-    on_driver = observed.get(-1, contract.Hosted(worker=-1)).executors
-    pinned = frozenset(name.rpartition("[")[0] for name in on_driver)
-    known = frozenset(spout.name for spout in topology.spec.spouts)
-    planned = {hosted.worker: hosted for hosted in assignment(topology, pinned & known)}
+    if report is not None and report.planned is not None and report.generation >= generation:
+        plan = report.planned or report.workers
+    else:
+        plan = planned(topology, _pinned(topology, observed))
+    wanted = {hosted.worker: hosted for hosted in plan}
     nobody = contract.Hosted(worker=0)
     return tuple(
         Placement(
             worker=number,
             pod=observed.get(number, nobody).pod,
-            planned=planned.get(number, nobody).executors,
+            planned=wanted.get(number, nobody).executors,
             executors=observed.get(number, nobody).executors,
         )
-        for number in sorted(planned.keys() | observed.keys())
+        for number in sorted(wanted.keys() | observed.keys())
     )
+
+
+def _pinned(topology: Topology, observed: Mapping[int, contract.Hosted]) -> frozenset[str]:
+    """The spouts that the driver hosts."""
+    on_driver = observed.get(-1, contract.Hosted(worker=-1)).executors
+    known = frozenset(spout.name for spout in topology.spec.spouts)
+    return frozenset(name.rpartition("[")[0] for name in on_driver) & known
 
 
 def _ready_workers(seen: Observed, attempt: int) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fulmen.kube.contract import DRIVER, PLAN_KEY, REPORT_ANNOTATION, WORKER_LABEL
+from fulmen.kube.contract import DRIVER, REPORT_ANNOTATION, WORKER_LABEL
 from support.cluster_images import ROOT
 from support.kube import condition, eventually, is_ready, total
 
@@ -70,8 +70,8 @@ def test_ackers_saw_every_tree_acked_and_none_fail(counted, kube):
 
 
 def test_placement_is_as_planned(counted, kube):
-    plan = json.loads(kube.get("configmap", f"{NAME}-plan")["data"][PLAN_KEY])
-    planned = {hosted["worker"]: hosted["executors"] for hosted in plan["assignment"]}
+    rows = kube.get("topology", NAME)["status"]["assignment"]
+    planned = {row["worker"]: row["planned"] for row in rows}
     report = kube.report(DRIVER_POD)
     assert {hosted["worker"]: hosted["executors"] for hosted in report["workers"]} == planned
     pods = [pod["metadata"] for pod in kube.list("pods", WORKERS)]

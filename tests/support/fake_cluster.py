@@ -12,6 +12,8 @@ from datetime import UTC, datetime, timedelta
 
 from fulmen.kube import contract
 from fulmen.kube.contract import DriverPlan, Ended, Hosted, Phase, Report
+from fulmen.kube.placing import planned
+from fulmen.topology.spec import Topology
 from fulmen_operator.access import Access
 from fulmen_operator.api import KINDS, ApiError
 from fulmen_operator.loop import Memory, reconcile
@@ -317,9 +319,10 @@ class FakeCluster:
         if pod["metadata"]["annotations"]["fulmen.dev/input"] != plan.input_hash:
             return
         inactive = plan.directive is contract.Directive.INACTIVE
+        topology = Topology.model_validate(plan.topology, by_alias=True, by_name=False)
         hosted = [
             Hosted(worker=h.worker, pod=f"{KEY.name}-exec-{h.worker}", executors=h.executors)
-            for h in plan.assignment
+            for h in planned(topology, ())
         ]
         phase = Phase.INACTIVE if inactive else Phase.ACTIVE
         report = Report(

@@ -78,9 +78,10 @@ def goes_on(kube, since, workers=2, but=""):
     first = {}
 
     def look():
+        assert kube.list("pods", PODS + "driver"), "no driver"
         pod = driver(kube)
         name, report = pod["metadata"]["name"], report_in(pod)
-        assert name != but
+        assert name != but, "not replaced yet"
         acked = total(kube.metrics(name), "fulmen_acked_total", component="sentences")
         goes = acked > first.setdefault(name, acked)
         return pod, goes and report["batch"] >= since and len(report["workers"]) == workers

@@ -3,7 +3,6 @@
 from typing import Any
 
 from fulmen.kube import contract
-from fulmen.plan import make_plan
 from fulmen.topology.documents import to_document
 from fulmen.topology.spec import Topology
 from fulmen_operator.acceptance import Accepted, code_name, own_claim
@@ -48,7 +47,6 @@ def new_plan(
     return contract.DriverPlan(
         generation=seen.generation,
         topology=to_document(accepted.topology),
-        assignment=assignment(accepted.topology),
         worker_pod=worker,
         images=images,
         input_hash=accepted.hash,
@@ -116,21 +114,3 @@ def hash_in(plan: contract.DriverPlan) -> str:
     spec = accepted.topology.spec.model_copy(update={"checkpoint": checkpoint})
     given = accepted.topology.model_copy(update={"spec": spec})
     return input_hash(given, accepted.code_name.removeprefix(code_name(given.name, "")))
-
-
-def assignment(
-    topology: Topology, pinned: frozenset[str] = frozenset()
-) -> tuple[contract.Hosted, ...]:
-    """Which worker is to host what, when all workers are there."""
-    plan = make_plan(topology, pinned=pinned)
-    numbers = [*([-1] if pinned else []), *range(plan.workers)]
-    return tuple(
-        contract.Hosted(
-            worker=number,
-            executors=tuple(
-                contract.executor_name(e.component, e.first, e.last)
-                for e in plan.executors_on(number)
-            ),
-        )
-        for number in numbers
-    )

@@ -197,7 +197,6 @@ class DriverPlan(Message):
         directive: What to do.
         topology: The whole document: apiVersion, kind, metadata (name, namespace, uid) and spec,
             with numTasks resolved, `checkpoint` as a uri, and without `code`.
-        assignment: Planned.
         worker_pod: A pod manifest, Spark's template for worker pods.
         images: Of driver and workers.
         input_hash: Of the user's accepted input.
@@ -213,7 +212,6 @@ class DriverPlan(Message):
     generation: int
     directive: Directive = Directive.RUN
     topology: dict[str, Any]
-    assignment: tuple[Hosted, ...] = ()
     worker_pod: dict[str, Any] = Field(default_factory=dict)
     images: Images = Images()
     input_hash: str = ""
@@ -290,6 +288,8 @@ class Report(Message):
         batch: The number of the last commit.
         committed: Whether this driver itself has run a batch to its end.
         workers: Observed placement.
+        planned: Which worker would host what if all of them were there, by the driver's own plan;
+            empty: what `workers` says. None: it says nothing about it, as older runtimes do.
         tasks: The number of tasks of each component, `__acker` included.
         errors: The newest ones.
         message: What a person should know now; may be empty.
@@ -303,6 +303,7 @@ class Report(Message):
     batch: int = 0
     committed: bool = False
     workers: tuple[Hosted, ...] = ()
+    planned: tuple[Hosted, ...] | None = None
     tasks: Mapping[str, int] = Field(default_factory=dict)
     errors: tuple[ReportedError, ...] = ()
     message: str = ""

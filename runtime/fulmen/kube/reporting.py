@@ -16,14 +16,13 @@ from fulmen.kube.contract import (
     REPORT_BYTES,
     REPORT_SECONDS,
     WORKER_LABEL,
-    Hosted,
     Outage,
     Phase,
     Report,
     ReportedError,
-    executor_name,
 )
 from fulmen.kube.ending import MESSAGE_CHARACTERS
+from fulmen.kube.placing import hosted, planned
 from fulmen.plan.model import DRIVER
 
 ERRORS_REPORTED = 10
@@ -167,24 +166,18 @@ def report_of(
         own_pod: Its own, which hosts pinned spouts.
         message: What a person should know.
     """
-    plan = driver.setup.plan
+    plan, topology = driver.setup.plan, driver.topology
     hosting = [DRIVER, *present] if plan.pinned else present
+    is_whole = set(present) == set(driver.setup.workers) == set(range(plan.workers))
+    names = {worker: own_pod if worker == DRIVER else pods.get(worker, "") for worker in hosting}
     return Report(
         phase=phase,
         generation=generation,
         epoch=driver.log.epoch,
         batch=driver.coordinator.number,
         committed=driver.totals.batches > 0,
-        workers=tuple(
-            Hosted(
-                worker=worker,
-                pod=own_pod if worker == DRIVER else pods.get(worker, ""),
-                executors=tuple(
-                    executor_name(e.component, e.first, e.last) for e in plan.executors_on(worker)
-                ),
-            )
-            for worker in hosting
-        ),
+        workers=hosted(plan, names),
+        planned=() if is_whole else planned(topology, driver.pinned),
         tasks={name: len(tasks) for name, tasks in plan.component_tasks.items()},
         errors=errors_of(driver.totals),
         message=message,
@@ -226,6 +219,7 @@ def fitting(report: Report) -> Report:
         report,
         report.model_copy(update={"errors": report.errors[:1]}),
         report.model_copy(update={"errors": ()}),
+        report.model_copy(update={"errors": (), "planned": None}),
     )
     for candidate in shorter:
         if len(candidate.to_json().encode()) <= REPORT_BYTES:

@@ -7,9 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from fulmen.kube import contract
-from fulmen.kube.contract import Directive, DriverPlan, Ended, Hosted, Mistake, Phase, Report
+from fulmen.kube.contract import Directive, DriverPlan, Ended, Mistake, Phase, Report
 
-PLAN = DriverPlan(generation=3, topology={"kind": "Topology"}, assignment=(Hosted(worker=0),))
+PLAN = DriverPlan(generation=3, topology={"kind": "Topology"})
 
 
 def test_names():

@@ -5,6 +5,7 @@ from bisect import bisect_right
 
 import pytest
 
+from fulmen import TopologyBuilder
 from fulmen.kube.contract import (
     REPORT_ANNOTATION,
     REPORT_BYTES,
@@ -20,7 +21,10 @@ from fulmen.kube.reporting import (
     Reporter,
     WorkerPods,
     fitting,
+    report_of,
 )
+from fulmen.testing import CollectBolt, ListSpout
+from support.engine_runs import make_driver
 
 ANNOTATIONS_BYTES = 256 * 1024
 """As much as Kubernetes takes of all annotations of an object."""
@@ -115,6 +119,21 @@ def test_a_report_that_could_not_be_made_is_not_the_last_one():
     assert failed.wait(10)
     reporter.stop()
     assert api.patches == [("driver", {"annotations": {REPORT_ANNOTATION: report(1).to_json()}})]
+
+
+def test_what_is_planned_is_said_while_workers_are_missing():
+    builder = TopologyBuilder(workers=2)
+    builder.set_spout("source", ListSpout([]), 2)
+    builder.set_bolt("sink", CollectBolt, 2).shuffle_grouping("source")
+    driver = make_driver(builder)
+    driver.start()
+    whole = report_of(driver, Phase.ACTIVE, 1, [0, 1], {}, "driver", "")
+    assert (len(whole.workers), whole.planned) == (2, ())
+    driver._replan([0])
+    less = report_of(driver, Phase.ACTIVE, 1, [0], {0: "pod"}, "driver", "")
+    assert less.planned == whole.workers
+    assert len(less.workers[0].executors) == sum(len(h.executors) for h in whole.workers)
+    driver.close()
 
 
 def said(reports, seconds):

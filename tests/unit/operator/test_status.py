@@ -211,3 +211,38 @@ def test_planned_and_observed_are_both_told_if_there_is_room():
     status = large("split", 20, 4, same=True)
     assert all(row["planned"] == row["executors"] for row in status["assignment"])
     assert status["assignmentTruncated"] is False
+
+
+def rows_of(report):
+    raw = word_count({"metadata.namespace": "blue", "metadata.uid": "u", "metadata.generation": 2})
+    topology = parse(word_count({}))
+    seen = Observed(raw, NOW)
+    found = new_status(seen, TopologyStatus(), ACCEPTED, step("Active", report=report), topology)
+    return [(row.worker, row.planned, row.executors) for row in found.assignment]
+
+
+HOSTED = (Hosted(worker=-1, executors=("a[1-1]",)), Hosted(worker=0, executors=("b[2-2]",)))
+
+
+def test_what_is_planned_is_what_the_driver_has_planned():
+    said = report().model_copy(update={"workers": HOSTED, "planned": ()})
+    assert rows_of(said) == [(-1, ("a[1-1]",), ("a[1-1]",)), (0, ("b[2-2]",), ("b[2-2]",))]
+
+
+def test_while_a_worker_is_missing_both_placements_are_told():
+    whole = (*HOSTED[:1], Hosted(worker=0), Hosted(worker=1, executors=("b[2-2]",)))
+    said = report().model_copy(update={"workers": HOSTED, "planned": whole})
+    assert rows_of(said) == [
+        (-1, ("a[1-1]",), ("a[1-1]",)),
+        (0, (), ("b[2-2]",)),
+        (1, ("b[2-2]",), ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    "change", [{"planned": None}, {"planned": (), "generation": 1}], ids=["older", "change"]
+)
+def test_of_what_no_driver_has_planned_yet_the_operator_tells_its_own(change):
+    said = report().model_copy(update={"workers": HOSTED[1:], **change})
+    told = {worker: planned for worker, planned, _ in rows_of(said)}
+    assert [name.partition("[")[0] for name in told[0]][:2] == ["__acker", "count"]

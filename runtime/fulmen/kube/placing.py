@@ -1,0 +1,34 @@
+"""Which worker hosts what, as drivers and the operator tell it."""
+
+from collections.abc import Collection, Mapping
+
+from fulmen.kube.contract import Hosted, executor_name
+from fulmen.plan import Plan, make_plan
+from fulmen.plan.model import DRIVER
+from fulmen.topology.spec import Topology
+
+
+def planned(topology: Topology, pinned: Collection[str]) -> tuple[Hosted, ...]:
+    """Which worker is to host what, when all workers are there.
+
+    Args:
+        topology: What runs.
+        pinned: The spouts that the driver hosts.
+    """
+    plan = make_plan(topology, pinned=pinned)
+    workers = [*([DRIVER] if plan.pinned else []), *range(plan.workers)]
+    return hosted(plan, dict.fromkeys(workers, ""))
+
+
+def hosted(plan: Plan, workers: Mapping[int, str]) -> tuple[Hosted, ...]:
+    """What workers, whose pods have these names, host by a plan."""
+    return tuple(
+        Hosted(
+            worker=worker,
+            pod=pod,
+            executors=tuple(
+                executor_name(e.component, e.first, e.last) for e in plan.executors_on(worker)
+            ),
+        )
+        for worker, pod in workers.items()
+    )
