@@ -1,4 +1,4 @@
-"""Two workers on this machine: a JVM and a Python process each."""
+"""Two workers on this machine: a Python process each, in slots of one JVM."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from fulmen.errors import JobFailed, JobTimedOut
-from support.spark_runs import DEADLINE_SECONDS, Runs, Void, is_alive, is_partitioned, wait_until
+from support.spark_runs import Runs, Void, is_alive, is_partitioned, wait_until
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -24,9 +24,7 @@ def runs(tmp_path_factory):
 @pytest.fixture
 def places(runs):
     """Where each partition runs before the test does something to it."""
-    places, _ = runs.until_it_counts()
-    wait_until(lambda: runs.session.workers.alive() == (0, 1), "both workers")
-    return places
+    return runs.until_it_counts()[0]
 
 
 def kill(pid):
@@ -70,56 +68,6 @@ def test_a_killed_python_process_fails_the_batch(runs, places, stage):
     after, failures = runs.until_it_counts()
     assert is_partitioned(after, 2)
     assert len(failures) <= 1  # `recover` has not been called before
-
-
-@pytest.mark.parametrize("stage", [0, STAGES - 1])
-def test_a_killed_worker_fails_the_batch_and_comes_back(runs, places, stage):
-    with pytest.raises(JobFailed, match=r"worker 1 was lost \(exit code 137") as failed:
-        runs.once(fault=[stage, 1, "kill jvm"])
-    assert_ours(failed.value)
-    assert runs.jobs.recover(patience_seconds=DEADLINE_SECONDS) == (0, 1)
-    after = runs.once()
-    assert is_partitioned(after, 2)
-    assert after[0, 0][1] == places[0, 0][1]
-    assert not is_alive(places[0, 1][0])
-
-
-def test_a_worker_killed_between_jobs_is_noticed(runs, places):
-    kill(places[0, 1][1])
-    after, failures = runs.until_it_counts()
-    assert is_partitioned(after, 2)
-    for failure in failures:
-        assert_ours(failure)
-    assert after[0, 1] != places[0, 1]
-
-
-@pytest.mark.parametrize("stage", range(STAGES))
-def test_a_worker_killed_after_its_task_makes_no_batch_count_with_a_part_run_twice(
-    runs, places, stage, tmp_path
-):
-    attempt = runs.in_thread(wait=[stage, 0, str(tmp_path / "file")])
-    wait_until((tmp_path / "file.reached").exists)
-    wait_until(lambda: completed_tasks(runs) == stage * 2 + 1, "the other partition's task")
-    kill(places[0, 1][1])
-    wait_until(lambda: runs.session.workers.alive() == (0,), "the loss to be noticed")
-    (tmp_path / "file.go").touch()
-    attempt.end()
-    if stage == STAGES - 1:  # nothing that is missing was needed again
-        assert attempt.places == places
-    else:
-        assert isinstance(attempt.error, JobFailed | Void)
-        assert_ours(attempt.error)
-    runs.jobs.recover(patience_seconds=DEADLINE_SECONDS)
-    after, _ = runs.until_it_counts()
-    assert is_partitioned(after, 2)
-
-
-def completed_tasks(runs):
-    """Of the job that runs."""
-    tracker = runs.session.sc.statusTracker()
-    (job,) = tracker.getActiveJobsIds()
-    stages = [tracker.getStageInfo(stage) for stage in tracker.getJobInfo(job).stageIds]
-    return sum(stage.numCompletedTasks for stage in stages if stage)
 
 
 def test_a_process_that_hangs_is_cancelled_and_dies(runs, places):

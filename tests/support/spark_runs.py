@@ -2,11 +2,15 @@
 
 import json
 import os
+import secrets
+import shutil
 import sys
 import threading
 import time
 from pathlib import Path
 
+from fulmen.engine.class_archive import spark_jars
+from fulmen.engine.placement import scala_object
 from fulmen.engine.session import Settings, start
 from fulmen.engine.stages import SparkJobs
 from fulmen.errors import JobFailed
@@ -19,6 +23,23 @@ DEADLINE_SECONDS = 120
 def settings(workers, folder, **changes):
     given = {"conf": {}, "code_path": str(TESTS), "log_file": folder / "spark.log"}
     return Settings(workers=workers, **given | changes)
+
+
+def several_jvms(jvms, slots):
+    """Settings of Spark by which workers have JVMs of their own, as in pods, on this machine."""
+    return {
+        "spark.master": f"local-cluster[{jvms},{slots},1024]",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.authenticate.secret": secrets.token_hex(32),
+    }
+
+
+def remove_outputs(session):
+    """What JVMs of `several_jvms` have printed: Spark keeps it beside its own files."""
+    if hasattr(session, "sc"):
+        outputs = spark_jars().parent / "work"
+        shutil.rmtree(outputs / session.sc.applicationId, ignore_errors=True)
 
 
 def wait_until(test, what="the condition", seconds=DEADLINE_SECONDS):
@@ -38,6 +59,21 @@ def is_alive(pid):
         return False
 
 
+def remove_jvm(session, executor):
+    """End the JVM with that id of Spark's, and have it not come back by itself."""
+    ids = session.sc._jvm.java.util.ArrayList()
+    ids.add(executor)
+    as_scala = session.sc._jvm.scala.jdk.javaapi.CollectionConverters.asScala
+    assert session.sc._jsc.sc().killExecutors(as_scala(ids).toSeq())
+
+
+def add_jvms(session):
+    """Have as many again as there were at first."""
+    none = scala_object(session.sc._jvm.scala.collection.immutable, "Map").empty()
+    wanted = len(session.workers.jvms)
+    assert session.sc._jsc.sc().requestTotalExecutors(wanted, 0, none)
+
+
 class Void(Exception):
     """A batch that ended, but must not count."""
 
@@ -45,8 +81,8 @@ class Void(Exception):
 class Runs:
     """A session with toy stages in it."""
 
-    def __init__(self, workers, stages, folder):
-        self.session = start(settings(workers, folder))
+    def __init__(self, workers, stages, folder, **changes):
+        self.session = start(settings(workers, folder, **changes))
         self.log_file = self.session.settings.log_file
         self.jobs = None
         self.use(stages, range(workers))
@@ -83,8 +119,17 @@ class Runs:
         """An attempt that goes on beside the test."""
         return Attempt(self, order)
 
+    def remove_jvm(self, executor):
+        """Have one of several JVMs go away, and not come back by itself."""
+        remove_jvm(self.session, executor)
+
+    def add_jvm(self):
+        """Let it come back."""
+        add_jvms(self.session)
+
     def close(self):
         self.jobs.close()
+        remove_outputs(self.session)
         self.session.close()
 
 

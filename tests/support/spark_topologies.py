@@ -9,14 +9,13 @@ from fulmen.engine.acking import restore
 from fulmen.engine.driver import Driver
 from fulmen.engine.observer import Silent
 from fulmen.engine.pending import PendingMessages
-from fulmen.engine.placement import _INSIDE_ONE_JVM, scala_object
 from fulmen.engine.protocol import DELIVERIES
 from fulmen.engine.spark_jobs import LocalSparkJobs
 from fulmen.engine.stages import PATIENCE_SECONDS
 from fulmen.engine.state import KeyedState
 from fulmen.topology.spec import ACKER
 from fulmen.topology.validation import check
-from support.spark_runs import TESTS
+from support.spark_runs import TESTS, remove_outputs
 
 _numbers = itertools.count()
 
@@ -57,6 +56,7 @@ class SharedSpark(LocalSparkJobs):
         pass
 
     def end(self):
+        remove_outputs(self._session)
         super().close()
 
 
@@ -140,27 +140,3 @@ class Committed:
 
 
 NOTHING_PENDING = (0, 0, False)
-
-
-def remove_worker(session, number):
-    """Make a worker of this machine go away, and not come back by itself."""
-    environment = session.cluster._environments[1 + number]
-    environment.shutdown()
-    environment.awaitTermination()
-
-
-def add_worker(session, number):
-    """Let it come back."""
-    jvm, cluster = session.sc._jvm, session.cluster
-    settings = jvm.org.apache.spark.SparkConf(False)
-    for name, value in {**dict(session.sc.getConf().getAll()), **_INSIDE_ONE_JVM}.items():
-        settings.set(name, value)
-    urls = session.sc._gateway.new_array(jvm.java.lang.String, 1)
-    urls[0] = cluster.url
-    memory = int(
-        jvm.org.apache.spark.util.Utils.memoryStringToMb(settings.get("spark.executor.memory"))
-    )
-    place = (cluster.hosts[number], 0, 0, 1, memory, urls, str(cluster._outputs))
-    start = scala_object(jvm.org.apache.spark.deploy.worker, "Worker").startRpcEnvAndEndpoint
-    none = scala_object(jvm.scala, "None")
-    cluster._environments[1 + number] = start(*place, jvm.scala.Some(number), settings, none)

@@ -1,11 +1,15 @@
 """Makes the archive of classes: `python -m fulmen.engine.class_training`. Takes a minute.
 
-Spark is started as for a topology with two workers and runs some jobs, while each JVM writes down
-which classes it loads. A last JVM puts these into the archive.
+Spark is started as for a pod with two workers, with a JVM for the driver and one for the pod, and
+runs some jobs, while each JVM writes down which classes it loads. A last JVM puts these into the
+archive. It serves a topology on one machine too, whose only JVM does what these two do.
 """
 
 from __future__ import annotations
 
+import os
+import secrets
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -70,19 +74,30 @@ def _train(folder: Path) -> list[str]:
     options = f"'-XX:DumpLoadedClassList={folder}/%p.loaded'"
     settings = Settings(
         workers=WORKERS,
+        slots=WORKERS,
         log_file=folder / "log",
-        conf={f"spark.{role}.extraJavaOptions": options for role in ("driver", "executor")},
+        conf={
+            "spark.master": f"local-cluster[1,{WORKERS},1024]",
+            "spark.authenticate.secret": secrets.token_hex(32),
+            **{f"spark.{role}.extraJavaOptions": options for role in ("driver", "executor")},
+        },
     )
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     session = Session(settings)
+    output = spark_jars().parent / "work"  # Spark gives no choice
     try:
         jobs = SparkJobs(session, _relay, STAGES, WORKERS)
         for size in ROW_BYTES:
             jobs.run(str(size))
         _meet_kubernetes(session)
+        _meet_this_machine(session)
         jobs.close()
         jvm: Any = session.sc._jvm
         return str(jvm.System.getProperty("java.class.path")).split(":")[1:]
     finally:
+        shutil.rmtree(output / session.sc.applicationId, ignore_errors=True)
+        with suppress(OSError):
+            output.rmdir()
         session.close()
 
 
@@ -104,6 +119,20 @@ def _meet_kubernetes(session: Session) -> None:
     )
     with suppress(*JVM_ERRORS):
         client.build().pods().inNamespace("none").list()
+
+
+def _meet_this_machine(session: Session) -> None:
+    """Let the driver's JVM load what it runs tasks with when it has the workers itself."""
+    jvm: Any = session.sc._jvm
+    for name in (
+        "LocalSchedulerBackend",
+        "LocalEndpoint",
+        "StatusUpdate",
+        "KillTask",
+        "ReviveOffers",
+    ):
+        with suppress(*JVM_ERRORS):
+            jvm.java.lang.Class.forName(f"org.apache.spark.scheduler.local.{name}")
 
 
 def _dump(java_home: Path, class_path: str, listed: Path, made: Path) -> None:

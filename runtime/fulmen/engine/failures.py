@@ -4,13 +4,13 @@ The text of the exception itself, with its stack traces, is for the log file onl
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 KILLED = 137  # 128 + SIGKILL
 OUT_OF_MEMORY = (3, 52)  # Java's -XX:+ExitOnOutOfMemoryError, and Spark's own
 
-_TASK_AT = re.compile(r"Lost task [^(]*\(TID \d+\) \((\S+) executor \S+\)")
-_FETCHED_FROM = re.compile(r"FetchFailed\(BlockManagerId\([^,]+, ([^,]+),")
+_TASK = re.compile(r"Lost task (\d+)\.\d+ in stage [^(]*\(TID \d+\) \(\S+ executor (\S+)\)")
+_FETCHED_FROM = re.compile(r"FetchFailed\(BlockManagerId\(([^,]+),")
 _LOST = re.compile(r"ExecutorLostFailure \(executor .*? Reason: (.*)")
 _EXIT_CODE = re.compile(r"\bcode[: ]+(\d+)")
 _HEARTBEAT = re.compile(r"heartbeat timed out after (\d+) ms")
@@ -48,22 +48,25 @@ def is_clusters(text: str) -> bool:
     )
 
 
-def explain(text: str, number_of: Mapping[str, int]) -> str:
+def explain(text: str, workers: Sequence[int], by_executor: Mapping[str, Sequence[int]]) -> str:
     """What made a job fail.
 
     Args:
         text: Of the Java exception, with its causes.
-        number_of: The worker at each host.
+        workers: The worker of each of the job's tasks.
+        by_executor: The workers of each of Spark's executors, by its id.
     """
-    at = _FETCHED_FROM.search(text) or _TASK_AT.search(text)
-    if len(number_of) == 1:
-        worker = f"worker {next(iter(number_of.values()))}"
-    else:
-        worker = f"worker {number_of[at[1]]}" if at and at[1] in number_of else "a worker"
+    task = _TASK.search(text)
+    fetched_from = _FETCHED_FROM.search(text)
+    executor = fetched_from[1] if fetched_from else task[2] if task else None
     if lost := _LOST.search(text):
-        return f"{worker} was lost ({_loss(lost[1])})"
-    if _FETCHED_FROM.search(text) or "FetchFailedException" in text:
-        return f"{worker} was lost, and with it what the stage before had made"
+        return f"{_all_of(executor, by_executor)} lost ({_loss(lost[1])})"
+    if fetched_from or "FetchFailedException" in text:
+        return f"{_all_of(executor, by_executor)} lost, with what the stage before had made"
+    if task:
+        worker = f"worker {workers[int(task[1])]}"
+    else:
+        worker = f"worker {workers[0]}" if len(workers) == 1 else "a worker"
     if "Python worker exited unexpectedly" in text:
         return (
             f"the Python process of {worker} ended: it was killed, often for want of memory, or a"
@@ -76,6 +79,19 @@ def explain(text: str, number_of: Mapping[str, int]) -> str:
     if program := re.search(r'Cannot run program "([^"]*)"', text):
         return f"{worker} could not start its Python process: '{program[1]}' can't be run"
     return f"Spark: {java_message(text)}"
+
+
+def _all_of(executor: str | None, by_executor: Mapping[str, Sequence[int]]) -> str:
+    """Who was lost with one of Spark's executors, and the verb that follows."""
+    if executor is None and len(by_executor) == 1:
+        (found,) = by_executor.values()
+    else:
+        found = by_executor.get(executor or "", ())
+    if not found:
+        return "a worker was"
+    if len(found) == 1:
+        return f"worker {found[0]} was"
+    return f"workers {', '.join(map(str, found[:-1]))} and {found[-1]} were"
 
 
 def java_message(text: str) -> str:

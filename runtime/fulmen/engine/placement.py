@@ -1,25 +1,26 @@
 """Which worker is where, who is alive, and how a partition is kept on its worker.
 
-What it guarantees: partition p of every stage runs on the host of its worker as long as that worker
-is alive and idle, so that it meets its Python process and the state cached there. Nothing that must
-be correct rests on it: each task checks (engine/process.py).
+A worker is a Python process. Workers share a JVM (an executor of Spark's: the driver's own on one
+machine, a pod on Kubernetes), which has a slot for each: worker w is in slot `w % slots` of JVM
+`w // slots`. Spark keeps a pool of Python processes for each environment, so each slot has an
+environment variable of its own (SLOT) and with it a process of its own.
 
-What it assumes: a host has one worker. On one machine each worker has a host name of its own out of
-127.0.0.0/8, which is why they are started here, as a standalone cluster inside the driver's JVM.
-Spark's own `local-cluster` gives all its workers one host name: partitions then move about.
+What it guarantees: partition p of every stage runs in the slot of its worker as long as that is
+there and idle, so that it meets its Python process and the state cached there. Nothing that must be
+correct rests on it: each task checks (engine/process.py).
 
-Rejected: pinning by union with an anchor RDD (it needs no reflection, but a ring takes three times
-as long to build); an hour of spark.locality.wait (a job that is submitted while its host goes away
-hangs that long); cached RDDs as anchors (they are lost with their worker).
+Rejected: handing sockets from process to process (a JVM ties each to the process id that it read
+when it was connected, and kills by it); pinning by union with an anchor RDD (it needs no
+reflection, but a ring takes three times as long to build); an hour of spark.locality.wait (a job
+that is submitted while its JVM goes away hangs that long); cached RDDs as anchors (they are lost
+with their JVM).
 """
 
-import re
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark import SparkContext
 
@@ -27,100 +28,28 @@ from fulmen.engine.arrivals import Arrivals
 from fulmen.errors import FulmenError
 
 POLL_SECONDS = 0.05
-OUTPUT_BYTES = 65536
-MOST_STARTS = 5
-"""Of a worker that has never been there, before it is given up."""
+DRIVER_ID = "driver"
+"""Spark's id of the driver's own JVM."""
+
+SLOT = "FULMEN_SLOT"
+"""Environment variable: the number of a worker's slot in its JVM."""
 
 
-class LocalCluster:
-    """A standalone Master and its Workers in the driver's JVM; each starts one JVM of one core.
+class Jvm(NamedTuple):
+    """An executor of Spark's.
 
     Attributes:
-        url: What `spark.master` has to be.
-        hosts: The host name of each worker.
+        id: Spark's id of it. One that is started anew has another one.
+        host: Where it is. A pod's address.
     """
 
-    def __init__(self, gateway: Any, workers: int, conf: Mapping[str, str], folder: Path) -> None:
-        jvm = gateway.jvm
-        settings = jvm.org.apache.spark.SparkConf(True)
-        for name, value in {**conf, **_INSIDE_ONE_JVM}.items():
-            settings.set(name, value)
-        deploy = jvm.org.apache.spark.deploy
-        master = deploy.master.Master.startRpcEnvAndEndpoint("127.0.0.1", 0, 0, settings)
-        self._environments = [master._1()]
-        self.url = f"spark://127.0.0.1:{master._1().address().port()}"
-        urls = gateway.new_array(jvm.java.lang.String, 1)
-        urls[0] = self.url
-        none = scala_object(jvm.scala, "None")
-        start = scala_object(deploy.worker, "Worker").startRpcEnvAndEndpoint
-        self._outputs = folder / "work"
-        self._read_until: dict[Path, int] = {}
-        memory = int(
-            jvm.org.apache.spark.util.Utils.memoryStringToMb(conf["spark.executor.memory"])
-        )
-        self.hosts = [local_host(index) for index in range(workers)]
-        for index, host in enumerate(self.hosts):
-            number = jvm.scala.Some(index)
-            args = (host, 0, 0, 1, memory, urls, str(self._outputs), number)
-            self._environments.append(start(*args, settings, none))
+    id: str
+    host: str
 
-    def starts(self) -> int:
-        """How many JVMs of workers were started so far: one that ends is started anew."""
-        return sum(1 for _ in self._outputs.glob("*/*"))
-
-    def new_output(self) -> Iterator[str]:
-        """What the workers' JVMs have printed since the last call; of much, the end."""
-        for file in sorted(self._outputs.glob("*/*/std*")):
-            try:
-                text = self._read_on(file)
-            except FileNotFoundError:  # Spark has just renamed it
-                continue
-            if text := re.sub(r"^Spark Executor Command:.*\n=+\n\s*", "", text):
-                yield text
-
-    def _read_on(self, file: Path) -> str:
-        size = file.stat().st_size
-        start = self._read_until.get(file, 0)
-        if size < start:
-            start = 0  # Spark has begun a new file under this name
-        if size > start:
-            with open(file, "rb") as output:
-                output.seek(max(start, size - OUTPUT_BYTES))
-                text = output.read().decode(errors="replace")
-        self._read_until[file] = size
-        return text if size > start else ""
-
-    @staticmethod
-    def check_hosts(workers: int) -> None:
-        """Raise FulmenError if this machine can't give each worker a host name of its own."""
-        for index in range(workers):
-            host = local_host(index)
-            with socket.socket() as probe:
-                try:
-                    probe.bind((host, 0))
-                except OSError as e:
-                    raise FulmenError(
-                        f"workers: {workers} on this machine need the addresses {local_host(0)} to "
-                        f"{local_host(workers - 1)}, and {host} can't be used ({e.strerror}). Use "
-                        "one worker."
-                    ) from None
-
-
-_INSIDE_ONE_JVM = {
-    "spark.master.rest.enabled": "false",
-    "spark.shuffle.service.enabled": "false",
-    "spark.ui.killEnabled": "false",
-    # Otherwise each starts threads by the number of cores.
-    "spark.rpc.netty.dispatcher.numThreads": "2",
-    "spark.rpc.io.threads": "1",
-    # They can't lose one another; but after a suspended laptop wakes up they would think so.
-    "spark.worker.timeout": "1000000",
-}
-
-
-def local_host(index: int) -> str:
-    """The host name of a worker on this machine."""
-    return f"127.0.{(index + 2) >> 8}.{(index + 2) & 255}"
+    @property
+    def location(self) -> str:
+        """As Spark's scheduler spells it in the preferred places of a partition."""
+        return f"executor_{self.host}_{self.id}"
 
 
 def scala_object(package: Any, name: str) -> Any:
@@ -129,24 +58,60 @@ def scala_object(package: Any, name: str) -> Any:
 
 
 class Workers:
-    """The workers by number, each with its host.
+    """The workers by number, each with its JVM.
 
-    A worker on this machine keeps its host for ever. In a cluster a lost one is replaced by one on
-    another host, which then gets the number.
+    A JVM that is lost is replaced by a new one, whose workers then get the lost ones' numbers.
+
+    Args:
+        sc: Spark.
+        count: How many workers.
+        slots: How many of them share a JVM.
 
     Attributes:
-        hosts: Of each worker: where it is, or was last. None: it has not been there yet.
-        in_driver: There is one, and it is in the driver's JVM.
+        jvms: Each with the workers `slots * index` and following, or where they were last. None: it
+            has not been there yet.
+        slots: How many workers share a JVM.
+        in_driver: All are in the driver's JVM.
     """
 
-    def __init__(self, sc: SparkContext, count: int, cluster: LocalCluster | None) -> None:
-        self.hosts: list[str | None] = list(cluster.hosts) if cluster else [None] * count
-        self._cluster = cluster
-        self.in_driver = str(sc.master).startswith("local")
+    def __init__(self, sc: SparkContext, count: int, slots: int) -> None:
+        self.slots = slots
+        self.in_driver = str(sc.master).startswith("local[")
+        self._count = count
+        self.jvms: list[Jvm | None] = [None] * self._jvms_for(count)
         self._jvm: Any = sc._jvm
         self._spark = sc._jsc.sc()
         self._scheduler = self._spark.taskScheduler()
         self._lock = threading.Lock()
+
+    def _jvms_for(self, workers: int) -> int:
+        return -(-workers // self.slots)
+
+    @property
+    def count(self) -> int:
+        """How many workers there are to be."""
+        return self._count
+
+    @property
+    def hosts(self) -> list[str | None]:
+        """Of each worker: where it is, or was last. None: not known, or in the driver's JVM."""
+        jvms = [self.jvms[worker // self.slots] for worker in range(self._count)]
+        return [jvm and jvm.host for jvm in jvms]
+
+    def location(self, worker: int) -> str | None:
+        """Where a worker's tasks are to run, for Spark's scheduler. None: there is one JVM only."""
+        jvm = self.jvms[worker // self.slots]
+        return jvm and jvm.location
+
+    def by_executor(self) -> Mapping[str, Sequence[int]]:
+        """The workers of each executor of Spark's, by its id."""
+        if self.in_driver:
+            return {DRIVER_ID: range(self._count)}
+        return {jvm.id: self._of(n) for n, jvm in enumerate(self.jvms) if jvm}
+
+    def _of(self, index: int) -> range:
+        """The workers of a JVM."""
+        return range(index * self.slots, min((index + 1) * self.slots, self._count))
 
     def wait_for(
         self, count: int, seconds: float, log_file: Path, tell: Callable[[str], None]
@@ -160,20 +125,15 @@ class Workers:
             tell: Is told now and then what is waited for.
 
         Raises:
-            FulmenError: None came in that time, or those on this machine ended at once.
+            FulmenError: None came in that time.
         """
-        arrivals = Arrivals(count, len(self.hosts), seconds, time.monotonic())
+        arrivals = Arrivals(count, self._count, seconds, time.monotonic())
         while True:
             line = arrivals.see(len(self.alive()), now := time.monotonic())
             if arrivals.is_over:
                 return
             if arrivals.is_late(now):
                 raise FulmenError(arrivals.failure(log_file))
-            if self._cluster and self._cluster.starts() >= MOST_STARTS * len(self.hosts):
-                raise FulmenError(
-                    f"the workers ended again and again while they started. The reason is in"
-                    f" '{log_file}'."
-                )
             if line is not None:
                 tell(line)
             time.sleep(POLL_SECONDS)
@@ -181,100 +141,153 @@ class Workers:
     def wait_some_time(self, seconds: float) -> None:
         """Wait until each worker is there, but no longer than that."""
         deadline = time.monotonic() + seconds
-        while len(self.alive()) < len(self.hosts) and time.monotonic() <= deadline:
+        while len(self.alive()) < self._count and time.monotonic() <= deadline:
             time.sleep(POLL_SECONDS)
 
     def resize(self, count: int) -> None:
         """Have so many workers, in a cluster: those with the highest numbers go, new ones come."""
-        ids = [i for host in self.hosts[count:] if host for i in self._executors_on(host)]
+        wanted = self._jvms_for(count)
+        ids = [jvm.id for jvm in self.jvms[wanted:] if jvm]
         with self._lock:
-            self.hosts = [*self.hosts[:count], *[None] * (count - len(self.hosts))]
+            self.jvms = [*self.jvms[:wanted], *[None] * (wanted - len(self.jvms))]
+            self._count = count
         if ids:
             to_scala = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala
             self._spark.killExecutors(to_scala(ids).toSeq())
         no_hosts = scala_object(self._jvm.scala.collection.immutable, "Map").empty()
-        self._spark.requestTotalExecutors(count, 0, no_hosts)
-
-    def _executors_on(self, host: str) -> list[str]:
-        """Spark's ids of the executors on a host."""
-        found = self._scheduler.getExecutorsAliveOnHost(host)
-        return found.get().mkString(" ").split() if found.isDefined() else []
+        self._spark.requestTotalExecutors(wanted, 0, no_hosts)
 
     def alive(self) -> tuple[int, ...]:
-        """The numbers of the workers that are there. One that is new gets a lost one's number."""
+        """The numbers of the workers that are there. New ones get lost ones' numbers."""
         if self.in_driver:
-            return (0,)
+            return tuple(range(self._count))
         with self._lock:  # the driver's reports ask as well
-            found = self._hosts_of_executors()
-            new = [host for host in found if host not in self.hosts]
-            for number, host in enumerate(self.hosts):
-                if host not in found and new:
-                    self.hosts[number] = new.pop(0)
-            return tuple(n for n, host in enumerate(self.hosts) if host in found)
+            found = self._executors()
+            new = [jvm for jvm in found if jvm not in self.jvms]
+            for index, jvm in enumerate(self.jvms):
+                if jvm not in found and new:
+                    self.jvms[index] = new.pop(0)
+            there = [index for index, jvm in enumerate(self.jvms) if jvm in found]
+            return tuple(worker for index in there for worker in self._of(index))
 
-    def _hosts_of_executors(self) -> list[str]:
-        """Of those that Spark's scheduler would give a task now.
+    def are_busy(self) -> bool:
+        """Whether a task still runs anywhere, whatever has become of its job."""
+        counts = self._scheduler.runningTasksByExecutors().values().mkString(" ")
+        return any(map(int, counts.split()))
+
+    def _executors(self) -> list[Jvm]:
+        """Those that Spark's scheduler would give a task now.
 
         It forgets a lost one before that one's job fails. The block manager does so some time
         later, but it is the only one that can be asked for hosts.
         """
         places = self._spark.getExecutorMemoryStatus().keys().mkString(" ").split()
         hosts = dict.fromkeys(place.rpartition(":")[0] for place in places)
-        return [host for host in hosts if self._scheduler.hasExecutorsAliveOnHost(host)]
+        return [Jvm(i, host) for host in hosts for i in self._executors_on(host)]
+
+    def _executors_on(self, host: str) -> list[str]:
+        """Spark's ids of the executors on a host, the older ones first."""
+        found = self._scheduler.getExecutorsAliveOnHost(host)
+        return sorted(found.get().mkString(" ").split(), key=int) if found.isDefined() else []
+
+
+class Lanes:
+    """The partitions of a job by the slots of their workers.
+
+    Those in slots of the same number, each in another JVM, are one RDD with one function: Spark
+    gives that to the Python process of the slot. A stage is the union of these RDDs.
+
+    Args:
+        workers: Partition p runs on worker workers[p].
+        slots: How many workers share a JVM.
+
+    Attributes:
+        slots: The number of each slot that has partitions.
+        partitions: Those of each slot.
+        order: The partitions as Spark numbers its tasks: one slot after the other.
+    """
+
+    def __init__(self, workers: Sequence[int], slots: int) -> None:
+        found: dict[int, list[int]] = {}
+        for partition, worker in enumerate(workers):
+            found.setdefault(worker % slots, []).append(partition)
+        self.slots = sorted(found)
+        self.partitions = [found[slot] for slot in self.slots]
+        self.order = tuple(partition for lane in self.partitions for partition in lane)
 
 
 class Anchors:
-    """Says on which host each partition of a stage runs: RDDs that state a preferred place.
+    """Says where each partition of a stage runs: RDDs that state a preferred place.
 
     Args:
         sc: Spark.
-        hosts: Of each partition. A single partition in the driver's JVM (None) needs no anchor.
+        locations: Of each partition, as Workers.location tells it.
 
     Attributes:
         partitioner: Sends a row to the partition that is its key.
+        tag: Scala's for rows.
     """
 
-    def __init__(self, sc: SparkContext, hosts: Sequence[str | None]) -> None:
+    def __init__(self, sc: SparkContext, locations: Sequence[str | None]) -> None:
         assert sc._jvm is not None
         self._jvm: Any = sc._jvm
         self._gateway: Any = sc._gateway
         self._spark = sc._jsc.sc()
-        self._hosts = hosts
-        self.partitioner = self._jvm.PythonPartitioner(len(hosts), 1)
+        self._locations = locations
+        self.partitioner = self._jvm.PythonPartitioner(len(locations), 1)
         self._to_scala = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala
         self._none = scala_object(self._jvm.scala, "None")
         bytes_class = self._jvm.java.lang.Class.forName("[B")
-        self._tag = self._jvm.scala.reflect.ClassTag.apply(bytes_class)
+        self.tag = self._jvm.scala.reflect.ClassTag.apply(bytes_class)
         rdd_class = self._jvm.java.lang.Class.forName("org.apache.spark.rdd.RDD")
-        self._partitions = rdd_class.getDeclaredField("partitions_")
-        self._partitions.setAccessible(True)
+        self._field = rdd_class.getDeclaredField("partitions_")
+        self._field.setAccessible(True)
+        # A call to the JVM takes a quarter of a millisecond: what does not differ is made once.
+        self._parents = [self._array_of(partition) for partition in range(len(locations))]
+        self._places = {location: self._option(location) for location in locations}
 
-    def first(self) -> Any:
-        """The input of the first stage: an empty row for each partition."""
+    def first(self, partitions: Sequence[int]) -> Any:
+        """The input of the first stage: an empty row for each of these partitions."""
         rows = self._jvm.java.util.ArrayList()
-        for host in self._hosts:
+        for partition in partitions:
             places = self._jvm.java.util.ArrayList()
-            if host is not None:
-                places.add(host)
+            if (location := self._locations[partition]) is not None:
+                places.add(location)
             rows.add(self._jvm.scala.Tuple2(bytearray(), self._to_scala(places).toSeq()))
-        return self._spark.makeRDD(self._to_scala(rows).toSeq(), self._tag)
+        return self._spark.makeRDD(self._to_scala(rows).toSeq(), self.tag)
 
-    def pin(self, rows: Any) -> Any:
-        """An RDD of the same rows and partitions as `rows`, which come out of a shuffle.
+    def pin(self, rows: Any, partitions: Sequence[int]) -> Any:
+        """An RDD of these partitions of `rows`, which come out of a shuffle.
 
-        It is a CoalescedRDD of n into n partitions. Which go where and on what host it would work
-        out by itself; it does not, as its partitions are set before it is asked for them.
+        It is a CoalescedRDD. Which goes where it would work out by itself; it does not, as its
+        partitions are set before it is asked for them.
         """
-        if self._hosts == [None]:
+        if self._locations == [None]:
             return rows
         rdd = self._jvm.org.apache.spark.rdd
-        count = len(self._hosts)
-        pinned = rdd.CoalescedRDD(rows, count, self._none, self._tag)
-        partitions = self._gateway.new_array(self._jvm.org.apache.spark.Partition, count)
-        for index, host in enumerate(self._hosts):
-            parents = self._gateway.new_array(self._gateway.jvm.int, 1)
-            parents[0] = index
-            place = self._jvm.scala.Some(host)
-            partitions[index] = rdd.CoalescedRDDPartition(index, rows, parents, place)
-        self._partitions.set(pinned, partitions)
+        pinned = rdd.CoalescedRDD(rows, len(partitions), self._none, self.tag)
+        made = self._gateway.new_array(self._jvm.org.apache.spark.Partition, len(partitions))
+        for index, partition in enumerate(partitions):
+            parents, place = self._parents[partition], self._places[self._locations[partition]]
+            made[index] = rdd.CoalescedRDDPartition(index, rows, parents, place)
+        self._field.set(pinned, made)
         return pinned
+
+    def union(self, rdds: Sequence[Any]) -> Any:
+        """The partitions of all these, one after the other."""
+        if len(rdds) == 1:
+            return rdds[0]
+        found = self._jvm.java.util.ArrayList()
+        for rdd in rdds:
+            found.add(rdd)
+        return self._jvm.org.apache.spark.rdd.UnionRDD(
+            self._spark, self._to_scala(found).toSeq(), self.tag
+        )
+
+    def _array_of(self, partition: int) -> Any:
+        array = self._gateway.new_array(self._gateway.jvm.int, 1)
+        array[0] = partition
+        return array
+
+    def _option(self, location: str | None) -> Any:
+        return self._none if location is None else self._jvm.scala.Some(location)

@@ -1,14 +1,13 @@
-"""Starts and ends Spark: one JVM for this process, and workers on this machine or somewhere else.
+"""Starts and ends Spark: a JVM for this process, which holds the workers, unless pods do.
 
 What it guarantees: nothing of Java or Spark is written to the terminal, only to the log file; no
-secret is on a command line; whatever way this process ends, its JVMs and Python processes end
-within seconds (the JVM reads our pipe to its end, workers watch their connection, Python processes
-their parent).
+secret is on a command line; whatever way this process ends, its JVM and Python processes end within
+seconds (the JVM reads our pipe to its end, workers elsewhere watch their connection, Python
+processes their parent).
 """
 
 import logging
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -30,7 +29,7 @@ from fulmen.engine import spark_conf
 from fulmen.engine.class_archive import ClassArchive, spark_jars
 from fulmen.engine.failures import java_message
 from fulmen.engine.java import find_java
-from fulmen.engine.placement import LocalCluster, Workers
+from fulmen.engine.placement import Workers
 from fulmen.engine.process import LOG_FILE
 from fulmen.engine.workdir import WorkDir
 from fulmen.errors import FulmenError
@@ -46,6 +45,7 @@ class Settings:
 
     Attributes:
         workers: How many.
+        slots: How many of them share a JVM. Those of this machine all do.
         conf: The user's Spark settings. With `spark.master` the workers are not on this machine.
         code_path: Folders, as in PYTHONPATH, from which the workers import components.
         work_dir: Where to make the private folder that Spark writes in. Default: a RAM disk.
@@ -61,6 +61,7 @@ class Settings:
     workers: int
     log_file: Path
     conf: Mapping[str, str]
+    slots: int = 1
     code_path: str | None = None
     work_dir: Path | None = None
     python: str = sys.executable
@@ -76,14 +77,12 @@ class Session:
 
     Attributes:
         sc: The context.
-        cluster: The workers on this machine, if there are several.
         workers: Who is alive.
         settings: What it was started with.
         work_dir: The folder that Spark writes in.
     """
 
     sc: SparkContext
-    cluster: LocalCluster | None
     workers: Workers
 
     def __init__(self, settings: Settings) -> None:
@@ -91,7 +90,6 @@ class Session:
         self._folder = WorkDir(settings.work_dir)
         self.work_dir = self._folder.path
         self._gateway: Any = None
-        self.cluster = None
         try:
             self._start()
         except BaseException:
@@ -108,20 +106,17 @@ class Session:
         logs = settings.log_file.resolve().parent
         logs.mkdir(parents=True, exist_ok=True)
         classes = self._archive.file if self._archive else None
-        conf = spark_conf.complete(settings.conf, settings.workers, self.work_dir, logs, classes)
+        slots = settings.workers if self._is_local() else settings.slots
+        conf = spark_conf.complete(
+            settings.conf, settings.workers, slots, self.work_dir, logs, classes
+        )
         for name, value in self._worker_environment(home).items():
             conf.setdefault(f"spark.executorEnv.{name}", value)
-        if self._is_local() and settings.workers > 1:
-            LocalCluster.check_hosts(settings.workers)
-            conf["spark.authenticate.secret"] = secrets.token_hex(32)
         with open(settings.log_file, "ab") as log:
             gateway = self._gateway = self._launch(conf, home, log)
         try:
-            if self._is_local() and settings.workers > 1:
-                self.cluster = LocalCluster(gateway, settings.workers, conf, self.work_dir)
-            conf.setdefault("spark.master", self.cluster.url if self.cluster else "local[1]")
             self.sc = _context(gateway, conf)
-            self.workers = Workers(self.sc, settings.workers, self.cluster)
+            self.workers = Workers(self.sc, settings.workers, slots)
             self._wait_for_workers()
         except JVM_ERRORS as e:
             text = text_of(e)
@@ -202,20 +197,13 @@ class Session:
 
     def resize(self, workers: int) -> None:
         """Have so many workers. Only Spark's own cluster managers can: not on this machine."""
-        can = self.cluster is None and not self.workers.in_driver
-        if can and workers != len(self.workers.hosts):
+        if not self.workers.in_driver and workers != self.workers.count:
             self.workers.resize(workers)
 
     def log(self, text: str) -> None:
         """Add to the log file."""
         with open(self.settings.log_file, "a", encoding="utf-8") as log:
             log.write(text.rstrip() + "\n")
-
-    def collect_logs(self) -> None:
-        """Add to the log file what workers of this machine have printed."""
-        if self.cluster is not None:
-            for text in self.cluster.new_output():
-                self.log(text)
 
     def has_ended(self) -> bool:
         """Whether Spark's JVM has, as far as is known at once."""
@@ -248,7 +236,6 @@ class Session:
                         self.sc.stop()
             _end(self._gateway)
             self._gateway = None
-            self.collect_logs()
         self._folder.close()
 
 

@@ -59,7 +59,12 @@ AT_LAUNCH = ("spark.master", "spark.driver.", "spark.jars", "spark.submit.")
 
 
 def complete(
-    given: Mapping[str, str], workers: int, folder: Path, logs: Path, classes: Path | None = None
+    given: Mapping[str, str],
+    workers: int,
+    slots: int,
+    folder: Path,
+    logs: Path,
+    classes: Path | None = None,
 ) -> dict[str, str]:
     """All settings: the user's, ours, and what follows from them.
 
@@ -67,6 +72,7 @@ def complete(
         given: The user's. `spark.{driver,executor}.extraJavaOptions` are added to ours. With a
             `spark.master` the workers are somewhere else, otherwise on this machine.
         workers: How many.
+        slots: How many of them share a JVM.
         folder: Where Spark may write on this machine.
         logs: Where a JVM that crashes leaves its report.
         classes: The archive of classes for JVMs of this machine, if there is one.
@@ -74,14 +80,15 @@ def complete(
     Raises:
         FulmenError: The user's settings contradict what the engine rests on.
     """
-    needed = {**NEEDED, "spark.cores.max": str(workers)}
+    jvms = -(-workers // slots)
+    needed = {**NEEDED, "spark.cores.max": str(jvms * slots)}
     for _, wrong in contradictions(given, needed):
         raise FulmenError(f"spark.conf: {wrong}. Leave it out.")
-    conf = {**DEFAULTS, **given, **needed}
-    conf.setdefault("spark.executor.instances", str(workers))
+    conf = {**DEFAULTS, **given, **needed, "spark.executor.cores": str(slots)}
+    conf.setdefault("spark.executor.instances", str(jvms))
     temporary: list[str] = []
     if "spark.master" not in given:
-        conf = {**_on_this_machine(folder), **conf}
+        conf = {**_on_this_machine(folder), **conf, "spark.master": f"local[{workers}]"}
         if not os.statvfs(folder).f_flag & os.ST_NOEXEC:  # Java loads libraries from there
             temporary = [f"-Djava.io.tmpdir={folder}"]
     for role in ("driver", "executor"):

@@ -77,7 +77,7 @@ class SparkBatches:
 
 
 class LocalSparkJobs(SparkBatches):
-    """Spark on this machine: one worker in the driver's JVM, or several with a JVM of their own.
+    """Spark on this machine: all workers have slots in the driver's JVM.
 
     Args:
         workers: How many.

@@ -5,7 +5,7 @@ so that Spark keeps the process: nothing is raised, and the input is read to its
 """
 
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from pyspark.serializers import FramedSerializer, pack_long
@@ -41,16 +41,25 @@ _is_adopted = False
 def run_stage(
     function: StageFunction,
     stage: int,
-    partitions: int,
+    order: Sequence[int],
     is_last: bool,
-    partition: int,
+    split: int,
     rows: Iterator[bytes],
 ) -> Iterator[bytes]:
     """What Spark calls for one partition of one stage.
 
+    Args:
+        function: What the stage does.
+        stage: Its number.
+        order: The partition of each of Spark's tasks.
+        is_last: Whether its rows go to the driver.
+        split: Spark's number of the task within a part of the stage, which says nothing here.
+        rows: The input.
+
     Never raises for anything that `function` does: Spark would end this process and those that run
     beside it. Rows are read to their end, or Spark would end it as well.
     """
+    del split
     global _is_adopted
     if not _is_adopted:
         process.adopt()
@@ -59,6 +68,7 @@ def run_stage(
     try:
         context = TaskContext.get()
         assert context is not None  # this is called by Spark only
+        partition = order[context.partitionId()]
         epoch, watch, header = (context.getLocalProperty(HEADER) or "").split(" ", 2)
         void = _guard.objection(int(epoch), partition, context.attemptNumber())
         process.watch(float(watch))
@@ -66,7 +76,7 @@ def run_stage(
         if is_last:
             yield joined(row for _, row in _outputs(call, void, rows, None))
         else:
-            for destination, row in _outputs(call, void, rows, range(partitions)):
+            for destination, row in _outputs(call, void, rows, range(len(order))):
                 yield pack_long(destination)
                 yield row
         for _ in rows:

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.util import _load_from_socket
 
 from fulmen.engine.failures import explain, is_clusters, is_incomplete, is_over
-from fulmen.engine.placement import POLL_SECONDS, Anchors
+from fulmen.engine.placement import POLL_SECONDS, SLOT, Anchors, Lanes
 from fulmen.engine.session import JVM_ERRORS, Session, text_of
 from fulmen.engine.stage_runner import HEADER, Raw, StageFunction, run_stage, separated
 from fulmen.errors import FulmenError, JobFailed, JobTimedOut, SparkLost
@@ -32,23 +32,35 @@ LEAST_SECONDS = 5.0  # less is too little for a process that starts
 class Chain:
     """The RDDs of all stages, one out of the other. Runs again if cleaned in between."""
 
-    def __init__(self, session: Session, anchors: Anchors, functions: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        anchors: Anchors,
+        lanes: Sequence[Sequence[int]],
+        functions: Sequence[Sequence[Any]],
+    ) -> None:
         jvm: Any = session.sc._jvm
         pairs = jvm.org.apache.spark.api.java.JavaPairRDD
-        rdd = anchors.first()
+        inputs = [anchors.first(lane) for lane in lanes]
         self.shuffles: list[int] = []
-        for function in functions[:-1]:
-            keyed = jvm.PairwiseRDD(jvm.PythonRDD(rdd, function, False, False))
+        for of_lanes in functions[:-1]:
+            keyed = jvm.PairwiseRDD(anchors.union(_python(jvm, inputs, of_lanes)))
             # Not asJavaPairRDD(): it tells Spark the classes, and Spark then chooses Kryo, which
             # costs half of the executors' time in small jobs.
             shuffled = pairs.fromJavaRDD(keyed.toJavaRDD()).partitionBy(anchors.partitioner)
             self.shuffles.append(shuffled.rdd().dependencies().head().shuffleId())
-            rdd = anchors.pin(jvm.PythonRDD.valueOfPair(shuffled).rdd())
-        self.rdd = jvm.PythonRDD(rdd, functions[-1], False, False).asJavaRDD()
+            rows = jvm.PythonRDD.valueOfPair(shuffled).rdd()
+            inputs = [anchors.pin(rows, lane) for lane in lanes]
+        last = anchors.union(_python(jvm, inputs, functions[-1]))
+        self.rdd = jvm.org.apache.spark.api.java.JavaRDD(last, anchors.tag)
+
+
+def _python(jvm: Any, inputs: Sequence[Any], functions: Sequence[Any]) -> list[Any]:
+    return [jvm.PythonRDD(i, f, False, False) for i, f in zip(inputs, functions, strict=True)]
 
 
 class Ring:
-    """Chains of the same stages, used in turn.
+    """Chains of the same stages, used in turn; each is made when it is first needed.
 
     Spark keeps what a chain wrote until its shuffles are cleaned. That is some batches after its
     use, when nothing reads it any more, not even a task that was left running by a failure.
@@ -58,24 +70,32 @@ class Ring:
     LAG = 4
 
     def __init__(
-        self, session: Session, function: StageFunction, stages: range, hosts: Sequence[str | None]
+        self,
+        session: Session,
+        function: StageFunction,
+        stages: range,
+        lanes: Lanes,
+        anchors: Anchors,
     ) -> None:
-        count = len(hosts)
-        anchors = Anchors(session.sc, hosts)
         functions = [
-            _java_function(session, partial(run_stage, function, s, count, s == stages[-1]))
+            _java_functions(
+                session, partial(run_stage, function, s, lanes.order, s == stages[-1]), lanes.slots
+            )
             for s in stages
         ]
-        size = self.SIZE if len(stages) > 1 else 1
-        self._chains = [Chain(session, anchors, functions) for _ in range(size)]
+        self._make = partial(Chain, session, anchors, lanes.partitions, functions)
+        self._size = self.SIZE if len(stages) > 1 else 1
+        self._chains: list[Chain] = []
         self._used: deque[Chain] = deque()
         self._next = 0
         self._cleaner = session.sc._jsc.sc().cleaner().get()
 
     def take(self) -> Chain:
         """The next chain to run."""
+        if len(self._chains) <= self._next:
+            self._chains.append(self._make())
         chain = self._chains[self._next]
-        self._next = (self._next + 1) % len(self._chains)
+        self._next = (self._next + 1) % self._size
         if chain.shuffles:
             self._used.append(chain)
         return chain
@@ -87,20 +107,47 @@ class Ring:
                 self._cleaner.doCleanupShuffle(shuffle, False)
 
 
-def _java_function(session: Session, function: Callable[..., Any]) -> Any:
-    """A Python function as Spark's JVM sends it to the workers."""
+def _java_functions(
+    session: Session, function: Callable[..., Any], slots: Sequence[int]
+) -> list[Any]:
+    """A Python function as Spark's JVM sends it to the workers: one for each of these slots.
+
+    They share all but their environment, so that what is sent to a task holds the rest once.
+    """
     sc = session.sc
-    command = bytearray(dumps((function, None, Raw(), Raw())))
     jvm: Any = sc._jvm
-    return jvm.SimplePythonFunction(
-        command,
-        sc.environment,
+    first = jvm.SimplePythonFunction(
+        bytearray(dumps((function, None, Raw(), Raw()))),
+        _environment(session, slots[0]),
         sc._python_includes,
         session.settings.python,
         sc.pythonVer,
         [],
         None,  # no accumulator: Spark would call this process at the end of each task
     )
+    functions = [first]
+    for slot in slots[1:]:
+        environment = jvm.java.util.HashMap(first.envVars())
+        environment.put(SLOT, str(slot))
+        functions.append(
+            jvm.SimplePythonFunction(
+                first.command(),
+                environment,
+                first.pythonIncludes(),
+                session.settings.python,
+                sc.pythonVer,
+                first.broadcastVars(),
+                None,
+            )
+        )
+    return functions
+
+
+def _environment(session: Session, slot: int) -> dict[str, str]:
+    environment: dict[str, str] = dict(session.sc.environment)
+    if session.workers.slots > 1:
+        environment[SLOT] = str(slot)
+    return environment
 
 
 class SparkJobs:
@@ -165,7 +212,8 @@ class SparkJobs:
             self._watch_seconds = e.seconds  # if the next attempt hangs too, the log will say where
             raise
         self._watch_seconds = 0.0
-        return [row for joined_rows in rows for row in separated(joined_rows)]
+        by_partition = dict(zip(self._lanes.order, rows, strict=True))
+        return [row for p in sorted(by_partition) for row in separated(by_partition[p])]
 
     def cancel(self) -> None:
         """End the `run` that goes on, if any, with JobFailed; or have `recover` wait no longer."""
@@ -228,20 +276,24 @@ class SparkJobs:
         with suppress(*JVM_ERRORS):
             self._clean()
 
-    def _hosts(self) -> list[str | None]:
-        return [self._session.workers.hosts[worker] for worker in self._workers]
+    def _locations(self) -> list[str | None]:
+        return [self._session.workers.location(worker) for worker in self._workers]
 
     def _build(self) -> None:
         self._clean()
-        self._placed = self._hosts()
+        session = self._session
+        self._placed = self._locations()
+        self._lanes = Lanes(self._workers, session.workers.slots)
+        self._anchors = Anchors(session.sc, self._placed)
         self._rings = {}
-        self._ring(0, 0)
-        self._roll_call = Ring(self._session, answer, range(1), self._placed)
+        self._roll_call = Ring(session, answer, range(1), self._lanes, self._anchors)
 
     def _ring(self, first: int, end: int) -> Ring:
         stages = range(first, end or self._stages)
         if stages not in self._rings:
-            self._rings[stages] = Ring(self._session, self._function, stages, self._placed)
+            self._rings[stages] = Ring(
+                self._session, self._function, stages, self._lanes, self._anchors
+            )
         return self._rings[stages]
 
     def _clean(self) -> None:
@@ -257,9 +309,11 @@ class SparkJobs:
         try:
             while True:
                 self._cancel_leftovers()
-                alive = self._session.workers.alive()
-                if set(self._workers).issubset(alive):
-                    if self._placed != self._hosts():
+                workers = self._session.workers
+                alive = workers.alive()
+                # A stale task would not hold up the roll call: its JVM may have a core free.
+                if set(self._workers).issubset(alive) and not workers.are_busy():
+                    if self._placed != self._locations():
                         self._build()
                     if self._answer(max(deadline - time.monotonic(), LEAST_SECONDS)):
                         break
@@ -268,14 +322,12 @@ class SparkJobs:
                 time.sleep(POLL_SECONDS)
         except JVM_ERRORS as e:
             raise self._lost(e) from None
-        finally:
-            self._session.collect_logs()
         return alive
 
     def _answer(self, seconds: float) -> bool:
         """Whether every partition meets a process of its own, in a job that nothing disturbs.
 
-        It runs when what a failed job has left running is gone: a worker has one core.
+        It runs when what a failed job has left running is gone.
         """
         self._epoch += 1
         try:
@@ -333,8 +385,8 @@ class SparkJobs:
         self._session.log(text)
         if is_over(text) or self._session.has_ended():
             return self._lost(error)
-        hosts = self._session.workers.hosts
-        reason = explain(text, {host or "localhost": n for n, host in enumerate(hosts)})
+        workers = [self._workers[partition] for partition in self._lanes.order]
+        reason = explain(text, workers, self._session.workers.by_executor())
         return JobFailed(reason, is_clusters(text))
 
     def _lost(self, error: Exception) -> SparkLost:

@@ -9,8 +9,7 @@ NEEDED: Mapping[str, str] = {
     "spark.stage.maxAttempts": "1",
     "spark.speculation": "false",
     "spark.excludeOnFailure.enabled": "false",
-    # One worker is one executor with one core and one Python process.
-    "spark.executor.cores": "1",
+    # A worker has one core and one Python process, which Spark keeps for its slot.
     "spark.task.cpus": "1",
     "spark.python.worker.reuse": "true",
     "spark.python.use.daemon": "true",
@@ -33,6 +32,7 @@ OF_PODS = (
     "spark.driver.memory",
     "spark.driver.blockManager.port",
     "spark.blockManager.port",
+    "spark.executor.cores",
     "spark.executor.instances",
     "spark.executor.memory",
     "spark.executor.memoryOverhead",
@@ -52,6 +52,7 @@ end: all of them."""
 
 INSTEAD = {
     "spark.driver.memory": "Write spec.driver.resources: {limits: {memory: 4Gi}}.",
+    "spark.executor.cores": "Write spec.slots: so many workers share a pod.",
     "spark.executor.instances": "Write spec.workers.",
     "spark.executor.memory": "Write spec.worker.resources: {limits: {memory: 2Gi}}.",
     "spark.executor.memoryOverhead": "Write spec.worker.resources: {limits: {memory: 2Gi}}.",

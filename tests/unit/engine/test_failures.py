@@ -2,7 +2,10 @@ import pytest
 
 from fulmen.engine.failures import explain, is_over, java_message
 
-WORKERS = {"127.0.0.2": 0, "127.0.0.3": 1}
+WORKERS = (2, 0, 3, 1)
+"""Of each task: those in the first slots come first."""
+
+BY_EXECUTOR = {"0": (0,), "1": (1,), "7": (2, 3), "8": (4, 5, 6)}
 
 ABORTED = """An error occurred while calling o546.get.
 : java.util.concurrent.ExecutionException: Exception thrown by job
@@ -13,17 +16,17 @@ Driver stacktrace:
 \tat org.apache.spark.scheduler.DAGScheduler.failJobAndIndependentStages(DAGScheduler.scala:3060)
 """
 LOST = (
-    "Lost task 1.0 in stage 30.0 (TID 56) (127.0.0.3 executor 1): ExecutorLostFailure "
+    "Lost task 1.0 in stage 30.0 (TID 56) (10.0.0.3 executor 1): ExecutorLostFailure "
     "(executor 1 exited caused by one of the running tasks) Reason: "
 )
 CRASHED = (
-    "Lost task 0.0 in stage 9.0 (TID 9) (127.0.0.2 executor 0): org.apache.spark.SparkException: "
+    "Lost task 2.0 in stage 9.0 (TID 9) (10.0.0.2 executor 7): org.apache.spark.SparkException: "
     "Python worker exited unexpectedly (crashed). Consider setting 'spark.python.worker."
     "faulthandler.enabled' configuration to 'true' for the better Python traceback."
 )
 FETCH = (
-    "Lost task 0.0 in stage 9.0 (TID 9) (127.0.0.2 executor 0): FetchFailed(BlockManagerId(1, "
-    "127.0.0.3, 38347, None), shuffleId=5, mapIndex=1, mapId=24, reduceId=0, message="
+    "Lost task 0.0 in stage 9.0 (TID 9) (10.0.0.2 executor 0): FetchFailed(BlockManagerId(1, "
+    "10.0.0.3, 38347, None), shuffleId=5, mapIndex=1, mapId=24, reduceId=0, message="
 )
 FETCH_WITHOUT_A_PLACE = """An error occurred while calling o163.get.
 : java.util.concurrent.ExecutionException: Exception thrown by job
@@ -81,17 +84,32 @@ Caused by: org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 7 cancelle
         ),
         pytest.param(
             ABORTED.format(FETCH),
-            "worker 1 was lost, and with it what the stage before had made",
+            "worker 1 was lost, with what the stage before had made",
             id="fetch",
         ),
         pytest.param(
+            ABORTED.format(LOST.replace("executor 1", "executor 7") + "Heartbeat"),
+            "workers 2 and 3 were lost (its connection closed)",
+            id="two-in-a-jvm",
+        ),
+        pytest.param(
+            ABORTED.format(LOST.replace("executor 1", "executor 8") + "exit code 137"),
+            "workers 4, 5 and 6 were lost (exit code 137: killed, often for want of memory)",
+            id="three-in-a-jvm",
+        ),
+        pytest.param(
+            ABORTED.format(LOST.replace("executor 1", "executor 9") + "exit code 137"),
+            "a worker was lost (exit code 137: killed, often for want of memory)",
+            id="replaced-already",
+        ),
+        pytest.param(
             FETCH_WITHOUT_A_PLACE,
-            "a worker was lost, and with it what the stage before had made",
+            "a worker was lost, with what the stage before had made",
             id="fetch-without-a-place",
         ),
         pytest.param(
             ABORTED.format(CRASHED),
-            "the Python process of worker 0 ended: it was killed, often for want of memory, or a"
+            "the Python process of worker 3 ended: it was killed, often for want of memory, or a"
             " component ended it",
             id="python-killed",
         ),
@@ -111,11 +129,13 @@ Caused by: org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 7 cancelle
     ],
 )
 def test_a_failure_is_told_in_one_line(text, said):
-    assert explain(text, WORKERS) == said
+    assert explain(text, WORKERS, BY_EXECUTOR) == said
 
 
 def test_the_only_worker_is_meant_even_if_it_is_not_named():
-    assert explain(PYTHON, {"localhost": 0}).startswith("the Python process of worker 0 failed")
+    assert explain(PYTHON, (0,), {"driver": (0,)}).startswith(
+        "the Python process of worker 0 failed"
+    )
 
 
 def test_the_end_of_spark_itself_is_told_apart():

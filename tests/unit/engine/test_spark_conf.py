@@ -7,11 +7,24 @@ from fulmen.topology.spark import NEEDED
 
 @pytest.fixture
 def conf(tmp_path):
-    return lambda given=(), workers=2: complete(dict(given), workers, tmp_path, tmp_path / "logs")
+    return lambda given=(), workers=2, slots=1: complete(
+        dict(given), workers, slots, tmp_path, tmp_path / "logs"
+    )
 
 
 def test_what_correctness_rests_on_is_set(conf):
     assert conf().items() >= {**NEEDED, "spark.cores.max": "2"}.items()
+
+
+def test_pods_have_a_core_for_each_slot(conf):
+    made = conf({"spark.master": "k8s://x"}, workers=5, slots=2)
+    assert made["spark.executor.cores"] == "2"
+    assert made["spark.executor.instances"] == "3"
+    assert made["spark.cores.max"] == "6"
+
+
+def test_on_this_machine_each_worker_has_a_slot_in_the_drivers_jvm(conf):
+    assert conf(workers=4, slots=4)["spark.master"] == "local[4]"
 
 
 def test_the_user_may_repeat_it_but_not_contradict(conf):
