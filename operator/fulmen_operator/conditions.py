@@ -161,7 +161,7 @@ def _placed(facts: Facts) -> Said:
     hosting = sum(bool(row.executors) for row in facts.rows if row.worker >= 0)
     needed = sum(bool(row.planned) for row in facts.rows if row.worker >= 0)
     if hosting < needed:
-        reason, words = facts.waiting or ("WorkersMissing", f"{facts.ready} pods are ready")
+        reason, words = facts.waiting or ("WorkersMissing", f"{facts.ready} are ready")
         message = f"{hosting} of {needed} workers host executors; {words}"
         return "False", reason, message, facts.generation
     moved = [row.worker for row in facts.rows if set(row.planned) != set(row.executors)]

@@ -125,7 +125,7 @@ def _with_plan(
         *_driver(seen, accepted, plan, step, settings),
         *leftovers(seen, step, verdict, accepted),
     )
-    probe = _probe(seen, plan, step, spec.workers)
+    probe = _probe(seen, plan, step, spec.pods)
     limits = (
         *(step.again_in, verdict.again_in, seconds_left(plan, seen)),
         LOOK_AGAIN if probe is not None else None,

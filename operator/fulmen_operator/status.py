@@ -84,7 +84,9 @@ def new_status(
     topology = _as_reported(topology, before, step.report)
     generation = verdict.plan.generation if verdict.plan else seen.generation
     plan_rows = _rows(topology, step.report, generation)
-    ready = _ready_workers(seen, step.attempt)
+    ready_pods = _ready_worker_pods(seen, step.attempt)
+    # the last pod may have slots that are nobody's
+    ready = min(ready_pods * topology.spec.slots, topology.spec.workers)
     facts = Facts(
         generation=seen.generation,
         verdict=verdict,
@@ -199,6 +201,7 @@ def _rows(
         Placement(
             worker=number,
             pod=observed.get(number, nobody).pod,
+            slot=max(number, 0) % topology.spec.slots,
             planned=wanted.get(number, nobody).executors,
             executors=observed.get(number, nobody).executors,
         )
@@ -213,7 +216,7 @@ def _pinned(topology: Topology, observed: Mapping[int, contract.Hosted]) -> froz
     return frozenset(name.rpartition("[")[0] for name in on_driver) & known
 
 
-def _ready_workers(seen: Observed, attempt: int) -> int:
+def _ready_worker_pods(seen: Observed, attempt: int) -> int:
     return sum(
         component_of(pod) == contract.WORKER
         and attempt_of(pod) == attempt

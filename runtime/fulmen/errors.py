@@ -268,7 +268,10 @@ class SparkLost(FulmenError):
         self.log_file = log_file
 
     def __str__(self) -> str:
-        return f"Spark is gone: {self.how}. More may be in '{self.log_file}'."
+        return (
+            f"Spark is gone: {self.how}. More may be in '{self.log_file}'. What is committed stays:"
+            " started again, the topology goes on from its checkpoint."
+        )
 
 
 class TopologyFailed(FulmenError):

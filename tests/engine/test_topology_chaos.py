@@ -63,10 +63,10 @@ def be_followed(run, rng):
 
 
 def test_the_last_stages_lose_their_worker_and_drivers_die_while_they_commit(tmp_path):
-    with ChaoticRun(tmp_path, workers=2) as run:
+    with ChaoticRun(tmp_path, workers=4, slots=2) as run:
         first = run.start(
             [
-                {"at": 3, "what": "kill jvm", "worker": 1, "stage": 0},
+                {"at": 3, "what": "kill jvm", "worker": 3, "stage": 0},
                 {"at": 7, "what": "kill python", "worker": 0, "stage": 2},
                 {"at": 10, "what": "kill jvm", "worker": 0, "stage": 1},
                 {"at": 14, "what": "die", "commit": "before"},
@@ -100,10 +100,12 @@ def test_on_s3_a_worker_is_killed_and_a_second_driver_takes_over(tmp_path, s3_se
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(("seed", "workers"), [(1, 2), (2, 2), (3, 2), (4, 3)])
-def test_random_faults_at_random_moments(tmp_path, seed, workers):
+@pytest.mark.parametrize(
+    ("seed", "workers", "slots"), [(1, 2, 1), (2, 2, 1), (3, 4, 2), (4, 3, 1), (5, 4, 4)]
+)
+def test_random_faults_at_random_moments(tmp_path, seed, workers, slots):
     rng = random.Random(seed)
-    with ChaoticRun(tmp_path, workers) as run:
+    with ChaoticRun(tmp_path, workers, slots=slots) as run:
         live_and_die(run, rng, faults=4)
         be_followed(run, rng)
         live_and_die(run, rng, faults=3)

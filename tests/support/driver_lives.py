@@ -19,8 +19,8 @@ COMMITS_AT_MOST, STATE_FILES_AT_MOST, SPARK_FILES_AT_MOST = 400, 120, 1500
 class ChaoticRun:
     """One checkpoint, and the drivers that were started on it."""
 
-    def __init__(self, folder, workers, checkpoint=None, env=()):
-        self.folder, self.workers = folder, workers
+    def __init__(self, folder, workers, checkpoint=None, env=(), slots=1):
+        self.folder, self.workers, self.slots = folder, workers, slots
         self.checkpoint = checkpoint or (folder / "checkpoint").as_uri()
         self.env = {**environment(), **dict(env)}
         self.drivers = []
@@ -40,6 +40,7 @@ class ChaoticRun:
             "checkpoint": self.checkpoint,
             "folder": str(folder),
             "workers": self.workers,
+            "slots": self.slots,
             "faults": list(faults),
             "batches": batches,
         }

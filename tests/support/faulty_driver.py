@@ -2,7 +2,8 @@
 
     python -m support.faulty_driver orders.json
 
-Orders: `checkpoint`, `folder` (for logs and `events`, a JSON object a line), `workers`, `batches`
+Orders: `checkpoint`, `folder` (for logs and `events`, a JSON object a line), `workers`, `slots` (how
+many of them share a JVM, none of which is the driver's, as in pods), `batches`
 (drain after so many; null: go on until something ends it) and `faults`, each a `what` (see FAULTS),
 a `worker`, the attempt (`at`, of this process, from 1) and a moment in it:
 
@@ -19,6 +20,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from fulmen.checkpoint import Store
@@ -26,7 +28,7 @@ from fulmen.engine.driver import Stop
 from fulmen.engine.observer import Silent
 from fulmen.engine.spark_jobs import LocalSparkJobs
 from fulmen.errors import Fenced
-from support.spark_runs import TESTS
+from support.spark_runs import TESTS, several_jvms
 from support.spark_topologies import make_driver, patient
 from support.toy_stages import parent_of
 from support.unrepeatable import chaotic
@@ -109,9 +111,11 @@ class Chaos(Silent):
 
 
 class ChaoticJobs(LocalSparkJobs):
-    def __init__(self, workers, folder, chaos):
-        super().__init__(workers, {}, TESTS, folder / "spark.log")
-        self._settings = patient(self._settings)
+    def __init__(self, workers, slots, folder, chaos):
+        super().__init__(
+            workers, several_jvms(workers // slots, slots), TESTS, folder / "spark.log"
+        )
+        self._settings = replace(patient(self._settings), slots=slots)
         self.chaos = chaos
         chaos.jobs = self
 
@@ -156,7 +160,7 @@ class ChaoticStore(Store):
 
 def main(orders):
     chaos = Chaos(orders)
-    jobs = ChaoticJobs(orders["workers"], Path(orders["folder"]), chaos)
+    jobs = ChaoticJobs(orders["workers"], orders["slots"], Path(orders["folder"]), chaos)
     driver = make_driver(chaotic(orders["workers"]), jobs, orders["checkpoint"], chaos)
     driver.store = ChaoticStore.open(orders["checkpoint"])
     driver.store.chaos = chaos

@@ -9,6 +9,7 @@ from typing import Any
 
 from fulmen.kube import contract
 from fulmen.topology.pods import Pod
+from fulmen.topology.quantity import times
 from fulmen_operator.acceptance import Accepted
 from fulmen_operator.manifests.common import metadata, selector
 from fulmen_operator.manifests.merge import merged
@@ -115,11 +116,14 @@ def worker_pod(
         together: Whether all pods must be on the driver's node.
         policy: When to pull the operator's own image.
     """
-    pod = accepted.topology.spec.worker
+    topology = accepted.topology.spec
+    pod = topology.worker
     uid = {UID_ANNOTATION: seen.topology["metadata"]["uid"]}
     meta = metadata(seen, f"{seen.name}-worker", contract.WORKER, annotations=uid, owned=False)
     container = {
-        **_container(contract.WORKER_CONTAINER, image, pod, WORKER_RESOURCES, policy),
+        **_container(
+            contract.WORKER_CONTAINER, image, pod, WORKER_RESOURCES, policy, topology.slots
+        ),
         "args": [contract.EXECUTOR_COMMAND],
         "env": _env(pod, []),
         "volumeMounts": _mounts(accepted, contract.SPARK_VOLUME),
@@ -282,12 +286,14 @@ def _template_spec(template: dict[str, Any], container: str) -> Manifest:
     return spec
 
 
-def _container(name: str, image: str, pod: Pod, defaults: dict[str, str], policy: str) -> Manifest:
-    """What the containers of all pods have in common."""
+def _container(
+    name: str, image: str, pod: Pod, defaults: dict[str, str], policy: str, slots: int = 1
+) -> Manifest:
+    """What the containers of all pods have in common. Resources are given for each slot."""
     made: Manifest = {
         "name": name,
         "image": image,
-        "resources": _resources(pod, defaults),
+        "resources": _resources(pod, defaults, slots),
         "terminationMessagePath": contract.TERMINATION_FILE,
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
@@ -295,11 +301,15 @@ def _container(name: str, image: str, pod: Pod, defaults: dict[str, str], policy
     return made | ({"imagePullPolicy": pull} if pull else {})
 
 
-def _resources(pod: Pod, defaults: dict[str, str]) -> Manifest:
+def _resources(pod: Pod, defaults: dict[str, str], slots: int) -> Manifest:
     """Memory is set aside whole: a limit above the request would be a promise to be broken."""
     limits = {"memory": defaults["memory"], **pod.resources.limits}
     requests = {"cpu": limits.get("cpu", defaults["cpu"]), **pod.resources.requests}
-    return {"limits": limits, "requests": {**requests, "memory": limits["memory"]}}
+    requests["memory"] = limits["memory"]
+    return {
+        kind: {name: times(quantity, slots) for name, quantity in amounts.items()}
+        for kind, amounts in {"limits": limits, "requests": requests}.items()
+    }
 
 
 def _env(pod: Pod, own: list[Manifest]) -> list[Manifest]:

@@ -4,9 +4,11 @@ The text of the exception itself, with its stack traces, is for the log file onl
 """
 
 import re
+import signal
 from collections.abc import Mapping, Sequence
 
-KILLED = 137  # 128 + SIGKILL
+SIGKILL = int(signal.SIGKILL)
+KILLED = 128 + SIGKILL
 OUT_OF_MEMORY = (3, 52)  # Java's -XX:+ExitOnOutOfMemoryError, and Spark's own
 
 _TASK = re.compile(r"Lost task (\d+)\.\d+ in stage [^(]*\(TID \d+\) \(\S+ executor (\S+)\)")
@@ -101,6 +103,24 @@ def java_message(text: str) -> str:
     heads = [line.removeprefix(":") for line in lines if line.startswith(":")]
     innermost = (causes or heads or lines or [""])[-1]
     return _JAVA_CLASS.sub("", innermost).strip(" :") or "no reason given"
+
+
+def jvm_end(code: int) -> str:
+    """How the driver's JVM ended.
+
+    Args:
+        code: Its exit code, or minus the signal that ended it.
+    """
+    if code == -SIGKILL:
+        return f"its JVM was killed by signal {SIGKILL}, often for want of memory on the machine"
+    if code < 0:
+        return f"its JVM was killed by signal {-code}"
+    if code in OUT_OF_MEMORY:
+        return (
+            f"its JVM ended ({code}), as it had too little memory: emit smaller tuples, or set"
+            " spark.driver.memory in spec.spark.conf"
+        )
+    return f"its JVM ended ({code})"
 
 
 def _loss(reason: str) -> str:

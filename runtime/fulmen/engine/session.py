@@ -27,7 +27,7 @@ from pyspark.java_gateway import launch_gateway
 
 from fulmen.engine import spark_conf
 from fulmen.engine.class_archive import ClassArchive, spark_jars
-from fulmen.engine.failures import java_message
+from fulmen.engine.failures import java_message, jvm_end
 from fulmen.engine.java import find_java
 from fulmen.engine.placement import Workers
 from fulmen.engine.process import LOG_FILE
@@ -217,7 +217,7 @@ class Session:
             code: int = self._gateway.proc.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             return None
-        return f"its JVM was killed by signal {-code}" if code < 0 else f"its JVM ended ({code})"
+        return jvm_end(code)
 
     def abandon_connection(self) -> None:
         """Close this thread's connection to the JVM, as an answer that nobody read may come."""

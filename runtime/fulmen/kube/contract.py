@@ -27,7 +27,7 @@ MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 TOPOLOGY_LABEL: Final = "fulmen.dev/topology"
 ATTEMPT_LABEL: Final = "fulmen.dev/attempt"
 WORKER_LABEL: Final = "fulmen.dev/worker"
-"""The worker's number. The driver sets it, when it knows which worker a pod is."""
+"""The numbers of a pod's workers, such as `2` or `2-3`. The driver sets it, when it knows them."""
 
 APP_NAME: Final = "fulmen"
 MANAGER: Final = "fulmen-operator"

@@ -168,11 +168,12 @@ class DriverPod:
         own_pod = self._api.pod(where.pod_name)
         self._grace = own_pod["spec"].get("terminationGracePeriodSeconds", GRACE_SECONDS)
         conf = spark_settings(
-            where, self._api.url, plan.images.worker, plan.worker_pod, own_pod, spec.workers
+            where, self._api.url, plan.images.worker, plan.worker_pod, own_pod, spec.pods
         )
         return SparkBatches(
             Settings(
                 workers=spec.workers,
+                slots=spec.slots,
                 conf={**spec.spark.conf, **conf},
                 code_path=str(prepared.code_folder) if prepared.code_folder else None,
                 work_dir=Path(WORK_FOLDER),

@@ -109,7 +109,7 @@ def _without_figures(report: Report) -> Report:
 
 
 class WorkerPods:
-    """Which pod each worker is. Labels them."""
+    """Which pod each worker is in. Labels them: `2`, or `2-3` if workers share it."""
 
     def __init__(self, api: Api, app_id: str) -> None:
         self._api = api
@@ -138,10 +138,14 @@ class WorkerPods:
         }
         addresses = [host and host.strip("[]") for host in hosts]  # IPv6
         found = {n: pods[address] for n, address in enumerate(addresses) if address in pods}
+        numbers: dict[str, list[int]] = {}
         for number, metadata in found.items():
-            if metadata.get("labels", {}).get(WORKER_LABEL) != str(number):
-                change = {"metadata": {"labels": {WORKER_LABEL: str(number)}}}
-                self._api.patch_pod(metadata["name"], change)
+            numbers.setdefault(metadata["name"], []).append(number)
+        labels = {metadata["name"]: metadata.get("labels", {}) for metadata in found.values()}
+        for name, workers in numbers.items():
+            label = "-".join(str(n) for n in dict.fromkeys((workers[0], workers[-1])))
+            if labels[name].get(WORKER_LABEL) != label:
+                self._api.patch_pod(name, {"metadata": {"labels": {WORKER_LABEL: label}}})
         self._names = {number: metadata["name"] for number, metadata in found.items()}
         self._hosts = tuple(hosts)
 

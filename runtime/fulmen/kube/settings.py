@@ -79,7 +79,7 @@ def spark_settings(
     worker_image: str,
     worker_pod: Mapping[str, Any],
     driver_pod: Mapping[str, Any],
-    workers: int,
+    pods: int,
 ) -> dict[str, str]:
     """All settings that have to do with pods.
 
@@ -89,7 +89,7 @@ def spark_settings(
         worker_image: What worker pods run.
         worker_pod: Their template.
         driver_pod: The driver's pod as it is.
-        workers: How many.
+        pods: How many pods of workers.
     """
     container = container_of(worker_pod, WORKER_CONTAINER)
     host = f"[{where.pod_ip}]" if ":" in where.pod_ip else where.pod_ip
@@ -118,7 +118,7 @@ def spark_settings(
     }
     if policy := container.get("imagePullPolicy"):
         settings["spark.kubernetes.container.image.pullPolicy"] = policy
-    return settings | _RIGHTS | _ENCRYPTION | _losses(workers) | _resources(worker_pod)
+    return settings | _RIGHTS | _ENCRYPTION | _losses(pods) | _resources(worker_pod)
 
 
 _RIGHTS = {
@@ -140,11 +140,11 @@ _ENCRYPTION = {
 }
 
 
-def _losses(workers: int) -> dict[str, str]:
-    """So many lost workers in ten minutes end the driver, but not so many in its whole life."""
+def _losses(pods: int) -> dict[str, str]:
+    """So many lost pods in ten minutes end the driver, but not so many in its whole life."""
     return {
         "spark.executor.failuresValidityInterval": "10m",
-        "spark.executor.maxNumFailures": str(max(10, 4 * workers)),
+        "spark.executor.maxNumFailures": str(max(10, 4 * pods)),
     }
 
 

@@ -1,13 +1,14 @@
 """Storm's DefaultScheduler and EvenScheduler, where the slots are the topology's own workers.
 
-Each worker is a node with one slot, so interleaving the nodes' slots gives the workers by ascending
-number. A worker is left alone if an even division has a place for as many executors as it has. All
-others are emptied, and what is unassigned then is dealt to the empty ones, one executor to each in
-turn.
+A pod is a node: worker w is slot `w % slots` of pod `w // slots`. A worker is left alone if an even
+division has a place for as many executors as it has. All others are emptied, and what is unassigned
+then is dealt to the empty ones, one executor to each in turn, and one pod after the other: so few
+executors are spread over as many pods as there are.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 
 from fulmen.plan.model import Executor
 from fulmen.plan.tasks import integer_divided
@@ -20,6 +21,7 @@ def schedule(
     slots: Sequence[int],
     wanted: int,
     existing: Mapping[Executor, int],
+    slots_of_pod: int = 1,
 ) -> Assignment:
     """The worker of each executor.
 
@@ -28,6 +30,7 @@ def schedule(
         slots: The workers that there are.
         wanted: How many workers the topology asks for.
         existing: Where executors run now. What is no longer there or wanted is ignored.
+        slots_of_pod: How many workers share a pod.
     """
     alive = {e: existing[e] for e in executors if existing.get(e) in slots}
     if not _needs_scheduling(alive, executors, wanted):
@@ -37,7 +40,7 @@ def schedule(
     if to_use > len(used) or len(alive) < len(executors):
         kept = _good_slots(alive, integer_divided(len(executors), to_use))
         alive = {e: worker for e, worker in alive.items() if worker in kept}
-    return alive | _deal(executors, slots, wanted, alive)
+    return alive | _deal(executors, slots, wanted, alive, slots_of_pod)
 
 
 def _needs_scheduling(alive: Assignment, executors: Sequence[Executor], wanted: int) -> bool:
@@ -55,10 +58,23 @@ def _good_slots(alive: Assignment, distribution: dict[int, int]) -> set[int]:
 
 
 def _deal(
-    executors: Sequence[Executor], slots: Sequence[int], wanted: int, alive: Assignment
+    executors: Sequence[Executor],
+    slots: Sequence[int],
+    wanted: int,
+    alive: Assignment,
+    slots_of_pod: int,
 ) -> Assignment:
     used = set(alive.values())
-    free = [slot for slot in sorted(slots) if slot not in used]
+    free = _interleaved((slot for slot in sorted(slots) if slot not in used), slots_of_pod)
     chosen = free[: min(wanted, len(slots)) - len(used)]
     waiting = sorted((e for e in executors if e not in alive), key=lambda e: (e.first, e.last))
     return {executor: chosen[i % len(chosen)] for i, executor in enumerate(waiting)}
+
+
+def _interleaved(free: Iterable[int], slots_of_pod: int) -> list[int]:
+    """One slot of each pod in turn. The pods with the most free slots come first."""
+    pods: dict[int, list[int]] = {}
+    for slot in free:
+        pods.setdefault(slot // slots_of_pod, []).append(slot)
+    by_count = sorted(pods.values(), key=len, reverse=True)
+    return [slot for row in zip_longest(*by_count) for slot in row if slot is not None]

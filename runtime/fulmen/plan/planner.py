@@ -36,6 +36,7 @@ def make_plan(
         slots,
         wanted,
         _carried_over(executors, previous),
+        topology.spec.slots,
     )
     assignment = [placed.get(e, DRIVER) for e in executors]
     hosts: dict[str, list[int]] = {}

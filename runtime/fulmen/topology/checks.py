@@ -59,8 +59,17 @@ def _only_one(path: str, given: list[str]) -> Iterator[Problem]:
 
 def pods(spec: TopologySpec) -> Iterator[Problem]:
     """What can't be right in the pods of driver and workers."""
-    for path, pod in (("spec.driver", spec.driver), ("spec.worker", spec.worker)):
-        yield from _resources(path, pod)
+    if spec.slots > spec.workers:
+        message = (
+            f"a pod has the CPU and memory of {spec.slots} workers, but there are {spec.workers}"
+        )
+        cure = f"Write slots: {spec.workers}, unless more workers are to come."
+        yield Problem("spec.slots", message, cure, "warning")
+    for path, pod, slots in (
+        ("spec.driver", spec.driver, 1),
+        ("spec.worker", spec.worker, spec.slots),
+    ):
+        yield from _resources(path, pod, slots)
         yield from _template(f"{path}.podTemplate", pod, path.rpartition(".")[2])
         for number, variable in enumerate(pod.env):
             if variable.value is not None and variable.value_from is not None:
@@ -110,7 +119,7 @@ def checkpoint(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
         yield Problem("spec.checkpoint.uri", message, cure, "warning")
 
 
-def _resources(path: str, pod: Pod) -> Iterator[Problem]:
+def _resources(path: str, pod: Pod, slots: int) -> Iterator[Problem]:
     limit, request = pod.resources.limits.get("memory"), pod.resources.requests.get("memory")
     if limit is None:
         if request is not None:
@@ -118,9 +127,9 @@ def _resources(path: str, pod: Pod) -> Iterator[Problem]:
             cure = f"Add limits: {{memory: {request}}}: heap and Python are sized by the limit."
             yield Problem(f"{path}.resources.limits", message, cure)
         return
-    if mebibytes(limit) < LEAST_MEBIBYTES:
+    if mebibytes(limit) * slots < LEAST_MEBIBYTES:
         message = f"{limit} of memory are too little for Spark, whose JVM gets 40 % of them as heap"
-        cure = f"Write memory: {LEAST_MEBIBYTES}Mi or more."
+        cure = f"Write memory: {-(-LEAST_MEBIBYTES // slots)}Mi or more."
         yield Problem(f"{path}.resources.limits", message, cure)
     if request is not None and mebibytes(request) != mebibytes(limit):
         message = f"{request} of memory are requested, but the limit is {limit}"

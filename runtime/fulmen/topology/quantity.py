@@ -22,6 +22,14 @@ def amount(quantity: str) -> Decimal | None:
     return Decimal(found[1]) * _FACTORS[found[2]]
 
 
+def times(quantity: str, factor: int) -> str:
+    """So many times a quantity, in its own unit. ValueError if it is none."""
+    found = _QUANTITY.fullmatch(quantity)
+    if not found:
+        raise ValueError(f"'{quantity}' is not a quantity")
+    return quantity if factor == 1 else f"{Decimal(found[1]) * factor:f}{found[2]}"
+
+
 def mebibytes(quantity: str) -> int:
     """Whole MiB of an amount of memory.
 

@@ -150,8 +150,13 @@ class TopologySpec(Model):
     """What a topology consists of, and how it runs."""
 
     workers: Annotated[int, Field(strict=True, ge=1, le=1000)] = 1
-    """The number of workers. Each is a pod with one Python process and work for one core: for more
-    CPU, add workers. May be changed while the topology runs."""
+    """The number of workers. Each is a Python process with work for one core: for more CPU, add
+    workers. May be changed while the topology runs."""
+
+    slots: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
+    """The number of workers that share a pod: its slots, as Storm's supervisors have them. More of
+    them need less memory and pass tuples to each other faster, and are lost together. There are as
+    many pods as the workers need. `fulmen run` has all workers in one JVM, whatever this says."""
 
     ackers: Annotated[int, Field(strict=True, ge=0, le=1000)] | None = None
     """The number of acker tasks, which track the tuple trees. 0 turns acking off: every message
@@ -221,6 +226,11 @@ class TopologySpec(Model):
     network_policy: Literal["None", "Restrict"] = "None"
     """`Restrict`: a NetworkPolicy lets only the topology's own pods connect to each other, and
     anybody to the port with metrics. Connections to the outside are not limited."""
+
+    @property
+    def pods(self) -> int:
+        """How many pods the workers need."""
+        return -(-self.workers // self.slots)
 
     @property
     def acker_tasks(self) -> int:

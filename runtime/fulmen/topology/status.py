@@ -87,6 +87,9 @@ class Placement(Model):
     pod: Name = ""
     """Its pod, as the driver says; empty if there is none."""
 
+    slot: Annotated[int, Field(ge=0, le=63)] = 0
+    """Its slot in the pod: 0 unless workers share pods."""
+
     planned: tuple[ExecutorName, ...] = Field((), max_length=10_000)
     """The executors that it should host, as `component[first-last]` with their task ids. Left out
     where it equals `executors` if the whole would be too long."""

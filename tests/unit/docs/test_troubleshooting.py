@@ -12,8 +12,8 @@ from fulmen import TopologyBuilder
 from fulmen.cli.advice import advice
 from fulmen.cli.main import main
 from fulmen.engine.driver import Stop
-from fulmen.engine.failures import explain, is_incomplete
-from fulmen.errors import FulmenError
+from fulmen.engine.failures import explain, is_incomplete, jvm_end
+from fulmen.errors import FulmenError, SparkLost
 from fulmen.testing import CollectBolt, run
 from support.engine_runs import make_driver
 from support.pages import blocks, write_files
@@ -239,9 +239,10 @@ def runs(module):
     yield outcome(lines, "deadly", module.Deadly, spout_tasks=2)
     yield outcome(lines, "asks", module.AsksForWrongField)
     yield from unpicklable(module)
-    yield f"batch 12 is run again: {explain('Python worker exited unexpectedly', {'localhost': 0})}"
+    yield f"batch 12 is run again: {explain('Python worker exited unexpectedly', [0], {})}"
     lost = "ExecutorLostFailure (executor 1 exited) Reason: Command exited with code 3"
-    yield f"batch 3 is run again: {explain(lost, {'localhost': 0})}"
+    yield f"batch 3 is run again: {explain(lost, [0], {'1': [0]})}"
+    yield str(SparkLost(jvm_end(3), "LOG"))
 
 
 def unpicklable(module):

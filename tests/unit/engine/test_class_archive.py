@@ -50,13 +50,13 @@ def test_it_fits_nothing_else(archive, java, change):
 
 
 def test_jvms_of_this_machine_are_told(archive, tmp_path):
-    conf = complete({}, 2, tmp_path, tmp_path, archive.file)
+    conf = complete({}, 2, 2, tmp_path, tmp_path, archive.file)
     for role in ("driver", "executor"):
         options = conf[f"spark.{role}.extraJavaOptions"]
         assert f"'-XX:SharedArchiveFile={archive.file}'" in options
 
 
 def test_workers_elsewhere_have_other_files(archive, tmp_path):
-    conf = complete({"spark.master": "k8s://api"}, 2, tmp_path, tmp_path, archive.file)
+    conf = complete({"spark.master": "k8s://api"}, 2, 1, tmp_path, tmp_path, archive.file)
     assert "SharedArchiveFile" in conf["spark.driver.extraJavaOptions"]
     assert "SharedArchiveFile" not in conf["spark.executor.extraJavaOptions"]

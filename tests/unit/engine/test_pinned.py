@@ -162,6 +162,8 @@ def test_a_waiting_spout_is_told_once_and_keeps_no_batch_busy(heard, jobs, tmp_p
     assert driver.coordinator.deliveries == owed
     assert driver.log.manifest.number == committed
     heard.gate.set()
+    while len(heard.acked) < 5:
+        driver.step()
     driver.run(Stop(when_drained=True))
     driver.close()
     assert sorted(heard.acked) == list(range(5))

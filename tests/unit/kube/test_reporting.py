@@ -194,6 +194,16 @@ def test_the_first_batch_and_the_last_report_do_not_wait():
     assert len(api.patches) == 2
 
 
+def test_workers_that_share_a_pod_are_in_its_label():
+    api = FakeApi("10.0.0.7", "10.0.0.8")
+    hosts = ["10.0.0.8", "10.0.0.8", "10.0.0.7"]
+    assert WorkerPods(api, "shop-1").names(hosts) == {0: "pod-1", 1: "pod-1", 2: "pod-0"}
+    assert api.patches == [
+        ("pod-1", {"labels": {WORKER_LABEL: "0-1"}}),
+        ("pod-0", {"labels": {WORKER_LABEL: "2"}}),
+    ]
+
+
 @pytest.mark.parametrize(
     ("addresses", "hosts"),
     [

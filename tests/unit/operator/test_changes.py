@@ -23,6 +23,7 @@ def test_every_field_of_the_spec_has_an_effect():
 
 CHANGES = [
     ("spec.workers", 3),
+    ("spec.slots", 2),
     ("spec.ackers", 1),
     ("spec.messageTimeoutSeconds", 60),
     ("spec.maxSpoutPending", 5),

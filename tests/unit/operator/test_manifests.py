@@ -89,6 +89,18 @@ def test_the_worker():
     assert secrets == ["word-count-auth-2"]
 
 
+def test_a_pod_has_what_each_of_its_slots_needs():
+    given = {"limits": {"memory": "1.5Gi", "example.com/gpu": "1"}, "requests": {"cpu": "500m"}}
+    _, worker = made({"spec.slots": 4, "spec.workers": 8, "spec.worker.resources": given})
+    assert container(worker)["resources"] == {
+        "limits": {"memory": "6.0Gi", "example.com/gpu": "4"},
+        "requests": {"cpu": "2000m", "memory": "6.0Gi"},
+    }
+    driver, worker = made({"spec.slots": 2, "spec.workers": 2})
+    assert container(worker)["resources"]["limits"] == {"memory": "3072Mi"}
+    assert container(driver)["resources"]["limits"] == {"memory": "2Gi"}
+
+
 def test_memory_is_set_aside_whole():
     driver, worker = made({"spec.worker.resources": {"limits": {"memory": "3Gi", "cpu": "2"}}})
     assert container(worker)["resources"] == {

@@ -246,3 +246,22 @@ def test_of_what_no_driver_has_planned_yet_the_operator_tells_its_own(change):
     said = report().model_copy(update={"workers": HOSTED[1:], **change})
     told = {worker: planned for worker, planned, _ in rows_of(said)}
     assert [name.partition("[")[0] for name in told[0]][:2] == ["__acker", "count"]
+
+
+@pytest.mark.parametrize(("pods", "ready"), [(0, 0), (1, 2), (2, 4), (3, 5)])
+def test_workers_that_share_pods_are_counted_and_have_slots(pods, ready):
+    """Five workers need three pods of two slots; one slot of the last is nobody's."""
+    changes = {"spec.workers": 5, "spec.slots": 2, "metadata.namespace": "blue"}
+    document = word_count({**changes, "metadata.uid": "u", "metadata.generation": 1})
+    seen = Observed(document, NOW, pods=tuple(map(worker_pod, range(pods))))
+    status = new_status(seen, TopologyStatus(), ACCEPTED, step("Active"), parse(document))
+    assert (status.workers.desired, status.workers.ready) == (5, ready)
+    assert [(row.worker, row.slot) for row in status.assignment] == [
+        (0, 0), (1, 1), (2, 0), (3, 1), (4, 0)
+    ]  # fmt: skip
+
+
+def worker_pod(number):
+    labels = {"app.kubernetes.io/component": "worker", "fulmen.dev/attempt": "1"}
+    ready = {"conditions": [{"type": "Ready", "status": "True"}], "phase": "Running"}
+    return {"metadata": {"name": f"pod-{number}", "labels": labels}, "status": ready}

@@ -117,6 +117,13 @@ def test_more_workers_than_executors():
     assert plan.executors_on(3) == ()
 
 
+def test_few_executors_are_spread_over_pods_first():
+    made = topology({"a": 3}, {}, workers=6, ackers=0)
+    spread = made.model_copy(update={"spec": made.spec.model_copy(update={"slots": 2})})
+    assert make_plan(spread).assignment == (0, 2, 4)
+    assert make_plan(spread, workers=[1, 2, 3]).assignment == (2, 1, 3)
+
+
 @pytest.mark.parametrize("workers", [[], [2], [-1, 0]])
 def test_workers_that_can_not_be(workers):
     with pytest.raises(ValueError, match="there must be some, all of them from 0 to 1"):
@@ -135,7 +142,9 @@ def topologies(draw):
     (first, size), *rest = components.items()
     workers, ackers = draw(st.integers(1, 6)), draw(st.none() | st.integers(0, 4))
     bolts = {name: (size, {first: "shuffle"}) for name, size in rest}
-    return topology({first: size}, bolts, workers=workers, ackers=ackers)
+    made = topology({first: size}, bolts, workers=workers, ackers=ackers)
+    slots = draw(st.integers(1, 4))
+    return made.model_copy(update={"spec": made.spec.model_copy(update={"slots": slots})})
 
 
 def expected(spec, slots, existing):
@@ -145,8 +154,8 @@ def expected(spec, slots, existing):
     executors = storm.compute_executors(components)
     alive = {e: w for e, w in existing.items() if w in slots}
     cluster = storm.Cluster(
-        [(f"node-{worker}", worker) for worker in slots],
-        {e: (f"node-{worker}", worker) for e, worker in alive.items()},
+        [(worker // spec.spec.slots, worker) for worker in slots],
+        {e: (worker // spec.spec.slots, worker) for e, worker in alive.items()},
     )
     storm.default_schedule(cluster, executors, spec.spec.workers)
     return {e: (executors[e], cluster.assignment[e][1]) for e in executors}
