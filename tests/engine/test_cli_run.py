@@ -17,7 +17,7 @@ from support.terminal import Terminal
 
 FULMEN = str(Path(sys.executable).with_name("fulmen"))
 WORD_COUNT = Path(__file__).parents[2] / "examples" / "word-count"
-SECONDS = 240  # a busy machine takes its time to start three JVMs
+SECONDS = 240  # a busy machine takes its time to start a JVM
 ENDLESS = {"count": 10**9}
 JAVA = re.compile(r"\bat (org|java|scala)\.|\b(py4j|java\.lang|org\.apache)\b|Exception in thread")
 
@@ -95,6 +95,33 @@ def test_control_c_drains_and_the_next_run_carries_on(terminal, script, tmp_path
     assert "carried on from commit" in stderr
     assert f"trees        {40_000 - report['trees']['acked']:,} acked" in stdout
     assert counts(tmp_path / "kept") == dict.fromkeys("abcde", 8000)
+
+
+def test_a_killed_jvm_ends_the_run_and_the_next_one_carries_on(terminal, script, tmp_path):
+    file = write_letters(tmp_path, {"count": 20_000}, maxSpoutPending=20)
+    first = terminal("run", file, "--checkpoint", "kept")
+    first.wait_for(r"trees acked [^ ]*[1-9]", SECONDS)
+    os.kill(jvm_of(first.process.pid), signal.SIGKILL)
+    assert first.end(SECONDS) == 1
+    [log] = tmp_path.glob("state/fulmen/runs/*/run.log")
+    said = " ".join(first.output.split())
+    assert "Error: Spark is gone: its JVM was killed by signal 9" in said
+    assert f"'{log}'. What is committed stays: started again" in said
+    assert not JAVA.search(first.output)
+    assert 0 < sum(counts(tmp_path / "kept").values()) < 40_000
+
+    options = ["--set", "spec.maxSpoutPending=", "--until-drained", "--checkpoint", "kept"]
+    code, _, stderr = script(FULMEN, "run", file, *options)
+    assert code == 0, stderr
+    assert "carried on from commit" in stderr
+    assert counts(tmp_path / "kept") == dict.fromkeys("abcde", 8000)
+
+
+def jvm_of(pid):
+    """The process id of the JVM that a process has started."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    [jvm] = [c for c in children if Path(f"/proc/{c}/comm").read_text().startswith("java")]
+    return int(jvm)
 
 
 def test_a_second_control_c_stops_at_once(terminal, tmp_path):

@@ -7,7 +7,6 @@ import pytest
 from fulmen.engine.driver import Stop
 from fulmen.plan.model import DRIVER
 from support.poison import PinnedMessages, bomb, poisonous
-from support.spark_runs import add_jvms, remove_jvm, several_jvms
 from support.spark_topologies import (
     NOTHING_PENDING,
     Committed,
@@ -118,54 +117,6 @@ def test_a_tick_that_kills_is_told_and_tried_again(spark):
     assert len([note for note in witness.notes if re.search(told, note)]) == 1  # not again
     assert driver.totals.attempts_failed < 20
     assert driver.coordinator.number < 20
-
-
-@pytest.fixture
-def jvms(tmp_path):
-    """Three workers, each in a JVM of its own."""
-    spark = SharedSpark(3, tmp_path, several_jvms(3, 1))
-    spark.patience_seconds = 1
-    yield spark
-    spark.end()
-
-
-def test_executors_of_a_lost_worker_move_and_come_back(jvms):
-    workers, stop = [], Stop()
-
-    def on_batch(totals, done):
-        hosts = {w for w in driver.plan.assignment if w >= 0}
-        assert {s.process[0] for s in done.summaries} - {DRIVER} == hosts
-        workers.append(hosts)
-        if workers.count({0, 1, 2}) == 5 and len(workers) == 5:
-            remove_jvm(jvms.session, executor_of(jvms, 1))
-        elif workers.count({0, 2}) == 5 and hosts == {0, 2}:
-            add_jvms(jvms.session)
-        elif len(workers) > 10 and workers[-5:] == [{0, 1, 2}] * 5:
-            stop.drain = True
-
-    checkpoint, witness = jvms.new_checkpoint(), Witness(on_batch)
-    driver = make_driver(chaotic(3), jvms, checkpoint, witness)
-    driver.start()
-    before = driver.plan
-    driver.run(stop)
-    driver.close()
-    assert driver.plan.executors == before.executors
-    assert sorted(driver.plan.assignment) == sorted(before.assignment)
-    assert witness.notes == [
-        "workers [1] are not there: planned anew",
-        "all workers are there: planned anew",
-    ]
-    assert witness.restored
-    committed = Committed(checkpoint)
-    assert check_commit(committed) == (driver.totals.component("source")["emitted"], 0)
-    assert committed.pending() == NOTHING_PENDING
-    assert driver.totals.trees.failed == driver.totals.trees.timed_out == 0
-
-
-def executor_of(jobs, worker):
-    """Spark's id of the JVM of that worker."""
-    found = jobs.session.workers.by_executor()
-    return next(i for i, workers in found.items() if worker in workers)
 
 
 def test_pending_trees_go_on_with_other_workers_and_ackers(spark):

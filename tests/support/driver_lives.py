@@ -8,7 +8,7 @@ import time
 
 from fulmen.checkpoint import Store
 from support.faulty_driver import DRAINED, FENCED
-from support.spark_runs import environment
+from support.spark_runs import environment, remove_output
 from support.spark_topologies import NOTHING_PENDING, Committed
 from support.unrepeatable import check_commit
 
@@ -32,6 +32,7 @@ class ChaoticRun:
         for driver in self.drivers:
             driver.process.kill()
             driver.process.wait()
+            remove_output(driver.event("application"))
 
     def start(self, faults=(), batches=None):
         folder = self.folder / f"driver-{len(self.drivers)}"

@@ -2,8 +2,8 @@
 
     python -m support.faulty_driver orders.json
 
-Orders: `checkpoint`, `folder` (for logs and `events`, a JSON object a line), `workers`, `slots` (how
-many of them share a JVM, none of which is the driver's, as in pods), `batches`
+Orders: `checkpoint`, `folder` (for logs and `events`, a JSON object a line), `workers`, `slots`
+(how many of them share a JVM; none is the driver's, as with pods), `batches`
 (drain after so many; null: go on until something ends it) and `faults`, each a `what` (see FAULTS),
 a `worker`, the attempt (`at`, of this process, from 1) and a moment in it:
 
@@ -123,6 +123,10 @@ class ChaoticJobs(LocalSparkJobs):
     def work_dir(self):
         return self._session.work_dir
 
+    @property
+    def application(self):
+        return self._session.sc.applicationId
+
     def run(self, header, timeout_seconds):
         self.chaos.began()
         return super().run(header, timeout_seconds)
@@ -166,7 +170,7 @@ def main(orders):
     driver.store.chaos = chaos
     try:
         driver.start()
-        chaos.tell(started=driver.log.epoch)
+        chaos.tell(started=driver.log.epoch, application=jobs.application)
         driver.run(chaos.stop)
         chaos.tell(report=driver.totals.report())
     except Fenced as e:

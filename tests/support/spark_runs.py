@@ -39,8 +39,13 @@ def several_jvms(jvms, slots):
 def remove_outputs(session):
     """What JVMs of `several_jvms` have printed: Spark keeps it beside its own files."""
     with suppress(*JVM_ERRORS):  # a test has killed it, which is no such session
-        outputs = spark_jars().parent / "work"
-        shutil.rmtree(outputs / session.sc.applicationId, ignore_errors=True)
+        remove_output(session.sc.applicationId)
+
+
+def remove_output(application):
+    """That of a session whose driver told Spark's name of it; None: it told none."""
+    if application is not None:
+        shutil.rmtree(spark_jars().parent / "work" / application, ignore_errors=True)
 
 
 def wait_until(test, what="the condition", seconds=DEADLINE_SECONDS):

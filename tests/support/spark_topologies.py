@@ -28,9 +28,9 @@ def patient(settings):
 class SharedSpark(LocalSparkJobs):
     """Spark for one driver after another: it does not end when one of them is closed."""
 
-    def __init__(self, workers, folder, conf=()):
+    def __init__(self, workers, folder, conf=(), slots=1):
         super().__init__(workers, dict(conf), TESTS, folder / "spark.log")
-        self._settings = patient(self._settings)
+        self._settings = replace(patient(self._settings), slots=slots)
         self.folder = folder
         self.patience_seconds = PATIENCE_SECONDS
 
@@ -56,7 +56,8 @@ class SharedSpark(LocalSparkJobs):
         pass
 
     def end(self):
-        remove_outputs(self._session)
+        if self._session is not None:
+            remove_outputs(self._session)
         super().close()
 
 

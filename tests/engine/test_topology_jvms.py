@@ -1,0 +1,66 @@
+"""A topology with four workers, two in each of two JVMs, as in pods."""
+
+import pytest
+
+from fulmen.engine.driver import Stop
+from fulmen.plan.model import DRIVER
+from support.spark_runs import add_jvms, remove_jvm, several_jvms
+from support.spark_topologies import (
+    NOTHING_PENDING,
+    Committed,
+    SharedSpark,
+    Witness,
+    make_driver,
+)
+from support.unrepeatable import chaotic, check_commit
+
+pytestmark = pytest.mark.timeout(600)
+
+ALL, LEFT = {0, 1, 2, 3}, {0, 1}
+
+
+@pytest.fixture
+def spark(tmp_path):
+    spark = SharedSpark(4, tmp_path, several_jvms(2, 2), slots=2)
+    spark.patience_seconds = 1
+    yield spark
+    spark.end()
+
+
+def test_executors_of_a_lost_jvm_move_and_come_back(spark):
+    hosting, stop = [], Stop()
+
+    def on_batch(totals, done):
+        workers = {w for w in driver.plan.assignment if w >= 0}
+        assert {s.process[0] for s in done.summaries} - {DRIVER} == workers
+        hosting.append(workers)
+        if len(hosting) == 5 and hosting.count(ALL) == 5:
+            remove_jvm(spark.session, executor_of(spark, worker=2))
+        elif hosting.count(LEFT) == 5 and workers == LEFT:
+            add_jvms(spark.session)
+        elif len(hosting) > 10 and hosting[-5:] == [ALL] * 5:
+            stop.drain = True
+
+    checkpoint, witness = spark.new_checkpoint(), Witness(on_batch)
+    driver = make_driver(chaotic(4), spark, checkpoint, witness)
+    driver.start()
+    before = driver.plan
+    driver.run(stop)
+    driver.close()
+    assert driver.plan.executors == before.executors
+    assert sorted(driver.plan.assignment) == sorted(before.assignment)
+    assert witness.notes == [
+        "workers [2, 3] are not there: planned anew",
+        "all workers are there: planned anew",
+    ]
+    assert witness.restored
+    committed = Committed(checkpoint)
+    assert check_commit(committed) == (driver.totals.component("source")["emitted"], 0)
+    assert committed.pending() == NOTHING_PENDING
+    assert driver.totals.trees.failed == driver.totals.trees.timed_out == 0
+
+
+def executor_of(jobs, worker):
+    """Spark's id of the JVM of that worker."""
+    found = jobs.session.workers.by_executor()
+    return next(i for i, workers in found.items() if worker in workers)
