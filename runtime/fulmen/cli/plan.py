@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from fulmen.cli.output import open_console
 from fulmen.cli.topology_file import check_file, tell_warnings, topology_arguments
 from fulmen.plan import Executor, Plan, make_plan
 from fulmen.plan.model import DRIVER
+from fulmen.plan.savings import savings, stage_millis
 from fulmen.topology.spec import Input, Topology
 
 
@@ -42,14 +44,14 @@ def plan(
     topology = checked.topology()
     made = make_plan(topology, pinned=checked.pinned)
     if output == "json":
-        click.echo(json.dumps(plan_json(made), indent=2))
+        click.echo(json.dumps(plan_json(topology, made), indent=2))
     elif output == "mermaid":
         click.echo("\n".join(mermaid(topology, made)))
     else:
         _print_tables(topology, made, open_console())
 
 
-def plan_json(plan: Plan) -> dict[str, Any]:
+def plan_json(topology: Topology, plan: Plan) -> dict[str, Any]:
     """The plan as plain values, with a row for each task."""
     tasks = [
         {
@@ -67,6 +69,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "tasks": tasks,
         "executors": content["executors"],
         "stages": content["stages"],
+        "savings": [asdict(saving) for saving in savings(topology, plan)],
     }
 
 
@@ -81,10 +84,25 @@ def _print_tables(topology: Topology, plan: Plan, console: Console) -> None:
         table.add_section()
     console.print(table)
     console.print()
-    for number, stage in enumerate(plan.stages, 1):
-        console.print(f"stage {number}: {', '.join(stage)}", highlight=False, soft_wrap=True)
+    for line in _stages(topology, plan):
+        console.print(line, highlight=False, soft_wrap=True)
     counts = f"{plan.task_count} tasks in {len(plan.executors)} executors on {plan.workers} worker"
     console.print(f"{counts}{'' if plan.workers == 1 else 's'}", highlight=False)
+
+
+def _stages(topology: Topology, plan: Plan) -> Iterator[str]:
+    """The stages, what they cost, and what would save some."""
+    for number, stage in enumerate(plan.stages, 1):
+        yield f"stage {number}: {', '.join(stage)}"
+    if len(plan.stages) > 1:
+        yield f"Each stage but the first costs a small batch {stage_millis(plan.workers):.0f} ms."
+    for saving in savings(topology, plan):
+        sources = " and ".join(saving.sources)
+        yield (
+            f"local-or-shuffle instead of shuffle from {sources} to {saving.bolt} would save"
+            f" {'a stage' if saving.stages == 1 else f'{saving.stages} stages'}: tuples then stay"
+            " on their worker."
+        )
 
 
 def mermaid(topology: Topology, plan: Plan) -> Iterator[str]:

@@ -22,6 +22,7 @@ stage 1: sentences
 stage 2: split
 stage 3: count
 stage 4: __acker
+Each stage but the first costs a small batch 12 ms.
 9 tasks in 7 executors on 2 workers
 """
 
@@ -72,6 +73,17 @@ def test_table(fulmen, write):
     assert lines(result.stdout) == lines(TABLE)
 
 
+def test_a_grouping_that_would_save_a_stage(fulmen, write):
+    file = write({"spec.spouts.0.parallelism": 2})
+    saving = {"bolt": "split", "sources": ["sentences"], "stages": 1}
+    assert json.loads(fulmen("plan", file, "-o", "json").stdout)["savings"] == [saving]
+    result = fulmen("plan", file)
+    assert (
+        "local-or-shuffle instead of shuffle from sentences to split would save a stage: tuples"
+        " then stay on their worker."
+    ) in lines(result.stdout)
+
+
 def test_table_with_pinned_spouts(fulmen, write):
     pinned = {"spec.spouts.0.class": "support.components.PinnedSentences"}
     result = fulmen("plan", write(pinned), "--workers", "1")
@@ -81,7 +93,7 @@ def test_table_with_pinned_spouts(fulmen, write):
 def test_json(fulmen, write, tmp_path):
     result = fulmen("plan", write(), "-o", "json", "--set", "spec.ackers=0")
     content = json.loads(result.stdout)
-    assert list(content) == ["workers", "tasks", "executors", "stages"]
+    assert list(content) == ["workers", "tasks", "executors", "stages", "savings"]
     assert (content["workers"], len(content["tasks"])) == (2, 7)
     assert content["tasks"][:3] == [
         {"task": 1, "component": "count", "executor": [1, 2], "worker": 0},
@@ -90,6 +102,7 @@ def test_json(fulmen, write, tmp_path):
     ]
     assert content["executors"][0] == {"component": "count", "first": 1, "last": 2, "worker": 0}
     assert content["stages"] == [["sentences"], ["split"], ["count"]]
+    assert content["savings"] == []
     topology = load(tmp_path / "topology.yaml")
     spec = topology.spec.model_copy(update={"ackers": 0})
     assert Plan.from_json(content) == make_plan(topology.model_copy(update={"spec": spec}))
