@@ -173,10 +173,7 @@ class Driver:
 
     def _undelivered(self, manifest: Manifest) -> Mapping[int, Any]:
         data = manifest.transient.get(DELIVERIES)
-        found = dict(unpack_deliveries(data)) if data else {}
-        for slot, ended in self._migration.deliveries.items():
-            found[slot] = found[slot].plus(ended) if slot in found else ended
-        return found
+        return unpack_deliveries(data) if data else {}
 
     # Batches
 
@@ -361,6 +358,7 @@ class Driver:
 
     def _finish(self, ran: Ran, owed: Mapping[int, Deliveries], started: float) -> None:
         ended = self.steady()
+        owed = {**owed, **self._migration.ended_after(owed)}
         done = self.coordinator.finish(ran.summaries, ended - started, owed, ran.skipped)
         fatal = fatal_error(ran.summaries)
         if fatal is not None:

@@ -88,13 +88,20 @@ class Migration:
         layout: Of the topology.
         first: To be committed before its first batch: the shape before can undo it. None: nothing.
         rest: To be committed with its first batch. None: nothing.
-        deliveries: How trees end by it, to be told to spouts in the first batch.
+        deliveries: How trees end by it. The first batch commits this, and the second tells spouts.
     """
 
     layout: Layout
     first: Change | None = None
     rest: Change | None = None
     deliveries: Mapping[int, Deliveries] = field(default_factory=dict)
+
+    def ended_after(self, owed: Mapping[int, Deliveries]) -> dict[int, Deliveries]:
+        """What spout tasks are to be told of trees that end by it, after what they are owed."""
+        return {
+            slot: owed[slot].plus(ended) if slot in owed else ended
+            for slot, ended in self.deliveries.items()
+        }
 
 
 def layout_of(manifest: Manifest) -> Layout | None:

@@ -230,6 +230,15 @@ def test_acking_turned_off_and_on_again():
     assert len(result.failed("source")) == 8
 
 
+def test_however_many_trees_are_pending_all_fail_without_ackers():
+    many = range(2000)  # more than fit into a header
+    builder = keeping(many)
+    result = run(builder, batches=10, ackers=2)
+    assert result.trees["pending"] == len(many)
+    result = run(builder, ackers=0, checkpoint=result.checkpoint)
+    assert sorted(result.failed("source")) == [(i, ACKERS_OFF) for i in many]
+
+
 def test_a_spout_that_is_replaced_by_another():
     """Trees of the old one end without anybody being told; those of the new one are its own."""
     result = run(keeping(ITEMS), batches=1)
