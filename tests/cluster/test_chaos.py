@@ -1,8 +1,9 @@
 """Pods and processes are killed at random, several at once, under a topology that repeats nothing.
 
 What it emits is os.urandom (support/unrepeatable.py); what was emitted and received is in its
-committed state, and must agree after each round and at last. A seed decides what is killed; it is
-another one each time, and printed. FULMEN_SEED repeats one, FULMEN_ROUNDS asks for more rounds.
+committed state, and must agree after each round and at last. Its four workers are in one pod, in
+two, and in four. A seed decides what is killed; it is another one each time, and printed.
+FULMEN_SEED repeats one, FULMEN_ROUNDS asks for more rounds.
 """
 
 import os
@@ -21,25 +22,27 @@ from support.numbered import START_SECONDS, report_in
 from support.spark_topologies import NOTHING_PENDING, Committed
 from support.unrepeatable import chaotic, check_commit
 
-NAME = "chaotic"
+WORKERS = 4
 SECRET = "bucket"
 CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 SEED = int(os.environ.get("FULMEN_SEED") or random.SystemRandom().randrange(2**32))
-ROUNDS = int(os.environ.get("FULMEN_ROUNDS") or 5)
+ROUNDS = int(os.environ.get("FULMEN_ROUNDS") or 2)
 ROUND_SECONDS = 180
 
 pytestmark = pytest.mark.timeout(600 + ROUNDS * ROUND_SECONDS)
 
 
-@pytest.fixture(scope="module")
-def topology(operator, kube, s3):
+@pytest.fixture(scope="module", params=[4, 2, 1], ids=["1-pod-of-4", "2-of-2", "4-of-1"])
+def name(request, operator, kube, s3):
     """It runs, with its checkpoint in a bucket that this process reads as well."""
-    kube.apply(secret(s3), resource(s3))
-    kube.wait("topology", NAME, is_ready, START_SECONDS, "Ready")
+    name = f"chaotic-{request.param}"
+    kube.apply(secret(s3), resource(name, request.param, s3))
+    kube.wait("topology", name, is_ready, START_SECONDS, "Ready")
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in s3.environment().items():
-            patch.setenv(name, value)
-        yield kube
+        for variable, value in s3.environment().items():
+            patch.setenv(variable, value)
+        yield name
+    kube.run("delete", "topology", name)
 
 
 def secret(s3):
@@ -48,33 +51,35 @@ def secret(s3):
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": content}
 
 
-def resource(s3):
-    """The topology, with its code inline."""
-    document = to_document(chaotic(2, maxSpoutPending=300).build())
+def resource(name, slots, s3):
+    """The topology, with its code inline, and so many workers in a pod."""
+    document = to_document(chaotic(WORKERS, maxSpoutPending=300).build())
+    document["metadata"]["name"] = name
     spec = document["spec"]
+    spec["slots"] = slots
     for component in (*spec["spouts"], *spec["bolts"]):
         component["class"] = component["class"].removeprefix("support.")
     code = Path(unrepeatable.__file__).read_text(encoding="utf-8")
     spec["code"] = {"files": {"unrepeatable.py": code}}
-    spec["checkpoint"] = {"uri": s3.uri(NAME)}
+    spec["checkpoint"] = {"uri": s3.uri(name)}
     env = [
-        {"name": name, "value": value}
-        for name, value in s3.environment().items()
-        if name not in CREDENTIALS
+        {"name": variable, "value": value}
+        for variable, value in s3.environment().items()
+        if variable not in CREDENTIALS
     ]
     env += [
-        {"name": name, "valueFrom": {"secretKeyRef": {"name": SECRET, "key": name}}}
-        for name in CREDENTIALS
+        {"name": variable, "valueFrom": {"secretKeyRef": {"name": SECRET, "key": variable}}}
+        for variable in CREDENTIALS
     ]
     for pod in ("driver", "worker"):
         spec[pod] = {"env": env, "resources": {"requests": {"cpu": "100m"}}}
     return document
 
 
-def victims(kube, rng):
+def victims(kube, name, rng):
     """One to three things to kill at once: what it is called, and how it is done."""
-    drivers = kills.running(kube, NAME, "driver")
-    workers = kills.running(kube, NAME, "worker")
+    drivers = kills.running(kube, name, "driver")
+    workers = kills.running(kube, name, "worker")
     possible = [("operator's pod", kills.delete_operator)]
     for pod in drivers[-1:]:
         possible += [
@@ -94,9 +99,9 @@ def victims(kube, rng):
     return list(by_pod.values())
 
 
-def strike(kube, rng):
+def strike(kube, name, rng):
     """Kill some of them at the same moment; what was killed: one thing at least."""
-    chosen = victims(kube, rng)
+    chosen = victims(kube, name, rng)
     with ThreadPoolExecutor(len(chosen)) as pool:
         done = [pool.submit(how) for _, how in chosen]
     killed = [what for (what, _), kill in zip(chosen, done, strict=True) if kill.result()]
@@ -104,49 +109,61 @@ def strike(kube, rng):
     return killed
 
 
-def goes_on(kube, uri):
-    """Wait until two workers take part in batches that were committed after now."""
+def goes_on(kube, name, uri):
+    """Wait until all workers take part in batches that were committed after now."""
     before = Committed(uri).manifest.number
     eventually(
-        lambda: (Committed(uri).manifest.number, workers_of(kube)),
-        lambda seen: seen[0] > before + 2 and seen[1] == [2],
+        lambda: (Committed(uri).manifest.number, workers_of(kube, name)),
+        lambda seen: seen[0] > before + 2 and seen[1] == [WORKERS],
         ROUND_SECONDS,
-        f"past batch {before} with two workers",
+        f"past batch {before} with all workers",
     )
 
 
-def workers_of(kube):
+def workers_of(kube, name):
     """How many workers each driver that runs says it has."""
-    drivers = [kube.get("pod", name) for name in kills.running(kube, NAME, "driver")]
+    drivers = [kube.get("pod", pod) for pod in kills.running(kube, name, "driver")]
     return [len(report_in(pod)["workers"]) for pod in drivers if pod]
 
 
-def test_whatever_is_killed_nothing_is_lost_or_counted_twice(topology, s3):
+def test_workers_are_in_the_pods_and_slots_that_the_status_tells(name, kube):
+    status = kube.get("topology", name)["status"]
+    rows = [(row["worker"], row["pod"], row.get("slot", 0)) for row in status["assignment"]]
+    slots = int(name.rpartition("-")[2])
+    assert [worker for worker, _, _ in rows] == list(range(WORKERS))
+    assert [slot for _, _, slot in rows] == [worker % slots for worker in range(WORKERS)]
+    pods = list(dict.fromkeys(pod for _, pod, _ in rows))
+    assert len(pods) == WORKERS // slots
+    assert [pods.index(pod) for _, pod, _ in rows] == [w // slots for w in range(WORKERS)]
+    assert sorted(pods) == kills.running(kube, name, "worker")
+
+
+def test_whatever_is_killed_nothing_is_lost_or_counted_twice(name, kube, s3):
     print(f"FULMEN_SEED={SEED} FULMEN_ROUNDS={ROUNDS}")
-    rng, uri, kinds = random.Random(SEED), s3.uri(NAME), Counter()
+    rng, uri, kinds = random.Random(f"{SEED} {name}"), s3.uri(name), Counter()
     emitted = 0
     for _ in range(ROUNDS):
         time.sleep(rng.uniform(0, 2))  # at any moment of a batch
-        killed = strike(topology, rng)
+        killed = strike(kube, name, rng)
         kinds.update(killed)
-        goes_on(topology, uri)
+        goes_on(kube, name, uri)
         before, (emitted, _) = emitted, check_commit(Committed(uri))
         assert emitted > before, f"nothing was emitted after the loss of {killed}"
     print(f"killed: {dict(kinds)}; messages: {emitted}")
     assert sum(kinds.values()) >= ROUNDS
 
 
-def test_suspended_afterwards_nothing_is_pending(topology, s3):
-    topology.patch("topology", NAME, {"spec": {"state": "Suspended"}})
-    topology.wait(
+def test_suspended_afterwards_nothing_is_pending(name, kube, s3):
+    kube.patch("topology", name, {"spec": {"state": "Suspended"}})
+    kube.wait(
         "topology",
-        NAME,
+        name,
         lambda found: is_ready(found) and found["status"]["state"] == "Suspended",
         180,
         "suspended",
     )
     committed = eventually(
-        lambda: Committed(s3.uri(NAME)), lambda c: c.pending() == NOTHING_PENDING, 10, "drained"
+        lambda: Committed(s3.uri(name)), lambda c: c.pending() == NOTHING_PENDING, 10, "drained"
     )
     emitted, waiting = check_commit(committed)
     assert (emitted > 0, waiting) == (True, 0)
