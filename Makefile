@@ -8,6 +8,9 @@ SHELL := /bin/bash
 BIN := .venv/bin
 PYTEST_ARGS ?=
 
+# What benchmarks compare with, and nothing else uses.
+BYTEWAX := bytewax==0.21.1
+
 # `make run` runs $(EXAMPLE)/run. VERIFY=1 compares the result with that of plain Python.
 EXAMPLE ?= examples/word-count
 RUN_ARGS ?=
@@ -49,7 +52,8 @@ test-cluster: setup ## tests on the Kubernetes cluster of KUBECONFIG
 	@$(BIN)/pytest tests/cluster -m cluster $(PYTEST_ARGS)
 
 .PHONY: bench
-bench: classes ## measure latency and throughput on this machine
+bench: classes ## measure latency and throughput on this machine (BENCH_ARGS=--small: a minute)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps '$(BYTEWAX)'
 	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 .PHONY: format

@@ -13,11 +13,12 @@ import platform
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks import lifetimes, running
+from benchmarks import goals, lifetimes, running, shapes
 from benchmarks.running import Watcher, cpu_seconds, memory_bytes, run_for, word_count
 
 sys.path.insert(0, str(running.TOPOLOGIES))
@@ -163,10 +164,13 @@ def _one_batch(driver: Any, watcher: Watcher, size: int, workers: int) -> float:
 
 ALL: dict[str, Callable[[argparse.Namespace], list[Result]]] = {
     "bare": bare,
+    "bytewax": shapes.bytewax,
     "latency": latency,
     "throughput": throughput,
     "unacked": unacked,
     "arrow": arrow,
+    "cold": shapes.cold,
+    "row": shapes.row,
     "idle": idle,
     "linear": linear,
     "start": lifetimes.start,
@@ -175,6 +179,9 @@ ALL: dict[str, Callable[[argparse.Namespace], list[Result]]] = {
     "keys": lifetimes.keys,
     "soak": lifetimes.soak,
 }
+
+
+SMALL = ["bare", "bytewax", "throughput"]
 
 
 def numbers(text: str) -> list[int]:
@@ -186,6 +193,7 @@ def main() -> None:
     """Run the benchmarks that are named, or all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(ALL))
+    parser.add_argument("--small", action="store_true", help="a look that takes a minute")
     parser.add_argument("--workers", type=numbers, default=[1, 2], help="default: 1,2")
     parser.add_argument("--rates", type=numbers, default=[1000, 10000], help="sentences a second")
     parser.add_argument("--warm", type=float, default=60, help="seconds before measuring")
@@ -197,14 +205,29 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(ALL):
         parser.error(f"no benchmark {sorted(unknown)}: there are {sorted(ALL)}")
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    if arguments.small:
+        arguments.names, arguments.warm, arguments.seconds = SMALL, 10.0, 5.0
+    machine = f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    print(machine)
+    results = goals.Results()
     for name in arguments.names or ALL:
         began, stolen = time.monotonic(), running.stolen_seconds()
         for result in ALL[name](arguments):
+            results.add(name, result)
             print(json.dumps({"benchmark": name, **result}), flush=True)
         share = (running.stolen_seconds() - stolen) / (time.monotonic() - began)
         if share > NOISE:
             print(f"{name}: {share:.2f} cores went to other machines of this host, which delays")
+    print(f"\nOn {machine}:")
+    print("\n".join(goals.table(results)))
+
+
+def _processor() -> str:
+    """Its name, where Linux tells it."""
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
 
 
 if __name__ == "__main__":

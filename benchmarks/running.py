@@ -24,7 +24,6 @@ from fulmen.topology.validation import check
 
 TOPOLOGIES = Path(__file__).parent / "topologies"
 _TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass
@@ -192,10 +191,12 @@ def stolen_seconds() -> float:
 
 
 def memory_bytes() -> dict[str, int]:
-    """Resident memory of all processes, by kind."""
+    """Memory of all processes, by kind. What several share counts for each in part (PSS)."""
     used: dict[str, int] = defaultdict(int)
     for pid, kind in processes().items():
-        fields = _stat(pid)
-        if fields:
-            used[kind] += int(fields[21]) * _PAGE
+        try:
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        except OSError:  # it has ended
+            continue
+        used[kind] += sum(1024 * int(line.split()[1]) for line in lines if line[:4] == "Pss:")
     return used

@@ -79,6 +79,16 @@ class Split(BasicBolt):
             collector.emit([word])
 
 
+class Relay(BasicBolt):
+    """Passes on what it gets."""
+
+    outputs = ("sentence",)
+
+    def execute(self, tup, collector):
+        """Pass one sentence on."""
+        collector.emit([tup.values[0]])
+
+
 class Count(BasicBolt):
     """Counts words in keyed state."""
 
