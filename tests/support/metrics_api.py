@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlparse
+from urllib.request import urlopen
 
 from support.kube import eventually
 
@@ -37,7 +38,11 @@ def running_metrics_api(kube, folder, address):
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        kube.apply(*objects(kube.namespace, address, server.server_port))
+        service, api_service = objects(kube.namespace, address, server.server_port)
+        kube.apply(*service)
+        # before the nodes know it, its address may lead anywhere, by connections that are kept
+        eventually(lambda: asked(kube), lambda name: name == GROUP, 60, "the Service answers")
+        kube.apply(api_service)
         available = ("Available", "True")
         eventually(
             lambda: availability(kube), lambda c: c[:2] == available, 60, "metrics.k8s.io answers"
@@ -126,11 +131,11 @@ def tls(folder):
 
 
 def objects(namespace, address, port):
-    """What leads the API server to it."""
+    """What leads to it: a Service, and what tells the API server of that."""
     name = {"name": SERVICE, "namespace": namespace}
     labels = {"kubernetes.io/service-name": SERVICE}
     ports = [{"name": "https", "port": port}]
-    return [
+    service = [
         {
             "apiVersion": "v1",
             "kind": "Service",
@@ -145,20 +150,33 @@ def objects(namespace, address, port):
             "endpoints": [{"addresses": [address]}],
             "ports": ports,
         },
-        {
-            "apiVersion": "apiregistration.k8s.io/v1",
-            "kind": "APIService",
-            "metadata": {"name": f"{VERSION}.{GROUP}"},
-            "spec": {
-                "group": GROUP,
-                "version": VERSION,
-                "service": name,
-                "insecureSkipTLSVerify": True,
-                "groupPriorityMinimum": 100,
-                "versionPriority": 100,
-            },
-        },
     ]
+    return service, {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": f"{VERSION}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "version": VERSION,
+            "service": name,
+            "insecureSkipTLSVerify": True,
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+        },
+    }
+
+
+def asked(kube):
+    """The API group that answers at the Service's address; empty: none does."""
+    address = kube.get("service", SERVICE)["spec"]["clusterIP"]
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        url = f"https://{address}/apis/{GROUP}/{VERSION}"
+        with urlopen(url, timeout=5, context=context) as answer:
+            return json.load(answer)["groupVersion"].partition("/")[0]
+    except (OSError, ValueError, KeyError):
+        return ""
 
 
 def availability(kube):
