@@ -1,8 +1,9 @@
 """Emitted rows as the columns that are sent to other workers.
 
-A column is Arrow only if all its values are exactly one of str, int (of 64 bits), float, bool or
-bytes, or None beside them; anything else stays a list and is pickled, because Arrow would change
-it: `[1, 2.5]` into floats, tuples into lists, str among bytes into bytes.
+A column of strings alone is one text (engine/string_column.py). A column is Arrow if all its values
+are exactly one of str, int (of 64 bits), float, bool or bytes, or None beside them. Anything else
+stays a list and is pickled, because Arrow would change it: `[1, 2.5]` into floats, tuples into
+lists, str among bytes into bytes.
 """
 
 from __future__ import annotations
@@ -12,18 +13,16 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fulmen.engine.chunk import Columns
 from fulmen.engine.sizes import rows_bytes
+from fulmen.engine.string_column import StringColumn, split_text
 
 PICKLED, STRINGS = "p", "s"
-JOINED = "t"
-"""Strings without None and NUL, on their way as one text."""
-_SEPARATOR = pa.scalar("\0", pa.large_string())
+TEXT = "t"
+"""Strings alone, as a StringColumn."""
 
 _TYPES: dict[type, tuple[str, pa.DataType]] = {
     str: (STRINGS, pa.large_string()),
@@ -41,7 +40,7 @@ class Encoded:
 
     Attributes:
         codes: The type of each column, a letter; `p`: any Python objects.
-        columns: Each an Arrow array, or a list if its code is `p`.
+        columns: Each an Arrow array; a list if its code is `p`, a StringColumn if it is `t`.
         container: What a row is: "l" a list, "t" a tuple, or for each row whether it is a list.
         n: How many rows there are.
     """
@@ -107,6 +106,8 @@ class Encoded:
             some = [p.columns[k] for p in parts]
             if code == PICKLED or any(p.codes[k] != code for p in parts):
                 code, column = encode_column(list(chain.from_iterable(p.values(k) for p in parts)))
+            elif code == TEXT:
+                column = StringColumn.concat(some)
             else:
                 column = pa.concat_arrays(some)
             codes += code
@@ -134,7 +135,11 @@ def container_of(rows: Sequence[Sequence[Any]]) -> str | list[bool]:
 
 
 def encode_column(values: list[Any]) -> tuple[str, Any]:
-    """A column's code, and the Arrow array; the list itself if its code is `p`."""
+    """A column's code, and the column as `Encoded` has it."""
+    if values and type(values[0]) is str:
+        text = StringColumn.of(values)
+        if text is not None:
+            return TEXT, text
     types = set(map(type, values))
     types.discard(_NONE)
     if len(types) == 1:
@@ -147,6 +152,10 @@ def encode_column(values: list[Any]) -> tuple[str, Any]:
     return PICKLED, values
 
 
+def _listed(column: Sequence[Any]) -> list[Any]:
+    return column if type(column) is list else list(column)
+
+
 def encode(rows: Sequence[Sequence[Any]], container: str | Sequence[bool] | None = None) -> Encoded:
     """Rows as columns.
 
@@ -155,7 +164,7 @@ def encode(rows: Sequence[Sequence[Any]], container: str | Sequence[bool] | None
         container: See `Encoded`, if it is known.
     """
     if isinstance(rows, Columns):
-        found = [encode_column(list(column)) for column in rows.columns]
+        found = [encode_column(_listed(column)) for column in rows.columns]
         kind: str | Sequence[bool] = rows.container
     else:
         width = len(rows[0]) if rows else 0
@@ -178,20 +187,6 @@ def _schema(codes: str) -> pa.Schema:
     return schema
 
 
-def _joined(strings: pa.LargeStringArray) -> bytes | None:
-    """Strings as one text, in UTF-8, with a NUL between two: None if that would be ambiguous.
-
-    Splitting it takes half the time of making Python objects of an Arrow array.
-    """
-    n = len(strings)
-    if strings.null_count or not n:
-        return None
-    whole = pa.ListArray.from_arrays(pa.array([0, n], pa.int32()), strings)
-    text = pc.binary_join(whole, _SEPARATOR)[0].as_buffer()
-    zeros = len(text) - np.count_nonzero(np.frombuffer(text, np.uint8))
-    return text.to_pybytes() if zeros == n - 1 else None
-
-
 def to_bytes(encoded: Encoded) -> tuple[str, list[bytes], bytes]:
     """What is sent: a code for each column, those that are no Arrow, and those that are.
 
@@ -200,14 +195,13 @@ def to_bytes(encoded: Encoded) -> tuple[str, list[bytes], bytes]:
     """
     codes, others, arrays = "", [], []
     for code, column in zip(encoded.codes, encoded.columns, strict=True):
-        text = _joined(column) if code == STRINGS else None
         if code == PICKLED:
             others.append(pickle.dumps(column, 5))
-        elif text is not None:
-            others.append(text)
+        elif code == TEXT:
+            others.append(column.text())
         else:
             arrays.append(column)
-        codes += code if text is None else JOINED
+        codes += code
     if not arrays:
         return codes, others, b""
     batch = pa.RecordBatch.from_arrays(arrays, schema=_schema(codes))
@@ -223,8 +217,8 @@ def from_bytes(
     rest = iter(others)
     columns: list[Any] = []
     for code in codes:
-        if code == JOINED:
-            columns.append(str(next(rest), "utf-8").split("\0"))
+        if code == TEXT:
+            columns.append(split_text(next(rest)))
         else:
             columns.append(pickle.loads(next(rest)) if code == PICKLED else next(arrays))
     return Encoded(codes, columns, container, n).rows()

@@ -25,6 +25,7 @@ from fulmen.engine.hashing import (
     task_index,
 )
 from fulmen.engine.partial_key import Choices
+from fulmen.engine.string_column import StringColumn
 from fulmen.errors import GroupingError, error_text, repr_of
 
 Tasks = npt.NDArray[np.int32]
@@ -35,7 +36,7 @@ class Rows(Protocol):
 
     def __len__(self) -> int: ...
 
-    def column(self, i: int) -> list[Any] | pa.Array:
+    def column(self, i: int) -> list[Any] | StringColumn | pa.Array:
         """Field number `i` of every row."""
 
     def row(self, k: int) -> Sequence[Any]:
@@ -140,14 +141,19 @@ class _OneRow:
         return [self._row][k]
 
 
+def _column_hashes(values: list[Any] | StringColumn | pa.Array) -> Hashes:
+    if isinstance(values, StringColumn):
+        return values.hashes()
+    return column_hash(values) if isinstance(values, list) else arrow_column_hash(values)
+
+
 def _field_hashes(rows: Rows, fields: Sequence[int]) -> list[Hashes]:
     """The hashes of some fields, a column for each."""
     columns = []
     for field in fields:
         try:
             values = rows.column(field)
-            is_python = isinstance(values, list)
-            columns.append(column_hash(values) if is_python else arrow_column_hash(values))
+            columns.append(_column_hashes(values))
         except GroupingError as error:
             raise GroupingError(error.reason, error.emission, field) from error.__cause__
     return columns

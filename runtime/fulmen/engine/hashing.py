@@ -24,6 +24,7 @@ __all__ = [
     "long_hash",
     "long_list_hash",
     "task_index",
+    "texts_hash",
 ]
 
 Hashes = npt.NDArray[np.int32]
@@ -100,6 +101,37 @@ def _joined(values: list[str]) -> Hashes:
     ends[:-1] = separators
     ends[-1] = len(units)
     return polynomials(units, ends).view(np.int32)
+
+
+def texts_hash(text: bytes, ends: npt.NDArray[np.intp]) -> Hashes | None:
+    """The hashes of strings that are one text already, in UTF-8, with a NUL after each.
+
+    Args:
+        text: All strings. None has a NUL of its own.
+        ends: Where the NULs are.
+
+    Returns:
+        None if some strings are so long that they have to be hashed one by one.
+    """
+    pieces = []
+    begin = 0
+    for start in range(0, len(ends), _ROWS):
+        some = ends[start : start + _ROWS]
+        stop = int(some[-1]) + 1
+        if stop - begin > MAX_UNITS:
+            return None
+        piece = text[begin:stop]
+        units: npt.NDArray[np.unsignedinteger[Any]]
+        if piece.isascii():
+            units, until = np.frombuffer(piece, np.uint8), some - begin if begin else some
+        else:
+            units = code_units(str(piece, "utf-8"))
+            until = (units == 0).nonzero()[0]
+        pieces.append(polynomials(units, until))
+        begin = stop
+    if not pieces:
+        return np.empty(0, np.int32)
+    return (np.concatenate(pieces) if len(pieces) > 1 else pieces[0]).view(np.int32)
 
 
 def _int_column(values: list[int]) -> Hashes:

@@ -32,6 +32,10 @@ from fulmen.errors import GroupingError, text_of
 
 HELD_BYTES = 8 << 20
 """So many bytes for one worker become rows, however few tuples they are."""
+_NARROW = 64
+"""Keys that lie so close together are counted to see which there are."""
+_FEW_GROUPS = 6
+"""To compare all keys with each of so many is quicker than to sort them."""
 Index = npt.NDArray[np.integer[Any]]
 """Which of a view's rows are meant; None in its place: all."""
 
@@ -367,6 +371,11 @@ def groups(keys: npt.NDArray[np.int32]) -> list[tuple[int, Positions | None]]:
     first = int(keys[0])
     if len(keys) == 1 or (keys == first).all():
         return [(first, None)]
+    low = int(keys.min())
+    if int(keys.max()) - low < _NARROW:
+        present = np.flatnonzero(np.bincount(keys - low)) + low
+        if len(present) <= _FEW_GROUPS:
+            return [(key, np.flatnonzero(keys == key)) for key in present.tolist()]
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fulmen.engine.chunk import batch_rows
+from fulmen.engine.chunk import Columns, batch_rows
 from fulmen.engine.encoded import Encoded, encode
+from fulmen.engine.string_column import StringColumn
 
 
 class RowsView:
@@ -46,10 +47,12 @@ class RowsView:
             self._encoded = encode(self.rows, self._container)
         return self._encoded
 
-    def column(self, i: int) -> list[Any] | pa.Array:
-        """The values of field number `i`: Arrow if they are that already."""
+    def column(self, i: int) -> list[Any] | StringColumn | pa.Array:
+        """The values of field number `i`: encoded if they are that already."""
         if self._encoded is not None:
             return self._encoded.columns[i]
+        if isinstance(self._rows, Columns):
+            return list(self._rows.columns[i])
         if self._rows is not None:
             return [row[i] for row in self._rows]
         assert self.arrow is not None
@@ -71,4 +74,6 @@ class RowsView:
         if self.arrow is not None:
             return RowsView(arrow=self.arrow.take(index))
         rows = self.rows
+        if isinstance(rows, Columns):
+            return RowsView(rows.take(index.tolist()))
         return RowsView([rows[i] for i in index.tolist()], container=self._container)

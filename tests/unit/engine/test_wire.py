@@ -101,7 +101,12 @@ class Text(str):
 @pytest.mark.parametrize(
     ("values", "code"),
     [
+        (["a", "", "ä", "\U0001f600"], "t"),
         (["a", None], "s"),
+        ([None, "a"], "s"),
+        (["a\0"], "s"),
+        (["a", 1], "p"),
+        (["a", Text("a")], "p"),
         ([1, None, -(2**63)], "i"),
         ([0.5, float("nan")], "f"),
         ([True, None], "b"),

@@ -1,0 +1,105 @@
+"""CPU time that Fulmen's Python takes for a sentence of the word count: in one process, no Spark.
+
+`python -m benchmarks.inprocess --workers 1,2`. With `--against FOLDER`, the `runtime` folder of
+another checkout, both are measured in turn, each time in a fresh process, and the ratio is shown.
+The least of several runs counts: whatever else the machine does makes a run only slower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+WARM = 100_000
+"""Sentences before anything is measured."""
+
+
+def measure(workers: int, sentences: int, words: str) -> float:
+    """Microseconds of CPU a sentence in this very process."""
+    from benchmarks import running
+    from fulmen.engine.driver import Driver
+    from fulmen.engine.inprocess import InProcessJobs
+    from fulmen.topology.validation import check
+
+    sys.path.insert(0, str(running.TOPOLOGIES))
+    import sentences as topology
+
+    if words != "ascii":  # in place: the components have the list itself
+        topology.SENTENCES[:] = [text.replace("a", "ä") for text in topology.SENTENCES]
+    content = running.word_count(workers, "Endless", batchTargetMillis=1000)
+    checked = check(content, running.TOPOLOGIES)
+    watcher = running.Watcher()
+    with tempfile.TemporaryDirectory() as folder:
+        driver = Driver(
+            checked.topology(),
+            checked.streams,
+            InProcessJobs(),
+            f"file://{folder}/checkpoint",
+            running.TOPOLOGIES,
+            checked.pinned,
+            watcher,
+        )
+        driver.start()
+        _run(driver, watcher, WARM)
+        began = time.process_time()
+        done = _run(driver, watcher, sentences)
+        took = time.process_time() - began
+        driver.close()
+    return took / done * 1e6
+
+
+def _run(driver: object, watcher: object, sentences: int) -> int:
+    watcher.forget()  # type: ignore[attr-defined]
+    while (done := sum(watcher.acked)) < sentences:  # type: ignore[attr-defined]
+        driver.step()  # type: ignore[attr-defined]
+    return done
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", default="1,2")
+    parser.add_argument("--sentences", type=int, default=400_000)
+    parser.add_argument("--words", choices=("ascii", "other"), default="ascii")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--against", type=Path, help="the runtime folder to compare with")
+    parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.once:
+        print(measure(int(arguments.workers), arguments.sentences, arguments.words))
+        return
+    here = Path(__file__).parents[1] / "runtime"
+    folders = [here] if arguments.against is None else [arguments.against, here]
+    print("workers  runtime                                   least  median  us of CPU a sentence")
+    for workers in arguments.workers.split(","):
+        found: dict[Path, list[float]] = {folder: [] for folder in folders}
+        for _ in range(arguments.runs):
+            for folder, figures in found.items():
+                figures.append(_in_a_process(folder, workers, arguments))
+        for folder, figures in found.items():
+            least, median = min(figures), statistics.median(figures)
+            print(f"{workers:>7}  {folder!s:40}  {least:5.2f}  {median:6.2f}")
+        if len(folders) == 2:
+            before, after = (min(figures) for figures in found.values())
+            print(f"{workers:>7}  ratio: {after / before:.3f}", flush=True)
+
+
+def _in_a_process(folder: Path, workers: str, arguments: argparse.Namespace) -> float:
+    command = [sys.executable, "-m", "benchmarks.inprocess", "--once", "--workers", workers]
+    command += ["--sentences", str(arguments.sentences), "--words", arguments.words]
+    root = Path(__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": f"{folder.resolve()}{os.pathsep}{root}"}
+    run = subprocess.run(
+        command, env=environment, cwd=root, check=True, capture_output=True, text=True
+    )
+    return float(run.stdout)
+
+
+if __name__ == "__main__":
+    main()
