@@ -15,7 +15,8 @@ from typing_extensions import override
 
 from fulmen.api.components import ArrowOutputCollector, ArrowSpoutCollector
 from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.engine.collectors import Buffer, outside, reason_text, unhashable
+from fulmen.engine.collectors import outside, reason_text, unhashable
+from fulmen.engine.emit_buffer import Buffer
 from fulmen.engine.routes import Routes
 from fulmen.errors import CollectorError, StreamError
 
@@ -121,6 +122,10 @@ class ArrowCollector(ArrowOutputCollector):
     def close(self) -> None:
         """From now on the author's code may not emit."""
         self._open = False
+
+    def release(self) -> None:
+        """Let go of what was emitted, once it is sent."""
+        self.emits = []
 
     @override
     def emit(self, batch: pa.RecordBatch, stream: str = DEFAULT_STREAM, rows: Any = None) -> None:

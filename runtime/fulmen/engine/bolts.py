@@ -24,7 +24,8 @@ from fulmen.api.components import (
 )
 from fulmen.api.tuples import DRAIN_STREAM, HELD, TICK_COMPONENT, TICK_STREAM, Held, Tuple
 from fulmen.engine.chunk import Chunk, Ids
-from fulmen.engine.collectors import BasicCollector, BoltCollector, Buffer, not_a_list
+from fulmen.engine.collectors import BasicCollector, BoltCollector, not_a_list
+from fulmen.engine.emit_buffer import Buffer
 from fulmen.engine.forks import FORKED, end_child
 from fulmen.engine.instances import ComponentFailed, Slots, TaskBase
 from fulmen.engine.measures import add_chunk
@@ -112,6 +113,7 @@ class BoltTask(TaskBase):
             add_chunk(outbox.times, self.component, name, chunk.pace, len(chunk), n_acked)
         outbox.busy[self.executor] += self.seconds
         self.send_acks(chunk, xors, acked, outbox)
+        self.collector.release()
 
     def send_emits(self, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         """Send what was emitted.
@@ -122,16 +124,16 @@ class BoltTask(TaskBase):
             outbox: Where to.
         """
         for buffer in self.collector.runs:
-            if buffer.values:
+            if len(buffer):
                 for i in reversed(buffer.wrong()):
-                    self._refuse(not_a_list(self.who, buffer.values[i]), i, buffer, chunk)
+                    self._refuse(not_a_list(self.who, buffer.rows()[i]), i, buffer, chunk)
                 self._send_or_fail(buffer, chunk, xors, outbox)
                 if self.ordered:
                     outbox.pack_all()
 
     def _send_or_fail(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         """Send the emits on one stream. One without a task to go to fails its input instead."""
-        while buffer.values:
+        while len(buffer):
             try:
                 self.send_buffer(buffer, chunk, xors, outbox)
                 return
@@ -152,7 +154,7 @@ class BoltTask(TaskBase):
 
     def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         """Send the emits on one stream."""
-        at = np.array(buffer.origins, np.int64)
+        at = np.fromiter(buffer.origins, np.int64, len(buffer))
         view, stream = buffer.view(), buffer.routes.stream
         self.send_anchored(stream, view, at, chunk, xors, outbox, buffer.chosen)
 

@@ -38,7 +38,8 @@ from fulmen.engine.protocol import (
     unpack_deliveries,
 )
 from fulmen.engine.setup import Setup
-from fulmen.engine.spouts import SpoutTask, emit_bytes
+from fulmen.engine.spout_emits import emit_bytes
+from fulmen.engine.spouts import SpoutTask
 from fulmen.errors import CodeError
 from fulmen.topology.code import create, load_class
 from fulmen.topology.spec import ACKER

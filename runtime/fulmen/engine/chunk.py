@@ -201,6 +201,8 @@ class Columns(Sequence[Any]):
 
     @override
     def __iter__(self) -> Iterator[Any]:
+        if self.container == "l" and len(self.columns) == 1:
+            return ([value] for value in self.columns[0])  # a third quicker than by tuples
         rows = zip(*self.columns, strict=True)
         if self.container == "l":
             return map(list, rows)

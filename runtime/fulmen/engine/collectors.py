@@ -21,54 +21,11 @@ from fulmen.api.collector import (
 )
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.tuples import HELD, Tuple
+from fulmen.engine.emit_buffer import Buffer
 from fulmen.engine.routes import Routes
-from fulmen.engine.view import RowsView
 from fulmen.errors import CollectorError, StreamError, error_text, repr_of, text_of
 
 EXPLICIT = "failed by the bolt"
-
-
-class Buffer:
-    """Emits on one stream, in their order.
-
-    Attributes:
-        values: What was emitted.
-        origins: For each emit the message id (spouts), or what it is anchored to (bolts): one tuple
-            of the chunk at hand by its position, anything else as it was given.
-        chosen: Emits whose tasks are known already: emit number -> (subscription number, tasks).
-    """
-
-    __slots__ = ("_container", "chosen", "origins", "routes", "values", "width")
-
-    def __init__(self, routes: Routes) -> None:
-        self.routes = routes
-        # -1 is never right: then the slow way explains what is wrong
-        self.width = -1 if routes.direct else len(routes.fields)
-        self.values: list[Values] = []
-        self.origins: list[Any] = []
-        self.chosen: dict[int, list[tuple[int, list[int]]]] = {}
-        self._container: str | None = None
-
-    def wrong(self) -> list[int]:
-        """Emits whose values are no sequence; collectors look at their length only."""
-        kinds = set(map(type, self.values))
-        if kinds <= {list, tuple}:
-            self._container = None if len(kinds) > 1 else "l" if list in kinds else "t"
-            return []
-        return [
-            i
-            for i, values in enumerate(self.values)
-            if isinstance(values, str | bytes) or not isinstance(values, Sequence)
-        ]
-
-    def view(self) -> RowsView:
-        """The values, for the outbox. After `wrong`."""
-        return RowsView(self.values, container=self._container)
-
-    def remove(self, i: int) -> None:
-        """Take emit number `i` out."""
-        del self.values[i], self.origins[i]
-        self.chosen = {k - (k > i): v for k, v in self.chosen.items() if k != i}
 
 
 class _Closed(Mapping[str, Buffer]):
@@ -145,6 +102,10 @@ class Emitter:
         """From now on the author's code may not emit."""
         self._buffers = self._closed
 
+    def release(self) -> None:
+        """Let go of what is sent, so that the garbage collector need not look through it."""
+        self.runs = []
+
     def check_open(self) -> None:
         """Raise CollectorError outside of a callback."""
         if self._buffers is self._closed:
@@ -187,7 +148,7 @@ class Emitter:
                 " direct=True"
             )
         if self._ordered and (not self.runs or self.runs[-1].routes is not routes):
-            self._earlier += len(self.runs[-1].values) if self.runs else 0
+            self._earlier += len(self.runs[-1]) if self.runs else 0
             self.runs.append(Buffer(routes))
             self._buffers = {stream: self.runs[-1]}
         return self._buffers[stream]
@@ -202,11 +163,10 @@ class Emitter:
         if len(values) != buffer.width:
             self._buffer(stream, values)
         chosen = buffer.routes.choose_now(values) if need_task_ids else None
-        buffer.values.append(values)
-        buffer.origins.append(origin)
+        buffer.append(values, origin)
         if chosen is None:
             return None
-        buffer.chosen[len(buffer.values) - 1] = chosen
+        buffer.chosen[len(buffer) - 1] = chosen
         return sorted(task for _, tasks in chosen for task in tasks)
 
     def _append_direct(self, task: int, stream: str, values: Values, origin: Any) -> None:
@@ -216,9 +176,8 @@ class Emitter:
                 " list or a tuple. It is emit_direct(task, values, stream)"
             )
         buffer = self._buffer(stream, values, direct=True)
-        buffer.values.append(values)
-        buffer.origins.append(origin)
-        buffer.chosen[len(buffer.values) - 1] = buffer.routes.direct_to(task)
+        buffer.append(values, origin)
+        buffer.chosen[len(buffer) - 1] = buffer.routes.direct_to(task)
 
 
 def _shown(values: Any) -> str:
@@ -252,12 +211,17 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
             hash(msg_id)
         except TypeError:
             raise unhashable(self._who, msg_id) from None
-        if len(values) != buffer.width or need_task_ids or self.acks_at_once is not None:
+        if (
+            type(values) is not buffer.kind
+            or len(values) != buffer.width
+            or need_task_ids
+            or self.acks_at_once is not None
+        ):
             tasks = self._append(stream, values, msg_id, need_task_ids)
             if self.acks_at_once is not None and msg_id is not None:
                 self.acks_at_once(msg_id)
             return tasks
-        buffer.values.append(values)
+        buffer.flat.extend(values)
         buffer.origins.append(msg_id)
         return None
 
@@ -276,8 +240,8 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
     def emitted(self) -> int:
         """How many tuples were emitted since `open`. Called after each: runs may be many."""
         if self._ordered:
-            return self._earlier + (len(self.runs[-1].values) if self.runs else 0)
-        return sum(len(buffer.values) for buffer in self.runs)
+            return self._earlier + (len(self.runs[-1]) if self.runs else 0)
+        return sum(len(buffer) for buffer in self.runs)
 
 
 class BoltCollector(Emitter, OutputCollector):
@@ -319,9 +283,9 @@ class BoltCollector(Emitter, OutputCollector):
             buffer = self._buffers[stream]
         except (KeyError, TypeError):
             buffer = self._buffer(stream, values)
-        if len(values) != buffer.width or need_task_ids:
+        if type(values) is not buffer.kind or len(values) != buffer.width or need_task_ids:
             return self._append(stream, values, origin, need_task_ids)
-        buffer.values.append(values)
+        buffer.flat.extend(values)
         buffer.origins.append(origin)
         return None
 
@@ -409,9 +373,9 @@ class BasicCollector(Emitter, BasicOutputCollector):
             buffer = self._buffers[stream]
         except (KeyError, TypeError):
             buffer = self._buffer(stream, values)
-        if len(values) != buffer.width or need_task_ids:
+        if type(values) is not buffer.kind or len(values) != buffer.width or need_task_ids:
             return self._append(stream, values, self.position, need_task_ids)
-        buffer.values.append(values)
+        buffer.flat.extend(values)
         buffer.origins.append(self.position)
         return None
 

@@ -37,7 +37,8 @@ from fulmen.engine.protocol import (
     Summary,
 )
 from fulmen.engine.setup import Setup
-from fulmen.engine.spouts import SpoutTask, emit_bytes
+from fulmen.engine.spout_emits import emit_bytes
+from fulmen.engine.spouts import SpoutTask
 from fulmen.engine.state import KeyedState
 from fulmen.engine.turns import Turn
 from fulmen.plan.model import DRIVER

@@ -8,7 +8,7 @@ containers of them. They call no code of an author's that could raise.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -68,9 +68,19 @@ def _several(values: Iterator[Any], count: int, depth: int) -> int:
 
 def rows_bytes(rows: Sequence[Any], start: int = 0) -> int:
     """About how many bytes the rows from `start` on take: some of them stand for all."""
-    count = len(rows) - start
+    return sample_bytes(rows.__getitem__, start, len(rows))
+
+
+def sample_bytes(row: Callable[[int], Any], start: int, end: int) -> int:
+    """About how many bytes the rows `start` to `end` take.
+
+    Args:
+        row: Gives a row by its number.
+        start: The first one's.
+        end: That after the last one.
+    """
+    count = end - start
     if count <= 0:
         return 0
-    step = -(-count // SAMPLE)
-    some = [value_bytes(rows[i]) for i in range(start, len(rows), step)]
+    some = [value_bytes(row(i)) for i in range(start, end, -(-count // SAMPLE))]
     return sum(some) * count // len(some)

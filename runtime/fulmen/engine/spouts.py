@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -23,9 +22,7 @@ from fulmen.engine.instances import ComponentFailed, Slots, TaskBase, Update, ta
 from fulmen.engine.outbox import Outbox
 from fulmen.engine.pending import PendingMessages
 from fulmen.engine.protocol import Deliveries
-from fulmen.engine.routes import Chosen
-from fulmen.engine.setup import Setup
-from fulmen.engine.sizes import rows_bytes
+from fulmen.engine.spout_emits import Emits
 from fulmen.engine.state import KeyedState
 from fulmen.engine.view import RowsView
 from fulmen.errors import FulmenError, GroupingError
@@ -34,45 +31,9 @@ SLICE = 4096
 """So many tuples are emitted before the stage's bolts run: less memory, and warm caches."""
 SLICE_BYTES = 4 << 20
 """The same for tuples that are large."""
-EMIT_BYTES_PER_SECOND = 128 << 20
-"""Of a batch's target: so much do the spouts on one worker emit in a batch, or a little more."""
-LEAST_EMIT_BYTES, MOST_EMIT_BYTES = 32 << 20, 256 << 20
-"""Limits of that, whatever the target is. What a batch has in it is in memory, more than once."""
 CRASHED = "crashed worker"
 _FAILURES = 100_000
 _CHECK_SECONDS = 0.005
-
-
-@dataclass(frozen=True)
-class Emits:
-    """What a spout emitted on one stream, in its order.
-
-    Attributes:
-        stream: Which.
-        view: The values.
-        msg_ids: As many, None among them for those that are not tracked; None: none is tracked.
-        chosen: Emits whose tasks were chosen already.
-    """
-
-    stream: str
-    view: RowsView
-    msg_ids: Sequence[Any] | None
-    chosen: Chosen = field(default_factory=dict)
-
-    def take(self, positions: list[int]) -> Emits:
-        """The emits at `positions` alone."""
-        return Emits(
-            self.stream,
-            self.view.take(np.array(positions, np.int64)),
-            None if self.msg_ids is None else [self.msg_ids[i] for i in positions],
-            {new: self.chosen[old] for new, old in enumerate(positions) if old in self.chosen},
-        )
-
-
-def emit_bytes(setup: Setup) -> int:
-    """How many bytes all spout tasks of one worker together may emit in a batch."""
-    target = setup.topology.spec.batch_target_millis / 1000
-    return int(min(MOST_EMIT_BYTES, max(LEAST_EMIT_BYTES, EMIT_BYTES_PER_SECOND * target)))
 
 
 class SpoutTask(TaskBase):
@@ -272,8 +233,8 @@ class SpoutTask(TaskBase):
             clock = time.monotonic()
             if clock >= deadline:
                 return emitted, False, measure()
-            if measure() >= most_bytes:
-                return emitted, True, measure()
+            if (size := measure()) >= most_bytes:
+                return emitted, True, size
             burst = burst * 2 if clock - started < _CHECK_SECONDS else max(1, burst // 2)
             started = clock
         return emitted, True, measure()
@@ -288,8 +249,8 @@ class SpoutTask(TaskBase):
         def measure() -> int:
             nonlocal total
             for i, buffer in enumerate(self.collector.runs):
-                total += rows_bytes(buffer.values, known.get(i, 0))
-                known[i] = len(buffer.values)
+                total += buffer.about_bytes(known.get(i, 0))
+                known[i] = len(buffer)
             return total
 
         return measure
@@ -299,7 +260,7 @@ class SpoutTask(TaskBase):
         if isinstance(self.instance, ArrowSpout):
             return lambda: sum(batch.num_rows for _, batch, _ in self.arrow.emits)
         if len(self.collector.runs) == 2:  # a single stream, and dead letters
-            return self.collector.runs[0].values.__len__
+            return self.collector.runs[0].origins.__len__
         return self.collector.emitted
 
     def flush(self, outbox: Outbox, poison: str | None = None) -> None:
@@ -312,16 +273,17 @@ class SpoutTask(TaskBase):
         ]
         self.arrow.emits = []
         for buffer in runs:
-            if buffer.values:
+            if len(buffer):
                 wrong = buffer.wrong()
                 some = Emits(buffer.routes.stream, buffer.view(), buffer.origins, buffer.chosen)
                 for i in reversed(wrong):
-                    some = self._refuse(not_a_list(self.who, buffer.values[i]), i, some, outbox)
+                    some = self._refuse(not_a_list(self.who, buffer.rows()[i]), i, some, outbox)
                 emits.append(some)
         for some in emits:
             self._send(self._divert(some, outbox), outbox, poison)
             if self.ordered:
                 outbox.pack_all()
+        self.collector.release()
 
     def _divert(self, emits: Emits, outbox: Outbox) -> Emits:
         """Send messages that failed `maxReplays` times to the dead letters; gives the others."""

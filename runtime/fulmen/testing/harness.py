@@ -261,7 +261,7 @@ class BoltHarness:
 
     def _take_emits(self, inputs: tuple[Tuple, ...]) -> None:
         for buffer in self._collector.runs:
-            for i, values in enumerate(buffer.values):
+            for i, values in enumerate(buffer.rows()):
                 if not isinstance(values, list | tuple):
                     raise not_a_list(self.who, values)
                 anchors = inputs if isinstance(self.bolt, BasicBolt) else buffer.origins[i]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fulmen.engine.coordinator import FIRST_PERMIT, merged
 from fulmen.engine.idle import WARM_BATCHES
 from fulmen.engine.protocol import Deliveries, ErrorReport, Summary
-from fulmen.engine.spouts import emit_bytes
+from fulmen.engine.spout_emits import emit_bytes
 from fulmen.engine.summaries import commit_work_seconds, fatal_error, work_seconds
 from support.coordinators import Checked, ranges, setup
 

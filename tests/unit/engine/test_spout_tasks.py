@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from fulmen import FailedException, TopologyBuilder
-from fulmen.engine.spouts import emit_bytes
+from fulmen.engine.spout_emits import emit_bytes
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, Message, run
 from support.engine_runs import make_driver, new_store
 from support.hooks import (
