@@ -6,8 +6,10 @@ import signal
 
 import pytest
 
+from fulmen.engine import chains
 from fulmen.errors import JobFailed, JobTimedOut
 from support.spark_runs import Runs, Void, is_alive, is_partitioned, wait_until
+from support.toy_stages import parent_of
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -85,6 +87,50 @@ def test_a_python_process_killed_between_jobs_fails_one_batch_at_most(runs, plac
     after, failures = runs.until_it_counts()
     assert is_partitioned(after, 2)
     assert len(failures) <= 1
+
+
+def test_cancelled_again_and_again_each_partition_keeps_to_one_process(runs, places):
+    for turn in range(20):
+        attempt = runs.in_thread(fault=[turn % STAGES, turn % 2, "sleep"])
+        wait_until(runs.session.workers.are_busy, "a task")
+        runs.jobs.cancel()
+        attempt.end()
+        assert isinstance(attempt.error, JobFailed)
+        runs.jobs.recover()
+    after, _ = runs.until_it_counts()
+    assert is_partitioned(after, 2)
+    assert all(runs.once() == after for _ in range(20))
+
+
+def test_a_killed_daemon_is_replaced(runs, places):
+    process, _ = places[0, 1]
+    kill(parent_of(process))
+    wait_until(lambda: not is_alive(process), "the end of its process")
+    after, failures = runs.until_it_counts()
+    assert is_partitioned(after, 2)
+    assert after[0, 0] == places[0, 0]
+    assert len(failures) <= 1
+
+
+def test_without_an_environment_of_its_own_a_slot_has_no_process_of_its_own(
+    runs, places, monkeypatch
+):
+    """That a partition stays is the doing of its slot: here is what Spark does otherwise."""
+    with monkeypatch.context() as patch:
+        patch.setattr(chains, "environment_of", lambda session, slot: {})
+        runs.use(STAGES, range(2))
+        assert not all(stays(runs) for _ in range(100))
+    runs.use(STAGES, range(2))
+    after, _ = runs.until_it_counts()
+    assert is_partitioned(after, 2)
+
+
+def stays(runs):
+    """Whether each partition runs in a process of its own."""
+    try:
+        return is_partitioned(runs.once(), 2)
+    except Void:  # the process has noticed it
+        return False
 
 
 def test_files_do_not_accumulate(runs, places):

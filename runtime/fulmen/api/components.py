@@ -266,17 +266,7 @@ class ArrowBolt(Component):
         """Called when a tick is due (spec: `tickSeconds`)."""
 
     def drain(self, collector: ArrowOutputCollector) -> None:
-        """Called when the topology is drained and nothing else is left: the last turn.
-
-        Spouts have stopped, or have said that they will never have another tuple. Bolts get their
-        last turns in the order of the graph: what those before it emit in theirs has arrived by
-        then. Emit what is held back, such as a window that is still open, and let go of it, since
-        a later run goes on with the state as it is afterwards. What is emitted is not tracked.
-
-        It is called again if tuples come after it, and whenever the topology is drained again.
-
-        An exception is reported; with `onError: crash` it stops the topology.
-        """
+        """Called when the topology is drained: the last turn, as `BasicBolt.drain` is."""
 
     def cleanup(self) -> None:
         """Called before the instance is let go of, if there is time. An exception is reported."""
