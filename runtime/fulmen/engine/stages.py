@@ -100,8 +100,8 @@ class SparkJobs:
     def recover(self, patience_seconds: float = PATIENCE_SECONDS) -> tuple[int, ...]:
         """After a run that failed or was void: wait until the next one can succeed.
 
-        A lost worker of this machine is back after 5 seconds. What is left of the failed job ends:
-        a process that does not is killed by Spark after 2 to 4 seconds.
+        A Python process is replaced at once, a pod when another one has started. What is left of
+        the failed job ends: a process that does not is killed by Spark after 2 to 4 seconds.
 
         Args:
             patience_seconds: How long to wait for a lost worker.

@@ -102,7 +102,7 @@ def test_a_topology_that_is_not_there(fulmen, kubectl, others, message):
     assert result.stderr == f"Error: there is no topology 'wordcount' {message}\n"
 
 
-def test_nor_may_one_see_which_there_are(fulmen, kubectl):
+def test_a_topology_that_is_not_there_where_one_may_not_see_which_there_are(fulmen, kubectl):
     kubectl.answer(not_found("wordcount"), FORBIDDEN)
     result = fulmen("activate", "wordcount")
     assert result.stderr == "Error: there is no topology 'wordcount'.\n"

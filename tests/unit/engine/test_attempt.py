@@ -169,7 +169,7 @@ def test_an_idle_topology_asks_its_spouts_only_when_it_is_warm():
     assert driver.totals.restored == 0
 
 
-def test_but_all_of_it_if_a_tick_is_due():
+def test_an_idle_topology_runs_all_stages_when_a_tick_is_due():
     driver = make(limit=0, tick_seconds=0.035)
     driver.coordinator.idle.warmed = WARM_BATCHES
     ran = steps(driver, 12)

@@ -224,7 +224,7 @@ def test_an_emit_that_no_task_can_be_chosen_for_fails_its_tuple():
     assert sorted(x for [x] in result.collected("sink")) == ["a", "a", "b", "c", "c"]
 
 
-def test_nor_does_it_fail_another_that_was_told_its_tasks():
+def test_a_value_without_a_hash_does_not_fail_a_tuple_that_was_told_its_tasks():
     def execute(bolt, tup):
         value = Unhashable() if tup["x"] == "c" else tup["x"]
         bolt.collector.emit([value], anchors=tup, need_task_ids=tup["x"] in ("a", "d"))

@@ -59,7 +59,7 @@ def test_with_on_error_crash_an_exception_stops_the_topology(kind):
 
 
 @pytest.mark.parametrize("kind", [HookBolt, HookBasicBolt])
-def test_but_a_failed_exception_does_not(kind):
+def test_with_on_error_crash_a_failed_exception_does_not_stop_the_topology(kind):
     result = with_bolt(raises_at("a", FailedException("x")), ["a"], kind=kind, on_error="crash")
     assert result.failed("source") == [(0, "x")]
 

@@ -210,7 +210,7 @@ def test_the_executors_of_a_blocking_bolt_wait_side_by_side():
     assert sorted(x for [x] in result.collected("sink")) == list(range(6))
 
 
-def test_so_do_their_ticks():
+def test_ticks_of_a_blocking_bolt_wait_side_by_side():
     meeting = threading.Barrier(3)
 
     def execute(bolt, tup, collector):

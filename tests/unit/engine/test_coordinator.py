@@ -275,7 +275,7 @@ def test_an_idle_topology_waits_no_longer_until_its_workers_are_warm(coordinator
     assert waits[-1] == 2.5
 
 
-def test_nor_after_a_loss(coordinator):
+def test_an_idle_topology_waits_no_longer_after_a_loss_until_its_workers_are_warm(coordinator):
     idle_waits(coordinator, WARM_BATCHES)
     coordinator.begin()
     coordinator.fail()
@@ -295,7 +295,7 @@ def test_an_idle_topology_backs_off(coordinator):
     assert coordinator.it.idle_seconds() == 0.0
 
 
-def test_but_not_beyond_the_next_tick():
+def test_an_idle_topology_waits_no_longer_than_until_the_next_tick():
     coordinator = Checked(setup(tick_seconds=1.0), clock=99.9)
     for _ in range(12):
         coordinator.begin()

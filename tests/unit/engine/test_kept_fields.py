@@ -182,7 +182,7 @@ def test_a_state_that_is_assigned_in_execute_stops_the_topology(kind, value):
     assert stopped(execute, kind=kind) == f"{WHO}: {ASSIGNED}"
 
 
-def test_so_does_one_that_is_assigned_in_prepare_with_something_in_it():
+def test_a_state_that_is_assigned_in_prepare_with_something_in_it_stops_the_topology():
     def prepare(bolt):
         bolt.state = {"a": 1}
 

@@ -206,7 +206,7 @@ class KeepsMethods(BasicBolt):
         self.state["helper"].add(tup[0])
 
 
-def test_so_is_what_self_state_refers_to():
+def test_what_self_state_refers_to_is_kept_once():
     for total, result in both_runs(KeepsMethods):
         assert result.fields("bolt") == {"total": 2 * total}
         assert result.state("bolt")["total"] == total

@@ -72,13 +72,13 @@ def test_errors_go_first_but_for_the_newest():
     assert fitting(whole) == whole.model_copy(update={"errors": whole.errors[:1]})
 
 
-def test_then_all_of_them():
+def test_all_errors_go_before_anything_else():
     whole = largest(())
     assert fitting(whole) == whole.model_copy(update={"errors": ()})
 
 
 @pytest.mark.parametrize(("workers", "executors"), [(1000, 1), (1000, 100)])
-def test_then_executors_and_pods_are_always_said(workers, executors):
+def test_pods_are_always_said_and_a_report_fits(workers, executors):
     whole = report(workers, executors)
     found = fitting(whole)
     assert [(h.worker, h.pod) for h in found.workers] == [(h.worker, h.pod) for h in whole.workers]

@@ -69,7 +69,7 @@ def test_there_is_no_readiness_where_nobody_knows(server):
     assert get(server, "readyz")[0] == 404
 
 
-def test_or_open_metrics_if_asked(server):
+def test_open_metrics_are_served_to_who_asks_for_them(server):
     accept = "application/openmetrics-text; version=1.0.0, text/plain;q=0.5"
     status, headers, text = get(server, "metrics", Accept=accept)
     assert status == 200
