@@ -1,21 +1,29 @@
-"""Marks by folder, deterministic Hypothesis, and no silent skips in CI."""
+"""Marks by folder, one seed for all that is random, and no silent skips in CI."""
 
 import os
+import random
 import signal
 from pathlib import Path
 
 import hypothesis
 import pytest
+from hypothesis import core
 
 TESTS = Path(__file__).parent
 MARK_OF_FOLDER = {"unit": None, "engine": "engine", "cluster": "cluster"}  # in the order they run
 IN_CI = bool(os.environ.get("CI"))
 
-# Equal seeds, equal runs. No deadlines: other processes' load must not decide about a test.
+# In CI another seed each time, which is printed; else the same one. Given as FULMEN_SEED it repeats
+# a run. It is in the environment for those that tests start: pytest-xdist's workers, drivers.
+if IN_CI:
+    os.environ.setdefault("FULMEN_SEED", str(random.SystemRandom().randrange(2**32)))
+
+# No deadlines: other processes' load must not decide about a test.
 hypothesis.settings.register_profile("dev", derandomize=True, deadline=None, max_examples=50)
 hypothesis.settings.register_profile(
     "ci",
-    derandomize=True,
+    derandomize=False,
+    database=None,
     deadline=None,
     max_examples=200,
     print_blob=True,
@@ -23,9 +31,16 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("ci" if IN_CI else "dev")
 
+if IN_CI:
+    core.global_force_seed = int(os.environ["FULMEN_SEED"])  # as --hypothesis-seed does
+
 # A shell's jobs in the background ignore it, and so would all that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_report_header():
+    return f"seed: FULMEN_SEED={os.environ.get('FULMEN_SEED', 0)}"
 
 
 def folder_of(item):

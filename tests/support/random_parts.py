@@ -216,7 +216,7 @@ class RandomBolt(Part, Bolt):
 
     def emit(self, tup):
         anchors = self.rng.choice(
-            ([], [tup], [tup], [tup], [tup], [tup, tup], [tup, *self.held], self.held[:1])
+            ([], [tup], [tup, tup], [tup, *self.held], [*self.held, tup], self.held[:3])
         )
         shape = tuple(anchors) if self.rng.random() < 0.5 else list(anchors)
         if len(anchors) == 1 and self.rng.random() < 0.7:
@@ -236,7 +236,7 @@ class RandomBolt(Part, Bolt):
             self.told(made, tasks)
 
     def end(self, tup):
-        ways = "ack ack ack ack ack ack ack double fail reason hold hold forget raise late reset"
+        ways = "ack ack ack ack ack ack double fail reason hold hold hold forget raise late reset"
         how = self.rng.choice(ways.split())
         if self.conf["honest"] and how in ("fail", "reason", "forget", "raise", "late"):
             how = "ack"
@@ -264,7 +264,7 @@ class RandomBolt(Part, Bolt):
             tup = self.held.pop(0)
             if self.rng.random() < 0.3:
                 self.emit(tup)
-            if self.rng.random() < 0.8 or self.conf["honest"]:
+            if self.rng.random() < 0.6 or self.conf["honest"]:
                 self.ack(tup)
             else:
                 self.fail(tup, "held")

@@ -21,6 +21,7 @@ from fulmen.engine.pending import PendingMessages
 from fulmen.engine.state import KeyedState
 from fulmen.errors import Fenced, Unreachable
 from fulmen.testing import ManualClock
+from support import seeds
 from support.chaos import Chaos, DriverDied, chaotic
 from support.durable_parts import HEARD, ArrowSink, DurableSpout, Relay, Sink, begin
 from support.engine_runs import Steady, make_driver, new_store
@@ -58,7 +59,7 @@ def world_of(seed):
     }
 
 
-@pytest.mark.parametrize("seed", range(settings.default.max_examples // 3))
+@pytest.mark.parametrize("seed", seeds.several(settings.default.max_examples // 3))
 def test_each_committed_emit_counts_exactly_once(seed):
     world = world_of(seed)
     chaos = world["chaos"]
