@@ -34,6 +34,7 @@ from fulmen.engine.protocol import (
     ErrorReport,
     Header,
     Summary,
+    VoidBatch,
     tick_due,
     unpack_deliveries,
 )
@@ -391,15 +392,3 @@ def _run(work: Work, outbox: Outbox) -> None:
     for task, chunk in work:
         task.run(chunk)
         task.send(chunk, outbox)
-
-
-class VoidBatch(Exception):
-    """Another part of this batch came to nothing, so this one does as well: it is run again.
-
-    Attributes:
-        row: The row that said so.
-    """
-
-    def __init__(self, row: bytes) -> None:
-        super().__init__(row)
-        self.row = row

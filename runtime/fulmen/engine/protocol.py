@@ -343,3 +343,15 @@ class Summary:
     cpu_seconds: float = 0.0
     moved_bytes: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
+
+
+class VoidBatch(Exception):
+    """Another part of this batch came to nothing, so this one does as well: it is run again.
+
+    Attributes:
+        row: The row that said so.
+    """
+
+    def __init__(self, row: bytes) -> None:
+        super().__init__(row)
+        self.row = row

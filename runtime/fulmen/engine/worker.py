@@ -17,10 +17,10 @@ from typing import Any
 
 from fulmen.checkpoint import Store
 from fulmen.engine import wire
-from fulmen.engine.cell import Cell, VoidBatch
+from fulmen.engine.cell import Cell
 from fulmen.engine.instances import ComponentFailed, Unavailable
 from fulmen.engine.jobs import Blame
-from fulmen.engine.protocol import ErrorReport, Header, Summary
+from fulmen.engine.protocol import ErrorReport, Header, Summary, VoidBatch
 from fulmen.engine.setup import Setup
 from fulmen.errors import AlreadyExists, CheckpointError, Denied, Unreachable, error_text
 
