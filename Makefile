@@ -51,6 +51,16 @@ test: classes ## every test that this machine can run (those in tests/cluster: m
 test-cluster: setup ## tests on the Kubernetes cluster of KUBECONFIG
 	@$(BIN)/pytest tests/cluster -m cluster $(PYTEST_ARGS)
 
+# On a cluster, that of KUBECONFIG: make soak SOAK_ROUNDS=100
+SOAK_ROUNDS ?=
+.PHONY: soak
+soak: classes ## an hour of random kills on this machine, which ends with its figures
+ifeq ($(SOAK_ROUNDS),)
+	@PYTHONPATH=tests $(BIN)/python -m support.soak $(SOAK_ARGS)
+else
+	@FULMEN_ROUNDS=$(SOAK_ROUNDS) $(BIN)/pytest tests/cluster/test_chaos.py -m cluster -s $(PYTEST_ARGS)
+endif
+
 .PHONY: bench
 bench: classes ## measure latency and throughput on this machine (BENCH_ARGS=--small: a minute)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps '$(BYTEWAX)'

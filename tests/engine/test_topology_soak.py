@@ -1,0 +1,19 @@
+"""A short soak (support/soak.py): random kills under `fulmen run`, another seed each time in CI."""
+
+import pytest
+
+from support import seeds
+from support.soak import Soak
+
+ROUNDS = 4
+
+
+@pytest.mark.timeout(900)
+def test_whatever_is_killed_nothing_is_lost_or_counted_twice(tmp_path):
+    print(f"FULMEN_SEED={seeds.FIRST}")
+    with Soak(tmp_path, seeds.FIRST) as soak:
+        for _ in range(ROUNDS):
+            soak.round()
+        soak.drain()
+        print(soak.figures())
+        assert sum(soak.kinds.values()) >= ROUNDS
