@@ -215,9 +215,12 @@ class RandomBolt(Part, Bolt):
         self.end(tup)
 
     def emit(self, tup):
-        anchors = self.rng.choice(
-            ([], [tup], [tup, tup], [tup, *self.held], [*self.held, tup], self.held[:3])
-        )
+        if self.conf.get("joins") and self.rng.random() < 0.7:
+            anchors = [*self.held[-3:], tup]
+        else:
+            anchors = self.rng.choice(
+                ([], [tup], [tup, tup], [tup, *self.held], [*self.held, tup], self.held[:3])
+            )
         shape = tuple(anchors) if self.rng.random() < 0.5 else list(anchors)
         if len(anchors) == 1 and self.rng.random() < 0.7:
             shape = anchors[0]

@@ -78,8 +78,17 @@ def any_topology(rng):
             subscribe(bolt, source, stream, kind)
         sources.append(f"b{i}")
         names.append(f"b{i}")
+    joining(builder, rng, conf)
     conf["targets"] += names
     return builder, rng.choice((1, 3, 4096)), rng.choice((1, 4, 1 << 15))
+
+
+def joining(builder, rng, conf):
+    """A bolt that mostly joins trees, and one all of whose tasks receive what it emits."""
+    join = builder.set_bolt("join", RandomBolt, 1).set_config({**conf, "joins": True})
+    join.shuffle_grouping("s0").shuffle_grouping("s0", "second")
+    joined = builder.set_bolt("joined", rng.choice((RandomBolt, RandomBasicBolt)), 2)
+    joined.set_config(conf).all_grouping("join").all_grouping("join", "second")
 
 
 def subscribe(bolt, source, stream, kind):
@@ -195,7 +204,7 @@ def test_crashes_between_any_two_steps_change_no_trees_end():
             topology = any_topology(rng)
             chaos = Chaos(rng.random(), faults=10, rate=rng.choice((0.01, 0.05, 0.2)))
             driver, reference, failed = run_to_its_end(topology, chaos)
-            check_copies(LOG, driver.setup)
+            check_copies(LOG, driver.setup, failed)
         cases.update(reference.cases, crashes=failed)
     check_often(cases, (*OFTEN, "crashes"))
 
