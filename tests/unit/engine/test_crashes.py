@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import load_many, log, payloads, read_manifest
-from fulmen.engine import coordinator, light, protocol
+from fulmen.engine import committing, coordinator, light, protocol
 from fulmen.engine import driver as driver_module
 from fulmen.engine.acking import restore
 from fulmen.engine.committing import Committer
@@ -69,6 +69,7 @@ def test_each_committed_emit_counts_exactly_once(seed):
     with (
         mock.patch.object(driver_module, "COLLECT_EVERY", 3),
         mock.patch.object(driver_module, "LOOK_SECONDS", 0.5),
+        mock.patch.object(committing, "CHECK_SECONDS", 1.0),  # an idle zombie has to notice too
         mock.patch.object(payloads, "INLINE_BYTES", inline),
         mock.patch.object(coordinator, "HEADER_BYTES", deliveries),
         mock.patch.object(protocol, "HEADER_BYTES", deliveries),
