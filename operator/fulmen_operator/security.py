@@ -11,7 +11,8 @@ Object = Mapping[str, Any]
 Level = Literal["restricted", "baseline", "privileged"]
 
 CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
-HOOKS: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+HOOKS: Final = ("postStart", "preStop")
 BASELINE_CAPABILITIES: Final = frozenset(
     {
         "AUDIT_WRITE",
@@ -125,9 +126,10 @@ def _baseline_container(container: Object) -> Iterator[str]:
     for port in container.get("ports") or ():
         if port.get("hostPort"):
             yield f"hostPort {port['hostPort']} is a port of the node"
-    hooks = [container.get(hook) or {} for hook in HOOKS]
-    hooks += [hook or {} for hook in (container.get("lifecycle") or {}).values()]
-    for hook in hooks:
+    lifecycle = container.get("lifecycle") or {}
+    asked = [container.get(probe) or {} for probe in PROBES]
+    asked += [lifecycle.get(hook) or {} for hook in HOOKS]
+    for hook in asked:
         hosts = {(hook.get(kind) or {}).get("host") for kind in ("httpGet", "tcpSocket")}
         if hosts - {None, ""}:
             yield "a probe or hook names a host: the kubelet would connect to it"

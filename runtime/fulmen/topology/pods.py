@@ -1,12 +1,12 @@
 """The parts of a Topology that are about its pods, its Spark and its storage."""
 
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from fulmen.topology.base import ENV_NAME, JsonMap, Model, ObjectName, Quantity, Text, refuse
+from fulmen.topology.pod_template import shaped
 
 INLINE_CODE_LIMIT = 128 * 1024
 FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
@@ -21,31 +21,6 @@ def _code_files(files: dict[str, str]) -> dict[str, str]:
     if size > INLINE_CODE_LIMIT:
         refuse(f"has {size} bytes in all, but at most {INLINE_CODE_LIMIT} are allowed inline")
     return files
-
-
-def _mapping(value: Any, path: str) -> Mapping[str, Any]:
-    if value is not None and not isinstance(value, Mapping):
-        refuse("must have a mapping here", path)
-    return value or {}
-
-
-def _mappings(value: Any, path: str) -> list[Mapping[str, Any]]:
-    if value is not None and not isinstance(value, list):
-        refuse("must have a list here", path)
-    return [_mapping(entry, f"{path}[{n}]") for n, entry in enumerate(value or ())]
-
-
-def _pod_template(template: dict[str, Any]) -> dict[str, Any]:
-    """What is merged by name must have the shape for that. The rest is for the API server."""
-    metadata = _mapping(template.get("metadata"), ".metadata")
-    for name in ("labels", "annotations"):
-        _mapping(metadata.get(name), f".metadata.{name}")
-    spec = _mapping(template.get("spec"), ".spec")
-    for name in ("containers", "initContainers", "volumes", "imagePullSecrets"):
-        for n, entry in enumerate(_mappings(spec.get(name), f".spec.{name}")):
-            for part in ("env", "ports", "volumeMounts"):
-                _mappings(entry.get(part), f".spec.{name}[{n}].{part}")
-    return template
 
 
 def _without_null_character(text: str) -> str:
@@ -113,7 +88,7 @@ class Pod(Model):
     """The ServiceAccount to run as. Default: one made for this topology, with no more rights than
     it needs."""
 
-    pod_template: Annotated[JsonMap, AfterValidator(_pod_template)] = Field({})
+    pod_template: Annotated[JsonMap, AfterValidator(shaped)] = Field({})
     """A pod template (`metadata` and `spec`) that the pod is merged into by name: node selectors,
     tolerations, volumes, sidecars. Fields that Fulmen must decide itself are overwritten."""
 

@@ -1,8 +1,10 @@
 """What a podTemplate may ask for, by pod security standard: each rule, and how it is told."""
 
+import copy
 import json
 
 import pytest
+from pydantic import ValidationError
 
 from fulmen.topology.pods import Pod
 from fulmen_operator.manifests.pods import with_template
@@ -154,3 +156,71 @@ def test_whoever_installs_the_operator_may_allow_it():
 def test_a_level_that_does_not_exist_ends_the_operator():
     with pytest.raises(ValueError, match="restriced"):
         Settings.from_environment({"FULMEN_POD_TEMPLATE_ALLOW": "restriced"})
+
+
+PROBE = {"httpGet": {"host": "", "port": 1}, "tcpSocket": {"host": "", "port": 1}}
+CONTEXT = {
+    "runAsUser": 1000,
+    "capabilities": {"add": ["CHOWN"], "drop": ["ALL"]},
+    "seLinuxOptions": {"type": "container_t", "user": "", "role": ""},
+    "seccompProfile": {"type": "RuntimeDefault"},
+    "appArmorProfile": {"type": "RuntimeDefault"},
+    "windowsOptions": {"hostProcess": False},
+}
+TEMPLATE = {
+    "metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}},
+    "spec": {
+        **{
+            kind: [
+                {
+                    "name": name,
+                    "env": [{"name": "A", "value": "b"}],
+                    "ports": [{"name": "http", "containerPort": 1, "hostPort": 1}],
+                    "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+                    "securityContext": CONTEXT | {"privileged": False, "procMount": "Default"},
+                    "livenessProbe": PROBE,
+                    "readinessProbe": PROBE,
+                    "startupProbe": PROBE,
+                    "lifecycle": {"postStart": PROBE, "preStop": PROBE, "stopSignal": "SIGTERM"},
+                }
+                for name in names
+            ]
+            for kind, names in {
+                "containers": ("driver", "log"),
+                "initContainers": ("first",),
+                "ephemeralContainers": ("late",),
+            }.items()
+        },
+        "volumes": [{"name": "data", "hostPath": {"path": "/"}}],
+        "imagePullSecrets": [{"name": "registry"}],
+        "tolerations": [{"key": "a"}],
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}},
+        "securityContext": CONTEXT | {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]},
+    },
+}
+
+
+def places(value, path=()):
+    """Where something is in a document, from its root to its leaves."""
+    yield path
+    if isinstance(value, (dict, list)):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(part, (*path, key))
+
+
+@pytest.mark.parametrize("junk", [None, 1, "x", True, [], {}, [None], [[]], ["x"], [{}], {"x": 1}])
+def test_a_template_of_any_shape_is_refused_or_judged(junk):
+    refused = 0
+    for *way, last in filter(None, places(TEMPLATE)):
+        template = copy.deepcopy(TEMPLATE)
+        parent = template
+        for key in way:
+            parent = parent[key]
+        parent[last] = junk
+        try:
+            pod = Pod.model_validate({"podTemplate": template})
+        except ValidationError:
+            refused += 1
+        else:
+            assert isinstance(forbidden(with_template(pod, "driver"), "restricted"), list)
+    assert refused > 0 or junk in (None, {})

@@ -370,6 +370,14 @@ FIELDS = {
         {"spec.driver": {"podTemplate": {"spec": {"containers": [{"env": {"A": "b"}}]}}}},
         "spec.driver.podTemplate.spec.containers[0].env: podTemplate must have a list here.",
     ),
+    "pod-template-null": (
+        {"spec.worker": {"podTemplate": {"spec": {"containers": [None]}}}},
+        "spec.worker.podTemplate.spec.containers[0]: podTemplate must have a mapping here.",
+    ),
+    "pod-template-name": (
+        {"spec.worker": {"podTemplate": {"spec": {"containers": [{"name": ["a"]}]}}}},
+        "spec.worker.podTemplate.spec.containers[0].name: podTemplate must have text here.",
+    ),
     "memory-that-is-too-little": (
         {"spec.worker": {"resources": {"limits": {"memory": "1Gi"}}}},
         "spec.worker.resources.limits: 1Gi of memory are too little for Spark, whose JVM gets 40 % "
