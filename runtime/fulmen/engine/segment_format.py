@@ -15,6 +15,7 @@ in every process are in the first one. A small segment has one block.
 from __future__ import annotations
 
 import ast
+import math
 import pickle
 import struct
 import zlib
@@ -223,7 +224,14 @@ def _read_as(text: str) -> Iterator[Any]:
     with suppress(ValueError):
         yield float(text)
     with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-        yield ast.literal_eval(text)
+        yield ast.literal_eval(_Infinite().visit(ast.parse(text, mode="eval")))
+
+
+class _Infinite(ast.NodeTransformer):
+    """Python shows an infinite float within a tuple as a name, which no literal is."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(math.inf) if node.id == "inf" else node
 
 
 def _block_of(key: Any, count: int) -> int:

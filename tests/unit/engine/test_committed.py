@@ -66,9 +66,10 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(payloads, "INLINE_BYTES", 150)
 
 
+INF = float("inf")
 PLAIN = st.one_of(
     st.integers(-3, 30),
-    st.sampled_from([1.0, 2.5, float("inf"), True, False, None, b"1", b"x", 10**30, -(2**61)]),
+    st.sampled_from([1.0, 2.5, INF, True, False, None, b"1", b"x", 10**30, -(2**61)]),
     st.text("12ab\n'\ud800", max_size=2),
     st.sampled_from([Colour.RED, "red", Decimal(1), frozenset({1}), "(1, 'a')", "None", "1.0"]),
 )
@@ -104,7 +105,21 @@ def test_a_key_is_found_by_its_text_wherever_it_is(batches):
 @pytest.mark.usefixtures("small_blocks")
 def test_keys_of_many_kinds_are_found():
     life = Life(new_store())
-    keys = ["a", "1x", 7, -1, 2.5, float("inf"), None, True, b"b", (1, ("a", None)), Colour.RED]
+    keys = [
+        "a",
+        "1x",
+        7,
+        -1,
+        2.5,
+        INF,
+        (INF, "inf"),
+        (-INF, 1),
+        None,
+        True,
+        b"b",
+        (1, ("a", None)),
+        Colour.RED,
+    ]
     for n in range(100):
         life.state[f"other-{n}"] = n
     for key in keys:
