@@ -18,6 +18,8 @@ from typing_extensions import override
 Ids = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.int64]
 Tasks = npt.NDArray[np.int32]
+Ranges = npt.NDArray[np.int64]
+"""Rows of [first, end)."""
 
 EMPTY_IDS: Ids = np.empty(0, np.uint64)
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fulmen.engine.chunk import Ranges
 from fulmen.engine.crashes import Crashes
 from fulmen.engine.idle import Idle
 from fulmen.engine.light import Light
-from fulmen.engine.pending import Ranges
 from fulmen.engine.protocol import (
     HEADER_BYTES,
     Deliveries,

@@ -22,6 +22,7 @@ from fulmen.engine.hashing import (
     arrow_column_hash,
     column_hash,
     list_hash_columns,
+    string_column_hash,
     task_index,
 )
 from fulmen.engine.partial_key import Choices
@@ -143,7 +144,7 @@ class _OneRow:
 
 def _column_hashes(values: list[Any] | StringColumn | pa.Array) -> Hashes:
     if isinstance(values, StringColumn):
-        return values.hashes()
+        return string_column_hash(values)
     return column_hash(values) if isinstance(values, list) else arrow_column_hash(values)
 
 

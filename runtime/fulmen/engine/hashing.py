@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fulmen.engine.polynomials import MAX_UNITS, polynomials, power
+from fulmen.engine.string_column import StringColumn, ends_of, split_text
 from fulmen.engine.value_hash import code_units, java_hash, list_hash, string_hashes
 from fulmen.errors import GroupingError
 
@@ -132,6 +133,13 @@ def texts_hash(text: bytes, ends: npt.NDArray[np.intp]) -> Hashes | None:
     if not pieces:
         return np.empty(0, np.int32)
     return (np.concatenate(pieces) if len(pieces) > 1 else pieces[0]).view(np.int32)
+
+
+def string_column_hash(column: StringColumn) -> Hashes:
+    """The hash of each string of a column."""
+    text = column.text()
+    hashes = texts_hash(text, ends_of(text))
+    return column_hash(split_text(text)) if hashes is None else hashes
 
 
 def _int_column(values: list[int]) -> Hashes:

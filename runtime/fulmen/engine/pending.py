@@ -11,9 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-
-Ranges = npt.NDArray[np.int64]
 
 _ENDED = object()
 _LOG_RECORDS = 128

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from fulmen.checkpoint import Update
+from fulmen.engine.chunk import Ranges
 from fulmen.engine.measures import ChunkTimes
-from fulmen.engine.pending import Ranges
 
 HEADER_BYTES = 4096
 """More bytes than this are in the checkpoint, and not in the header that each task is sent."""

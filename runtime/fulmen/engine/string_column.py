@@ -18,8 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fulmen.engine.hashing import Hashes, column_hash, texts_hash
-
 _NUL = "\0"
 
 
@@ -44,7 +42,7 @@ class StringColumn:
             text = (_NUL.join(values) + _NUL).encode() if values else b""
         except UnicodeEncodeError:  # a lone surrogate
             return None
-        ends = _ends(text)
+        ends = ends_of(text)
         if len(ends) != len(values):  # a string has a NUL of its own
             return None
         offsets = np.empty(len(ends) + 1, np.int64)
@@ -87,12 +85,6 @@ class StringColumn:
         """The strings."""
         return split_text(self.text())
 
-    def hashes(self) -> Hashes:
-        """The hash of each string."""
-        text = self.text()
-        hashes = texts_hash(text, _ends(text))
-        return column_hash(split_text(text)) if hashes is None else hashes
-
 
 def split_text(text: bytes) -> list[str]:
     """The strings of what `StringColumn.text` gave."""
@@ -101,7 +93,7 @@ def split_text(text: bytes) -> list[str]:
     return strings
 
 
-def _ends(text: bytes) -> npt.NDArray[np.intp]:
+def ends_of(text: bytes) -> npt.NDArray[np.intp]:
     """Where the NULs are."""
     ends: npt.NDArray[np.intp] = (np.frombuffer(text, np.uint8) == 0).nonzero()[0]
     return ends
