@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from fulmen.engine.chunk import Ranges
+
 _ENDED = object()
 _LOG_RECORDS = 128
 
