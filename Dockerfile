@@ -52,7 +52,7 @@ RUN pip install --quiet --no-cache-dir --root-user-action ignore --no-deps /whee
 # Spark's classes, kept ready: its JVMs start in half the time. SPARK_CONF_DIR is the first on their
 # class path, which has to stay as it is here.
 ENV FULMEN_CLASSES=/opt/fulmen/classes SPARK_CONF_DIR=/opt/fulmen/classes/conf
-RUN python3 -P -m fulmen.engine.class_training
+RUN python3 -P -m fulmen.engine.spark.class_training
 # The only folders that a container can write to are /tmp and this one.
 ENV HOME=/var/fulmen
 WORKDIR /var/fulmen

@@ -40,7 +40,7 @@ lint: setup ## linters, types and layers only
 # Spark starts in half the time with its classes kept ready, and without them as well.
 .PHONY: classes
 classes: setup ## make every start of Spark faster: takes a minute, once
-	@$(BIN)/python -m fulmen.engine.class_training || echo "Spark will start more slowly."
+	@$(BIN)/python -m fulmen.engine.spark.class_training || echo "Spark will start more slowly."
 
 .PHONY: test
 test: classes ## every test that this machine can run (those in tests/cluster: make test-cluster)

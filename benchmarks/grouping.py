@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fulmen.engine.grouping import make_chooser
+from fulmen.engine.grouping.choosers import make_chooser
 
 TASKS = range(11, 23)
 VOCABULARY = 5_000

@@ -23,8 +23,8 @@ WARM = 100_000
 def measure(workers: int, sentences: int, words: str) -> float:
     """Microseconds of CPU a sentence in this very process."""
     from benchmarks import running
-    from fulmen.engine.driver import Driver
-    from fulmen.engine.inprocess import InProcessJobs
+    from fulmen.engine.driver.driver import Driver
+    from fulmen.engine.worker.in_process import InProcessJobs
     from fulmen.topology.validation import check
 
     sys.path.insert(0, str(running.TOPOLOGIES))

@@ -28,7 +28,7 @@ from benchmarks.running import (
     run_for,
     word_count,
 )
-from fulmen.engine.driver import Driver
+from fulmen.engine.driver.driver import Driver
 
 Result = dict[str, Any]
 PERIODS = 6

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from fulmen.engine.coordinator import Done
-from fulmen.engine.driver import Driver
-from fulmen.engine.observer import Silent
-from fulmen.engine.report import Totals
-from fulmen.engine.spark_jobs import LocalSparkJobs
+from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.driver.driver import Driver
+from fulmen.engine.driver.observer import Silent
+from fulmen.engine.driver.totals import Totals
+from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.topology.validation import check
 
 TOPOLOGIES = Path(__file__).parent / "topologies"

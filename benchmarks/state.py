@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from fulmen.checkpoint import CommitLog, Store, load, read_newest, save
-from fulmen.engine.committed import read_key
-from fulmen.engine.state import KeyedState
+from fulmen.engine.state.committed_state import read_key
+from fulmen.engine.state.keyed_state import KeyedState
 
 COMPONENT, TASK = "count", "count/0"
 AT_ONCE = 50_000
@@ -50,8 +50,8 @@ class Life:
         number = self._log.manifest.number + 1
         tag = f"t{number}"
         updates = {}
-        for slot, (data, keep_from) in self.state.updates(number).items():
-            updates[slot] = save(self._store, number, tag, TASK, slot, data, keep_from)
+        for journal, (data, keep_from) in self.state.updates(number).items():
+            updates[journal] = save(self._store, number, tag, TASK, journal, data, keep_from)
             self.written += len(data or b"")
         self._log.commit(self._log.draft(tag=tag, clock=0.0, updates={TASK: updates}))
         self._log.collect()

@@ -17,10 +17,10 @@ from fulmen.cli.figures import component_table, live_header
 from fulmen.cli.meter import Figures, Meter
 from fulmen.cli.preparation import prepare
 from fulmen.cli.run import make_jobs
-from fulmen.engine.coordinator import Done
-from fulmen.engine.driver import Driver, Stop
-from fulmen.engine.observer import Silent
-from fulmen.engine.report import Totals
+from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.driver.driver import Driver, Stop
+from fulmen.engine.driver.observer import Silent
+from fulmen.engine.driver.totals import Totals
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = "examples/word-count/topology.yaml"

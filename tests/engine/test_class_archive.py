@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from fulmen.engine import session
-from fulmen.engine.class_archive import FIRST_WITHOUT, ClassArchive, spark_jars
-from fulmen.engine.java import find_java
+from fulmen.engine.jvm.class_archive import FIRST_WITHOUT, ClassArchive, spark_jars
+from fulmen.engine.jvm.java import find_java
+from fulmen.engine.spark import session
 from support.spark_runs import Runs
 
 

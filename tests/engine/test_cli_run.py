@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fulmen.checkpoint import Store
-from fulmen.engine.committed import read_state
+from fulmen.engine.state.committed_state import read_state
 from support.cli_runs import write_letters
 from support.terminal import Terminal
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from fulmen.engine.java import find_java
+from fulmen.engine.jvm.java import find_java
 
 JOB = """
 from pyspark import SparkConf, SparkContext

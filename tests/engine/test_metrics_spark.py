@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fulmen.cli.preparation import prepare
-from fulmen.engine.driver import Driver, Stop
-from fulmen.engine.spark_jobs import LocalSparkJobs
+from fulmen.engine.driver.driver import Driver, Stop
+from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.metrics import MetricsServer
 from support.browser import see
 from support.cli_runs import write_letters

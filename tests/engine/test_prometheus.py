@@ -8,7 +8,7 @@ import threading
 import pytest
 import yaml
 
-from fulmen.engine.driver import Stop
+from fulmen.engine.driver.driver import Stop
 from fulmen.kube import contract
 from fulmen.metrics import MetricsServer
 from support.dashboards import ALERTS, TARGET_LABELS, alerts, dashboard, panel_queries

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fulmen.engine.session import start
-from fulmen.engine.stages import SparkJobs
+from fulmen.engine.spark.job_runner import JobRunner
+from fulmen.engine.spark.session import start
 from fulmen.errors import FulmenError, JobFailed, SparkLost
 from support.spark_runs import (
     Runs,
@@ -122,7 +122,7 @@ def test_the_end_of_sparks_jvm_is_told_apart_from_a_failed_job(tmp_path, capfd):
 def test_an_interpreter_that_is_not_there_is_named(tmp_path):
     session = start(settings(1, tmp_path, python="/nowhere/python"))
     try:
-        jobs = SparkJobs(session, Toy(1, 1), 1, 1, patience_seconds=0)
+        jobs = JobRunner(session, Toy(1, 1), 1, 1, patience_seconds=0)
         said = "worker 0 could not start its Python process: '/nowhere/python' can't be run"
         with pytest.raises(JobFailed, match=f"^{re.escape(said)}$"):
             jobs.run("{}")

@@ -9,8 +9,8 @@ import pytest
 from fulmen.errors import JobFailed
 from support.spark_runs import (
     DEADLINE_SECONDS,
+    Failure,
     Runs,
-    Void,
     is_alive,
     is_partitioned,
     several_jvms,
@@ -104,7 +104,7 @@ def test_a_jvm_killed_after_its_tasks_makes_no_batch_count_with_a_part_run_twice
     if stage == STAGES - 1:  # nothing that is missing was needed again
         assert attempt.places == places
     else:
-        assert isinstance(attempt.error, JobFailed | Void)
+        assert isinstance(attempt.error, JobFailed | Failure)
         assert_ours(attempt.error)
     assert runs.jobs.recover(patience_seconds=DEADLINE_SECONDS) == (0, 1, 2, 3)
     after, _ = runs.until_it_counts()
@@ -139,7 +139,7 @@ def test_work_goes_on_without_a_lost_jvm_and_includes_it_when_it_is_back(runs, p
 def test_all_jvms_lost_at_once_come_back(runs, places):
     for jvm in {jvm for _, jvm in places.values()}:
         kill(jvm)
-    with pytest.raises((JobFailed, Void)):
+    with pytest.raises((JobFailed, Failure)):
         runs.once()
     assert runs.jobs.recover(patience_seconds=DEADLINE_SECONDS) == (0, 1, 2, 3)
     after, _ = runs.until_it_counts()

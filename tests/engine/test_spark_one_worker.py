@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from fulmen.engine.stages import SparkJobs
+from fulmen.engine.spark.job_runner import JobRunner
 from fulmen.errors import JobFailed, JobTimedOut
-from support.spark_runs import Runs, Void, is_alive, wait_until
+from support.spark_runs import Failure, Runs, is_alive, wait_until
 from support.toy_stages import misroute
 
 pytestmark = pytest.mark.timeout(400)
@@ -53,7 +53,7 @@ def test_what_components_print_is_in_the_log_file(runs, capfd):
 @pytest.mark.parametrize("what", ["raise", "sys.exit"])
 def test_an_exception_makes_the_batch_void_and_keeps_the_process(runs, what):
     process = process_of(runs)
-    with pytest.raises(Void):
+    with pytest.raises(Failure):
         runs.once(fault=[0, 0, what])
     assert process_of(runs) == process
 
@@ -176,7 +176,7 @@ def test_an_interrupt_leaves_the_connections_of_other_threads_alone(runs):
 
 
 def test_a_row_for_a_partition_that_is_not_there_makes_the_batch_void(runs):
-    jobs = SparkJobs(runs.session, misroute, 2, 1)
+    jobs = JobRunner(runs.session, misroute, 2, 1)
     (row,) = jobs.run("")
     assert row == b"IndexError: a row for partition 7 of 1"
     jobs.close()

@@ -6,9 +6,9 @@ import signal
 
 import pytest
 
-from fulmen.engine import chains
+from fulmen.engine.spark import chains
 from fulmen.errors import JobFailed, JobTimedOut
-from support.spark_runs import Runs, Void, is_alive, is_partitioned, wait_until
+from support.spark_runs import Failure, Runs, is_alive, is_partitioned, wait_until
 from support.toy_stages import parent_of
 
 pytestmark = pytest.mark.timeout(400)
@@ -57,7 +57,7 @@ def test_rows_of_any_size_reach_the_driver(runs, places):
 
 @pytest.mark.parametrize("stage", range(STAGES))
 def test_an_exception_makes_the_batch_void_and_keeps_all_processes(runs, places, stage):
-    with pytest.raises(Void, match="ValueError: a component failed"):
+    with pytest.raises(Failure, match="ValueError: a component failed"):
         runs.once(fault=[stage, 1, "raise"])
     assert runs.once() == places
 
@@ -129,7 +129,7 @@ def stays(runs):
     """Whether each partition runs in a process of its own."""
     try:
         return is_partitioned(runs.once(), 2)
-    except Void:  # the process has noticed it
+    except Failure:  # the process has noticed it
         return False
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from fulmen.engine.driver import Stop
+from fulmen.engine.driver.driver import Stop
 from fulmen.plan.model import DRIVER
 from support.poison import PinnedMessages, bomb, poisonous
 from support.spark_topologies import (

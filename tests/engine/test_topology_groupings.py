@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from fulmen.engine.driver import Stop
+from fulmen.engine.driver.driver import Stop
 from fulmen.plan.model import DRIVER
 from support.spark_topologies import NOTHING_PENDING, Committed, SharedSpark, Witness, make_driver
 from support.wide import chosen, key_of, number_of, received, wide

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.engine.driver import Stop
+from fulmen.engine.driver.driver import Stop
 from fulmen.plan.model import DRIVER
 from support.spark_runs import add_jvms, remove_jvm, several_jvms
 from support.spark_topologies import (

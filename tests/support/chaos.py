@@ -3,7 +3,7 @@
 import random
 
 from fulmen.checkpoint import Store
-from fulmen.engine.inprocess import Crash
+from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import Unreachable
 
 

@@ -84,47 +84,49 @@ class Model:
     """The state after each commit, kept the plain way: everything in memory, copied each time."""
 
     def __init__(self):
-        self.states = [{}]  # by commit number: task -> slot -> [(commit, payload)]
+        self.states = [{}]  # by commit number: task -> journal -> [(commit, payload)]
         self.acknowledged = 0  # the newest commit that a driver knows was made
 
     def apply(self, changes=(), removed=()):
         """Add the state after one more commit.
 
         Args:
-            changes: (task, slot, payload or None, keep_from) each.
+            changes: (task, journal, payload or None, keep_from) each.
             removed: Tasks that go first.
         """
         number = len(self.states)
         state = {
-            task: {slot: list(items) for slot, items in slots.items()}
-            for task, slots in self.states[-1].items()
+            task: {journal: list(items) for journal, items in journals.items()}
+            for task, journals in self.states[-1].items()
             if task not in removed
         }
-        for task, slot, payload, keep_from in changes:
-            items = state.get(task, {}).get(slot, [])
+        for task, journal, payload, keep_from in changes:
+            items = state.get(task, {}).get(journal, [])
             items = [(at, data) for at, data in items if at >= keep_from]
             if payload is not None:
                 items.append((number, payload))
-            state.setdefault(task, {})[slot] = items
+            state.setdefault(task, {})[journal] = items
         self.states.append(state)
 
     def payloads(self, number):
         """As `load_many` gives them."""
         state = {
-            task: {slot: [data for _, data in items] for slot, items in slots.items() if items}
-            for task, slots in self.states[number].items()
+            task: {
+                journal: [data for _, data in items] for journal, items in journals.items() if items
+            }
+            for task, journals in self.states[number].items()
         }
-        return {task: slots for task, slots in state.items() if slots}
+        return {task: journals for task, journals in state.items() if journals}
 
 
 def saved(store, number, tag, changes):
     """What workers do with changes (as for `Model.apply`): the updates of the coming commit."""
     updates = {}
-    for task, slot, payload, keep_from in changes:
-        updates.setdefault(task, {})[slot] = (
+    for task, journal, payload, keep_from in changes:
+        updates.setdefault(task, {})[journal] = (
             Update(None, None, keep_from)
             if payload is None
-            else save(store, number, tag, task, slot, payload, keep_from)
+            else save(store, number, tag, task, journal, payload, keep_from)
         )
     return updates
 

@@ -6,16 +6,18 @@ import numpy as np
 
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Update
-from fulmen.engine.coordinator import Coordinator
-from fulmen.engine.crashes import FAILURES_ALONE
-from fulmen.engine.protocol import Header, Summary, pack_deliveries
-from fulmen.engine.setup import Setup
+from fulmen.engine.batches.coordinator import Coordinator
+from fulmen.engine.batches.crashes import FAILURES_ALONE
+from fulmen.engine.protocol.deliveries import pack_deliveries
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import Summary
 from fulmen.plan import make_plan
 from support.components import Count, Sentences
 
 
 def setup(spouts=2, tick_seconds=None, **spec):
-    """Of a topology with one spout of so many tasks; their slots are 1, 2 and so on."""
+    """Of a topology with one spout of so many tasks; their origins are 1, 2 and so on."""
     builder = TopologyBuilder(**spec)
     builder.set_spout("source", Sentences, spouts)
     bolt = builder.set_bolt("count", Count).shuffle_grouping("source")
@@ -23,8 +25,8 @@ def setup(spouts=2, tick_seconds=None, **spec):
         bolt.set_tick_seconds(tick_seconds)
     topology = builder.build()
     plan = make_plan(topology)
-    slots = {plan.key_of(task): slot for slot, task in enumerate(plan.tasks("source"), 1)}
-    return Setup("run", topology, plan, {}, slots, "memory://x", None, (0,))
+    origins = {plan.key_of(task): origin for origin, task in enumerate(plan.tasks("source"), 1)}
+    return PlacedTopology("run", topology, plan, {}, origins, "memory://x", None, (0,))
 
 
 def ranges(*pairs):
@@ -75,7 +77,7 @@ class Checked:
             self.counted += seconds
 
     def begin(self):
-        it, tasks = self.it, self.it.setup.spout_of_slot.values()
+        it, tasks = self.it, self.it.setup.spout_of_origin.values()
         header = it.begin(self.now)
         assert header is it.attempt
         assert header.number == it.number + 1

@@ -6,9 +6,9 @@ from obstore.store import MemoryStore
 
 from fulmen.checkpoint import Store, load_many
 from fulmen.checkpoint.remote import RemoteBackend
-from fulmen.engine.driver import Driver, Silent
-from fulmen.engine.inprocess import InProcessJobs
-from fulmen.engine.state import KeyedState
+from fulmen.engine.driver.driver import Driver, Silent
+from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.testing import ManualClock
 from fulmen.topology.builder import TopologyBuilder
 from fulmen.topology.validation import check
@@ -68,13 +68,13 @@ def state_of(driver, component):
     manifest = driver.log.manifest
     keys = [driver.plan.key_of(task) for task in driver.plan.tasks(component)]
     found = {}
-    for slots in load_many(driver.store, manifest, keys).values():
-        found |= KeyedState.restore(slots)
+    for journals in load_many(driver.store, manifest, keys).values():
+        found |= KeyedState.restore(journals)
     return found
 
 
 class Records:
-    """What a checkpoint keeps of one slot: records, until a later one makes them superfluous."""
+    """What a checkpoint keeps of one journal: records, until a later one makes them superfluous."""
 
     def __init__(self):
         self.kept = []
@@ -99,33 +99,33 @@ class Records:
 
 
 class Kept:
-    """What a checkpoint keeps of a keyed state: slots, until they are dropped.
+    """What a checkpoint keeps of a keyed state: journals, until they are dropped.
 
     Attributes:
-        slots: Slot -> what is in it.
+        journals: Journal -> what is in it.
         written: Bytes, of all commits.
     """
 
     def __init__(self):
-        self.slots = {}
+        self.journals = {}
         self.written = 0
 
     def add(self, number, updates):
         """A commit was made. Returns how many bytes it wrote."""
         before = self.written
-        for slot, (data, keep_from) in updates.items():
+        for journal, (data, keep_from) in updates.items():
             assert keep_from in (0, number)
             if keep_from:
-                del self.slots[slot]
+                del self.journals[journal]
             if data is not None:
-                self.slots.setdefault(slot, []).append(data)
+                self.journals.setdefault(journal, []).append(data)
                 self.written += len(data)
         return self.written - before
 
     @property
     def bytes(self):
-        return sum(len(data) for payloads in self.slots.values() for data in payloads)
+        return sum(len(data) for payloads in self.journals.values() for data in payloads)
 
     def restored(self):
         """The state, in another process."""
-        return KeyedState.restore(self.slots)
+        return KeyedState.restore(self.journals)

@@ -24,9 +24,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from fulmen.checkpoint import Store
-from fulmen.engine.driver import Stop
-from fulmen.engine.observer import Silent
-from fulmen.engine.spark_jobs import LocalSparkJobs
+from fulmen.engine.driver.driver import Stop
+from fulmen.engine.driver.observer import Silent
+from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.errors import Fenced
 from support.spark_runs import TESTS, several_jvms
 from support.spark_topologies import make_driver, patient

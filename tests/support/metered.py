@@ -3,7 +3,7 @@
 from types import MappingProxyType
 
 from fulmen import BasicBolt, Bolt, FailedException, Spout, TopologyBuilder
-from fulmen.engine.driver import Stop
+from fulmen.engine.driver.driver import Stop
 from fulmen.errors import JobFailed
 from fulmen.testing import ListSpout, ManualClock
 from fulmen.testing.components import Runs

@@ -10,10 +10,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from fulmen.engine.class_archive import spark_jars
-from fulmen.engine.placement import scala_object
-from fulmen.engine.session import JVM_ERRORS, Settings, start
-from fulmen.engine.stages import SparkJobs
+from fulmen.engine.jvm.class_archive import spark_jars
+from fulmen.engine.spark.job_runner import JobRunner
+from fulmen.engine.spark.placement import scala_object
+from fulmen.engine.spark.session import JVM_ERRORS, Settings, start
 from fulmen.errors import JobFailed
 from support.toy_stages import Toy
 
@@ -80,7 +80,7 @@ def add_jvms(session):
     assert session.sc._jsc.sc().requestTotalExecutors(wanted, 0, none)
 
 
-class Void(Exception):
+class Failure(Exception):
     """A batch that ended, but must not count."""
 
 
@@ -97,7 +97,7 @@ class Runs:
         """Other stages, or other workers, from now on."""
         toy = Toy(stages, len(workers))
         if self.jobs is None:
-            self.jobs = SparkJobs(self.session, toy, stages, len(workers))
+            self.jobs = JobRunner(self.session, toy, stages, len(workers))
         else:
             self.jobs.rebuild(toy, stages, workers)
 
@@ -106,7 +106,7 @@ class Runs:
         rows = [json.loads(row) for row in self.jobs.run(json.dumps(order), timeout_seconds)]
         for row in rows:
             if row["void"]:
-                raise Void(row["void"])
+                raise Failure(row["void"])
         return {(s, p): (pid, jvm) for row in rows for s, p, pid, jvm in row["seen"]}
 
     def until_it_counts(self, **order):
@@ -115,7 +115,7 @@ class Runs:
         while True:
             try:
                 return self.once(**order), failures
-            except (JobFailed, Void) as e:
+            except (JobFailed, Failure) as e:
                 failures.append(e)
             assert len(failures) < 6, failures
             order = {}
@@ -149,7 +149,7 @@ class Attempt(threading.Thread):
     def run(self):
         try:
             self.places = self.runs.once(**self.order)
-        except (JobFailed, Void) as e:
+        except (JobFailed, Failure) as e:
             self.error = e
 
     def end(self):

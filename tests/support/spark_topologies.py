@@ -5,14 +5,14 @@ import pickle
 from dataclasses import replace
 
 from fulmen.checkpoint import Store, load_many, read_newest
-from fulmen.engine.acking import restore
-from fulmen.engine.driver import Driver
-from fulmen.engine.observer import Silent
-from fulmen.engine.pending import PendingMessages
-from fulmen.engine.protocol import DELIVERIES
-from fulmen.engine.spark_jobs import LocalSparkJobs
-from fulmen.engine.stages import PATIENCE_SECONDS
-from fulmen.engine.state import KeyedState
+from fulmen.engine.acking.acker_task import restore
+from fulmen.engine.driver.driver import Driver
+from fulmen.engine.driver.observer import Silent
+from fulmen.engine.protocol.deliveries import DELIVERIES
+from fulmen.engine.spark.job_runner import PATIENCE_SECONDS
+from fulmen.engine.spark.jobs import LocalSparkJobs
+from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.topology.spec import ACKER
 from fulmen.topology.validation import check
 from support.spark_runs import TESTS, remove_outputs
@@ -110,28 +110,29 @@ class Committed:
 
     def _tasks(self, component):
         return {
-            int(key.split("/")[1]): slots
-            for key, slots in sorted(self._found.items())
+            int(key.split("/")[1]): journals
+            for key, journals in sorted(self._found.items())
             if key.split("/")[0] == component
         }
 
     def state(self, component):
         """`self.state` of each task, by its number within the component."""
         return {
-            task: dict(KeyedState.restore(slots)) for task, slots in self._tasks(component).items()
+            task: dict(KeyedState.restore(journals))
+            for task, journals in self._tasks(component).items()
         }
 
     def fields(self, component):
         """The durable fields of each task."""
         return {
-            task: pickle.loads(slots["fields"][-1])[0]
-            for task, slots in self._tasks(component).items()
-            if slots.get("fields")
+            task: pickle.loads(journals["fields"][-1])[0]
+            for task, journals in self._tasks(component).items()
+            if journals.get("fields")
         }
 
     def pending(self):
         """(trees that ackers track, messages that spouts wait for, deliveries still to be made)"""
-        trees = [restore(slots.get("trees", ())) for slots in self._tasks(ACKER).values()]
+        trees = [restore(journals.get("trees", ())) for journals in self._tasks(ACKER).values()]
         messages = [PendingMessages.restore(s.get("pending", ())) for s in self._found.values()]
         return (
             sum(map(len, trees)),

@@ -1,4 +1,4 @@
-"""The durable store of a topology's state: opaque bytes by task and slot, committed batch by batch.
+"""The durable store of a topology: opaque bytes by task and journal, committed batch by batch.
 
 It knows nothing of topologies, Spark or Kubernetes. docs/checkpoint.md describes layout, format and
 guarantees. The driver uses `CommitLog`, workers use `save`, `read_manifest` and `load_many`.

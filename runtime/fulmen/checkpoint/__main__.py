@@ -26,12 +26,12 @@ def description(store: Store, manifest: Manifest) -> Iterator[str]:
     yield f"newest full manifest in commit {manifest.base}"
     yield f"sections: {_sizes(manifest.sections)}"
     yield f"for this commit only: {_sizes(manifest.transient)}"
-    for task, slots in sorted(manifest.tasks.items()):
+    for task, journals in sorted(manifest.tasks.items()):
         yield f"task {task!r}"
-        for slot, refs in sorted(slots.items()):
+        for journal, refs in sorted(journals.items()):
             in_files = sum(ref.file is not None for ref in refs)
             span = f"from commit {refs[0].commit} to {refs[-1].commit}"
-            yield f"  {slot!r}: {_count(len(refs), 'payload')}, {in_files} in files, {span}"
+            yield f"  {journal!r}: {_count(len(refs), 'payload')}, {in_files} in files, {span}"
 
 
 def _sizes(sections: Mapping[str, bytes]) -> str:

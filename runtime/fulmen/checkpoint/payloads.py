@@ -30,8 +30,8 @@ from fulmen.checkpoint.record import (
 from fulmen.checkpoint.store import Store
 from fulmen.errors import CheckpointError, NotFound
 
-Slots = dict[str, list[bytes]]
-"""Slot -> its payloads, in the order of their commits."""
+Journals = dict[str, list[bytes]]
+"""Journal -> its payloads, in the order of their commits."""
 
 _TRIES = 5
 """That find the same commit the newest, and parts of it missing."""
@@ -44,7 +44,7 @@ def save(
     number: int,
     tag: str,
     task_key: str,
-    slot: str,
+    journal: str,
     data: bytes | None,
     keep_from: int = 0,
 ) -> Update:
@@ -55,20 +55,20 @@ def save(
         number: The commit that the attempt is to become.
         tag: Of the attempt.
         task_key: The task.
-        slot: The slot, once per attempt.
+        journal: The journal, once per attempt.
         data: The payload. None: nothing is appended.
-        keep_from: The first commit whose payload in this slot is still needed, see `Update`.
+        keep_from: The first commit whose payload in this journal is still needed, see `Update`.
 
     Returns:
-        What the commit has to hold for this slot.
+        What the commit has to hold for this journal.
 
     Raises:
-        AlreadyExists: This attempt saved other bytes for this slot before: it ran twice.
+        AlreadyExists: This attempt saved other bytes for this journal before: it ran twice.
         Unreachable: The store does not answer.
     """
     if data is None or len(data) < INLINE_BYTES:
         return Update(data, None, keep_from)
-    file = state_file_name(number, tag, task_key, slot)
+    file = state_file_name(number, tag, task_key, journal)
     store.put(file, encode_state(data))
     return Update(None, file, keep_from)
 
@@ -167,8 +167,8 @@ def read_state_part(store: Store, file: str, start: int, length: int) -> bytes:
     return store.get_range(file, STATE_HEADER_BYTES + start, length)
 
 
-def load(store: Store, manifest: Manifest, task_key: str) -> Slots:
-    """All payloads of one task; no slots if there is none. Errors as for `load_many`."""
+def load(store: Store, manifest: Manifest, task_key: str) -> Journals:
+    """All payloads of one task; no journals if there is none. Errors as for `load_many`."""
     return load_many(store, manifest, [task_key])[task_key]
 
 
@@ -177,38 +177,38 @@ def load_many(
     manifest: Manifest,
     task_keys: Iterable[str],
     wanted: Callable[[str], bool] = lambda _: True,
-) -> dict[str, Slots]:
+) -> dict[str, Journals]:
     """All payloads of several tasks, each object read once.
 
     Args:
         store: Where the objects are.
         manifest: The state to load. Any part of it that has these tasks will do.
         task_keys: The tasks.
-        wanted: Whether a slot is to be read.
+        wanted: Whether a journal is to be read.
 
     Returns:
-        Task key -> slot -> payloads. A task that has no state has no slots.
+        Task key -> journal -> payloads. A task that has no state has no journals.
 
     Raises:
         NotFound: An object is gone: the manifest is too old.
         CheckpointError: An object is damaged, or of a newer format.
     """
-    loaded: dict[str, Slots] = {}
-    places: dict[str, list[tuple[str, str, int]]] = {}  # object -> task, slot, which payload
+    loaded: dict[str, Journals] = {}
+    places: dict[str, list[tuple[str, str, int]]] = {}  # object -> task, journal, which payload
     for task in task_keys:
-        slots = loaded[task] = {}
-        for slot, refs in manifest.tasks.get(task, {}).items():
-            if not wanted(slot):
+        journals = loaded[task] = {}
+        for journal, refs in manifest.tasks.get(task, {}).items():
+            if not wanted(journal):
                 continue
-            slots[slot] = [b""] * len(refs)
+            journals[journal] = [b""] * len(refs)
             for index, (number, file) in enumerate(refs):
-                places.setdefault(file or commit_key(number), []).append((task, slot, index))
+                places.setdefault(file or commit_key(number), []).append((task, journal, index))
     keys = sorted(places)
     for start in range(0, len(keys), _AT_ONCE):
         chunk = keys[start : start + _AT_ONCE]
         for key, data in zip(chunk, store.get_many(chunk), strict=True):
-            for (task, slot, index), payload in _payloads(store, key, data, places[key]):
-                loaded[task][slot][index] = payload
+            for (task, journal, index), payload in _payloads(store, key, data, places[key]):
+                loaded[task][journal][index] = payload
     return loaded
 
 
@@ -223,8 +223,10 @@ def _payloads(
         return
     updates = decode(where, data).updates
     for place in places:
-        task, slot, _ = place
-        inline = updates[task][slot].data
+        task, journal, _ = place
+        inline = updates[task][journal].data
         if inline is None:
-            raise CheckpointError(f"checkpoint {where}: holds no data for {task!r}, slot {slot!r}.")
+            raise CheckpointError(
+                f"checkpoint {where}: holds no data for {task!r}, journal {journal!r}."
+            )
         yield place, inline

@@ -48,7 +48,7 @@ _LONGEST_NAME = 180  # of the part after number and tag; file systems allow 255 
 
 
 class Ref(NamedTuple):
-    """Where one payload of a slot is: a tuple, so that msgpack takes a manifest as it is.
+    """Where one payload of a journal is: a tuple, so that msgpack takes a manifest as it is.
 
     Attributes:
         commit: The number of the commit that appended it.
@@ -60,7 +60,7 @@ class Ref(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What one commit does to one slot of one task: a tuple, so that msgpack takes it as it is.
+    """What one commit does to one journal of one task: a tuple, so that msgpack takes it as it is.
 
     First the payloads of commits before `keep_from` are dropped, then `data`, or the payload in
     `file`, is appended; neither is given to drop only.
@@ -78,7 +78,7 @@ class Update(NamedTuple):
 
 
 Updates = dict[str, dict[str, Update]]
-"""Task key -> slot -> update."""
+"""Task key -> journal -> update."""
 
 
 class Dropped(NamedTuple):
@@ -102,7 +102,7 @@ class Manifest:
         base: The newest commit that holds a manifest.
         sections: Name -> bytes, each as last set.
         transient: Those that are valid for commit `number` only.
-        tasks: Task key -> slot -> where its payloads are, in the order of their commits.
+        tasks: Task key -> journal -> where its payloads are, in the order of their commits.
         claims: The commits by which drivers took over, ascending, the newest `CLAIMS_KEPT`.
         files: Every state file that `tasks` refers to.
         inline: Commit -> how many payloads in it `tasks` refers to; none has 0.
@@ -123,8 +123,8 @@ class Manifest:
     inline: dict[int, int] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        for slots in self.tasks.values():
-            for refs in slots.values():
+        for journals in self.tasks.values():
+            for refs in journals.values():
                 for number, file in refs:
                     if file is None:
                         self.inline[number] = self.inline.get(number, 0) + 1
@@ -171,19 +171,21 @@ class Manifest:
                 self._drop(refs, dropped)
         appended = 0
         for task, updates in commit.updates.items():
-            slots = tasks.setdefault(task, {})
-            for slot, update in updates.items():
-                refs = slots.setdefault(slot, [])
-                self._apply_slot(refs, number, update, dropped)
+            journals = tasks.setdefault(task, {})
+            for journal, update in updates.items():
+                refs = journals.setdefault(journal, [])
+                self._apply_journal(refs, number, update, dropped)
                 appended += update.data is not None
                 if not refs:
-                    del slots[slot]
-            if not slots:
+                    del journals[journal]
+            if not journals:
                 del tasks[task]
         if appended:
             self.inline[number] = appended
 
-    def _apply_slot(self, refs: list[Ref], number: int, update: Update, dropped: Dropped) -> None:
+    def _apply_journal(
+        self, refs: list[Ref], number: int, update: Update, dropped: Dropped
+    ) -> None:
         if refs and refs[0].commit < update.keep_from:
             cut = bisect_left(refs, (update.keep_from,))
             self._drop(refs[:cut], dropped)
@@ -220,7 +222,7 @@ class Commit:
         topology: Whose checkpoint this is.
         base: The newest commit, up to this one, that holds a manifest.
         claim: A driver takes over with it.
-        updates: What changes of which slot of which task.
+        updates: What changes of which journal of which task.
         sections: Name -> new bytes. None removes; what is absent stays.
         transient: Sections that are valid for this commit only.
         removed_tasks: Tasks whose state goes, before `updates` are applied.
@@ -270,14 +272,14 @@ def decode(where: str, data: bytes) -> Commit:
     """
     body = msgpack.unpackb(_unframed(where, _COMMIT_MAGIC, data))
     body["updates"] = {
-        task: {slot: Update(*update) for slot, update in slots.items()}
-        for task, slots in body["updates"].items()
+        task: {journal: Update(*update) for journal, update in journals.items()}
+        for task, journals in body["updates"].items()
     }
     body["removed_tasks"] = tuple(body["removed_tasks"])
     if (manifest := body["manifest"]) is not None:
         manifest["tasks"] = {
-            task: {slot: [Ref(*ref) for ref in refs] for slot, refs in slots.items()}
-            for task, slots in manifest["tasks"].items()
+            task: {journal: [Ref(*ref) for ref in refs] for journal, refs in journals.items()}
+            for task, journals in manifest["tasks"].items()
         }
         body["manifest"] = Manifest(**manifest)
     return Commit(**body)
@@ -298,18 +300,18 @@ def commit_key(number: int) -> str:
     return f"{COMMITS}{number:020d}"
 
 
-def state_file_name(number: int, tag: str, task_key: str, slot: str) -> str:
+def state_file_name(number: int, tag: str, task_key: str, journal: str) -> str:
     """The key of a state file: unique for these four, and sorted by the number first.
 
     Args:
         number: The commit that it is written for.
         tag: Of the attempt: letters and digits.
         task_key: Any text.
-        slot: Any text.
+        journal: Any text.
     """
     if not re.fullmatch(r"[A-Za-z0-9]{1,32}", tag):
         raise ValueError(f"tag {tag!r} must be 1 to 32 letters and digits")
-    name = f"{_escaped(task_key)}.{_escaped(slot)}"
+    name = f"{_escaped(task_key)}.{_escaped(journal)}"
     if len(name) > _LONGEST_NAME:
         # "+" is in no escaped name, so this can't be another one's.
         digest = hashlib.sha256(name.encode()).hexdigest()[:32]
@@ -346,16 +348,16 @@ def _check_files(commit: Commit) -> None:
     """Garbage collection relies on a file being referred to once, by the commit in its name."""
     prefix = _state_prefix(commit.number, commit.tag)
     for task, updates in commit.updates.items():
-        for slot, (data, file, keep_from) in updates.items():
+        for journal, (data, file, keep_from) in updates.items():
             if file is not None and (data is not None or not file.startswith(prefix)):
                 raise ValueError(
-                    f"commit {commit.number}, task {task!r}, slot {slot!r}: file {file!r} must come"
-                    f" without data and have a name that starts with {prefix!r}"
+                    f"commit {commit.number}, task {task!r}, journal {journal!r}: file {file!r} "
+                    f"must come without data and have a name that starts with {prefix!r}"
                 )
             if keep_from > commit.number:
                 raise ValueError(
-                    f"commit {commit.number}, task {task!r}, slot {slot!r}: keep_from {keep_from}"
-                    " is a later commit"
+                    f"commit {commit.number}, task {task!r}, journal {journal!r}: keep_from"
+                    f" {keep_from} is a later commit"
                 )
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.cli.figures import count, milliseconds
-from fulmen.engine.measures import EXECUTE
-from fulmen.engine.report import Totals
+from fulmen.engine.driver.totals import Totals
+from fulmen.engine.protocol.statistics import EXECUTE
 from fulmen.topology.spec import Bolt, Topology
 
 SLOW_SECONDS = 0.02

@@ -13,8 +13,8 @@ from fulmen.cli.meter import (
     sums_by_component,
 )
 from fulmen.cli.output import FiguresTable
-from fulmen.engine.idle import WARM_BATCHES
-from fulmen.engine.report import Totals
+from fulmen.engine.batches.idle import WARM_BATCHES
+from fulmen.engine.driver.totals import Totals
 from fulmen.topology.spec import ACKER, Topology
 
 

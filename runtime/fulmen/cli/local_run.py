@@ -12,12 +12,12 @@ from fulmen.cli.output import open_console
 from fulmen.cli.preparation import Prepared
 from fulmen.cli.run_log import RunLog
 from fulmen.cli.stopping import Signals, StoppedAtOnce
-from fulmen.engine.coordinator import Done
-from fulmen.engine.driver import Driver, Stop
-from fulmen.engine.jobs import Jobs
-from fulmen.engine.protocol import ErrorReport
-from fulmen.engine.report import Totals
-from fulmen.engine.setup import Setup
+from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.driver.driver import Driver, Stop
+from fulmen.engine.driver.totals import Totals
+from fulmen.engine.protocol.jobs import Jobs
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.errors import FulmenError
 from fulmen.plan import make_plan
 from fulmen.topology.spec import Topology
@@ -99,7 +99,9 @@ class LocalRun:
         """What was counted; also after a failure, as far as it got."""
         prepared = self._prepared
         plan = make_plan(prepared.topology, pinned=prepared.pinned)
-        setup = Setup("", prepared.topology, plan, prepared.streams, {}, prepared.checkpoint, None)
+        setup = PlacedTopology(
+            "", prepared.topology, plan, prepared.streams, {}, prepared.checkpoint, None
+        )
         return getattr(self._driver, "totals", Totals(setup))
 
     @property

@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fulmen.api import Stream
-from fulmen.engine.coordinator import Done
-from fulmen.engine.report import Totals
+from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.driver.totals import Totals
 from fulmen.topology.spec import ACKER, Topology
 
 Streams = Mapping[str, Mapping[str, Stream]]
 """The output streams of each component, by name."""
 WINDOW_SECONDS = 10.0
 SAMPLE_SECONDS = 0.25
-_SLOT_SECONDS = 1.0
+_SPAN_SECONDS = 1.0
 _PER_DECADE = 200  # steps of a latency: some 1 % each
 _LEAST_MILLIS = 0.01
 _STEPS = 9 * _PER_DECADE  # up to 11 days
@@ -93,7 +93,7 @@ class RecentLatencies:
     """How long trees took that ended in the last seconds: a histogram for each second."""
 
     def __init__(self) -> None:
-        self._slots: deque[tuple[float, npt.NDArray[np.int64]]] = deque()
+        self._spans: deque[tuple[float, npt.NDArray[np.int64]]] = deque()
 
     def add(self, born: Sequence[tuple[float, int, int]], wall_clock: float, now: float) -> None:
         """Count trees that ended now.
@@ -103,26 +103,26 @@ class RecentLatencies:
             wall_clock: That time now.
             now: The steady time.
         """
-        if not self._slots or now - self._slots[-1][0] >= _SLOT_SECONDS:
-            self._slots.append((now, np.zeros(_STEPS, np.int64)))
+        if not self._spans or now - self._spans[-1][0] >= _SPAN_SECONDS:
+            self._spans.append((now, np.zeros(_STEPS, np.int64)))
             self._forget(now)
         table = np.array(born, np.float64)
         millis = np.maximum((wall_clock - table[:, 0]) * 1000, _LEAST_MILLIS)
         steps = np.rint(_PER_DECADE * np.log10(millis / _LEAST_MILLIS)).astype(np.int64)
-        np.add.at(self._slots[-1][1], np.minimum(steps, _STEPS - 1), table[:, 1].astype(np.int64))
+        np.add.at(self._spans[-1][1], np.minimum(steps, _STEPS - 1), table[:, 1].astype(np.int64))
 
     def quantiles(self, now: float, *shares: float) -> list[float | None]:
         """The milliseconds that each of these shares of all trees stayed within."""
         self._forget(now)
-        if not self._slots:
+        if not self._spans:
             return [None] * len(shares)
-        seen = np.cumsum(sum(counts for _, counts in self._slots))
+        seen = np.cumsum(sum(counts for _, counts in self._spans))
         steps = [int(np.searchsorted(seen, share * seen[-1])) for share in shares]
         return [_LEAST_MILLIS * 10 ** (step / _PER_DECADE) for step in steps]
 
     def _forget(self, now: float) -> None:
-        while self._slots and now - self._slots[0][0] > WINDOW_SECONDS:
-            self._slots.popleft()
+        while self._spans and now - self._spans[0][0] > WINDOW_SECONDS:
+            self._spans.popleft()
 
 
 class Meter:

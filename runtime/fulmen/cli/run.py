@@ -19,11 +19,11 @@ from fulmen.cli.local_run import LocalRun
 from fulmen.cli.preparation import Prepared, prepare
 from fulmen.cli.run_log import RunLog, runs_folder
 from fulmen.cli.topology_file import topology_arguments
-from fulmen.engine.author_logs import logged_to
-from fulmen.engine.driver import Stop
-from fulmen.engine.inprocess import InProcessJobs
-from fulmen.engine.jobs import Jobs
-from fulmen.engine.spark_jobs import LocalSparkJobs
+from fulmen.engine.driver.driver import Stop
+from fulmen.engine.protocol.jobs import Jobs
+from fulmen.engine.spark.jobs import LocalSparkJobs
+from fulmen.engine.worker.author_logs import logged_to
+from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.errors import FulmenError
 from fulmen.metrics import MetricsServer
 

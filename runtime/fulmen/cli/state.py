@@ -13,7 +13,7 @@ from fulmen.checkpoint import Store
 from fulmen.cli import BadInput
 from fulmen.cli.run_checkpoint import as_uri, wanted_uri
 from fulmen.cli.topology_file import read_file
-from fulmen.engine.committed import (
+from fulmen.engine.state.committed_state import (
     CommittedState,
     read_components,
     read_dropped,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from fulmen.engine.driver import Stop
+from fulmen.engine.driver.driver import Stop
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from fulmen.engine.driver import Driver, Stop
-from fulmen.engine.report import Totals
-from fulmen.engine.session import Settings
-from fulmen.engine.spark_jobs import SparkBatches
+from fulmen.engine.driver.driver import Driver, Stop
+from fulmen.engine.driver.totals import Totals
+from fulmen.engine.spark.jobs import SparkJobs
+from fulmen.engine.spark.session import Settings
 from fulmen.errors import FulmenError
 from fulmen.kube.api import Api, ApiError
 from fulmen.kube.contract import (
@@ -105,7 +105,7 @@ class DriverPod:
         self._termination = end
         self._stop = Stop()
         self._driver: Driver | None = None
-        self._jobs: SparkBatches | None = None
+        self._jobs: SparkJobs | None = None
         self._phase = Phase.STARTING
         self._ended = threading.Event()
         self._grace = GRACE_SECONDS
@@ -160,7 +160,7 @@ class DriverPod:
             self._ended.set()
             self._driver.close()
 
-    def _spark(self, prepared: Prepared) -> SparkBatches:
+    def _spark(self, prepared: Prepared) -> SparkJobs:
         """Spark with pods as workers; started by the first batch."""
         plan, where = self._plan, self._where
         Path(TEMPLATE_FILE).write_text(json.dumps(plan.worker_pod), encoding="utf-8")
@@ -170,7 +170,7 @@ class DriverPod:
         conf = spark_settings(
             where, self._api.url, plan.images.worker, plan.worker_pod, own_pod, spec.pods
         )
-        return SparkBatches(
+        return SparkJobs(
             Settings(
                 workers=spec.workers,
                 slots=spec.slots,
@@ -234,7 +234,7 @@ class DriverPod:
         present = self._present(driver, jobs)
         return report_of(driver, phase, self._generation, present, pods, where, message)
 
-    def _present(self, driver: Driver, jobs: SparkBatches) -> Sequence[int]:
+    def _present(self, driver: Driver, jobs: SparkJobs) -> Sequence[int]:
         """Numbers of the workers that are there: those of the last batch, if it was not long ago.
 
         The next one waits for as long as no worker is there.

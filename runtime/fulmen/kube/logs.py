@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from typing_extensions import override
 
-from fulmen.engine.author_logs import set_levels
+from fulmen.engine.worker.author_logs import set_levels
 
 FORMAT_ENV = "FULMEN_LOG_FORMAT"
 """`json`: a JSON object for each entry. Anything else: lines for people."""

@@ -7,8 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from fulmen.engine.driver import Driver
-from fulmen.engine.report import Totals
+from fulmen.engine.driver.driver import Driver
+from fulmen.engine.driver.totals import Totals
 from fulmen.kube.api import Api, ApiError
 from fulmen.kube.contract import (
     FIGURES_SECONDS,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import time
 
-from fulmen.engine.coordinator import Done
-from fulmen.engine.protocol import ErrorReport
-from fulmen.engine.report import Totals
+from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.driver.totals import Totals
+from fulmen.engine.protocol.summary import ErrorReport
 
 MESSAGE_CHARACTERS = 500
 

@@ -16,8 +16,8 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from fulmen.engine.measures import BATCH, COMPLETE, EXECUTE, PROCESS, Histogram
-from fulmen.engine.report import Totals
+from fulmen.engine.driver.totals import Totals
+from fulmen.engine.protocol.statistics import BATCH, COMPLETE, EXECUTE, PROCESS, Histogram
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot, source_and_stream
 from fulmen.topology.spec import ACKER
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fulmen.engine.report import Totals
+from fulmen.engine.driver.totals import Totals
 from fulmen.metrics.snapshot import Snapshot
 
 SECONDS_KEPT = 300

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fulmen.engine.measures import Histogram, Times
-from fulmen.engine.protocol import Header
-from fulmen.engine.report import Latencies, Totals, Trees
-from fulmen.engine.setup import Setup
+from fulmen.engine.driver.totals import Latencies, Totals, TreeCounts
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.statistics import Histogram, Times
 from fulmen.plan import Executor
 from fulmen.topology.spec import ACKER
 
@@ -47,12 +47,12 @@ class Snapshot:
         commit_bytes: Written by the driver in commits.
     """
 
-    setup: Setup
+    setup: PlacedTopology
     uptime: float
     batches: int
     failed_attempts: int
     last_failure: str
-    trees: Trees
+    trees: TreeCounts
     counts: Counter[tuple[str, str, str]]
     times: Times
     latencies: Latencies

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from fulmen.engine.measures import BATCH, COMPLETE, EXECUTE, PROCESS, Histogram
-from fulmen.engine.report import STATISTICS
+from fulmen.engine.driver.totals import STATISTICS
+from fulmen.engine.protocol.statistics import BATCH, COMPLETE, EXECUTE, PROCESS, Histogram
 from fulmen.metrics.collector import PHASES
 from fulmen.metrics.history import Point
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot

@@ -21,11 +21,11 @@ from fulmen.api import (
     output_streams,
 )
 from fulmen.api.tuples import DRAIN_STREAM, HELD, TICK_COMPONENT, TICK_STREAM, Held
-from fulmen.engine.arrow_collectors import ArrowCollector
-from fulmen.engine.collectors import BasicCollector, BoltCollector, not_a_list
-from fulmen.engine.fields import Fields
-from fulmen.engine.routes import Routes
-from fulmen.engine.state import KeyedState, take_state
+from fulmen.engine.emitting.arrow_collectors import ArrowCollector
+from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
+from fulmen.engine.emitting.routes import Routes
+from fulmen.engine.state.fields import Fields
+from fulmen.engine.state.keyed_state import KeyedState, take_state
 from fulmen.errors import DeclarationError
 from fulmen.topology.transient import mistaken_transient
 
@@ -110,7 +110,7 @@ class BoltHarness:
         self.failed: list[tuple[Tuple, str]] = []
         self.errors: list[str] = []
         self.resets: list[Tuple] = []
-        self._state_slots: dict[str, list[bytes]] = {}
+        self._state_journals: dict[str, list[bytes]] = {}
         self._lives = 0
         self._start(None)
 
@@ -175,11 +175,11 @@ class BoltHarness:
         record = self._durable.record()
         self.errors += self._durable.warnings
         self._lives += 1
-        for slot, (data, _) in self._state.updates(self._lives).items():
+        for journal, (data, _) in self._state.updates(self._lives).items():
             if data is None:
-                del self._state_slots[slot]
+                del self._state_journals[journal]
             else:
-                self._state_slots[slot] = [data]
+                self._state_journals[journal] = [data]
         self._start(record)
 
     def report(self, error: BaseException | str) -> None:
@@ -193,7 +193,7 @@ class BoltHarness:
             raise DeclarationError(f"{self.who}: {message}. {cure}")
         streams = output_streams(self.bolt)
         self.routes = {n: _NobodyListens(self.name, n, s) for n, s in streams.items()}
-        self._state = KeyedState.restore(self._state_slots, self.bolt)
+        self._state = KeyedState.restore(self._state_journals, self.bolt)
         take_state(self.bolt, self._state, is_new=True)
         context = self._context(streams)
         self._collector = self._new_collector()

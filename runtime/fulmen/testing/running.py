@@ -13,15 +13,16 @@ from obstore.store import MemoryStore
 
 from fulmen.checkpoint import Store, load, read_manifest
 from fulmen.checkpoint.remote import RemoteBackend
-from fulmen.engine.committed import read_components
-from fulmen.engine.coordinator import Done
-from fulmen.engine.driver import Driver, Stop
-from fulmen.engine.inprocess import InProcessJobs
-from fulmen.engine.observer import Silent
-from fulmen.engine.protocol import ErrorReport, Header
-from fulmen.engine.report import Totals
-from fulmen.engine.setup import Setup
-from fulmen.engine.state import KeyedState
+from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.driver.driver import Driver, Stop
+from fulmen.engine.driver.observer import Silent
+from fulmen.engine.driver.totals import Totals
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.state.committed_state import read_components
+from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.errors import FulmenError, JobFailed, TopologyFailed
 from fulmen.testing.components import Killed, Runs
 from fulmen.topology import documents
@@ -190,7 +191,7 @@ class _Jobs(InProcessJobs):
         self._emits = emits
         self._in_vain = 0
 
-    def start(self, setup: Setup) -> Sequence[int]:
+    def start(self, setup: PlacedTopology) -> Sequence[int]:
         return super().start(replace(setup, shows_emits=self._emits))
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
@@ -288,7 +289,7 @@ def run(
         batch_seconds: How long each batch takes by this clock, for timeouts and ticks.
         fault: Called as fault(stage, worker, moment) before a worker's part of a batch ("before"),
             after each of its rows ("row"), and at its end ("after"). If it raises
-            `fulmen.engine.inprocess.Crash`, that worker's process is lost there.
+            `fulmen.engine.worker.in_process.Crash`, that worker's process is lost there.
         at_most: Give up after so many batches.
 
     Raises:

@@ -198,7 +198,7 @@ def test_collecting_runs_beside_commits(log, store):
 
 def test_nothing_grows(store, clock):
     """2,000 commits with all that leaves something behind; the number of objects is bounded."""
-    tasks, payloads_a_slot, crashes = 5, 8, 10
+    tasks, payloads_a_journal, crashes = 5, 8, 10
     log = claimed(store, clock)
     most = 0
     for step in range(2000):
@@ -207,7 +207,7 @@ def test_nothing_grows(store, clock):
         if step % 7 == 0:
             saved(store, number, f"void{step}", [("a/0", "s", BIG, 0)])
         task = f"a/{step % tasks}"
-        keep = number - payloads_a_slot * tasks + 1
+        keep = number - payloads_a_journal * tasks + 1
         changes = [
             (task, "log", BIG if step % 3 == 0 else b"x", max(keep, 0)),
             (task, "whole", BIG if step % 5 == 0 else b"y", number),
@@ -220,7 +220,7 @@ def test_nothing_grows(store, clock):
         if step % 200 == 199:
             clock.now += FENCE_SECONDS if step % 400 == 399 else 1.0
             log = claimed(store, clock, f"driver {step}")
-    referred = tasks * (payloads_a_slot + 1) + 1
+    referred = tasks * (payloads_a_journal + 1) + 1
     between_sweeps = min(SWEEP_EVERY, 200) // 7 + 1  # void attempts
     chain = MANIFEST_EVERY + crashes
     lag = (LAG + 10) * 3

@@ -44,9 +44,9 @@ def open_log(store, clock):
     return open_log
 
 
-def commit(log, payload=b"x", task="a/0", slot="s", keep_from=0, tag="t", **more):
+def commit(log, payload=b"x", task="a/0", journal="s", keep_from=0, tag="t", **more):
     update = Update(payload, None, log.manifest.number + 1 if keep_from is None else keep_from)
-    log.commit(log.draft(tag=tag, clock=2.5, updates={task: {slot: update}}, **more))
+    log.commit(log.draft(tag=tag, clock=2.5, updates={task: {journal: update}}, **more))
 
 
 # ---- one driver --------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_big_payloads_go_to_files_and_small_ones_into_the_commit(open_log, store
     assert load(store, log.manifest, "count/0") == {"small": [small], "big": [big]}
 
 
-def test_a_task_that_has_no_state_has_no_slots(open_log, store):
+def test_a_task_that_has_no_state_has_no_journals(open_log, store):
     assert load(store, open_log().manifest, "a/7") == {}
     assert read_manifest(store, 0).tasks == {}
 

@@ -70,8 +70,8 @@ class Drivers(RuleBasedStateMachine):
         log, tag = self.claimed[driver], next(self.tags)
         number = log.manifest.number + 1
         changes = [
-            (task, slot, payload, 0 if back is None else max(number - back, 0))
-            for task, slot, payload, back in changes
+            (task, journal, payload, 0 if back is None else max(number - back, 0))
+            for task, journal, payload, back in changes
         ]
         updates = saved(self.store, number, tag, changes)
         draft = log.draft(tag=tag, clock=0.0, updates=updates, removed_tasks=removed)

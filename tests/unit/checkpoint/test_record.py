@@ -23,8 +23,8 @@ def commit(number, **changes):
     return Commit(number=number, **(fields | changes))
 
 
-def file_of(number, slot="s"):
-    return state_file_name(number, "t", "a/0", slot)
+def file_of(number, journal="s"):
+    return state_file_name(number, "t", "a/0", journal)
 
 
 # ---- bytes -------------------------------------------------------------------------------------
@@ -142,8 +142,8 @@ def test_updates_that_garbage_collection_could_not_follow_are_refused(update, me
 @given(
     st.lists(st.tuples(st.text(max_size=80), st.text(max_size=80)), unique=True, min_size=2),
 )
-def test_state_files_of_different_slots_have_different_names(pairs):
-    names = {state_file_name(7, "t", task, slot) for task, slot in pairs}
+def test_state_files_of_different_journals_have_different_names(pairs):
+    names = {state_file_name(7, "t", task, journal) for task, journal in pairs}
     assert len(names) == len(pairs)
     for name in names:
         assert len(name.rpartition("/")[2]) <= 255

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from fulmen.cli import run as run_module
-from fulmen.engine.inprocess import Crash, InProcessJobs
+from fulmen.engine.worker.in_process import Crash, InProcessJobs
 from support.cli_runs import write_letters
 
 TEMPORARY = "checkpoint: a temporary folder, removed at the end; to keep it, --checkpoint\n"

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from fulmen import TopologyBuilder
 from fulmen.cli.advice import advice
 from fulmen.cli.main import main
-from fulmen.engine.driver import Stop
-from fulmen.engine.failures import explain, is_incomplete, jvm_end
+from fulmen.engine.driver.driver import Stop
+from fulmen.engine.spark.failures import explain, is_incomplete, jvm_end
 from fulmen.errors import FulmenError, SparkLost
 from fulmen.testing import CollectBolt, run
 from support.engine_runs import make_driver

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from fulmen.engine.inprocess import Crash
+from fulmen.engine.worker.in_process import Crash
 from fulmen.testing import BoltHarness, run
 from fulmen.topology.documents import parse_yaml
 from fulmen.topology.shape import parse

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fulmen.engine.protocol import ErrorReport
+from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.kube import logs
 from fulmen.kube.witness import Witness
 

@@ -11,9 +11,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.exposition import generate_latest
 
 from fulmen import TopologyBuilder
-from fulmen.engine.bolts import BoltTask
-from fulmen.engine.coordinator import FIRST_PERMIT
-from fulmen.engine.driver import Silent, Stop
+from fulmen.engine.batches.coordinator import FIRST_PERMIT
+from fulmen.engine.driver.driver import Silent, Stop
+from fulmen.engine.tasks.bolt_task import BoltTask
 from fulmen.metrics.collector import TopologyCollector
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.metrics.view import View

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from fulmen import ArrowBolt, BasicBolt, Bolt, TopologyBuilder
-from fulmen.engine.inprocess import Crash
+from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import TopologyFailed
 from fulmen.testing import BoltHarness, CollectBolt, ListSpout, run
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from fulmen import FailedException, TopologyBuilder
-from fulmen.engine.inprocess import Crash
+from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import ValidationFailed
 from fulmen.testing import (
     ABORT,

@@ -1,0 +1,4 @@
+"""Tuple trees: Storm's acker algorithm over columns, and the acker's task.
+
+The rule itself is `trees.step`. Uses `tuples`; used by whatever sends messages to ackers.
+"""

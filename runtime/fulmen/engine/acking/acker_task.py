@@ -1,0 +1,108 @@
+"""An acker task: keeps the pending trees of its share of the roots from batch to batch."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from fulmen.checkpoint.rewriting import Journals, RewritePolicy, Update
+from fulmen.engine.acking.messages import Messages
+from fulmen.engine.acking.trees import Outcome, Trees, step
+from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids
+
+Columns = tuple[bytes, bytes, bytes, bytes]
+
+
+class AckerTask:
+    """One task of `__acker`.
+
+    Attributes:
+        trees: What is pending.
+        executed: Messages applied in this batch, as Storm counts them: one for each root of each
+            ack.
+    """
+
+    def __init__(self, task: int, journals: Journals) -> None:
+        self.task = task
+        records = journals.get("trees", ())
+        self.trees = restore(records)
+        self.executed: dict[str, int] = {}
+        self._policy = RewritePolicy(len(records))
+        self._changed: npt.NDArray[np.bool_] | None = None
+        self._ended: Ids = EMPTY_IDS
+
+    def run(self, messages: Messages, clock: float, timeout_seconds: float) -> Outcome:
+        """Apply the messages of a batch, and find what timed out."""
+        messages.compact()
+        self.executed = {
+            "__ack_init": sum(len(roots) for roots, _, _ in messages.inits),
+            "__ack_ack": sum(
+                len(roots) if counts is None else int(counts.sum())
+                for roots, _, counts in messages.acks
+            ),
+            "__ack_fail": len(messages.fails),
+            "__ack_reset_timeout": len(messages.resets),
+        }
+        outcome = step(self.trees, messages, clock, timeout_seconds)
+        self.trees, self._changed, self._ended = (
+            outcome.trees,
+            outcome.changed,
+            outcome.ended_before,
+        )
+        return outcome
+
+    def updates(self, number: int) -> dict[str, Update]:
+        """What commit `number` has to write; empty if nothing changed."""
+        changed = self._changed
+        if changed is None or not (changed.any() or len(self._ended)):
+            return {}
+        self._changed = None
+        if self._policy.rewrite(len(self.trees), int(changed.sum()) + len(self._ended)):
+            return {"trees": (pickle.dumps((columns(self.trees), None), 5), number)}
+        return {
+            "trees": (
+                pickle.dumps((columns(self.trees.take(changed)), self._ended.tobytes()), 5),
+                0,
+            )
+        }
+
+
+def columns(trees: Trees) -> Columns:
+    """The bytes of each column, as `restore` reads them."""
+    return (
+        trees.roots.tobytes(),
+        trees.values.tobytes(),
+        trees.since.tobytes(),
+        trees.born.tobytes(),
+    )
+
+
+def restore(records: Iterable[bytes]) -> Trees:
+    """The pending trees that these records, in their order, tell of."""
+    trees = Trees()
+    for data in records:
+        columns, ended = pickle.loads(data)
+        roots, values, since, born = columns
+        new = Trees(
+            np.frombuffer(roots, np.uint64),
+            np.frombuffer(values, np.uint64),
+            np.frombuffer(since, np.float64),
+            np.frombuffer(born, np.float64),
+        )
+        if ended is None:
+            trees = new
+            continue
+        gone = np.concatenate([np.frombuffer(ended, np.uint64), new.roots])
+        trees = trees.take(~np.isin(trees.roots, gone))
+        both = Trees(
+            *(np.concatenate(pair) for pair in zip(_arrays(trees), _arrays(new), strict=True))
+        )
+        trees = both.take(np.argsort(both.roots, kind="stable"))
+    return trees
+
+
+def _arrays(trees: Trees) -> tuple[npt.NDArray[np.generic], ...]:
+    return trees.roots, trees.values, trees.since, trees.born

@@ -1,0 +1,170 @@
+"""What tasks tell ackers, as columns; and which acker each message is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from fulmen.engine.acking.root_ids import (
+    _SHIFT,
+)
+from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids
+
+LONGEST_REASON = 500
+Times = npt.NDArray[np.float64]
+EMPTY_TIMES: Times = np.empty(0, np.float64)
+
+
+def combine(
+    roots: Ids, values: Ids, weights: npt.NDArray[np.int64] | None = None
+) -> tuple[Ids, Ids, npt.NDArray[np.int64]]:
+    """XOR the messages about each root into one.
+
+    Args:
+        roots: A root id for each message.
+        values: The ids that each message tells of.
+        weights: How many messages each of these stands for already; None: one.
+
+    Returns:
+        The roots, ascending; the value of each; how many messages it had.
+    """
+    if len(roots) == 0:
+        return EMPTY_IDS, EMPTY_IDS, np.empty(0, np.int64)
+    low, high = roots.min(), roots.max()
+    span = int(high - low) + 1
+    if span <= 4 * len(roots) + 1024:  # sequence numbers lie close together: no sort is needed
+        place = (roots - low).astype(np.int64)
+        sums = np.zeros(span, np.uint64)
+        np.bitwise_xor.at(sums, place, values)
+        counts = np.bincount(place, weights, span).astype(np.int64, copy=False)
+        present = np.flatnonzero(counts)
+        return low + present.astype(np.uint64), sums[present], counts[present]
+    origins = roots >> _SHIFT
+    if (origins != origins[0]).any():  # one by one: the numbers of each are likely to lie close
+        used = np.flatnonzero(np.bincount(origins.astype(np.int64)))  # np.unique would sort
+        masks = [origins == origin for origin in used.astype(np.uint64)]
+        parts = [
+            combine(roots[m], values[m], None if weights is None else weights[m]) for m in masks
+        ]
+        return (
+            np.concatenate([p[0] for p in parts]),
+            np.concatenate([p[1] for p in parts]),
+            np.concatenate([p[2] for p in parts]),
+        )
+    order = np.argsort(roots, kind="stable")
+    roots = roots[order]
+    start = np.flatnonzero(np.concatenate(([True], roots[1:] != roots[:-1])))
+    counts = (
+        np.diff(np.append(start, len(roots)))
+        if weights is None
+        else np.add.reduceat(weights[order], start)
+    )
+    return roots[start], np.bitwise_xor.reduceat(values[order], start), counts
+
+
+@dataclass
+class Messages:
+    """Messages to acker tasks. `born` is the wall clock time of the spout's emit, in seconds."""
+
+    inits: list[tuple[Ids, Ids, Times]] = field(default_factory=list)
+    acks: list[tuple[Ids, Ids, npt.NDArray[np.int64] | None]] = field(default_factory=list)
+    fails: list[tuple[int, str]] = field(default_factory=list)
+    resets: list[int] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.inits or self.acks or self.fails or self.resets)
+
+    def fail(self, roots: Iterable[int], reason: str) -> None:
+        """Fail trees. A long reason is cut: each spout task hears it for each of its trees."""
+        reason = reason[:LONGEST_REASON]
+        self.fails += [(root, reason) for root in roots]
+
+    def add(self, other: Messages) -> None:
+        """Append all messages of `other`."""
+        self.inits += other.inits
+        self.acks += other.acks
+        self.fails += other.fails
+        self.resets += other.resets
+
+    def compact(self) -> None:
+        """Combine the messages of many chunks, so that they take the room of one."""
+        if len(self.acks) > 1 or (self.acks and self.acks[0][2] is None):
+            roots = np.concatenate([a[0] for a in self.acks])
+            values = np.concatenate([a[1] for a in self.acks])
+            weights = None
+            if any(a[2] is not None for a in self.acks):
+                weights = np.concatenate(
+                    [np.ones(len(a[0]), np.int64) if a[2] is None else a[2] for a in self.acks]
+                )
+            self.acks = [combine(roots, values, weights)]
+        if len(self.inits) > 1:
+            roots, values, born = (np.concatenate([i[k] for i in self.inits]) for k in range(3))
+            self.inits = [(roots, values, born)]
+
+    def parts(self, n: int) -> Iterator[Messages]:
+        """The same in parts of about `n` messages; a fail, which has a text, counts for 32."""
+        few = max(1, n // 32)
+        size = 32 * len(self.fails) + len(self.resets)
+        size += sum(len(roots) for roots, _, _ in (*self.inits, *self.acks))
+        if 0 < size <= n:
+            yield self
+            return
+        for roots, values, born in self.inits:
+            for at in (slice(i, i + n) for i in range(0, len(roots), n)):
+                yield Messages(inits=[(roots[at], values[at], born[at])])
+        for roots, values, counts in self.acks:
+            for at in (slice(i, i + n) for i in range(0, len(roots), n)):
+                of_each = None if counts is None else counts[at]
+                yield Messages(acks=[(roots[at], values[at], of_each)])
+        for i in range(0, len(self.fails), few):
+            yield Messages(fails=self.fails[i : i + few])
+        for i in range(0, len(self.resets), n):
+            yield Messages(resets=self.resets[i : i + n])
+
+    def split(self, ackers: int) -> list[Messages]:
+        """One part for each acker task, by Storm's mod hashing."""
+        self.compact()
+        if ackers == 1:
+            return [self]
+        parts = [Messages() for _ in range(ackers)]
+        for roots, values, born in self.inits:
+            to = acker_index(roots, ackers)
+            for k, part in enumerate(parts):
+                here = np.flatnonzero(to == k)
+                if len(here):
+                    part.inits.append((roots[here], values[here], born[here]))
+        for roots, values, counts in self.acks:
+            to = acker_index(roots, ackers)
+            for k, part in enumerate(parts):
+                here = np.flatnonzero(to == k)
+                if len(here):
+                    part.acks.append(
+                        (roots[here], values[here], None if counts is None else counts[here])
+                    )
+        for root, reason in self.fails:
+            parts[_acker_of(root, ackers)].fails.append((root, reason))
+        for root in self.resets:
+            parts[_acker_of(root, ackers)].resets.append(root)
+        return parts
+
+
+def _acker_of(root: int, ackers: int) -> int:
+    return int(acker_index(np.array([root], np.uint64), ackers)[0])
+
+
+def acker_index(roots: Ids, ackers: int) -> npt.NDArray[np.int64]:
+    """Which of the acker tasks each root belongs to.
+
+    floorMod(31 + int32(id ^ id >>> 32), ackers), as in Storm.
+    """
+    folded = (
+        ((roots ^ (roots >> np.uint64(32))) & np.uint64(0xFFFFFFFF))
+        .astype(np.uint32)
+        .view(np.int32)
+    )
+    with np.errstate(over="ignore"):
+        hashes = folded + np.int32(31)
+    return np.mod(hashes.astype(np.int64), ackers)

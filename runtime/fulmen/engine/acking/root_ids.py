@@ -1,0 +1,41 @@
+"""Root ids: which spout task a tuple tree began at, and which of its emits that was."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fulmen.engine.tuples.chunk import Ids
+
+SEQUENCE_BITS = 48
+"""A root id is its origin (a spout task's number), then 48 bits of that task's own sequence."""
+_SHIFT = np.uint64(SEQUENCE_BITS)
+_SEQUENCE = np.uint64((1 << SEQUENCE_BITS) - 1)
+
+
+def root_ids(origin: int, first: int, n: int) -> Ids:
+    """The ids of `n` roots of one spout task, from its sequence number `first`."""
+    return np.arange(n, dtype=np.uint64) + np.uint64((origin << SEQUENCE_BITS) + first)
+
+
+def sequence_ranges(roots: Ids) -> dict[int, npt.NDArray[np.int64]]:
+    """Roots, ascending, as ranges [first, end) of sequence numbers, by origin.
+
+    Most messages are acked in the order of their emits, so the ranges are few.
+    """
+    ranges: dict[int, npt.NDArray[np.int64]] = {}
+    if not len(roots):
+        return ranges
+    origins = roots >> _SHIFT
+    for origin in np.unique(origins).tolist():
+        numbers = (roots[origins == origin] & _SEQUENCE).astype(np.int64)
+        cut = np.flatnonzero(np.diff(numbers) != 1) + 1
+        first = numbers[np.concatenate(([0], cut))]
+        end = numbers[np.concatenate((cut - 1, [len(numbers) - 1]))] + 1
+        ranges[origin] = np.stack([first, end], axis=1)
+    return ranges
+
+
+def origin_and_sequence(root: int) -> tuple[int, int]:
+    """The origin and the sequence number in a root id."""
+    return root >> SEQUENCE_BITS, root & ((1 << SEQUENCE_BITS) - 1)

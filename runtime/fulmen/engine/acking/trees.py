@@ -1,0 +1,160 @@
+"""Storm's acker algorithm, over columns.
+
+For each root an acker keeps one value: the XOR of every edge id that was sent to it and every id
+that was acked. An edge id enters twice, when its tuple is anchored and when it is acked, so the
+value is 0 exactly when all are acked (by chance otherwise once in 2**64). XOR has no order:
+messages about a root may be combined anywhere, and are, before they leave a worker.
+
+What is guaranteed: all messages of a batch are applied together, so a tree never ends early because
+an ack came before an init. A message about a root that is not pending and has no init in this batch
+is about a tree that has ended, and is dropped: nothing waits for the sake of late messages. Time is
+the batch clock, in seconds, which stands still while a topology is down or recovering.
+
+Not done: Storm's rotating buckets, whose timeout lies anywhere between T and 2T. Here each pending
+tree has a time of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from fulmen.engine.acking.messages import EMPTY_TIMES, Messages, Times
+from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids
+
+
+@dataclass(frozen=True)
+class Trees:
+    """The pending trees of one acker task, 32 bytes each, sorted by root.
+
+    Attributes:
+        roots: Root ids.
+        values: XOR so far.
+        since: Batch clock when the tree was made, or its timeout was reset.
+        born: Wall clock time of the spout's emit, for the complete latency.
+    """
+
+    roots: Ids = field(default_factory=lambda: EMPTY_IDS)
+    values: Ids = field(default_factory=lambda: EMPTY_IDS)
+    since: Times = field(default_factory=lambda: EMPTY_TIMES)
+    born: Times = field(default_factory=lambda: EMPTY_TIMES)
+
+    def __len__(self) -> int:
+        return len(self.roots)
+
+    def take(self, index: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Trees:
+        """The trees at `index`."""
+        return Trees(self.roots[index], self.values[index], self.since[index], self.born[index])
+
+    def place(self, roots: Ids) -> npt.NDArray[np.int64]:
+        """Where each of `roots` is; -1 for one that is not pending."""
+        if not len(self.roots):
+            return np.full(len(roots), -1, np.int64)
+        place = np.minimum(np.searchsorted(self.roots, roots), len(self.roots) - 1)
+        return np.where(self.roots[place] == roots, place, -1).astype(np.int64)
+
+
+TIMED_OUT = "timed out"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one batch did to the trees of an acker task.
+
+    Attributes:
+        trees: Those still pending.
+        acked: Roots of the trees that ended well, ascending.
+        born: When each of those was emitted.
+        failed: Root and reason of the others that ended.
+        timed_out: How many of those timed out.
+        changed: Which of `trees` are new or have another value or time than before.
+        ended_before: Roots that were pending before the batch and no longer are.
+    """
+
+    trees: Trees
+    acked: Ids
+    born: Times
+    failed: Sequence[tuple[int, str]]
+    timed_out: int
+    changed: npt.NDArray[np.bool_]
+    ended_before: Ids
+
+
+def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float) -> Outcome:
+    """Apply all messages of a batch.
+
+    A tree whose value is 0 is acked, whatever its age and even if it was failed too, as in Storm.
+    Of the others, a failed one fails, and one that is older than the timeout times out.
+    """
+    messages.compact()
+    before = trees
+    for roots, values, born in messages.inits:
+        trees = _insert(trees, Trees(roots, values, np.full(len(roots), clock), born))
+    n = len(trees)
+    if n == 0:
+        return Outcome(trees, EMPTY_IDS, EMPTY_TIMES, (), 0, np.zeros(0, np.bool_), EMPTY_IDS)
+    values, since = trees.values.copy(), trees.since.copy()
+    touched = trees.place(before.roots) if len(before) else np.empty(0, np.int64)
+    changed = np.ones(n, np.bool_)
+    changed[touched] = False
+    for roots, acks, _ in messages.acks:
+        place = trees.place(roots)
+        known = place >= 0
+        values[place[known]] ^= acks[known]
+        changed[place[known]] = True
+    resets = trees.place(np.array(sorted(set(messages.resets)), np.uint64))
+    resets = resets[resets >= 0]
+    since[resets] = clock
+    changed[resets] = True
+    reasons = _reasons(trees, messages.fails)
+    done = values == 0
+    late = ~done & (clock - since > timeout_seconds)
+    failed = np.zeros(n, np.bool_)
+    failed[list(reasons)] = True
+    failed &= ~done
+    late &= ~failed
+    ends = done | failed | late
+    left = ~ends
+    after = Trees(trees.roots[left], values[left], since[left], trees.born[left])
+    ended = [(int(trees.roots[i]), reasons[i]) for i in np.flatnonzero(failed).tolist()]
+    ended += [(root, TIMED_OUT) for root in trees.roots[late].tolist()]
+    was = np.zeros(n, np.bool_)
+    was[touched] = True
+    return Outcome(
+        after,
+        trees.roots[done],
+        trees.born[done],
+        ended,
+        int(late.sum()),
+        changed[left],
+        trees.roots[ends & was],
+    )
+
+
+def _insert(trees: Trees, new: Trees) -> Trees:
+    if len(new) > 1 and (new.roots[1:] <= new.roots[:-1]).any():
+        new = new.take(np.argsort(new.roots, kind="stable"))
+    if not len(trees):
+        return new
+    at = np.searchsorted(trees.roots, new.roots)
+    return Trees(
+        np.insert(trees.roots, at, new.roots),
+        np.insert(trees.values, at, new.values),
+        np.insert(trees.since, at, new.since),
+        np.insert(trees.born, at, new.born),
+    )
+
+
+def _reasons(trees: Trees, fails: Sequence[tuple[int, str]]) -> dict[int, str]:
+    """Place -> reason of the first fail of each tree."""
+    if not fails:
+        return {}
+    places = trees.place(np.array([root for root, _ in fails], np.uint64)).tolist()
+    reasons: dict[int, str] = {}
+    for place, (_, reason) in zip(places, fails, strict=True):
+        if place >= 0:
+            reasons.setdefault(place, reason)
+    return reasons

@@ -1,0 +1,369 @@
+"""Decides what the next batch is, and what a finished or failed one means. No I/O: see the driver.
+
+A batch is retried whole: as long as it fails, the next attempt has the same number, the same clock
+and the same deliveries, and another tag. The invariants, which `check` asserts after every event in
+tests:
+
+- `number` is the last commit; whatever is attempted is to become `number` + 1.
+- `base` is the tag of a state that equals that of commit `number`: of the commit itself, or of a
+  later batch that had nothing to commit.
+- Deliveries of an attempt are those of the last commit until a batch has taken them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fulmen.engine.batches.crashes import Crashes
+from fulmen.engine.batches.idle import Idle
+from fulmen.engine.batches.light_batches import Light
+from fulmen.engine.batches.summaries import BYTES_PER_SECOND, restore_seconds, work_seconds
+from fulmen.engine.protocol.deliveries import Deliveries, pack_deliveries
+from fulmen.engine.protocol.header import HEADER_BYTES, Header
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.tuples.chunk import Ranges
+
+FIRST_PERMIT = 64
+"""Small, as nothing is known yet of how long a tuple takes, and everything is slow at first."""
+EMIT_SHARE = 0.5
+"""A spout stage ends after that part of a batch's target, however much of its permit is left."""
+LARGEST_PERMIT = 10_000_000
+LAST_BATCHES = 64
+"""The quickest of so many tells what a batch takes that has next to nothing in it."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a successful batch amounts to.
+
+    Attributes:
+        header: Of the attempt.
+        summaries: Of all its stages and workers.
+        seconds: How long it took.
+        deliveries: How trees ended, to be told to spout tasks in the next batch.
+        skipped: Stages that did not run, as there was nothing for them.
+        commits: Whether there is anything to write; if not, its tag becomes the base all the same.
+        idle: Nothing was emitted, executed, delivered or ended.
+    """
+
+    header: Header
+    summaries: Sequence[Summary]
+    seconds: float
+    deliveries: Mapping[int, Deliveries]
+    skipped: Sequence[int]
+    commits: bool
+    idle: bool
+
+
+@dataclass
+class Coordinator:
+    """The state of a running topology that is not in its tasks.
+
+    Attributes:
+        setup: The topology and its plan.
+        number: The last commit.
+        base: The tag that tasks' state must carry.
+        clock: Batch clock, in seconds.
+        new_tag: Gives a fresh random tag for each attempt.
+        deliveries: To be told to spout tasks in the next batch.
+        active: Whether spouts may emit.
+        permit: How many tuples each spout task may emit in a batch.
+        emit_seconds: How long spouts may emit in a batch. 0: as the target says.
+        drains: Whether bolts get their last turn in the next batch.
+        drained: Whether they have had it since they last executed anything.
+    """
+
+    setup: PlacedTopology
+    number: int
+    base: str
+    clock: float
+    new_tag: Callable[[], str]
+    now: float
+    deliveries: Mapping[int, Deliveries] = field(default_factory=dict)
+    active: bool = True
+    permit: int = FIRST_PERMIT
+    emit_seconds: float = 0.0
+    crashes: Crashes = field(default_factory=Crashes)
+    light: Light = field(default_factory=Light)
+    pending: int = 0
+    spout_pending: int = 0
+    exhausted: bool = False
+    idle: Idle = field(default_factory=Idle)
+    drains: bool = False
+    drained: bool = False
+    attempt: Header | None = None
+
+    def __post_init__(self) -> None:
+        self._previous_clock = self.clock
+        self._mark = self.now
+        self._is_retry = False
+        self._pending_by_task: dict[int, int] = {}
+        self._spout_pending_by_task: dict[int, int] = {}
+        self._exhausted_by_task: dict[int, bool] = {}
+        self._typical_emits = 0.0
+        self._seconds: deque[float] = deque(maxlen=LAST_BATCHES)
+
+    # Attempts
+
+    def begin(self, now: float) -> Header:
+        """The header of the next attempt. `now` is in seconds of any steady clock."""
+        if not self._is_retry:  # else the clock is as it was: recovering takes no time
+            self._previous_clock = self.clock
+            self.clock += max(0.0, now - self._mark)  # workers measure with a clock of their own
+        self._mark = now
+        permits, poisoned = self.crashes.permits(self._spout_tasks())
+        large = self.deliveries and len(pack_deliveries(self.deliveries)) > HEADER_BYTES
+        self.attempt = Header(
+            number=self.number + 1,
+            tag=self.new_tag(),
+            base=self.base,
+            clock=self.clock,
+            previous_clock=self._previous_clock,
+            default_permit=self.permit if permits is None else 0,
+            active=self.active,
+            permits=permits or {},
+            deliveries=None if large else self.deliveries,
+            poisoned=poisoned,
+            cause=self.crashes.cause if poisoned else "",
+            emit_seconds=self.emit_seconds or EMIT_SHARE * self.target_seconds,
+            is_retry=self._is_retry,
+            bases=self.light.bases,
+            drains=self.drains,
+        )
+        return self.attempt
+
+    def stand_still(self, seconds: float) -> None:
+        """So many of the seconds since the attempt began are not the topology's time.
+
+        Less than one does no harm, and ticks would be late by it.
+        """
+        if seconds >= 1:
+            self._mark += seconds
+
+    def cuts(self, header: Header) -> tuple[int, ...]:
+        """Where the stages of the attempt at hand are divided into jobs: the end of each."""
+        return self.light.cuts(
+            self.setup,
+            header,
+            emits=self._typical_emits,
+            pending=sum(self._pending_by_task.values()),
+            is_idle=self.idle.needs_spouts_only,
+        )
+
+    def finish(
+        self,
+        summaries: Sequence[Summary],
+        seconds: float,
+        owed: Mapping[int, Deliveries] | None = None,
+        skipped: Sequence[int] = (),
+    ) -> Done:
+        """A batch ran to its end. It counts only when `committed` has been called.
+
+        Args:
+            summaries: Of all its stages and workers.
+            seconds: How long it took.
+            owed: What pinned spouts could not be told yet.
+            skipped: Stages that did not run.
+        """
+        assert self.attempt is not None
+        ended = self._ended(summaries)
+        deliveries = dict(ended)
+        for of_some in ({} if owed is None else owed, *(s.owed for s in summaries)):
+            for origin, old in of_some.items():
+                deliveries[origin] = old.plus(deliveries[origin]) if origin in deliveries else old
+        # all that was to be told is still owed: the last commit holds it
+        is_told = _count(deliveries) - _count(ended) < _count(self.deliveries)
+        return Done(
+            self.attempt,
+            summaries,
+            seconds,
+            deliveries,
+            skipped,
+            commits=bool(ended or is_told or any(s.updates for s in summaries)),
+            idle=not (_executed(summaries) or ended or is_told),
+        )
+
+    def _ended(self, summaries: Sequence[Summary]) -> dict[int, Deliveries]:
+        """How trees ended, by origin of their spout task. Origins without a task are left out."""
+        acked: dict[int, list[Ranges]] = {}
+        failed: dict[int, list[tuple[int, str]]] = {}
+        known = self.setup.spout_of_origin
+        for summary in summaries:
+            for origin, ranges in summary.acked.items():
+                acked.setdefault(origin, []).append(ranges)
+            for origin, sequence, reason in summary.failed:
+                failed.setdefault(origin, []).append((sequence, reason))
+        none = np.empty((0, 2), np.int64)
+        return {
+            origin: Deliveries(
+                merged(np.concatenate(acked.get(origin, [none]))), tuple(failed.get(origin, ()))
+            )
+            for origin in (acked.keys() | failed.keys()) & known.keys()
+        }
+
+    def committed(self, done: Done, commit_work: float = 0.0) -> None:
+        """The batch is in the checkpoint, or had nothing to write there.
+
+        Args:
+            done: The batch.
+            commit_work: Seconds that writing it took because of what is in it.
+        """
+        if done.commits:
+            self.number = done.header.number
+        self.light.committed(
+            self.setup.run, done.header, done.skipped, done.seconds, self.target_seconds
+        )
+        self.base = done.header.tag
+        self.deliveries = done.deliveries
+        self.attempt = None
+        self._is_retry = False
+        self.stand_still(restore_seconds(done.summaries))
+        for summary in done.summaries:
+            self._pending_by_task |= summary.pending
+            self._spout_pending_by_task |= summary.spout_pending
+            self._exhausted_by_task |= summary.exhausted
+        self.pending = sum(self._pending_by_task.values())
+        self.spout_pending = sum(self._spout_pending_by_task.values())
+        self.exhausted = self._is_exhausted()
+        self.idle.committed(done.idle)
+        self.drained = done.header.drains or (self.drained and not _executed(done.summaries))
+        self.drains = False
+        self._adapt(done, commit_work)
+
+    def _is_exhausted(self) -> bool:
+        """Whether every spout task has said so; one whose first turn has not ended has not."""
+        tasks = self._spout_tasks()
+        return bool(tasks) and all(self._exhausted_by_task.get(task) for task in tasks)
+
+    def failed(self, now: float, reason: str = "", is_outage: bool = False) -> None:
+        """The attempt came to nothing.
+
+        Args:
+            now: When the same batch can be tried again.
+            reason: Why, in one line.
+            is_outage: No tuple can be to blame: the store is away, or the cluster took a worker.
+        """
+        self._is_retry = True
+        self._mark = now
+        self.attempt = None
+        if is_outage:
+            return
+        self.idle.failed()
+        tasks = max(1, len(self._spout_tasks()))
+        likely = min(self.permit * tasks, int(2 * self._typical_emits) + tasks)
+        self.crashes.failed(likely, reason)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the batch keeps failing although it has no tuple that could be left out."""
+        return self.crashes.rounds > len(self._spout_tasks())
+
+    # Batch sizes
+
+    @property
+    def target_seconds(self) -> float:
+        """How long a batch should take under load."""
+        return self.setup.topology.spec.batch_target_millis / 1000
+
+    def _spout_tasks(self) -> list[int]:
+        return [t for name in sorted(self.setup.spouts) for t in self.setup.plan.tasks(name)]
+
+    def _adapt(self, done: Done, commit_work: float) -> None:
+        """Have permits follow the batch time; trust batches again step by step after a failure."""
+        emitted = sum(s.emitted for s in done.summaries)
+        is_suspect = self.crashes.limit is not None
+        if self.crashes.succeeded(max(self.permit, 2 * self._typical_emits)):
+            self.crashes = Crashes()
+        if is_suspect:
+            return
+        self._typical_emits = max(float(emitted), 0.9 * self._typical_emits)
+        target = self.target_seconds
+        work = work_seconds(done.summaries) + commit_work
+        most = max((s.emitted for s in done.summaries), default=0)
+        self._seconds.append(done.seconds)
+        if work > target:
+            # of large tuples fewer are emitted than permitted: their bytes make it slow
+            permit = min(self.permit, most) if self._is_heavy(done) else self.permit
+            if most >= permit // 4:  # else it is not the number of tuples that makes it slow
+                self.permit = max(1, int(permit * max(0.25, 0.9 * target / work)))
+        elif (excess := done.seconds - min(self._seconds)) > target:
+            # a JVM that is cold, or a machine that is busy: `work` does not see these
+            if excess > 2 * target and most >= self.permit // 4:
+                self.permit = max(min(FIRST_PERMIT, self.permit), self.permit // 2)
+        elif most >= self.permit:
+            step = self.permit if work < target / 2 else max(1, self.permit // 16)
+            self.permit = min(LARGEST_PERMIT, self.permit + step)
+
+    def _is_heavy(self, done: Done) -> bool:
+        """Whether it is the bytes that take a batch's time."""
+        moved = max((s.moved_bytes for s in done.summaries), default=0)
+        return moved / BYTES_PER_SECOND > self.target_seconds
+
+    def idle_seconds(self) -> float:
+        """How long to wait before the next batch: next to no time if something happened."""
+        if not self.idle.batches:
+            return self.light.rest_seconds
+        periods = [c.tick_seconds for c in self.setup.topology.spec.bolts if c.tick_seconds]
+        return min([self.idle.seconds(), *(period - self.clock % period for period in periods)])
+
+    # Ends
+
+    @property
+    def settled(self) -> bool:
+        """Nothing is pending, and every spout was told about all its messages."""
+        return (
+            self.pending == 0
+            and not self.deliveries
+            and self.spout_pending == 0
+            and self.attempt is None
+        )
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is on its way: all that can be pending is what bolts hold."""
+        if self.attempt is not None or self._is_retry or self.deliveries:
+            return False
+        return self.settled or self.idle.batches > 0
+
+    @property
+    def has_nothing_more(self) -> bool:
+        """Whether spouts have said that nothing will come, or nothing has come for some batches.
+
+        Bolts may hold tuples all the same, if it is not settled.
+        """
+        return self.is_quiet and (self.exhausted or self.idle.is_over)
+
+    def drain_bolts(self) -> None:
+        """Give bolts their last turn in the next batch, if it is time for it."""
+        if self.is_quiet and not self.drained:
+            self.drains = True
+
+
+def _executed(summaries: Sequence[Summary]) -> bool:
+    """Whether any component emitted or executed a tuple."""
+    return any(
+        n
+        for s in summaries
+        for (_, what, _), n in s.counts.items()
+        if what in ("executed", "emitted")
+    )
+
+
+def _count(deliveries: Mapping[int, Deliveries]) -> int:
+    return sum(len(d) for d in deliveries.values())
+
+
+def merged(ranges: Ranges) -> Ranges:
+    """Ranges in ascending order, those that touch made one."""
+    if len(ranges) < 2:
+        return ranges
+    ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
+    starts = np.flatnonzero(np.concatenate(([True], ranges[1:, 0] != ranges[:-1, 1])))
+    return np.stack(
+        [ranges[starts, 0], ranges[np.append(starts[1:] - 1, len(ranges) - 1), 1]], axis=1
+    )

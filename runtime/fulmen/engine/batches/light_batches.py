@@ -1,0 +1,102 @@
+"""Light batches: which stages a batch of few tuples may leave out.
+
+A Spark job takes its time for each stage, whether there is anything for it or not. So a light batch
+begins without the stages that may have nothing to do: the ackers', as most trees end in the batch
+in which they began, which the driver can see as well; and after a batch in which nothing happened
+all but the first. What follows if they have something to do after all: engine/driver/attempt.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fulmen.engine.protocol.header import Header, tick_due
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.topology.spec import ACKER
+
+LIGHT_EMITS = 4_000
+"""Of batches with fewer emits, rows may go through the driver, if that spares a stage."""
+LIGHT_REST = 0.35
+"""After a light batch the next one waits for that part of its time: batches back to back would only
+keep the processors busy, and be smaller. No longer than up to the target: a batch that reaches it
+is not small because it came early."""
+WHOLE_BATCHES = 16
+"""So many batches run whole after one whose trees outlived it: it took one job more, not less."""
+
+
+@dataclass
+class Light:
+    """What is to be known of the last batches.
+
+    Attributes:
+        bases: Stage -> the tag that its tasks carry, of stages that the last batch left out.
+        rest_seconds: How long to wait before the next batch.
+    """
+
+    bases: Mapping[int, str] = field(default_factory=dict)
+    rest_seconds: float = 0.0
+    _whole_run: str = ""  # the last run of which a batch had all stages
+    _whole_batches: int = 0
+
+    def cuts(
+        self, setup: PlacedTopology, header: Header, *, emits: float, pending: int, is_idle: bool
+    ) -> tuple[int, ...]:
+        """Where the stages of an attempt are divided into jobs: the end of each.
+
+        Args:
+            setup: The topology.
+            header: Of the attempt.
+            emits: How many tuples spouts are likely to emit.
+            pending: Trees that acker tasks hold, as far as they have told.
+            is_idle: Whether spouts are all that need be asked, if nothing is due for bolts.
+        """
+        stages = setup.plan.stages
+        end = len(stages)
+        if pending or emits > LIGHT_EMITS or self._must_be_whole(setup, header):
+            return (end,)
+        ends = {1} if is_idle and _may_do_nothing(setup, header) else set()
+        if stages[-1] == (ACKER,):
+            ends.add(end - 1)
+        return (*sorted(ends - {0, end}), end)
+
+    def _must_be_whole(self, setup: PlacedTopology, header: Header) -> bool:
+        if self._whole_batches > 0 or header.is_retry or header.is_suspect or header.drains:
+            return True
+        # in the first batch of a run bolts are made, and ackers tell what they hold
+        return self._whole_run != setup.run or header.deliveries is None
+
+    def outlived(self) -> None:
+        """Trees were left for the ackers, in a job of their own."""
+        self._whole_batches = WHOLE_BATCHES + 1
+
+    def committed(
+        self, run: str, header: Header, skipped: Sequence[int], seconds: float, target: float
+    ) -> None:
+        """A batch counted.
+
+        Args:
+            run: Which run it was part of.
+            header: Of the attempt.
+            skipped: The stages that it left out.
+            seconds: How long it took.
+            target: How long it should take under load, in seconds.
+        """
+        if not skipped:
+            self._whole_run = run
+        self.bases = {stage: header.base_of(stage) for stage in skipped}
+        rest = min(LIGHT_REST * seconds, max(0.0, target - seconds))
+        self.rest_seconds = rest if skipped else 0.0
+        self._whole_batches = max(0, self._whole_batches - 1)
+
+
+def _may_do_nothing(setup: PlacedTopology, header: Header) -> bool:
+    """Whether bolts have nothing to do if spouts emit nothing."""
+    injected = header.injected
+    ticks = (bolt.tick_seconds for bolt in setup.topology.spec.bolts)
+    return not (
+        header.deliveries
+        or injected.rows
+        or injected.file
+        or any(period and tick_due(period, header) for period in ticks)
+    )

@@ -1,0 +1,50 @@
+"""What the summaries of a batch say together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fulmen.engine.protocol.summary import ErrorReport, Summary
+
+ENGINE_SHARE = 5.0
+"""If tuples are what takes time, a stage takes at most so many times as long as authors' code, or
+as the CPU time of its process."""
+BYTES_PER_SECOND = 20e6
+"""The slowest at which bytes move: through a process, a JVM, a disk, and out again."""
+
+
+def work_seconds(summaries: Sequence[Summary]) -> float:
+    """The part of a batch's time that grows with its tuples: of each stage, the slowest worker's.
+
+    What Spark needs for a job with few tuples is not in it: fewer tuples would not make that less.
+    Nor is most of a stage in which little was done and little was moved: a machine that is busy
+    with other things takes its time for one tuple as for a thousand.
+    """
+    slowest: dict[int, float] = {}
+    efforts: dict[int, float] = {}
+    for summary in summaries:
+        slowest[summary.stage] = max(slowest.get(summary.stage, 0.0), summary.seconds)
+        done = ENGINE_SHARE * max(sum(summary.busy.values()), summary.cpu_seconds)
+        moved = (summary.moved_bytes + summary.state_bytes) / BYTES_PER_SECOND
+        efforts[summary.partition] = efforts.get(summary.partition, 0.0) + done + moved
+    work = sum(slowest.values())
+    most = max(efforts.values(), default=0.0)
+    return min(work, most) if most else work
+
+
+def commit_work_seconds(seconds: float, size: int) -> float:
+    """The part of a commit's time that grows with what is in it: `size` bytes."""
+    return min(seconds, size / BYTES_PER_SECOND)
+
+
+def restore_seconds(summaries: Sequence[Summary]) -> float:
+    """How long stages waited, one after another, until their tasks had been made anew."""
+    longest: dict[int, float] = {}
+    for summary in summaries:
+        longest[summary.stage] = max(longest.get(summary.stage, 0.0), summary.restore_seconds)
+    return sum(longest.values())
+
+
+def fatal_error(summaries: Sequence[Summary]) -> ErrorReport | None:
+    """The first error after which the topology must stop."""
+    return next((e for s in summaries for e in s.errors if e.fatal), None)

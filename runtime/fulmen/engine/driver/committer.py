@@ -1,0 +1,148 @@
+"""Commits batches to the checkpoint and keeps it small, however well its store answers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fulmen.checkpoint import CommitLog
+from fulmen.checkpoint.record import Commit
+from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.driver.migration import Change
+from fulmen.engine.protocol.deliveries import DELIVERIES, pack_deliveries
+from fulmen.errors import FulmenError, Unreachable
+
+OUTAGE_SECONDS = 1800.0
+"""That a commit waits for its store. Then the driver ends: another one may have more luck."""
+CHECK_SECONDS = 10.0
+"""Without a commit: between two looks whether another driver has taken over."""
+
+
+@dataclass(frozen=True)
+class Outage:
+    """The checkpoint does not do what it is asked to, and is tried again.
+
+    Attributes:
+        since: When that was noticed, in seconds of time.time().
+        reason: What the store said last.
+    """
+
+    since: float
+    reason: str
+
+
+@dataclass
+class Committer:
+    """Writes what batches come to.
+
+    Attributes:
+        log: The checkpoint's commits.
+        note: Is told what a person should know.
+        steady: A clock that only goes forward, in seconds.
+        sleep: Waits so many seconds.
+        wall: The time of day, in seconds as of time.time().
+        outage: What is waited for; None: nothing. Other threads may read it.
+    """
+
+    log: CommitLog
+    note: Callable[[str], None]
+    steady: Callable[[], float]
+    sleep: Callable[[float], None]
+    wall: Callable[[], float]
+    outage: Outage | None = field(init=False, default=None)
+    _checked: float = field(init=False, default=0.0)
+    _collector: threading.Thread | None = field(init=False, default=None)
+
+    def commit(self, done: Done, change: Change | None = None) -> float:
+        """Commit a batch. If it has nothing to commit, look now and then who holds the checkpoint.
+
+        Args:
+            done: The batch.
+            change: Of the checkpoint's shape, to be made with it.
+
+        Returns:
+            For how many seconds the store was waited for: most of them, if it is away for a while.
+
+        Raises:
+            Fenced: Another driver has taken over.
+            Unreachable: The store does not answer for half an hour.
+        """
+        began = self.steady()
+        if done.commits:
+            self._commit(done, change)
+        elif began - self._checked >= CHECK_SECONDS:
+            try:
+                self.log.check()  # else a driver that is idle would not notice its successor
+            except Unreachable as e:  # nothing depends on it
+                self.note(f"{e} {self.is_away(str(e))}")
+            else:
+                self.is_back()
+        else:
+            return 0.0
+        self._checked = self.steady()
+        return self._checked - began
+
+    def _commit(self, done: Done, change: Change | None) -> None:
+        updates = {
+            key: journals for summary in done.summaries for key, journals in summary.updates.items()
+        }
+        transient = {DELIVERIES: pack_deliveries(done.deliveries)} if done.deliveries else {}
+        draft = self.log.draft(
+            tag=done.header.tag,
+            clock=done.header.clock,
+            updates=updates,
+            transient=transient,
+            sections=change.sections if change else None,
+            removed_tasks=change.removed_tasks if change else (),
+        )
+        self.make(draft)
+
+    def make(self, draft: Commit) -> None:
+        """Make a commit, however long that takes. Raises what `commit` does."""
+        began, pause = self.steady(), 0.1
+        while True:
+            try:
+                self.log.commit(draft)
+            except Unreachable as e:  # it may have been made: the same one is made again
+                if self.steady() - began >= OUTAGE_SECONDS:
+                    raise
+                self.note(f"{e} {self.is_away(str(e))}")
+                self.sleep(pause)
+                pause = min(2 * pause, 5.0)
+            else:
+                self.is_back()
+                return
+
+    def is_away(self, reason: str) -> str:
+        """Note that the store did not do what it was asked to. Returns for how long it is so."""
+        since = self.outage.since if self.outage else self.wall()
+        self.outage = Outage(since, reason)
+        at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))
+        return f"Trying again; it is so since {at}."
+
+    def is_back(self) -> None:
+        """Note that the store did what it was asked to."""
+        if self.outage is not None:
+            self.outage = None
+            self.note("the checkpoint answers again")
+
+    def collect(self) -> None:
+        """Delete what nothing refers to, off the path of the next batch."""
+        if self._collector is None or not self._collector.is_alive():
+            self._collector = threading.Thread(
+                target=self._collect_quietly, name="fulmen-collect", daemon=True
+            )
+            self._collector.start()
+
+    def _collect_quietly(self) -> None:
+        try:
+            self.log.collect()
+        except FulmenError as e:  # nothing is lost by it; the next one tries again
+            self.note(f"clearing the checkpoint: {e}")
+
+    def close(self) -> None:
+        """Let a collection that has begun come to its end, but don't wait for long."""
+        if self._collector is not None:
+            self._collector.join(timeout=10)

@@ -1,0 +1,204 @@
+"""From what the checkpoint holds to the shape of the topology that goes on with it.
+
+A spout task's origin is given out once and for ever, because root ids contain it. A task that is
+no longer there takes its state with it. When the number of ackers has changed, pending trees are
+divided among them anew.
+
+What can't be taken back waits for the first batch of the new shape, and is committed with it: until
+then the checkpoint is still one that the shape before can go on with, and find everything.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from fulmen.checkpoint import Manifest, Store, Update, load_many
+from fulmen.engine.acking.acker_task import columns, restore
+from fulmen.engine.acking.messages import acker_index
+from fulmen.engine.acking.root_ids import sequence_ranges
+from fulmen.engine.acking.trees import Trees
+from fulmen.engine.protocol.deliveries import Deliveries
+from fulmen.errors import CheckpointError
+from fulmen.plan import Plan
+from fulmen.topology.spec import ACKER, Topology
+
+ACKERS_OFF = "acking was turned off"
+LAYOUT = "layout"
+"""The section of a commit."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a checkpoint belongs to.
+
+    Attributes:
+        tasks: The number of tasks of each component; fixed for the topology's life.
+        origins: Task key of a spout task -> its number in root ids.
+        next_origin: The first that was never given out.
+    """
+
+    tasks: Mapping[str, int] = field(default_factory=dict)
+    origins: Mapping[str, int] = field(default_factory=dict)
+    next_origin: int = 1
+
+    @staticmethod
+    def of_origins(origins: Mapping[str, int]) -> Layout:
+        """A layout of which only the origins matter."""
+        return Layout(origins=origins)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "tasks": dict(self.tasks),
+            "slots": dict(self.origins),
+            "next_slot": self.next_origin,
+        }
+
+    @staticmethod
+    def from_json(content: Mapping[str, Any]) -> Layout:
+        """What `to_json` gave."""
+        return Layout(content["tasks"], content["slots"], content["next_slot"])
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a commit must do to the checkpoint.
+
+    Attributes:
+        layout: Of the checkpoint from then on.
+        removed_tasks: Tasks whose state goes.
+        updates: The state of others.
+    """
+
+    layout: Layout
+    removed_tasks: Sequence[str] = ()
+    updates: dict[str, dict[str, Update]] = field(default_factory=dict)
+
+    @property
+    def sections(self) -> dict[str, bytes]:
+        """The sections of the commit."""
+        return {LAYOUT: json.dumps(self.layout.to_json()).encode()}
+
+
+@dataclass(frozen=True)
+class Migration:
+    """How a checkpoint gets the shape of a topology.
+
+    Attributes:
+        layout: Of the topology.
+        first: To be committed before its first batch: the shape before can undo it. None: nothing.
+        rest: To be committed with its first batch. None: nothing.
+        deliveries: How trees end by it. The first batch commits this, and the second tells spouts.
+    """
+
+    layout: Layout
+    first: Change | None = None
+    rest: Change | None = None
+    deliveries: Mapping[int, Deliveries] = field(default_factory=dict)
+
+    def ended_after(self, owed: Mapping[int, Deliveries]) -> dict[int, Deliveries]:
+        """What spout tasks are to be told of trees that end by it, after what they are owed."""
+        return {
+            origin: owed[origin].plus(ended) if origin in owed else ended
+            for origin, ended in self.deliveries.items()
+        }
+
+
+def layout_of(manifest: Manifest) -> Layout | None:
+    """What a checkpoint belongs to; None: nothing was ever committed."""
+    known = manifest.sections.get(LAYOUT)
+    return Layout.from_json(json.loads(known)) if known else None
+
+
+def migrate(
+    known: Layout | None, plan: Plan, topology: Topology, manifest: Manifest, store: Store
+) -> Migration:
+    """What the checkpoint needs for this topology.
+
+    Raises:
+        CheckpointError: A component has another number of tasks there.
+    """
+    before = known or Layout()
+    keys = {plan.key_of(task) for ids in plan.component_tasks.values() for task in ids}
+    # a spout that comes back after it was removed counts from 0 again: with an origin of its own
+    origins = {key: origin for key, origin in before.origins.items() if key in keys}
+    next_origin = before.next_origin
+    for spout in sorted(s.name for s in topology.spec.spouts):
+        for task in plan.tasks(spout):
+            if plan.key_of(task) not in origins:
+                origins[plan.key_of(task)] = next_origin
+                next_origin += 1
+    tasks = {name: len(ids) for name, ids in plan.component_tasks.items()}
+    _check_tasks(before.tasks, tasks, store.uri)
+    layout = Layout(tasks, origins, next_origin)
+    if known == layout:
+        return Migration(layout)
+    if known is None:
+        return Migration(layout, first=Change(layout))
+    removed = [key for key in manifest.tasks if key not in keys]
+    ackers = [key for key in manifest.tasks if _component(key) == ACKER]
+    if not ackers or before.tasks.get(ACKER) == tasks.get(ACKER):
+        return Migration(layout, rest=Change(layout, removed))
+    found = load_many(store, manifest, ackers)
+    trees = _together([restore(journals_of.get("trees", ())) for journals_of in found.values()])
+    if not tasks.get(ACKER):
+        return Migration(layout, None, Change(layout, removed), _ended(trees))
+    first = Change(
+        replace(before, tasks={**before.tasks, ACKER: tasks[ACKER]}),
+        [key for key in removed if _component(key) == ACKER],
+        _divided(trees, tasks[ACKER], manifest.number + 1),
+    )
+    if first.layout == layout:
+        return Migration(layout, first)
+    rest = Change(layout, [key for key in removed if _component(key) != ACKER])
+    return Migration(layout, first, rest)
+
+
+def _component(key: str) -> str:
+    return key.split("/")[0]
+
+
+def _check_tasks(before: Mapping[str, int], tasks: Mapping[str, int], where: str) -> None:
+    for name, n in tasks.items():
+        old = before.get(name, n)
+        if n != old and name != ACKER:
+            raise CheckpointError(
+                f"checkpoint {where}: component {name!r} has {old} tasks there, and {n} in this"
+                " topology, whose state would be lost or in the wrong places. numTasks is fixed for"
+                f" a topology's life: set it to {old}, or give the component another name"
+            )
+
+
+def _together(parts: list[Trees]) -> Trees:
+    """The trees of several ackers."""
+    trees = Trees(
+        *(
+            np.concatenate([getattr(t, c) for t in parts])
+            for c in ("roots", "values", "since", "born")
+        )
+    )
+    return trees.take(np.argsort(trees.roots, kind="stable"))
+
+
+def _divided(trees: Trees, ackers: int, number: int) -> dict[str, dict[str, Update]]:
+    """Pending trees for another number of ackers."""
+    to = acker_index(trees.roots, ackers)
+    records = {k: pickle.dumps((columns(trees.take(to == k)), None), 5) for k in range(ackers)}
+    return {f"{ACKER}/{k}": {"trees": Update(data, None, number)} for k, data in records.items()}
+
+
+def _ended(trees: Trees) -> dict[int, Deliveries]:
+    """How trees end when there are no ackers any more: they fail."""
+    none = np.empty((0, 2), np.int64)
+    return {
+        origin: Deliveries(
+            none, tuple((s, ACKERS_OFF) for a, b in ranges.tolist() for s in range(a, b))
+        )
+        for origin, ranges in sequence_ranges(trees.roots).items()
+    }

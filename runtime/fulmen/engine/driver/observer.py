@@ -1,0 +1,47 @@
+"""Who is told what happens in a running topology."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from typing_extensions import override
+
+from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.driver.totals import Totals
+from fulmen.engine.protocol.summary import ErrorReport
+
+
+class Observer(Protocol):
+    """Is told what happens, to show it."""
+
+    def batch(self, totals: Totals, done: Done) -> None:
+        """A batch counted."""
+
+    def error(self, error: ErrorReport) -> None:
+        """A component reported an error."""
+
+    def attempt_failed(self, number: int, reason: str) -> None:
+        """An attempt of batch `number` came to nothing, and is repeated."""
+
+    def note(self, text: str) -> None:
+        """Something else that a person should know."""
+
+
+class Silent(Observer):
+    """An observer that does nothing."""
+
+    @override
+    def batch(self, totals: Totals, done: Done) -> None:
+        pass
+
+    @override
+    def error(self, error: ErrorReport) -> None:
+        pass
+
+    @override
+    def attempt_failed(self, number: int, reason: str) -> None:
+        pass
+
+    @override
+    def note(self, text: str) -> None:
+        pass

@@ -1,0 +1,166 @@
+"""What a pinned spout has emitted in one turn, and which part of it goes into which batch.
+
+A batch that keeps failing is given fewer and fewer tuples, until the one that is to blame is alone.
+A spout on a worker emits anew with each attempt. What a pinned one has emitted can't be taken back,
+so it is divided: a batch gets its next messages, as many as it may have, and the rest is for later
+ones.
+
+The messages to ackers all go with the first part, as the spout's state does. So what is not sent
+yet is pending already, and times out if the driver dies before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fulmen.checkpoint.rewriting import Update
+from fulmen.engine.emitting.outbox import Outbox, groups
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.engine.state import dropped_tuples
+from fulmen.engine.tasks.spout_task import CRASHED
+from fulmen.engine.tuples import wire
+from fulmen.engine.tuples.chunk import batch_rows
+from fulmen.plan.model import DRIVER
+
+Rows = list[tuple[int, bytes]]
+"""Rows for the first stage, each with its worker."""
+
+
+@dataclass
+class Turn:
+    """What one task did in one turn.
+
+    Attributes:
+        setup: Whose plan the rows are for.
+        rows: All of them.
+        summary: Of this task alone.
+        records: What the commit has to write of its state.
+        is_told: Whether the summary and the messages to ackers are committed.
+        begin: How many messages are committed.
+        end: How many will be if the attempt at hand is committed; None: all.
+    """
+
+    setup: PlacedTopology
+    rows: Rows
+    summary: Summary
+    records: Mapping[str, Update] = field(default_factory=dict)
+    is_told: bool = False
+    begin: int = 0
+    end: int | None = None
+
+    def attempt(self, setup: PlacedTopology, permit: int | None) -> Rows:
+        """The rows for an attempt: of the messages that are not committed yet, so many at most."""
+        if setup is not self.setup:
+            self.rows = [r for _, row in self.rows for r in rerouted(row, setup)]
+            self.setup = setup
+        if permit is None and not self.is_told:
+            self.end = None
+            return self.rows
+        self.end = None if permit is None else min(self._count, self.begin + permit)
+        rows = [] if self.is_told else [r for r in self.rows if r[1][:1] == wire.ACKS]
+        for parcel, at in self._chosen():
+            rows += routed(wire.select(parcel, at), setup)
+        return rows
+
+    def poisoned_attempt(self, setup: PlacedTopology, cause: str) -> tuple[Rows, Summary]:
+        """The same with the next message dropped instead of sent, and a summary that says so."""
+        rows = [r for r in self.attempt(setup, 1) if r[1][:1] == wire.ACKS]
+        outbox = Outbox(setup, DRIVER, np.random.default_rng())
+        summary = replace(self.summary, counts=Counter(self.summary.counts))
+        for parcel, at in self._chosen():
+            if parcel.lineage is not None and len(roots := parcel.lineage.take(at).roots):
+                outbox.messages.fails = [(int(roots[0]), CRASHED)]
+            text = dropped_tuples.message(first_row(parcel, at), cause)
+            (task,) = set(parcel.sources.tolist())
+            component = setup.plan.component_of(task)
+            summary.errors = [*summary.errors, ErrorReport(component, task, text)]
+            summary.counts[component, "dropped", ""] = 1
+        outbox.pack_messages()
+        return rows + outbox.take_rows(), summary
+
+    def next_messages(self) -> Iterator[tuple[str, list[Any]]]:
+        """The stream and the plain values of what the attempt has: one message of each parcel."""
+        for parcel, at in self._chosen():
+            yield self.setup.subscriptions[parcel.subscription].stream, first_row(parcel, at)
+
+    def committed(self) -> bool:
+        """The attempt was committed. Returns whether there are messages left."""
+        if self.end is None:
+            return False
+        self.is_told, self.begin = True, self.end
+        return self.begin < self._count
+
+    @property
+    def left(self) -> int:
+        """Messages that are not part of the attempt."""
+        return 0 if self.end is None else self._count - self.end
+
+    def _chosen(self) -> list[tuple[wire.Parcel, npt.NDArray[np.int64]]]:
+        """Where in the parcels the messages of the attempt are."""
+        end = self._count if self.end is None else self.end
+        places = [np.flatnonzero((of >= self.begin) & (of < end)) for _, of in self._parcels]
+        return [(p, at) for (p, _), at in zip(self._parcels, places, strict=True) if len(at)]
+
+    @cached_property
+    def _parcels(self) -> Sequence[tuple[wire.Parcel, npt.NDArray[np.int64]]]:
+        """The tuples, each with the number of its message: tracked ones first, in their order."""
+        parcels = [wire.unpack_tuples(row) for _, row in self.rows if row[:1] == wire.TUPLES]
+        roots = [root_of_each(parcel) for parcel in parcels]
+        tracked = np.unique(np.concatenate([*roots, np.empty(0, np.uint64)]))
+        tracked = tracked[tracked > 0]
+        count, numbers = len(tracked), []
+        for of_parcel in roots:
+            number = np.searchsorted(tracked, of_parcel).astype(np.int64)
+            untracked = np.flatnonzero(of_parcel == 0)
+            number[untracked] = count + np.arange(len(untracked))
+            count += len(untracked)
+            numbers.append(number)
+        return list(zip(parcels, numbers, strict=True))
+
+    @cached_property
+    def _count(self) -> int:
+        return max((int(of.max()) + 1 for _, of in self._parcels), default=0)
+
+
+def root_of_each(parcel: wire.Parcel) -> npt.NDArray[np.uint64]:
+    """The root of each tuple of a spout's; 0: it is not tracked."""
+    lineage = parcel.lineage
+    if lineage is None:
+        return np.zeros(len(parcel.targets), np.uint64)
+    if lineage.offsets is None:
+        return lineage.roots
+    roots = np.zeros(len(parcel.targets), np.uint64)
+    roots[np.diff(lineage.offsets) > 0] = lineage.roots
+    return roots
+
+
+def first_row(parcel: wire.Parcel, at: npt.NDArray[np.int64]) -> list[Any]:
+    """The plain values of the first of some tuples."""
+    one = wire.select(parcel, at[:1])
+    rows = one.rows if one.batch is None else batch_rows(one.batch)
+    return [dropped_tuples.plain(value) for value in rows[0]] if rows else []
+
+
+def rerouted(row: bytes, setup: PlacedTopology) -> Rows:
+    """A row of tuples or of messages to an acker, as rows of another plan."""
+    if row[:1] == wire.ACKS:
+        acker = wire.unpack(row)[0]
+        return [(setup.plan.worker_of(acker), row)]
+    return routed(wire.unpack_tuples(row), setup)
+
+
+def routed(parcel: wire.Parcel, setup: PlacedTopology) -> Rows:
+    """The rows of a parcel whose tuples may go to several workers."""
+    return [
+        (worker, part)
+        for worker, at in groups(setup.task_worker[parcel.targets])
+        for part in wire.pack_tuples(parcel if at is None else wire.select(parcel, at))
+    ]

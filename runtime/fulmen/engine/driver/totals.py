@@ -1,0 +1,300 @@
+"""What a topology has done so far: exact counts, latencies, errors.
+
+Only batches that counted are in it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import Any
+
+from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.statistics import BATCH, COMPLETE, Times, Window
+from fulmen.engine.protocol.summary import ErrorReport, Summary
+
+_PER_DECADE = 200
+_ERRORS_KEPT = 20
+ERRORS_PER_INTERVAL = 5
+ERROR_INTERVAL_SECONDS = 10.0
+REPEAT_SECONDS = 60.0
+"""An error with the same message is logged again after that time, with a count."""
+STATISTICS = ("emitted", "transferred", "executed", "acked", "failed")
+_CAPACITY_SECONDS, _CAPACITY_PARTS = 600.0, 20  # as in Storm
+_LOAD_SECONDS, _LOAD_PARTS = 10.0, 10
+
+
+class Latencies:
+    """A histogram of milliseconds in steps of about 1 %."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+        self.count = 0
+
+    def add(self, milliseconds: float, n: int = 1) -> None:
+        """Count `n` events that took this long."""
+        self._counts[round(_PER_DECADE * math.log10(max(milliseconds, 0.01)))] += n
+        self.count += n
+
+    def quantile(self, q: float) -> float | None:
+        """The time that the share `q` of all events stayed within; None if there were none."""
+        seen = 0
+        for step in sorted(self._counts):
+            seen += self._counts[step]
+            if seen >= q * self.count:
+                return round(10 ** (step / _PER_DECADE), 2)
+        return None
+
+    def since(self, earlier: Latencies) -> Latencies:
+        """The events that were not counted `earlier` yet."""
+        new = Latencies()
+        new._counts = self._counts - earlier._counts
+        new.count = self.count - earlier.count
+        return new
+
+    def copy(self) -> Latencies:
+        """One that does not change with this."""
+        return self.since(Latencies())
+
+
+@dataclass
+class TreeCounts:
+    """How the tuple trees of tracked messages ended.
+
+    Attributes:
+        acked: Ended well.
+        failed: Ended otherwise, but not by a timeout.
+        timed_out: Were not acked within messageTimeoutSeconds.
+        pending: Have not ended.
+        replayed: Emits of a message that had failed before.
+        dead_lettered: Messages that went to the dead letters after `maxReplays` failures.
+        dropped: Tuples that were dropped because they kill their workers.
+    """
+
+    acked: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    pending: int = 0
+    replayed: int = 0
+    dead_lettered: int = 0
+    dropped: int = 0
+
+
+@dataclass(frozen=True)
+class BatchTimes:
+    """What a batch took.
+
+    Attributes:
+        run: Seconds that its jobs took.
+        commit: Seconds that its commit took; None: there was nothing to commit.
+        wait: Seconds since the batch before; attempts that failed are in it.
+        commit_bytes: Of all commits since the driver started.
+    """
+
+    run: float = 0.0
+    commit: float | None = None
+    wait: float = 0.0
+    commit_bytes: int = 0
+
+
+@dataclass
+class Totals:
+    """Everything since this driver started. See `docs/api.md` for the report that is made of it.
+
+    The driver's thread adds to it. Any other one that reads takes `lock`: then it sees whole
+    batches.
+
+    Attributes:
+        header: Of the newest batch.
+        times: Of tuples, trees and batches.
+        executors: First task of an executor -> seconds in the author's code: for the capacity.
+        workers: Worker -> seconds at work. -1 is the driver, which hosts pinned spouts and does the
+            ackers' work in light batches.
+        pending_trees: Of each acker task.
+        pending_messages: Of each spout task: not acked or failed, or the spout was not told yet.
+        restored_tasks: Of each component: how many times a task's state was read.
+    """
+
+    setup: PlacedTopology
+    steady: Callable[[], float] = time.monotonic
+    batches: int = 0
+    attempts_failed: int = 0
+    seconds: float = 0.0
+    trees: TreeCounts = field(default_factory=TreeCounts)
+    latencies: Latencies = field(default_factory=Latencies)
+    counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    errors: dict[str, deque[dict[str, Any]]] = field(default_factory=dict)
+    error_counts: Counter[str] = field(default_factory=Counter)
+    restored: int = 0
+    processes: dict[int, set[int]] = field(default_factory=dict)
+    last_failure: str = ""
+    lock: Lock = field(default_factory=Lock, repr=False, compare=False)
+    header: Header | None = None
+    times: Times = field(default_factory=Times)
+    executors: Window = field(init=False)
+    workers: Window = field(init=False)
+    pending_trees: dict[int, int] = field(default_factory=dict)
+    pending_messages: dict[int, int] = field(default_factory=dict)
+    restored_tasks: Counter[str] = field(default_factory=Counter)
+    state_bytes: int = 0
+    state_seconds: float = 0.0
+    commit_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self.started = self.steady()
+        self._begin_windows()
+
+    def become(self, setup: PlacedTopology) -> None:
+        """Go on with other tasks: what was kept by their numbers means others now."""
+        with self.lock:
+            self.setup = setup
+            self._begin_windows()
+            self.pending_trees, self.pending_messages = {}, {}
+
+    def _begin_windows(self) -> None:
+        now = self.steady()
+        self.executors = Window(_CAPACITY_SECONDS, _CAPACITY_PARTS, now)
+        self.workers = Window(_LOAD_SECONDS, _LOAD_PARTS, now)
+
+    def attempt_failed(self, reason: str) -> None:
+        """Count an attempt that came to nothing."""
+        with self.lock:
+            self.attempts_failed += 1
+            self.last_failure = reason
+
+    def add(
+        self, done: Done, pending: int, wall_clock: float, spent: BatchTimes | None = None
+    ) -> list[ErrorReport]:
+        """Count a batch that was committed, or had nothing to commit.
+
+        Args:
+            done: The batch.
+            pending: Trees pending after it.
+            wall_clock: When its commit was done, in seconds of time.time().
+            spent: What it took.
+
+        Returns:
+            Errors to be logged: at most 5 of a component in 10 seconds, as in Storm, and the same
+            one once in a minute, with a count.
+        """
+        with self.lock:
+            self._measure(done, spent or BatchTimes())
+            return self._add(done, pending, wall_clock)
+
+    def note(self, errors: Iterable[ErrorReport], wall_clock: float) -> list[ErrorReport]:
+        """Count errors that are no part of a batch. Returns those to be logged."""
+        with self.lock:
+            return self._to_be_logged(errors, wall_clock)
+
+    def _to_be_logged(self, errors: Iterable[ErrorReport], now: float) -> list[ErrorReport]:
+        return [logged for error in errors if (logged := self._note(error, now)) is not None]
+
+    def _measure(self, done: Done, spent: BatchTimes) -> None:
+        now = self.steady()
+        self.header = done.header
+        self.commit_bytes = spent.commit_bytes
+        phases = (("run", spent.run), ("commit", spent.commit), ("wait", spent.wait))
+        for phase, seconds in phases:
+            if seconds is not None:
+                self.times["", BATCH, phase].add(seconds)
+        for summary in done.summaries:
+            self._measure_stage(summary, now)
+
+    def _measure_stage(self, summary: Summary, now: float) -> None:
+        self.times.add_chunks(summary.times)
+        self.executors.add(summary.busy, now)
+        self.workers.add({summary.partition: summary.seconds}, now)
+        self.pending_trees.update(summary.pending)
+        self.pending_messages.update(summary.spout_pending)
+        self.restored_tasks.update(key.rpartition("/")[0] for key in summary.restored)
+        self.state_bytes += summary.state_bytes
+        self.state_seconds += summary.state_seconds
+
+    def _add(self, done: Done, pending: int, wall_clock: float) -> list[ErrorReport]:
+        self.batches += 1
+        trees = self.trees
+        trees.pending = pending
+        logged: list[ErrorReport] = []
+        for summary in done.summaries:
+            self.counts.update(summary.counts)
+            trees.acked += sum(int((r[:, 1] - r[:, 0]).sum()) for r in summary.acked.values())
+            trees.failed += len(summary.failed) - summary.timed_out
+            trees.timed_out += summary.timed_out
+            self.restored += len(summary.restored)
+            worker, process = summary.process
+            self.processes.setdefault(worker, set()).add(process)
+            for born, n, origin in summary.born:
+                seconds = max(0.0, wall_clock - born)
+                self.latencies.add(seconds * 1000, n)
+                self.times[self.setup.component_of_origin(origin), COMPLETE, ""].add(seconds, n)
+            logged += self._to_be_logged(summary.errors, wall_clock)
+        trees.replayed = self._sum("replayed")
+        trees.dead_lettered = self._sum("dead_lettered")
+        trees.dropped = self._sum("dropped")
+        return logged
+
+    def _sum(self, what: str) -> int:
+        return sum(n for (_, kind, _), n in self.counts.items() if kind == what)
+
+    def _note(self, error: ErrorReport, wall_clock: float) -> ErrorReport | None:
+        """Count an error. Returns it if it is to be logged, with a count if it has come before."""
+        if error.is_warning:
+            return error
+        self.error_counts[error.component] += 1 + error.more
+        kept = self.errors.setdefault(error.component, deque(maxlen=_ERRORS_KEPT))
+        same = next((e for e in kept if e["message"] == error.message), None)
+        if same is not None:
+            kept.remove(same)
+            kept.append(same)
+            same |= {"task": error.task, "time": wall_clock, "count": same["count"] + 1}
+            if wall_clock - same["logged"] < REPEAT_SECONDS:
+                return None
+            same["logged"] = wall_clock
+            return replace(error, message=f"{error.message} ({same['count']:,} times)")
+        recent = [e for e in kept if wall_clock - e["logged"] < ERROR_INTERVAL_SECONDS]
+        if len(recent) >= ERRORS_PER_INTERVAL:
+            return None
+        noted = {"task": error.task, "message": error.message, "time": wall_clock}
+        kept.append({**noted, "count": 1, "logged": wall_clock})
+        return error
+
+    def component(self, name: str) -> dict[str, int]:
+        """The statistics of one component, over all its streams."""
+        return {
+            what: sum(
+                n
+                for (component, kind, _), n in self.counts.items()
+                if (component, kind) == (name, what)
+            )
+            for what in STATISTICS
+        }
+
+    def report(self) -> dict[str, Any]:
+        """The report as plain values."""
+        return {
+            "topology": self.setup.topology.metadata.name,
+            "batches": self.batches,
+            "seconds": round(self.seconds, 3),
+            "trees": dict(vars(self.trees)),
+            "latency_ms": {
+                "p50": self.latencies.quantile(0.5),
+                "p99": self.latencies.quantile(0.99),
+            },
+            "components": {name: self._component_report(name) for name in self._names()},
+            "failed_attempts": self.attempts_failed,
+            "restored_tasks": self.restored,
+        }
+
+    def _names(self) -> Iterable[str]:
+        return self.setup.plan.component_tasks
+
+    def _component_report(self, name: str) -> dict[str, Any]:
+        shown = ("task", "message", "count")
+        errors = [{key: e[key] for key in shown} for e in self.errors.get(name, ())]
+        return {**self.component(name), "tasks": len(self.setup.plan.tasks(name)), "errors": errors}

@@ -1,0 +1,399 @@
+"""The collectors that tasks emit, ack and fail with: lists to append to, and nothing else.
+
+A collector is closed outside of its task's callbacks: using it then is an error that says so. What
+makes it closed is another mapping in place of the one of buffers, so nothing has to be checked in
+each emit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from typing_extensions import override
+
+from fulmen.api.collector import (
+    Anchors,
+    BasicOutputCollector,
+    OutputCollector,
+    SpoutOutputCollector,
+    Values,
+)
+from fulmen.api.declarer import DEFAULT_STREAM
+from fulmen.api.tuples import HELD, Tuple
+from fulmen.engine.emitting.emit_buffer import Buffer
+from fulmen.engine.emitting.routes import Routes
+from fulmen.errors import CollectorError, StreamError, error_text, repr_of, text_of
+
+EXPLICIT = "failed by the bolt"
+
+
+class _Closed(Mapping[str, Buffer]):
+    """Stands for the buffers of a collector while its task is not being called."""
+
+    def __init__(self, who: str) -> None:
+        self._who = who
+
+    def __getitem__(self, stream: str) -> NoReturn:
+        raise CollectorError(outside(self._who))
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def outside(who: str) -> str:
+    """What is wrong about a collector that is used outside of its task's callbacks."""
+    return (
+        f"{who}: emit, ack or fail outside of a callback. Use the collector only inside of"
+        " next_tuple, ack, fail, activate, deactivate, execute or drain, and on the thread that"
+        " calls them"
+    )
+
+
+def unhashable(who: str, msg_id: Any) -> StreamError:
+    """What is wrong about a message id that can't be looked up."""
+    return StreamError(
+        f"{who}: emit with the message id {_shown(msg_id)}, which is not hashable. Use text, a"
+        " number, or a tuple of them"
+    )
+
+
+class Emitter:
+    """The part that all collectors share: buffers by stream.
+
+    With `ordered` a new buffer is begun whenever the stream changes, because a bolt that subscribes
+    to several of the component's streams must receive the tuples of all of them in the order in
+    which they were emitted.
+
+    Attributes:
+        runs: The buffers in the order in which they are to be sent.
+    """
+
+    def __init__(
+        self,
+        who: str,
+        routes: Mapping[str, Routes],
+        ordered: bool,
+        report: Callable[[BaseException | str], object],
+    ) -> None:
+        self._who = who
+        self._routes = routes
+        self._ordered = ordered
+        self._report = report
+        self._closed = _Closed(who)
+        self._buffers: Mapping[str, Buffer] = self._closed
+        self._earlier = 0
+        self.runs: list[Buffer] = []
+
+    def open(self) -> None:
+        """From now on the author's code may emit."""
+        self.runs = []
+        self._earlier = 0  # emits in all runs but the last
+        if self._ordered:
+            self._buffers = {}
+        else:
+            self.runs = [Buffer(routes) for routes in self._routes.values()]
+            self._buffers = {buffer.routes.stream: buffer for buffer in self.runs}
+
+    def close(self) -> None:
+        """From now on the author's code may not emit."""
+        self._buffers = self._closed
+
+    def release(self) -> None:
+        """Let go of what is sent, so that the garbage collector need not look through it."""
+        self.runs = []
+
+    def check_open(self) -> None:
+        """Raise CollectorError outside of a callback."""
+        if self._buffers is self._closed:
+            self._closed[""]
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a collector can't be pickled")
+
+    def report_error(self, error: BaseException | str) -> None:
+        """Show an error in the report, the status and the metrics. The topology goes on."""
+        self._report(error)
+
+    def _buffer(self, stream: str, values: Values, direct: bool = False) -> Buffer:
+        """The slow way to a buffer: explains what is wrong, or begins a new run."""
+        self.check_open()
+        if not isinstance(stream, str):  # in Storm that is where anchors or message ids are
+            raise StreamError(
+                f"{self._who}: {_shown(stream)} is given as the stream, the second argument of"
+                " emit(values, stream). Give a message id as msg_id=..., and anchors as anchors=..."
+            )
+        routes = self._routes.get(stream)
+        if routes is None or stream.startswith("__"):
+            raise StreamError(
+                f"{self._who}: emit on stream {stream!r}, but the component declares "
+                f"{sorted(s for s in self._routes if not s.startswith('__'))}"
+            )
+        if isinstance(values, str | bytes) or len(values) != len(routes.fields):
+            raise StreamError(
+                f"{self._who}: emit of {_shown(values)} on stream {stream!r}, which has the fields"
+                f" {list(routes.fields)}. Emit a list with one value for each field, such as"
+                f" [{', '.join(routes.fields)}]"
+            )
+        if routes.direct and not direct:
+            raise StreamError(
+                f"{self._who}: stream {stream!r} is direct: use emit_direct(task, ...)"
+            )
+        if direct and not routes.direct:
+            raise StreamError(
+                f"{self._who}: stream {stream!r} is not direct: use emit(...), or declare it with"
+                " direct=True"
+            )
+        if self._ordered and (not self.runs or self.runs[-1].routes is not routes):
+            self._earlier += len(self.runs[-1]) if self.runs else 0
+            self.runs.append(Buffer(routes))
+            self._buffers = {stream: self.runs[-1]}
+        return self._buffers[stream]
+
+    def _append(
+        self, stream: str, values: Values, origin: Any, need_task_ids: bool
+    ) -> list[int] | None:
+        try:
+            buffer = self._buffers[stream]
+        except (KeyError, TypeError):
+            buffer = self._buffer(stream, values)
+        if len(values) != buffer.width:
+            self._buffer(stream, values)
+        chosen = buffer.routes.choose_now(values) if need_task_ids else None
+        buffer.append(values, origin)
+        if chosen is None:
+            return None
+        buffer.chosen[len(buffer) - 1] = chosen
+        return sorted(task for _, tasks in chosen for task in tasks)
+
+    def _append_direct(self, task: int, stream: str, values: Values, origin: Any) -> None:
+        if not hasattr(values, "__len__"):
+            raise StreamError(
+                f"{self._who}: emit_direct({_shown(task)}, {_shown(values)}): the values must be a"
+                " list or a tuple. It is emit_direct(task, values, stream)"
+            )
+        buffer = self._buffer(stream, values, direct=True)
+        buffer.append(values, origin)
+        buffer.chosen[len(buffer) - 1] = buffer.routes.direct_to(task)
+
+
+def _shown(values: Any) -> str:
+    text = repr_of(values)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+class SpoutCollector(Emitter, SpoutOutputCollector):
+    """Of a spout task.
+
+    Attributes:
+        acks_at_once: Calls the spout's `ack`. Set where there are no ackers: then emit acks, as in
+            Storm.
+    """
+
+    acks_at_once: Callable[[Any], None] | None = None
+
+    @override
+    def emit(
+        self,
+        values: Values,
+        stream: str = DEFAULT_STREAM,
+        msg_id: Any = None,
+        need_task_ids: bool = False,
+    ) -> list[int] | None:
+        try:
+            buffer = self._buffers[stream]
+        except (KeyError, TypeError):
+            buffer = self._buffer(stream, values)
+        try:
+            hash(msg_id)
+        except TypeError:
+            raise unhashable(self._who, msg_id) from None
+        if (
+            type(values) is not buffer.kind
+            or len(values) != buffer.width
+            or need_task_ids
+            or self.acks_at_once is not None
+        ):
+            tasks = self._append(stream, values, msg_id, need_task_ids)
+            if self.acks_at_once is not None and msg_id is not None:
+                self.acks_at_once(msg_id)
+            return tasks
+        buffer.flat.extend(values)
+        buffer.origins.append(msg_id)
+        return None
+
+    @override
+    def emit_direct(
+        self, task: int, values: Values, stream: str = DEFAULT_STREAM, msg_id: Any = None
+    ) -> None:
+        try:
+            hash(msg_id)
+        except TypeError:
+            raise unhashable(self._who, msg_id) from None
+        self._append_direct(task, stream, values, msg_id)
+        if self.acks_at_once is not None and msg_id is not None:
+            self.acks_at_once(msg_id)
+
+    def emitted(self) -> int:
+        """How many tuples were emitted since `open`. Called after each: runs may be many."""
+        if self._ordered:
+            return self._earlier + (len(self.runs[-1]) if self.runs else 0)
+        return sum(len(buffer) for buffer in self.runs)
+
+
+class BoltCollector(Emitter, OutputCollector):
+    """Of a bolt that anchors and acks itself.
+
+    Attributes:
+        acked: Positions in the chunk at hand of the tuples that were acked.
+        failed: Positions and reasons.
+        late: (tuple, reason) of tuples kept from earlier chunks. No reason: it was acked.
+        reset: Tuples whose timeout starts anew.
+        chunk: The chunk at hand. An emit that is anchored to one of its tuples is noted with that
+            one's position, so that the tuple itself need not be kept.
+    """
+
+    chunk: object = None
+
+    @override
+    def open(self) -> None:
+        super().open()
+        self.acked: list[int] = []
+        self.failed: list[tuple[int, str]] = []
+        self.late: list[tuple[Tuple, str | None]] = []
+        self.reset: list[Tuple] = []
+
+    @override
+    def emit(
+        self,
+        values: Values,
+        stream: str = DEFAULT_STREAM,
+        anchors: Anchors = (),
+        need_task_ids: bool = False,
+    ) -> list[int] | None:
+        origin: Any
+        if anchors.__class__ is Tuple and anchors._origin is self.chunk:
+            origin = anchors._position
+        else:
+            origin = self._anchors(anchors)
+        try:
+            buffer = self._buffers[stream]
+        except (KeyError, TypeError):
+            buffer = self._buffer(stream, values)
+        if type(values) is not buffer.kind or len(values) != buffer.width or need_task_ids:
+            return self._append(stream, values, origin, need_task_ids)
+        buffer.flat.extend(values)
+        buffer.origins.append(origin)
+        return None
+
+    @override
+    def emit_direct(
+        self, task: int, values: Values, stream: str = DEFAULT_STREAM, anchors: Anchors = ()
+    ) -> None:
+        self._append_direct(task, stream, values, self._anchors(anchors))
+
+    def _anchors(self, anchors: Any) -> int | Sequence[Tuple]:
+        """A copy, since the bolt may change its list; or the position of the only one."""
+        found: list[Tuple] = []
+        if isinstance(anchors, Tuple):
+            found = [anchors]
+        elif anchors is not None:
+            found = list(anchors) if isinstance(anchors, Iterable) else [anchors]
+        for anchor in found:
+            if not isinstance(anchor, Tuple):
+                raise StreamError(
+                    f"{self._who}: emit with anchors={_shown(anchors)}: anchors are tuples that"
+                    " the bolt has received, one or a list of them"
+                )
+        if len(found) == 1 and found[0]._origin is self.chunk:
+            return found[0]._position
+        return found
+
+    @override
+    def ack(self, tup: Tuple) -> None:
+        if self._buffers is self._closed:
+            self.check_open()
+        i = tup._i
+        if 0 <= i < HELD:
+            tup._i = ~i
+            self.acked.append(i)
+        elif i >= 0:
+            tup._i = ~i
+            self.late.append((tup, None))
+
+    @override
+    def fail(self, tup: Tuple, reason: str | BaseException | None = None) -> None:
+        self.check_open()
+        i = tup._i
+        if i < 0:
+            return
+        tup._i = ~i
+        if i < HELD:
+            self.failed.append((i, reason_text(reason)))
+        else:
+            self.late.append((tup, reason_text(reason)))
+
+    def fail_now(self, tup: Tuple, is_in_chunk: bool, reason: str) -> None:
+        """Fail a tuple, even if the bolt acked it in this chunk: an emit for it can't be sent."""
+        if not is_in_chunk:
+            self.late = [(t, why) for t, why in self.late if t is not tup or why is not None]
+            if all(t is not tup for t, _ in self.late):
+                tup._i = ~HELD
+                self.late.append((tup, reason))
+            return
+        i = tup._position
+        if i in self.acked:
+            self.acked.remove(i)
+        if i not in [failed for failed, _ in self.failed]:
+            self.failed.append((i, reason))
+
+    @override
+    def reset_timeout(self, tup: Tuple) -> None:
+        self.check_open()
+        self.reset.append(tup)
+
+
+class BasicCollector(Emitter, BasicOutputCollector):
+    """Of a bolt whose emits are anchored to the input.
+
+    Attributes:
+        position: The input's place in the chunk; set by the loop over the chunk.
+    """
+
+    position = 0
+
+    @override
+    def emit(
+        self, values: Values, stream: str = DEFAULT_STREAM, need_task_ids: bool = False
+    ) -> list[int] | None:
+        try:
+            buffer = self._buffers[stream]
+        except (KeyError, TypeError):
+            buffer = self._buffer(stream, values)
+        if type(values) is not buffer.kind or len(values) != buffer.width or need_task_ids:
+            return self._append(stream, values, self.position, need_task_ids)
+        buffer.flat.extend(values)
+        buffer.origins.append(self.position)
+        return None
+
+    @override
+    def emit_direct(self, task: int, values: Values, stream: str = DEFAULT_STREAM) -> None:
+        self._append_direct(task, stream, values, self.position)
+
+
+def reason_text(reason: str | BaseException | None) -> str:
+    """What the spout hears: of an exception, which authors give as well, with its kind."""
+    if isinstance(reason, BaseException):
+        return error_text(reason)
+    return text_of(reason) if reason else EXPLICIT
+
+
+def not_a_list(who: str, values: Any) -> StreamError:
+    """What is wrong about values that are no list or tuple: emit("a") for emit(["a"])."""
+    shown = repr_of(values)
+    return StreamError(
+        f"{who}: emit({shown}): the values must be a list or a tuple, such as [{shown}]"
+    )

@@ -1,0 +1,390 @@
+"""Where emitted tuples go. Tasks are chosen and edge ids drawn for a whole chunk at once.
+
+Tuples for a task of this very stage stay Python objects in a list; all others become parcels for
+another stage, packed into rows when there are enough of them. A stage is cut so that the former are
+exactly those that can't leave the worker.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fulmen.api.tuples import Tuple
+from fulmen.engine.acking.messages import Messages
+from fulmen.engine.emitting.routes import Chosen, Routes
+from fulmen.engine.grouping.choosers import Choice, Chooser
+from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
+from fulmen.engine.protocol.statistics import ChunkTimes
+from fulmen.engine.tuples import wire
+from fulmen.engine.tuples.chunk import Chunk, Ids, Lineage, Positions, Tasks
+from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.encoded_rows import EncodedRows
+from fulmen.errors import GroupingError, text_of
+
+HELD_BYTES = 8 << 20
+"""So many bytes for one worker become rows, however few tuples they are."""
+_NARROW = 64
+"""Keys that lie so close together are counted to see which there are."""
+_FEW_GROUPS = 6
+"""To compare all keys with each of so many is quicker than to sort them."""
+Index = npt.NDArray[np.integer[Any]]
+"""Which of a view's rows are meant; None in its place: all."""
+
+
+@dataclass(slots=True)
+class _Piece:
+    targets: Tasks
+    source: int
+    lineage: Lineage | None
+    values: EncodedRows | pa.RecordBatch
+    index: Index | None
+
+    def picked(self) -> EncodedRows | pa.RecordBatch:
+        return self.values if self.index is None else self.values.take(self.index)
+
+
+class Outbox:
+    """What leaves the tasks of one stage in one worker during one batch.
+
+    Attributes:
+        inbox: Chunks for these very tasks.
+        waiting: How many tuples are in the inbox.
+        rows: (worker, row) for other workers or stages.
+        messages: To ackers.
+        counts: (component, what, of which) -> number.
+        times: How long tuples took.
+        busy: Executor, by its first task -> seconds of work.
+        refused: (task, why) of tuples that can't leave their worker.
+        emits: (task, stream, rows), if the setup asks for it.
+    """
+
+    def __init__(self, setup: PlacedTopology, stage: int, rng: np.random.Generator) -> None:
+        self.inbox: dict[int, list[Chunk]] = defaultdict(list)
+        self.waiting = 0
+        self.rows: list[tuple[int, bytes]] = []
+        self.messages = Messages()
+        self.counts: Counter[tuple[str, str, str]] = Counter()
+        self.times: ChunkTimes = {}
+        self.busy: dict[int, float] = defaultdict(float)
+        self.refused: list[tuple[int, str]] = []
+        self.emits: list[tuple[int, str, Sequence[Sequence[Any]]]] = []
+        self._setup = setup
+        self._stage = stage
+        self._rng = rng
+        self._pieces: dict[tuple[int, int], list[_Piece]] = defaultdict(list)
+        self._held: Counter[tuple[int, int]] = Counter()
+        self._held_bytes: Counter[tuple[int, int]] = Counter()
+
+    def random_ids(self, n: int) -> Ids:
+        """Fresh edge ids. One that is 0, as if there were no edge, comes once in 2**64."""
+        ids: Ids = self._rng.bit_generator.random_raw(n)
+        return ids
+
+    def send(
+        self,
+        task: int,
+        routes: Routes,
+        view: EmittedRows,
+        parents: Lineage | None,
+        chosen: Chosen | None = None,
+    ) -> Ids:
+        """Send emitted tuples, each anchored to one input at most.
+
+        Args:
+            task: The task that emitted them.
+            routes: Of the stream that they were emitted on.
+            view: Their values.
+            parents: For each emit, the lineage of what it is anchored to; a spout's own roots count
+                as such.
+            chosen: Emits whose tasks were chosen already, or named by a direct emit.
+
+        Returns:
+            For each emit, the XOR of the edge ids of its copies.
+        """
+        n = len(view)
+        xors: Ids = np.zeros(n, np.uint64)
+        for subscription, choice in self._choices(task, routes, view, chosen):
+            index, targets = choice.index, choice.tasks
+            if not len(targets):
+                continue
+            lineage = None
+            if parents is not None:
+                edges = self.random_ids(len(targets))
+                if index is None:
+                    xors ^= edges
+                else:
+                    np.bitwise_xor.at(xors, index, edges)
+                lineage = parents if index is None else parents.take(index)
+                if lineage.offsets is None:
+                    lineage = Lineage(lineage.roots, edges)
+                else:
+                    counts = np.diff(lineage.offsets)
+                    lineage = Lineage(lineage.roots, np.repeat(edges, counts), lineage.offsets)
+            self._deliver(task, subscription, routes, view, index, targets, lineage)
+        return xors
+
+    def send_joined(
+        self,
+        task: int,
+        routes: Routes,
+        view: EmittedRows,
+        anchors: Sequence[Sequence[Tuple]],
+        tell: Callable[[Tuple, int], None],
+        chosen: Chosen | None = None,
+    ) -> None:
+        """Send emitted tuples that may have several anchors each.
+
+        As in Storm, there is one fresh id for each copy and anchor.
+
+        Args:
+            task: The task that emitted them.
+            routes: Of the stream that they were emitted on.
+            view: Their values.
+            anchors: For each emit, the inputs whose trees it joins; one may be named twice.
+            tell: Is told each anchor and the id of a tuple that was anchored to it.
+            chosen: Emits whose tasks were chosen already, or named by a direct emit.
+        """
+        for subscription, choice in self._choices(task, routes, view, chosen):
+            targets = choice.tasks
+            emits = range(len(view)) if choice.index is None else choice.index.tolist()
+            roots: list[int] = []
+            edges: list[int] = []
+            offsets = [0]
+            for emit in emits:
+                ids: dict[int, int] = {}
+                for anchor in anchors[emit]:
+                    of, _, _ = anchor._origin.lineage(anchor._position)
+                    if of:
+                        edge = int(self.random_ids(1)[0])
+                        tell(anchor, edge)
+                        for root in of:
+                            ids[root] = ids.get(root, 0) ^ edge
+                roots += ids
+                edges += ids.values()
+                offsets.append(len(roots))
+            lineage = Lineage(
+                np.array(roots, np.uint64), np.array(edges, np.uint64), np.array(offsets, np.int64)
+            )
+            self._deliver(task, subscription, routes, view, choice.index, targets, lineage)
+
+    def _choices(
+        self, task: int, routes: Routes, view: EmittedRows, chosen: Chosen | None
+    ) -> list[tuple[Subscription, Choice]]:
+        """Which emits go to which tasks, subscription by subscription."""
+        found = []
+        transferred = 0
+        if view.arrow is None and any(self._leaves(s) for s in routes.subscriptions):
+            view.encode()  # first, as groupings are faster with columns
+        for k, (subscription, chooser) in enumerate(
+            zip(routes.subscriptions, routes.choosers, strict=True)
+        ):
+            if chosen:
+                choice = self._with_chosen(k, chooser, view, chosen)
+            elif chooser is None:
+                continue  # a direct subscription receives only what is emitted to it by name
+            else:
+                choice = chooser.choose(view)
+            transferred += len(choice.tasks)
+            found.append((subscription, choice))
+        self.counts[routes.component, "emitted", routes.stream] += len(view)
+        self.counts[routes.component, "transferred", routes.stream] += transferred
+        if self._setup.shows_emits:
+            self.emits.append((task, routes.stream, list(view.rows)))
+        return found
+
+    def _leaves(self, subscription: Subscription) -> bool:
+        """Whether its tuples go to another stage."""
+        return self._setup.plan.stage_of(subscription.target) != self._stage
+
+    def _with_chosen(
+        self, k: int, chooser: Chooser | None, view: EmittedRows, chosen: Chosen
+    ) -> Choice:
+        pairs: list[tuple[int, int]] = []
+        rest = [i for i in range(len(view)) if i not in chosen]
+        if rest and chooser is not None:
+            try:
+                some = chooser.choose(EmittedRows([view.rows[i] for i in rest]))
+            except GroupingError as e:
+                emission = None if e.emission is None else rest[e.emission]
+                raise GroupingError(e.reason, emission, e.field) from e
+            index = range(len(rest)) if some.index is None else some.index.tolist()
+            pairs += [(rest[i], task) for i, task in zip(index, some.tasks.tolist(), strict=True)]
+        for emit, tasks_of in chosen.items():
+            pairs += [(emit, task) for number, tasks in tasks_of if number == k for task in tasks]
+        pairs.sort(key=lambda pair: pair[0])
+        return Choice(
+            np.array([p[0] for p in pairs], np.int64), np.array([p[1] for p in pairs], np.int32)
+        )
+
+    def _deliver(
+        self,
+        task: int,
+        subscription: Subscription,
+        routes: Routes,
+        view: EmittedRows,
+        index: Index | None,
+        targets: Tasks,
+        lineage: Lineage | None,
+    ) -> None:
+        if not len(targets):
+            return
+        if not self._leaves(subscription):
+            for target, at in groups(targets):
+                here = lineage if at is None or lineage is None else lineage.take(at)
+                some = view if (index_here := compose(index, at)) is None else view.take(index_here)
+                self.receive(
+                    target,
+                    Chunk(
+                        subscription.source,
+                        routes.stream,
+                        routes.fields,
+                        task,
+                        here,
+                        None if some.arrow is not None else some.rows,
+                        some.arrow,
+                    ),
+                )
+            return
+        if view.arrow is None:
+            values: EncodedRows | pa.RecordBatch = view.encode()
+            size = values.about_bytes
+        else:
+            values, size = view.arrow, view.arrow.nbytes
+        for worker, at in groups(self._setup.task_worker[targets]):
+            piece = _Piece(
+                targets if at is None else targets[at],
+                task,
+                lineage if at is None or lineage is None else lineage.take(at),
+                values,
+                compose(index, at),
+            )
+            key = subscription.number, worker
+            self._pieces[key].append(piece)
+            self._held[key] += len(piece.targets)
+            self._held_bytes[key] += size * len(piece.targets) // max(1, len(view))
+            if self._held[key] >= wire.ROW_TUPLES or self._held_bytes[key] >= HELD_BYTES:
+                self._pack(key)
+
+    def receive(self, target: int, chunk: Chunk) -> None:
+        """Put a chunk into the inbox of one of these tasks."""
+        self.inbox[target].append(chunk)
+        self.waiting += len(chunk)
+
+    def _pack(self, key: tuple[int, int]) -> None:
+        number, worker = key
+        pieces = self._pieces.pop(key)
+        del self._held[key], self._held_bytes[key]
+        picked = [piece.picked() for piece in pieces]
+        targets = np.concatenate([p.targets for p in pieces])
+        sources = np.concatenate([np.full(len(p.targets), p.source, np.int32) for p in pieces])
+        lineage = Lineage.concat([(p.lineage, len(p.targets)) for p in pieces])
+        encoded = [values for values in picked if isinstance(values, EncodedRows)]
+        if len(encoded) == len(picked):
+            together = EncodedRows.concat(encoded)
+            parcels = [wire.Parcel(number, targets, sources, lineage, encoded=together)]
+        else:  # Arrow: one batch each, since their schemas may differ
+            whole, parcels, start = wire.Parcel(number, targets, sources, lineage), [], 0
+            for values in picked:
+                end = start + len(values)
+                cut = wire.part(whole, start, end)
+                is_rows = isinstance(values, EncodedRows)
+                parcels.append(
+                    replace(cut, encoded=values) if is_rows else replace(cut, batch=values)
+                )
+                start = end
+        for parcel in parcels:
+            try:
+                packed = list(wire.pack_tuples(parcel))
+            except Exception:  # noqa: BLE001 (an author's __reduce__ may raise anything)
+                left = self._without_unpicklable(parcel)
+                packed = list(wire.pack_tuples(left)) if len(left.targets) else []
+            self.rows += [(worker, row) for row in packed]
+
+    def _without_unpicklable(self, parcel: wire.Parcel) -> wire.Parcel:
+        """The tuples of a parcel that can leave their worker. The trees of the others fail."""
+        subscription = self._setup.subscriptions[parcel.subscription]
+        kept = []
+        for i, row in enumerate(parcel.encoded.rows() if parcel.encoded else ()):
+            try:  # as it is sent: a value that is nested deeply may be pickled alone, but not there
+                list(wire.pack_tuples(wire.select(parcel, np.array([i], np.int64))))
+            except Exception as error:  # noqa: BLE001 (an author's __reduce__ may raise anything)
+                field, cause = _unpicklable(row) or (None, error)
+            else:
+                kept.append(i)
+                continue
+            which = (
+                "a value" if field is None else f"the value of field {subscription.fields[field]!r}"
+            )
+            message = (
+                f"emit on stream {subscription.stream!r}: {which} can't be pickled"
+                f" ({text_of(cause)}), so it can't go to another worker or stage, where"
+                f" {subscription.target!r} is"
+            )
+            self.refused.append((int(parcel.sources[i]), message))
+            if parcel.lineage is not None:
+                self.messages.fail(parcel.lineage.of(i)[0], message)
+        return wire.select(parcel, np.array(kept, np.int64))
+
+    def pack_all(self) -> None:
+        """Make rows of all parcels that wait for more tuples."""
+        for key in list(self._pieces):
+            self._pack(key)
+
+    def pack_messages(self) -> None:
+        """Make rows of the messages to ackers of other stages or workers."""
+        ackers = self._setup.ackers
+        if not self.messages or not ackers:  # acks of tuples from before acking was turned off
+            return
+        for task, whole in zip(ackers, self.messages.split(len(ackers)), strict=True):
+            for part in whole.parts(wire.ROW_TUPLES):
+                row = wire.pack(wire.ACKS, (task, part.inits, part.acks, part.fails, part.resets))
+                self.rows.append((self._setup.plan.worker_of(task), row))
+        self.messages = Messages()
+
+    def take_rows(self) -> list[tuple[int, bytes]]:
+        """The rows that are ready to leave."""
+        rows, self.rows = self.rows, []
+        return rows
+
+
+def _unpicklable(row: Sequence[Any]) -> tuple[int, Exception] | None:
+    """The number of the first value that can't be pickled, and why."""
+    for i, value in enumerate(row):
+        try:
+            pickle.dumps(value, 5)
+        except Exception as e:  # noqa: BLE001 (an author's __reduce__ may raise anything)
+            return i, e
+    return None
+
+
+def groups(keys: npt.NDArray[np.int32]) -> list[tuple[int, Positions | None]]:
+    """Each distinct key with the positions that have it, in their order; None for all positions."""
+    first = int(keys[0])
+    if len(keys) == 1 or (keys == first).all():
+        return [(first, None)]
+    low = int(keys.min())
+    if int(keys.max()) - low < _NARROW:
+        present = np.flatnonzero(np.bincount(keys - low)) + low
+        if len(present) <= _FEW_GROUPS:
+            return [(key, np.flatnonzero(keys == key)) for key in present.tolist()]
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    starts = [0, *cuts.tolist(), len(keys)]
+    return [(int(ordered[a]), order[a:b]) for a, b in pairwise(starts)]
+
+
+def compose(index: Index | None, at: Index | None) -> Index | None:
+    """`index[at]`, where None stands for all."""
+    if at is None:
+        return index
+    return at if index is None else index[at]

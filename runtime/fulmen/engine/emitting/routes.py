@@ -1,0 +1,109 @@
+"""Which tasks receive what a task emits on one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
+from fulmen.engine.grouping.choosers import Chooser, choose_one, make_chooser
+from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
+from fulmen.topology.code import create_grouping
+
+Chosen = Mapping[int, Sequence[tuple[int, Sequence[int]]]]
+"""Emit number -> (subscription, tasks), of the emits whose tasks were chosen at once."""
+
+
+class Routes:
+    """How one task's emits on one stream reach their tasks."""
+
+    def __init__(
+        self,
+        setup: PlacedTopology,
+        task: int,
+        stream: str,
+        declared: Stream,
+        rng: np.random.Generator,
+    ) -> None:
+        component = setup.plan.component_of(task)
+        self.component = component
+        self.stream = stream
+        self.fields = declared.fields
+        self.direct = declared.direct
+        self.subscriptions = setup.subscribers(component, stream)
+        self.choosers: list[Chooser | None] = [
+            self._chooser(setup, task, s, rng) for s in self.subscriptions
+        ]
+        self._direct = [
+            setup.plan.tasks(s.target) if s.grouping.type == "direct" else range(0)
+            for s in self.subscriptions
+        ]
+
+    def _chooser(
+        self, setup: PlacedTopology, task: int, subscription: Subscription, rng: np.random.Generator
+    ) -> Chooser | None:
+        grouping = subscription.grouping
+        if grouping.type == "direct":
+            return None
+        targets = list(setup.plan.tasks(subscription.target))
+        worker = setup.plan.worker_of(task)
+        custom = None
+        if grouping.type == "custom":
+            custom = create_grouping(grouping, setup.code_folder)
+            custom.prepare(
+                context_of(setup, task), (subscription.source, subscription.stream), targets
+            )
+        return make_chooser(
+            grouping.type,
+            targets=targets,
+            local=[t for t in targets if setup.plan.worker_of(t) == worker],
+            fields=[subscription.fields.index(name) for name in grouping.fields],
+            rng=rng,
+            source_task=task,
+            custom=custom,
+        )
+
+    def state(self) -> list[Any]:
+        """What the groupings must remember."""
+        return [None if c is None else c.state() for c in self.choosers]
+
+    def restore(self, state: Sequence[Any]) -> None:
+        """Set what `state` gave. A topology whose inputs have changed starts its groupings anew."""
+        if len(state) == len(self.choosers):
+            for chooser, one in zip(self.choosers, state, strict=True):
+                if chooser is not None and one is not None:
+                    chooser.restore(one)
+
+    def choose_now(self, row: Sequence[Any]) -> list[tuple[int, list[int]]]:
+        """The tasks of an emit that must know them: (number of the subscription, task ids).
+
+        Subscriptions are numbered as in `subscriptions`.
+        """
+        return [
+            (k, [int(t) for t in choose_one(chooser, row)])
+            for k, chooser in enumerate(self.choosers)
+            if chooser is not None
+        ]
+
+    def direct_to(self, task: int) -> list[tuple[int, list[int]]]:
+        """The same for a direct emit; empty if `task` does not subscribe: then it goes nowhere."""
+        return [(k, [task]) for k, tasks in enumerate(self._direct) if task in tasks]
+
+
+def context_of(setup: PlacedTopology, task: int) -> TopologyContext:
+    """What the author's code of a task is told about its topology."""
+    component = setup.plan.component_of(task)
+    return TopologyContext(
+        topology=setup.topology.metadata.name,
+        component=component,
+        task_id=task,
+        task_index=task - setup.plan.tasks(component).start,
+        worker=setup.plan.worker_of(task),
+        config=dict(setup.topology.spec.config),
+        component_tasks=setup.plan.component_tasks,
+        streams=setup.streams,
+        sources=tuple((s.source, s.stream) for s in setup.subscriptions if s.target == component),
+    )

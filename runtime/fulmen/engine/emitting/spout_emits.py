@@ -1,0 +1,50 @@
+"""What spouts emit in a batch: how much at most, and one stream's part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fulmen.engine.emitting.routes import Chosen
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.tuples.emitted_rows import EmittedRows
+
+EMIT_BYTES_PER_SECOND = 128 << 20
+"""Of a batch's target: so much do the spouts on one worker emit in a batch, or a little more."""
+LEAST_EMIT_BYTES, MOST_EMIT_BYTES = 32 << 20, 256 << 20
+"""Limits of that, whatever the target is. What a batch has in it is in memory, more than once."""
+
+
+@dataclass(frozen=True)
+class Emits:
+    """What a spout emitted on one stream, in its order.
+
+    Attributes:
+        stream: Which.
+        view: The values.
+        msg_ids: As many, None among them for those that are not tracked; None: none is tracked.
+        chosen: Emits whose tasks were chosen already.
+    """
+
+    stream: str
+    view: EmittedRows
+    msg_ids: Sequence[Any] | None
+    chosen: Chosen = field(default_factory=dict)
+
+    def take(self, positions: list[int]) -> Emits:
+        """The emits at `positions` alone."""
+        return Emits(
+            self.stream,
+            self.view.take(np.array(positions, np.int64)),
+            None if self.msg_ids is None else [self.msg_ids[i] for i in positions],
+            {new: self.chosen[old] for new, old in enumerate(positions) if old in self.chosen},
+        )
+
+
+def emit_bytes(setup: PlacedTopology) -> int:
+    """How many bytes all spout tasks of one worker together may emit in a batch."""
+    target = setup.topology.spec.batch_target_millis / 1000
+    return int(min(MOST_EMIT_BYTES, max(LEAST_EMIT_BYTES, EMIT_BYTES_PER_SECOND * target)))

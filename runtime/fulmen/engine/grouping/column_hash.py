@@ -1,0 +1,320 @@
+"""Java's hash values of whole columns; value_hash.py says what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import countOf
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fulmen.engine.grouping.polynomials import MAX_UNITS, polynomials, power
+from fulmen.engine.grouping.value_hash import code_units, java_hash, list_hash, string_hashes
+from fulmen.engine.tuples.string_column import StringColumn, ends_of, split_text
+from fulmen.errors import GroupingError
+
+__all__ = [
+    "Hashes",
+    "arrow_column_hash",
+    "column_hash",
+    "java_hash",
+    "list_hash",
+    "list_hash_columns",
+    "long_hash",
+    "long_list_hash",
+    "task_index",
+    "texts_hash",
+]
+
+Hashes = npt.NDArray[np.int32]
+
+# ---- A column of Python values ------------------------------------------------------------------
+
+_FEW = 64
+"""Up to so many strings are looked up. More are computed together: faster even if all are known."""
+_ROWS = 4096
+"""So many strings are computed together: what they need stays in the CPU's cache."""
+
+
+def column_hash(values: list[Any]) -> Hashes:
+    """The hash of each value. Fast if all are exactly of one type: str, int, float, bool or bytes.
+
+    Raises:
+        GroupingError: A value has none; `emission` says which.
+    """
+    if not values:
+        return np.empty(0, np.int32)
+    kind = type(values[0])
+    if kind is str and len(values) > _FEW:
+        return _string_column(values)
+    of_column = _COLUMNS.get(kind)
+    if of_column is None or countOf(map(type, values), kind) != len(values):
+        return _one_by_one(values)
+    return of_column(values)
+
+
+def _one_by_one(values: list[Any]) -> Hashes:
+    try:
+        return np.fromiter(map(java_hash, values), np.int32, len(values))
+    except GroupingError:
+        for k, value in enumerate(values):
+            try:
+                java_hash(value)
+            except GroupingError as error:
+                raise GroupingError(error.reason, emission=k) from error.__cause__
+        raise
+
+
+def _few_strings(values: list[str]) -> Hashes:
+    return np.fromiter(map(string_hashes.__getitem__, values), np.int32, len(values))
+
+
+def _string_column(values: list[Any]) -> Hashes:
+    """The hashes of many values that are probably strings.
+
+    That they are is seen in passing: they can be joined. (So can a subclass of `str`, which has
+    the hash of its characters anyway.)
+    """
+    try:
+        if len(values) <= _ROWS:
+            return _joined(values)
+        starts = range(0, len(values), _ROWS)
+        return np.concatenate([_joined(values[start : start + _ROWS]) for start in starts])
+    except TypeError:
+        return _one_by_one(values)
+
+
+def _joined(values: list[str]) -> Hashes:
+    """The hashes of at most _ROWS strings, computed as one text.
+
+    The separator is a 0, which adds nothing to a polynomial, and shows where each string ends.
+    """
+    text = "\0".join(values)
+    if len(text) > MAX_UNITS // 2:  # a character may be two units
+        return _one_by_one(values)
+    units = code_units(text)
+    separators = (units == 0).nonzero()[0]
+    if len(separators) != len(values) - 1:  # a string has a \0 of its own
+        return _one_by_one(values)
+    ends = np.empty(len(values), np.intp)
+    ends[:-1] = separators
+    ends[-1] = len(units)
+    return polynomials(units, ends).view(np.int32)
+
+
+def texts_hash(text: bytes, ends: npt.NDArray[np.intp]) -> Hashes | None:
+    """The hashes of strings that are one text already, in UTF-8, with a NUL after each.
+
+    Args:
+        text: All strings. None has a NUL of its own.
+        ends: Where the NULs are.
+
+    Returns:
+        None if some strings are so long that they have to be hashed one by one.
+    """
+    pieces = []
+    begin = 0
+    for start in range(0, len(ends), _ROWS):
+        some = ends[start : start + _ROWS]
+        stop = int(some[-1]) + 1
+        if stop - begin > MAX_UNITS:
+            return None
+        piece = text[begin:stop]
+        units: npt.NDArray[np.unsignedinteger[Any]]
+        if piece.isascii():
+            units, until = np.frombuffer(piece, np.uint8), some - begin if begin else some
+        else:
+            units = code_units(str(piece, "utf-8"))
+            until = (units == 0).nonzero()[0]
+        pieces.append(polynomials(units, until))
+        begin = stop
+    if not pieces:
+        return np.empty(0, np.int32)
+    return (np.concatenate(pieces) if len(pieces) > 1 else pieces[0]).view(np.int32)
+
+
+def string_column_hash(column: StringColumn) -> Hashes:
+    """The hash of each string of a column."""
+    text = column.text()
+    hashes = texts_hash(text, ends_of(text))
+    return column_hash(split_text(text)) if hashes is None else hashes
+
+
+def _int_column(values: list[int]) -> Hashes:
+    try:
+        return long_hash(np.fromiter(values, np.int64, len(values)))
+    except OverflowError:
+        return _one_by_one(values)
+
+
+def _float_column(values: list[float]) -> Hashes:
+    return _double_hash(np.fromiter(values, np.float64, len(values)))
+
+
+def _bool_column(values: list[bool]) -> Hashes:
+    return _boolean_hash(np.fromiter(values, np.bool_, len(values)))
+
+
+def _bytes_column(values: list[bytes]) -> Hashes:
+    if len(values) <= _FEW:
+        return _one_by_one(values)
+    return arrow_column_hash(pa.array(values, pa.large_binary()))
+
+
+_COLUMNS: dict[type, Callable[[list[Any]], Hashes]] = {
+    str: _few_strings,
+    int: _int_column,
+    float: _float_column,
+    bool: _bool_column,
+    bytes: _bytes_column,
+}
+
+
+def long_hash(values: npt.NDArray[np.int64] | npt.NDArray[np.uint64]) -> Hashes:
+    """The hash of each 64-bit integer: its two halves, XORed."""
+    bits = values.view(np.uint64)
+    return (bits ^ bits >> np.uint64(32)).astype(np.uint32).view(np.int32)
+
+
+def _double_hash(values: npt.NDArray[np.float64]) -> Hashes:
+    bits = np.where(np.isnan(values), np.uint64(0x7FF8 << 48), values.view(np.uint64))
+    return long_hash(bits)
+
+
+def _boolean_hash(values: npt.NDArray[np.bool_]) -> Hashes:
+    return np.where(values, np.int32(1231), np.int32(1237))
+
+
+# ---- A column in Arrow --------------------------------------------------------------------------
+
+
+def arrow_column_hash(array: Any) -> Hashes:
+    """The hash of each value of an Arrow array, the same as of the Python value it stands for.
+
+    Fast for strings, bytes, numbers and booleans, and for dictionaries of anything.
+
+    Args:
+        array: A `pyarrow.Array`.
+
+    Raises:
+        GroupingError: A value has none; `emission` says which.
+    """
+    if len(array) <= _FEW:
+        return column_hash(array.to_pylist())
+    kind = array.type
+    if pa.types.is_dictionary(kind) and kind.value_type in _ARROW:
+        known = np.append(arrow_column_hash(array.dictionary), np.int32(0))
+        indices = array.indices.cast(pa.int64()).fill_null(len(known) - 1)
+        hashes: Hashes = known[indices.to_numpy()]
+        return hashes
+    if kind not in _ARROW:
+        return column_hash(array.to_pylist())
+    of_array, absent = _ARROW[kind]
+    if not array.null_count:
+        return of_array(array)
+    hashes = of_array(array.fill_null(absent))
+    hashes[array.is_null().to_numpy(zero_copy_only=False)] = 0
+    return hashes
+
+
+def _arrow_longs(array: Any) -> Hashes:
+    return long_hash(array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False))
+
+
+def _arrow_doubles(array: Any) -> Hashes:
+    return _double_hash(array.to_numpy(zero_copy_only=False).astype(np.float64, copy=False))
+
+
+def _arrow_booleans(array: Any) -> Hashes:
+    return _boolean_hash(array.to_numpy(zero_copy_only=False))
+
+
+def _arrow_strings(array: Any) -> Hashes:
+    return _in_pieces(array, _utf8_hash)
+
+
+def _arrow_bytes(array: Any) -> Hashes:
+    return _in_pieces(array, _byte_array_hash)
+
+
+Bytes = npt.NDArray[np.uint8]
+Ends = npt.NDArray[np.signedinteger[Any]]
+
+
+def _in_pieces(array: Any, hash_piece: Callable[[Bytes, Ends], Hashes]) -> Hashes:
+    """Apply `hash_piece` to the bytes of some rows at a time, and where in them each row ends."""
+    _, offset_buffer, data_buffer = array.buffers()
+    wide = array.type in (pa.large_string(), pa.large_binary())
+    offsets = np.frombuffer(offset_buffer, np.int64 if wide else np.int32)
+    data = np.frombuffer(data_buffer or b"", np.uint8)
+    pieces = []
+    for start in range(array.offset, array.offset + len(array), _ROWS):
+        ends = offsets[start : min(start + _ROWS, array.offset + len(array)) + 1]
+        if ends[-1] - ends[0] <= MAX_UNITS:
+            pieces.append(
+                hash_piece(data[ends[0] : ends[-1]], np.subtract(ends[1:], ends[0], dtype=np.intp))
+            )
+        else:
+            pieces.append(_one_by_one(array[start - array.offset :][: len(ends) - 1].to_pylist()))
+    return np.concatenate(pieces)
+
+
+def _utf8_hash(data: Bytes, ends: Ends) -> Hashes:
+    if not len(data) or data.max() < 0x80:
+        return polynomials(data, ends).view(np.int32)
+    # How many UTF-16 code units begin at each byte: two at the first of four, none at a later one.
+    units = ((data & 0xC0) != 0x80).astype(np.int64) + (data >= 0xF0)
+    units_until = np.append(0, np.cumsum(units))
+    return polynomials(code_units(data.tobytes().decode()), units_until[ends]).view(np.int32)
+
+
+def _byte_array_hash(data: Bytes, ends: Ends) -> Hashes:
+    signed = data.view(np.int8).astype(np.int32).view(np.uint32)
+    lengths = np.diff(ends, prepend=0)
+    return (polynomials(signed, ends) + power(lengths, len(data))).view(np.int32)
+
+
+# What computes the hashes of an array without nulls, and what stands for its nulls meanwhile.
+_ARROW: dict[Any, tuple[Callable[[Any], Hashes], Any]] = {
+    pa.bool_(): (_arrow_booleans, False),
+    pa.float32(): (_arrow_doubles, 0.0),
+    pa.float64(): (_arrow_doubles, 0.0),
+    pa.int8(): (_arrow_longs, 0),
+    pa.int16(): (_arrow_longs, 0),
+    pa.int32(): (_arrow_longs, 0),
+    pa.int64(): (_arrow_longs, 0),
+    pa.uint8(): (_arrow_longs, 0),
+    pa.uint16(): (_arrow_longs, 0),
+    pa.uint32(): (_arrow_longs, 0),  # uint64 may be a BigInteger
+    pa.string(): (_arrow_strings, ""),
+    pa.large_string(): (_arrow_strings, ""),
+    pa.binary(): (_arrow_bytes, b""),
+    pa.large_binary(): (_arrow_bytes, b""),
+}
+
+
+# ---- Lists of values, and tasks -----------------------------------------------------------------
+
+
+def list_hash_columns(columns: Sequence[Hashes]) -> Hashes:
+    """The list hash of each row, from the hashes of its values: one column for each field."""
+    total = columns[0] + np.int32(31)
+    for column in columns[1:]:
+        total *= np.int32(31)
+        total += column
+    return total
+
+
+def long_list_hash(ids: npt.NDArray[np.uint64]) -> Hashes:
+    """The list hash of each [id]: what chooses the acker of a root."""
+    return long_hash(ids) + np.int32(31)
+
+
+def task_index(hashes: Hashes, n: int) -> Hashes:
+    """The floorMod(hash, n) of each."""
+    if len(hashes) <= _FEW:
+        return hashes % np.int32(n)
+    # numpy has fast code for dividing by a constant, but not for the remainder
+    return hashes - hashes // np.int32(n) * np.int32(n)

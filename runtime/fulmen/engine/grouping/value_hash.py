@@ -1,0 +1,204 @@
+"""The hash values of Java, so that tuples go to the same tasks as in Storm. Here: of one value.
+
+What Java has a type for is hashed as Java does:
+
+| Python | Java | hash |
+|---|---|---|
+| None | null | 0 |
+| bool | Boolean | 1231 or 1237 |
+| int | Long; beyond 64 bits BigInteger | of its words |
+| float | Double | of its bits: 0.0 and -0.0 differ, every NaN is the same |
+| str | String | of its UTF-16 code units |
+| bytes, bytearray | byte[] | of its signed bytes |
+| list, tuple | List | of its elements, in order |
+
+A subclass counts as what it is derived from, a numpy scalar as the Python value it stands for. (So
+does a member of an Enum that is mixed with such a type: it is the same key as its value.)
+Everything else (datetime, Decimal, UUID, dataclasses, plain Enums) has the hash of the string
+`repr(value)`. That must be the same in every process; and values that compare equal but look
+different are different keys: Decimal("1.0") and Decimal("1.00"), one moment in two time zones.
+Refused is what has no such text: objects with Python's own repr (an address), dict, set and
+frozenset (their order is no part of their value), numpy arrays (theirs is abridged).
+As in Java, 1, 1.0 and True are three keys.
+
+Never `hash()`: it differs between processes.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from operator import mul
+from types import NoneType
+from typing import Any
+
+import numpy as np
+
+from fulmen.engine.grouping.polynomials import Units, polynomial
+from fulmen.errors import GroupingError, error_text
+
+_MASK = 0xFFFF_FFFF
+_UTF16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
+_ADDRESS_REPR: Any = object.__repr__
+
+
+def java_hash(value: Any) -> int:
+    """The 32-bit hash of one value, as in the table above.
+
+    Raises:
+        GroupingError: The value has no hash that is the same in every process.
+    """
+    exact = _EXACT.get(type(value))
+    try:
+        return exact(value) if exact is not None else _other_hash(value)
+    except RecursionError:
+        reason = "it is nested too deeply"
+        raise _no_hash(value, reason, "Group by a field of it") from None
+
+
+def list_hash(values: Iterable[Any]) -> int:
+    """The hash of a list of values: what fields grouping takes modulo the number of tasks."""
+    total = 1
+    for value in values:
+        total = 31 * total + java_hash(value) & _MASK
+    return _int32(total)
+
+
+def bytes_hash(value: bytes | bytearray) -> int:
+    """The hash of a byte array."""
+    return _int32(polynomial(np.frombuffer(value, np.int8)) + pow(31, len(value), 1 << 32))
+
+
+def _int32(value: int) -> int:
+    return ((value & _MASK) ^ 0x8000_0000) - 0x8000_0000
+
+
+def _int_hash(value: int) -> int:
+    if -(1 << 63) <= value < 1 << 63:
+        return _int32(value >> 32 ^ value)
+    magnitude = abs(value)
+    total = 0
+    for shift in range((magnitude.bit_length() - 1) // 32 * 32, -1, -32):
+        total = 31 * total + (magnitude >> shift & _MASK) & _MASK
+    return _int32(total if value > 0 else -total)
+
+
+def _float_hash(value: float) -> int:
+    bits = 0x7FF8 << 48 if math.isnan(value) else int.from_bytes(struct.pack(">d", value))
+    return _int32(bits >> 32 ^ bits)
+
+
+class _Strings(dict[str, int]):
+    """The hashes of short strings seen lately; a miss computes and remembers.
+
+    Its keys are exactly of type `str`: to a dict 1, 1.0 and True are one key, but they have three
+    hashes. When full it is emptied: what is frequent is soon back, what is rare does not pile up.
+    """
+
+    ENTRIES = 1 << 16
+    LENGTH = 64
+
+    def __missing__(self, value: str) -> int:
+        if len(value) > self.LENGTH:
+            return _long_string_hash(value)
+        units: Sequence[int]
+        if value.isascii():
+            units = value.encode("ascii")
+        else:
+            units = memoryview(value.encode(_UTF16, "surrogatepass")).cast("H")
+        total = _int32(sum(map(mul, units, _DESCENDING_POWERS[-len(units) :])))
+        if len(self) >= self.ENTRIES:
+            self.clear()
+        self[value] = total
+        return total
+
+
+# For the longest string that is remembered: a character beyond U+FFFF is two code units.
+_DESCENDING_POWERS = tuple(pow(31, k, 1 << 32) for k in reversed(range(2 * _Strings.LENGTH)))
+string_hashes = _Strings()
+"""The process's one cache. Look up by `string_hashes[value]`, and only what is exactly a `str`."""
+
+
+def _long_string_hash(value: str) -> int:
+    return _int32(polynomial(code_units(value)))
+
+
+def code_units(text: str) -> Units:
+    """The UTF-16 code units of a text, as narrow as they can be."""
+    if text.isascii():
+        return np.frombuffer(text.encode("ascii"), np.uint8)
+    return np.frombuffer(text.encode(_UTF16, "surrogatepass"), np.uint16)
+
+
+_EXACT: dict[type, Callable[[Any], int]] = {
+    NoneType: lambda _: 0,
+    bool: lambda value: 1231 if value else 1237,
+    int: _int_hash,
+    float: _float_hash,
+    str: string_hashes.__getitem__,
+    bytes: bytes_hash,
+    bytearray: bytes_hash,
+    list: list_hash,
+    tuple: list_hash,
+}
+
+_ALL = slice(None)
+# How a subclass becomes what it is derived from; its own methods may do anything.
+_PLAIN: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (str, str.__str__),
+    (int, int.__index__),
+    (float, float.__float__),
+    (bytes, lambda value: bytes.__getitem__(value, _ALL)),
+    (bytearray, lambda value: bytearray.__getitem__(value, _ALL)),
+    (list, lambda value: list.__getitem__(value, _ALL)),
+    (tuple, lambda value: tuple.__getitem__(value, _ALL)),
+)
+
+_REFUSED: tuple[tuple[type | tuple[type, ...], str, str], ...] = (
+    (dict, "the order of its items is no part of its value", "tuple(sorted(value.items()))"),
+    (
+        (set, frozenset),
+        "the order of its elements is no part of its value",
+        "tuple(sorted(value))",
+    ),
+    (np.ndarray, "its text is abridged", "value.tolist()"),
+)
+
+
+def _other_hash(value: Any) -> int:
+    """The hash of a value whose type is not one of the table's, but perhaps derived from one."""
+    if isinstance(value, np.generic):
+        plain = value.item()
+        if not isinstance(plain, np.generic):  # a longdouble stays one
+            return java_hash(plain)
+    for base, to_plain in _PLAIN:
+        if isinstance(value, base):
+            return java_hash(to_plain(value))
+    return string_hashes[_stable_text(value)]
+
+
+def _stable_text(value: Any) -> str:
+    """`repr(value)`, if it is the same in every process."""
+    for refused, reason, cure in _REFUSED:
+        if isinstance(value, refused):
+            raise _no_hash(value, reason, f"Emit {cure} instead")
+    cure = "Emit a field of it instead, or give it a __repr__ of its contents, as a dataclass has"
+    if type(value).__repr__ is _ADDRESS_REPR:
+        raise _no_hash(value, "its repr() is an address in memory", cure)
+    try:
+        text = repr(value)
+    except Exception as error:
+        reason = f"its repr() raised {error_text(error)}"
+        raise _no_hash(value, reason, cure) from error
+    if f"0x{id(value):x}" in text:  # functions, generators, locks
+        raise _no_hash(value, "its repr() has an address in memory", cure)
+    return text
+
+
+def _no_hash(value: Any, reason: str, cure: str) -> GroupingError:
+    return GroupingError(
+        f"no task can be chosen by a value of type '{type(value).__qualname__}': it has no hash "
+        f"that is the same in every process, because {reason}. {cure}."
+    )

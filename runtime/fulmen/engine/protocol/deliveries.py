@@ -1,0 +1,63 @@
+"""How trees ended, as spout tasks are told it."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fulmen.engine.tuples.chunk import Ranges
+
+DELIVERIES = "deliveries"
+"""The section of a commit with what spouts are still to be told: valid until the next commit."""
+
+
+@dataclass(frozen=True)
+class Deliveries:
+    """How trees ended, for one spout task.
+
+    Attributes:
+        acked: Ranges [first, end) of sequence numbers.
+        failed: Sequence number and reason.
+    """
+
+    acked: Ranges
+    failed: tuple[tuple[int, str], ...] = ()
+
+    def plus(self, later: Deliveries) -> Deliveries:
+        """Both together."""
+        return Deliveries(np.concatenate([self.acked, later.acked]), self.failed + later.failed)
+
+    def after(self, first: Deliveries) -> Deliveries:
+        """What is behind `first`, which these begin with (see `plus`)."""
+        return Deliveries(self.acked[len(first.acked) :], self.failed[len(first.failed) :])
+
+    def __len__(self) -> int:
+        return len(self.failed) + int((self.acked[:, 1] - self.acked[:, 0]).sum())
+
+    def split(self, n: int) -> tuple[Deliveries, Deliveries]:
+        """The first `n`, failed ones before acked ones, and the rest."""
+        left = max(0, n - len(self.failed))
+        ends = np.cumsum(self.acked[:, 1] - self.acked[:, 0])
+        now, later = self.acked[ends <= left], self.acked[ends > left]
+        started = left - (int(ends[len(now) - 1]) if len(now) else 0)
+        if started and len(later):
+            first, end = later[0].tolist()
+            now = np.concatenate([now, [[first, first + started]]])
+            later = np.concatenate([[[first + started, end]], later[1:]])
+        return Deliveries(now, self.failed[:n]), Deliveries(later, self.failed[n:])
+
+
+NOTHING_ENDED = Deliveries(np.empty((0, 2), np.int64))
+
+
+def pack_deliveries(deliveries: Mapping[int, Deliveries]) -> bytes:
+    """As bytes, for a header or a commit."""
+    return pickle.dumps({origin: (d.acked, d.failed) for origin, d in deliveries.items()}, 5)
+
+
+def unpack_deliveries(data: bytes) -> dict[int, Deliveries]:
+    """What `pack_deliveries` made."""
+    return {origin: Deliveries(*parts) for origin, parts in pickle.loads(data).items()}

@@ -1,0 +1,162 @@
+"""What the driver tells every stage of a batch, and what each stage tells the driver."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+
+from fulmen.engine.protocol.deliveries import (
+    Deliveries,
+    pack_deliveries,
+    unpack_deliveries,
+)
+
+HEADER_BYTES = 4096
+"""More bytes than this are in the checkpoint, and not in the header that each task is sent."""
+
+
+@dataclass(frozen=True)
+class Injected:
+    """Rows that the driver adds to the first stage of a job.
+
+    They are what pinned spouts emitted, or what an earlier job of the same batch left for this one.
+
+    Attributes:
+        rows: Worker -> rows.
+        file: The object in the checkpoint that holds the rows instead, because they are many.
+    """
+
+    rows: Mapping[int, Sequence[bytes]] = field(default_factory=dict)
+    file: str | None = None
+
+    @staticmethod
+    def made(
+        rows: Mapping[int, Sequence[bytes]], file: str, write: Callable[[str, bytes], object]
+    ) -> Injected:
+        """Rows by worker: in the header if they are few, else in a file that `write` is given."""
+        if sum(len(row) for some in rows.values() for row in some) <= HEADER_BYTES:
+            return Injected(rows)
+        write(file, pickle.dumps(dict(rows), 5))
+        return Injected(file=file)
+
+    def of(self, worker: int, read: Callable[[str], bytes]) -> Sequence[bytes]:
+        """The rows for one worker."""
+        rows = pickle.loads(read(self.file)) if self.file is not None else self.rows
+        found: Sequence[bytes] = rows.get(worker, ())
+        return found
+
+
+@dataclass(frozen=True)
+class Header:
+    """One attempt of one batch. Travels to every stage in a local property of the Spark job.
+
+    Attributes:
+        number: The commit that the batch is to become.
+        tag: Random, of this attempt: what its tasks' state is marked with.
+        base: The tag that tasks' state must carry; any other must be restored from the checkpoint.
+        clock: Batch clock, in seconds.
+        previous_clock: That of the batch before; a tick is due where the clock passed a multiple of
+            its period.
+        permits: How many tuples each spout task may emit; `default_permit` for those not named.
+        default_permit: For spout tasks that `permits` does not name.
+        active: Whether spouts emit at all.
+        deliveries: Spout origin -> how trees ended. None: they are in commit `number` - 1.
+        poisoned: Spout tasks whose first emit is to be failed instead of sent: it crashed workers
+            before.
+        cause: Why a tuple of theirs is failed: what became of its batch.
+        emit_seconds: How long spouts may emit.
+        is_retry: Whether an attempt of the same batch failed before.
+        injected: For the first stage of the job.
+        bases: Stage -> the base of one that did not run in the batch before: what it was then.
+        first: The first stage of the job.
+        stop_before: The stage that the job ends before; 0: it runs to the last one.
+        closes: Nothing is run: instances are closed, because the topology ends.
+        drains: After all else bolts get their last turn, see `Bolt.drain`.
+    """
+
+    number: int
+    tag: str
+    base: str
+    clock: float
+    previous_clock: float
+    default_permit: int
+    active: bool = True
+    permits: Mapping[int, int] = field(default_factory=dict)
+    deliveries: Mapping[int, Deliveries] | None = field(default_factory=dict)
+    poisoned: tuple[int, ...] = ()
+    cause: str = ""
+    emit_seconds: float = 0.1
+    is_retry: bool = False
+    injected: Injected = field(default_factory=Injected)
+    bases: Mapping[int, str] = field(default_factory=dict)
+    first: int = 0
+    stop_before: int = 0
+    closes: bool = False
+    drains: bool = False
+
+    def with_injected(self, injected: Injected) -> Header:
+        """The same header with rows for the first stage."""
+        return replace(self, injected=injected)
+
+    def base_of(self, stage: int) -> str:
+        """The tag that the tasks of a stage must carry."""
+        return self.bases.get(stage, self.base)
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether one of its tuples is thought to crash workers: it is made of few, to find it."""
+        return bool(self.permits)
+
+    def permit(self, task: int) -> int:
+        """How many tuples spout task `task` may emit."""
+        return self.permits.get(task, self.default_permit)
+
+    def encode(self) -> str:
+        """As text, for a local property: the attributes by name, but for those that are usual."""
+        told = {name: getattr(self, name) for name in _NAMES if _is_told(self, name)}
+        if self.deliveries:
+            told["deliveries"] = base64.b64encode(pack_deliveries(self.deliveries)).decode()
+        if "injected" in told:
+            rows = self.injected.rows.items()
+            told["injected"] = {
+                "rows": {w: [base64.b64encode(row).decode() for row in some] for w, some in rows},
+                "file": self.injected.file,
+            }
+        return json.dumps(told, separators=(",", ":"))
+
+    @staticmethod
+    def decode(text: str) -> Header:
+        """What `encode` made."""
+        told = json.loads(text)
+        for name in ("permits", "bases"):  # JSON has no numbers as keys
+            if name in told:
+                told[name] = {int(k): v for k, v in told[name].items()}
+        if "poisoned" in told:
+            told["poisoned"] = tuple(told["poisoned"])
+        if told.get("deliveries"):
+            told["deliveries"] = unpack_deliveries(base64.b64decode(told["deliveries"]))
+        if found := told.get("injected"):
+            rows = {
+                int(w): [base64.b64decode(r) for r in some] for w, some in found["rows"].items()
+            }
+            told["injected"] = Injected(rows, found["file"])
+        return Header(**told)
+
+
+_NAMES = tuple(f.name for f in fields(Header))
+_REQUIRED = {f.name for f in fields(Header) if f.default is f.default_factory is MISSING}
+_USUAL = Header(number=0, tag="", base="", clock=0.0, previous_clock=0.0, default_permit=0)
+
+
+def _is_told(header: Header, name: str) -> bool:
+    """Whether a stage can't know the value of an attribute without being told."""
+    value = getattr(header, name)
+    return bool(value != getattr(_USUAL, name)) or name in _REQUIRED
+
+
+def tick_due(period: float, header: Header) -> bool:
+    """Whether the batch clock passed a multiple of `period` seconds, or several: one tick then."""
+    return int(header.clock // period) > int(header.previous_clock // period)

@@ -1,0 +1,92 @@
+"""What runs the stages of a batch, as the driver sees it: Spark, or a stand-in without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.engine.tuples import wire
+
+
+class Jobs(Protocol):
+    """Runs the stages of a batch."""
+
+    def start(self, setup: PlacedTopology) -> Sequence[int]:
+        """Begin a run, or go on with another plan.
+
+        Returns:
+            Numbers of the workers that batches will run on: those of the setup that are there.
+        """
+        ...
+
+    def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
+        """The stages of a batch that the header names: the rows of the last of them.
+
+        Raises:
+            JobFailed: It came to nothing.
+        """
+        ...
+
+    def recover(self) -> Sequence[int]:
+        """After an attempt that failed or was void: wait until another can be made.
+
+        Returns:
+            Numbers of the workers that are there.
+        """
+        ...
+
+    def alive(self) -> Sequence[int]:
+        """Numbers of the workers that are there now."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+class Blame(StrEnum):
+    """What may have made a batch come to nothing."""
+
+    TUPLES = "tuples"
+    OUTAGE = "outage"
+    """The store does not answer, or what a component connects to; it may do so later."""
+    DENIED = "denied"
+    """The store refuses this process, which may never have had the right."""
+    CHECKPOINT = "checkpoint"
+    """Something in it is missing or damaged: no batch can succeed."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a batch came to nothing.
+
+    Attributes:
+        reason: In one line.
+        report: About the component that made it so, if one did.
+        blame: What may be to blame.
+    """
+
+    reason: str
+    report: ErrorReport | None
+    blame: Blame = Blame.TUPLES
+
+
+def read_rows(rows: Sequence[bytes]) -> tuple[list[Summary], Failure | None, list[bytes]]:
+    """The rows of a job: summaries, why the batch is void if it is, and rows for later stages."""
+    summaries: list[Summary] = []
+    void: Failure | None = None
+    others: list[bytes] = []
+    for row in rows:
+        if row[:1] == wire.VOID:
+            found = Failure(*wire.unpack(row))
+            if void is None or (found.report is not None and found.report.fatal):
+                void = found
+        elif row[:1] == wire.SUMMARY:
+            summaries.append(wire.unpack(row))
+        else:
+            others.append(row)
+    return summaries, void, others

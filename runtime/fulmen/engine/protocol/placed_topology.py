@@ -1,0 +1,122 @@
+"""What is constant while a plan is in force: pickled once into the function of each stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
+from fulmen.engine.tuples.chunk import Tasks
+from fulmen.plan import Plan
+from fulmen.topology.spec import ACKER, Bolt, Grouping, Spout, Topology
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """One input of one bolt.
+
+    Attributes:
+        number: Its place in `PlacedTopology.subscriptions`; rows between stages name it.
+        source: The component that emits.
+        stream: Its stream.
+        fields: That stream's fields.
+        target: The bolt that receives.
+        grouping: How the bolt's tasks are chosen.
+    """
+
+    number: int
+    source: str
+    stream: str
+    fields: tuple[str, ...]
+    target: str
+    grouping: Grouping
+
+
+@dataclass(frozen=True)
+class PlacedTopology:
+    """A topology and where its tasks are.
+
+    Attributes:
+        run: Random, new whenever a driver starts or plans anew: tasks of another run are thrown
+            away.
+        topology: The resource.
+        plan: Tasks, executors, workers and stages.
+        streams: The output streams of each component.
+        origins: The number of each spout task in root ids, by task key; given once and never
+            again to another.
+        checkpoint: URI of the store.
+        code_folder: Where the classes are; None: installed packages.
+        workers: Numbers of the workers that there are: all, but those that are lost.
+        shows_emits: Whether summaries tell every tuple that was emitted. For tests.
+    """
+
+    run: str
+    topology: Topology
+    plan: Plan
+    streams: Mapping[str, Mapping[str, Stream]]
+    origins: Mapping[str, int]
+    checkpoint: str
+    code_folder: Path | None
+    workers: tuple[int, ...] = ()
+    shows_emits: bool = False
+
+    @cached_property
+    def subscriptions(self) -> tuple[Subscription, ...]:
+        """Every input of every bolt."""
+        found = []
+        for bolt in self.topology.spec.bolts:
+            for wanted in bolt.inputs:
+                if wanted.stream == DEAD_LETTERS:
+                    fields: tuple[str, ...] = DEAD_LETTER_FIELDS
+                else:
+                    fields = self.streams[wanted.from_][wanted.stream].fields
+                found.append((wanted.from_, wanted.stream, fields, bolt.name, wanted.grouping))
+        return tuple(Subscription(i, *one) for i, one in enumerate(found))
+
+    def subscribers(self, component: str, stream: str) -> list[Subscription]:
+        """Who receives `stream` of `component`."""
+        return [s for s in self.subscriptions if s.source == component and s.stream == stream]
+
+    def component(self, name: str) -> Spout | Bolt:
+        """The spec of a component."""
+        return self._components[name]
+
+    @cached_property
+    def _components(self) -> dict[str, Spout | Bolt]:
+        spec = self.topology.spec
+        return {**{s.name: s for s in spec.spouts}, **{b.name: b for b in spec.bolts}}
+
+    @cached_property
+    def spouts(self) -> frozenset[str]:
+        """Names of the spouts."""
+        return frozenset(spout.name for spout in self.topology.spec.spouts)
+
+    @property
+    def ackers(self) -> range:
+        """The task ids of `__acker`; none: acking is off."""
+        return self.plan.tasks(ACKER) if self.acking else range(0)
+
+    @cached_property
+    def acking(self) -> bool:
+        """Whether the topology has ackers."""
+        return ACKER in self.plan.component_tasks
+
+    @cached_property
+    def task_worker(self) -> Tasks:
+        """The worker of each task, by task id."""
+        return np.array(self.plan.task_workers, np.int32)
+
+    def component_of_origin(self, origin: int) -> str:
+        """The spout whose task has that origin; of a spout that is gone, a name with the origin."""
+        task = self.spout_of_origin.get(origin)
+        return self.plan.component_of(task) if task is not None else f"__origin_{origin}"
+
+    @cached_property
+    def spout_of_origin(self) -> dict[int, int]:
+        """The task id of each origin."""
+        tasks = [task for name in self.spouts for task in self.plan.tasks(name)]
+        return {self.origins[self.plan.key_of(task)]: task for task in tasks}

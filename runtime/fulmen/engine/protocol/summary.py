@@ -1,0 +1,110 @@
+"""What each stage tells the driver of a batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from fulmen.checkpoint import Update
+from fulmen.engine.protocol.deliveries import (
+    Deliveries,
+)
+from fulmen.engine.protocol.statistics import ChunkTimes
+from fulmen.engine.tuples.chunk import Ranges
+
+
+@dataclass(frozen=True)
+class ErrorReport:
+    """Something that went wrong in an author's code, or a warning about it.
+
+    Attributes:
+        component: Where.
+        task: Where.
+        message: One line.
+        traceback: The stack of the author's code, if there is one.
+        fatal: `onError: crash`, or an error that the topology can't go on after.
+        more: How many errors followed it in the same task and batch that are not told.
+        is_warning: Nothing has gone wrong yet: it is told, and not counted.
+    """
+
+    component: str
+    task: int
+    message: str
+    traceback: str = ""
+    fatal: bool = False
+    more: int = 0
+    is_warning: bool = False
+
+
+@dataclass
+class Summary:
+    """What one stage did on one worker in one batch.
+
+    Attributes:
+        stage: Which; -1 for pinned spouts.
+        partition: The worker; -1 for the driver.
+        updates: Task key -> journal -> what the commit is to hold.
+        counts: (component, what, of which) -> number.
+        acked: Origin -> ranges of sequence numbers whose trees were acked.
+        failed: (origin, sequence number, reason) of trees that ended otherwise.
+        timed_out: How many of `failed` timed out.
+        pending: Trees pending, by acker task.
+        times: How long tuples took to be executed and acked.
+        busy: First task of an executor -> seconds in the author's code.
+        born: (wall clock second of the emit, number, origin) of acked trees: for the complete
+            latency.
+        errors: Errors of components.
+        restored: Keys of tasks that were restored from the checkpoint.
+        restore_seconds: How long making these tasks took, with `open` and `prepare`.
+        exhausted: Spout task -> whether it says that there will never be another tuple.
+        spout_pending: Spout task -> messages that are not acked or failed yet, those to be
+            delivered included.
+        owed: Origin -> what was to be delivered and was not, because the batch is to be small.
+        emitted: Tuples that spouts emitted.
+        state_bytes: Written to state files of their own.
+        state_seconds: Spent on pickling and writing state.
+        process: (worker, process id).
+        seconds: How long the stage ran.
+        cpu_seconds: Of this process, meanwhile, but for making tasks anew.
+        moved_bytes: Of the rows that came from other stages, and went to others.
+        extra: For tests: every tuple that was emitted, if the setup asks for it.
+    """
+
+    stage: int
+    partition: int
+    updates: dict[str, dict[str, Update]] = field(default_factory=dict)
+    counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    acked: dict[int, Ranges] = field(default_factory=dict)
+    failed: list[tuple[int, int, str]] = field(default_factory=list)
+    timed_out: int = 0
+    pending: dict[int, int] = field(default_factory=dict)
+    times: ChunkTimes = field(default_factory=dict)
+    busy: dict[int, float] = field(default_factory=dict)
+    born: list[tuple[float, int, int]] = field(default_factory=list)
+    errors: list[ErrorReport] = field(default_factory=list)
+    restored: list[str] = field(default_factory=list)
+    restore_seconds: float = 0.0
+    exhausted: dict[int, bool] = field(default_factory=dict)
+    spout_pending: dict[int, int] = field(default_factory=dict)
+    owed: dict[int, Deliveries] = field(default_factory=dict)
+    emitted: int = 0
+    state_bytes: int = 0
+    state_seconds: float = 0.0
+    process: tuple[int, int] = (0, 0)
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    moved_bytes: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class VoidBatch(Exception):
+    """Another part of this batch came to nothing, so this one does as well: it is run again.
+
+    Attributes:
+        row: The row that said so.
+    """
+
+    def __init__(self, row: bytes) -> None:
+        super().__init__(row)
+        self.row = row

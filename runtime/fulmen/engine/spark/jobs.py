@@ -1,0 +1,113 @@
+"""Batches as Spark jobs, on workers of this machine or somewhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.spark import session
+from fulmen.engine.spark.job_runner import JobRunner
+from fulmen.engine.spark.session import Session, Settings
+from fulmen.engine.worker.stage import stage_function
+from fulmen.errors import FulmenError
+
+
+class SparkJobs:
+    """Spark, started for the first batch. One thread runs batches; any other may cancel or look.
+
+    Args:
+        settings: What to start it with.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._session: Session | None = None
+        self._jobs: JobRunner | None = None
+
+    def start(self, setup: PlacedTopology) -> Sequence[int]:
+        """Begin a run, or go on with another plan. The first time it starts Spark: some seconds."""
+        function, stages = stage_function(setup), len(setup.plan.stages)
+        if self._jobs is not None:
+            assert self._session is not None
+            self._session.resize(setup.plan.workers)
+            self._jobs.rebuild(function, stages, setup.workers)
+            return setup.workers
+        if self._session is None:
+            self._session = session.start(self._settings)
+        present = self._session.workers.alive()
+        workers = [worker for worker in setup.workers if worker in present]
+        if not workers:
+            raise FulmenError("the workers that had started are gone again")
+        self._jobs = JobRunner(self._session, function, stages, len(workers), workers=workers)
+        return workers
+
+    def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
+        """One job. Errors as for `JobRunner.run`."""
+        assert self._jobs is not None
+        return self._jobs.run(header.encode(), timeout_seconds, header.first, header.stop_before)
+
+    def recover(self) -> tuple[int, ...]:
+        """Wait until another attempt can be made. Errors as for `JobRunner.recover`."""
+        assert self._jobs is not None
+        return self._jobs.recover()
+
+    def alive(self) -> tuple[int, ...]:
+        """Numbers of the workers that are there now."""
+        return () if self._jobs is None else self._jobs.alive()
+
+    @property
+    def hosts(self) -> tuple[str | None, ...]:
+        """Where each worker is, or was last. None: it has not been there yet."""
+        return () if self._session is None else tuple(self._session.workers.hosts)
+
+    def cancel(self) -> None:
+        """End the attempt that goes on, if any, and waiting for lost workers."""
+        if self._jobs is not None:
+            self._jobs.cancel()
+
+    def close(self) -> None:
+        """End Spark."""
+        if self._jobs is not None:
+            self._jobs.close()
+        if self._session is not None:
+            self._session.close()
+        self._jobs = self._session = None
+
+
+class LocalSparkJobs(SparkJobs):
+    """Spark on this machine: all workers have slots in the driver's JVM.
+
+    Args:
+        workers: How many.
+        conf: The user's Spark settings.
+        code_folder: Where workers import the components from.
+        log_file: Where Spark and the workers write.
+        env: Environment variables of the workers.
+        start_timeout_seconds: How long to wait for the next worker to start.
+        tell: Is told now and then what is waited for.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        conf: Mapping[str, str],
+        code_folder: Path | None,
+        log_file: Path,
+        env: Mapping[str, str] | None = None,
+        start_timeout_seconds: float = 300.0,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        path = str(code_folder) if code_folder else None
+        super().__init__(
+            Settings(
+                workers=workers,
+                log_file=log_file,
+                conf=conf,
+                code_path=path,
+                env=env,
+                start_timeout_seconds=start_timeout_seconds,
+                tell=tell,
+            )
+        )

@@ -1,0 +1,180 @@
+"""Reads what components keep out of a checkpoint, while the topology runs or afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
+from typing import Any, TypeVar
+
+from fulmen.checkpoint import Manifest, Store, load_many, read_newest, read_state_part
+from fulmen.checkpoint.rewriting import Journals
+from fulmen.engine.state.fields import fields_in
+from fulmen.engine.state.keyed_state import KeyedState, segment_journals
+from fulmen.engine.state.segment_format import (
+    HEAD_BYTES,
+    Content,
+    blocks_for,
+    blocks_in,
+    content,
+    decode,
+    head_bytes,
+)
+from fulmen.errors import NotFound, text_of
+
+T = TypeVar("T")
+
+STATE_JOURNAL = "state"
+_TRIES = 5
+
+
+@dataclass(frozen=True)
+class CommittedState:
+    """What one component keeps, as one commit left it.
+
+    Attributes:
+        topology: Whose checkpoint it is.
+        number: Of the commit.
+        tasks: The keys and values of each task's state, or the names and values of its fields, by
+            the task's number within the component, from 0.
+    """
+
+    topology: str
+    number: int
+    tasks: Mapping[int, Mapping[Any, Any]]
+
+
+def read_components(store: Store) -> dict[str, int]:
+    """The number of tasks of each component in a checkpoint; empty if nothing was committed.
+
+    Raises:
+        CheckpointError: It can't be read.
+    """
+    layout = read_newest(store).sections.get("layout")
+    return dict(json.loads(layout)["tasks"]) if layout else {}
+
+
+def read_state(store: Store, component: str) -> CommittedState:
+    """The keyed state of a component, exactly as the newest commit left it.
+
+    The classes of keys and values must be importable.
+
+    Raises:
+        CheckpointError: The checkpoint can't be read.
+    """
+    return _read(store, component, KeyedState.restore, partial(_is_of, STATE_JOURNAL))
+
+
+def read_key(store: Store, component: str, text: str) -> CommittedState:
+    """The keys of a component's keyed state that are shown as `text`, with their values.
+
+    Reads no more of the checkpoint than finding them takes. Needs and raises what `read_state`
+    does.
+    """
+    return _again(lambda: _read_key(store, component, text))
+
+
+def read_fields(store: Store, component: str) -> CommittedState:
+    """The durable fields of a component's instances. Needs and raises what `read_state` does."""
+
+    def fields(journals: Journals) -> Mapping[str, Any]:
+        records = journals.get("fields")
+        return fields_in(records[-1]) if records else {}
+
+    return _read(store, component, fields, lambda journal: journal == "fields")
+
+
+def _is_of(name: str, journal: str) -> bool:
+    """Whether a journal belongs to the keyed state of that name."""
+    return journal.partition(".")[0] == name
+
+
+def read_dropped(store: Store, component: str) -> CommittedState:
+    """The tuples of a spout that were dropped because they kill their workers, by number."""
+    restore = partial(KeyedState.restore, name="dropped")
+    return _read(store, component, restore, partial(_is_of, "dropped"))
+
+
+def _read(
+    store: Store,
+    component: str,
+    kept: Callable[[Journals], Mapping[Any, Any]],
+    wanted: Callable[[str], bool],
+) -> CommittedState:
+    def newest() -> CommittedState:
+        manifest = read_newest(store)
+        keys = _tasks(manifest, component)
+        found = load_many(store, manifest, keys, wanted)
+        tasks = {task: kept(found[key]) for key, task in keys.items()}
+        return CommittedState(manifest.topology, manifest.number, dict(sorted(tasks.items())))
+
+    return _again(newest)
+
+
+def _again(read: Callable[[], T]) -> T:
+    for _ in range(_TRIES - 1):
+        with suppress(NotFound):  # a running topology has gone on, and deleted what we look for
+            return read()
+    return read()
+
+
+def _read_key(store: Store, component: str, text: str) -> CommittedState:
+    manifest = read_newest(store)
+    tasks = {
+        task: _find(store, manifest, key, text)
+        for key, task in sorted(_tasks(manifest, component).items(), key=itemgetter(1))
+    }
+    return CommittedState(manifest.topology, manifest.number, tasks)
+
+
+def _find(store: Store, manifest: Manifest, key: str, text: str) -> dict[Any, Any]:
+    """What one task has under a key that is shown as `text`."""
+    journals = manifest.tasks[key]
+    files = {
+        journal: refs[-1].file
+        for journal, refs in journals.items()
+        if journal.startswith(f"{STATE_JOURNAL}.") and refs[-1].file is not None
+    }
+    rest = load_many(store, manifest, [key], lambda s: _is_of(STATE_JOURNAL, s) and s not in files)[
+        key
+    ]
+    items: dict[Any, Any] = dict(KeyedState.restore({STATE_JOURNAL: rest.get(STATE_JOURNAL, ())}))
+    for journal in segment_journals(journals, STATE_JOURNAL):
+        file = files.get(journal)
+        where = f"checkpoint {store.uri}, {file or journal!r}"
+        contents = (
+            decode(where, rest[journal][0]) if file is None else _blocks(store, where, file, text)
+        )
+        for groups, deleted in contents:
+            for _, entries in groups:
+                items.update(entries)
+            for gone in deleted:
+                items.pop(gone, None)
+    return {found: value for found, value in items.items() if text_of(found) == text}
+
+
+def _blocks(store: Store, where: str, file: str, text: str) -> Iterator[Content]:
+    """The blocks of a segment that may have a key which is shown as `text`."""
+    head = read_state_part(store, file, 0, HEAD_BYTES)
+    if head_bytes(head) > len(head):
+        head = read_state_part(store, file, 0, head_bytes(head))
+    blocks = blocks_in(where, head)
+    for number in blocks_for(text, len(blocks)):
+        block = blocks[number]
+        if block.length:
+            yield content(where, block, read_state_part(store, file, block.start, block.length))
+
+
+def _tasks(manifest: Manifest, component: str) -> dict[str, int]:
+    """The keys of a component's tasks, and their numbers within it."""
+    keys = {key: _task_of(key, component) for key in manifest.tasks}
+    return {key: task for key, task in keys.items() if task is not None}
+
+
+def _task_of(key: str, component: str) -> int | None:
+    """The number within `component` of the task with this key in the checkpoint."""
+    name, _, number = key.rpartition("/")
+    return int(number) if name == component else None

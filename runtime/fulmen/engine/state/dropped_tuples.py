@@ -1,0 +1,72 @@
+"""What is kept of tuples that were dropped because they kill their workers. Pure.
+
+They were harmful once, maybe when they were pickled or printed. So no code of an author's is
+called: objects of classes are kept by the names of their classes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from fulmen.engine.state.keyed_state import KeyedState
+
+MOST: Final = 100
+"""So many are kept of each spout task: the newest."""
+LONGEST: Final = 10_000
+"""Characters or bytes of a text, and elements of a container, that are kept."""
+DEPTH: Final = 8
+
+
+def note(
+    kept: KeyedState, stream: str, values: Sequence[Any], msg_id: Any, cause: str, at: float
+) -> None:
+    """Keep a tuple that was dropped.
+
+    Args:
+        kept: Where, by number.
+        stream: That it was emitted on.
+        values: Its values.
+        msg_id: Its message id; None: it was not tracked.
+        cause: What became of its batch.
+        at: When: wall clock seconds.
+    """
+    number = max(kept, default=0) + 1
+    kept[number] = {
+        "stream": stream,
+        "values": [plain(value) for value in values],
+        "msg_id": plain(msg_id),
+        "cause": cause,
+        "at": at,
+    }
+    for old in [n for n in kept if n <= number - MOST]:
+        del kept[old]
+
+
+def message(values: Sequence[Any], cause: str) -> str:
+    """What is reported of a tuple, given its plain values."""
+    why = f" ({cause})" if cause else ""
+    return (
+        f"dropped a tuple: its batch failed with it alone, twice{why}, and succeeded without it:"
+        f" {str(values)[:200]}"
+    )
+
+
+def plain(value: Any, depth: int = DEPTH) -> Any:
+    """The same of builtin types only, and not endless; an object is named by its class."""
+    kind = type(value)
+    if value is None or kind in (bool, int, float):
+        return value
+    if kind in (str, bytes):
+        return value[:LONGEST]
+    if kind in (list, tuple) and depth:
+        return kind(plain(inner, depth - 1) for inner in value[:LONGEST])
+    if kind is dict and depth:
+        items = list(value.items())[:LONGEST]
+        return {_key(k, depth - 1): plain(v, depth - 1) for k, v in items}
+    return f"<{kind.__module__}.{kind.__qualname__}>"
+
+
+def _key(value: Any, depth: int) -> Any:
+    key = plain(value, depth)
+    return key if type(key) is not tuple else repr(key)

@@ -1,0 +1,179 @@
+"""The fields of a component's instance, which are kept for good, and how they become bytes."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from fulmen.api.components import Component
+from fulmen.engine.state.pickling import INSTANCE, digest, dumps, made_of, mark
+from fulmen.errors import StateError
+
+V = TypeVar("V")
+
+WARN_FIELD_BYTES = 5 * 1024 * 1024
+_CONTAINERS = (dict, list, set, deque)
+_NONE: Mapping[str, Any] = {}
+
+
+def fields_in(record: bytes) -> dict[str, Any]:
+    """The fields that a commit has kept, for those who only look."""
+    fields: dict[str, Any] = pickle.loads(record)[0]
+    return fields
+
+
+class Fields:
+    """The durable fields of one instance."""
+
+    def __init__(
+        self, instance: Component, injected: Mapping[str, Any] = _NONE, is_copy: bool = False
+    ) -> None:
+        """Look at a new instance.
+
+        Args:
+            instance: Before `open` or `prepare`.
+            injected: What the engine gave it, such as its collector, by name. Never durable.
+            is_copy: It is a copy of an object in the topology, and its fields were set there.
+        """
+        self._instance = instance
+        self._parts = {**injected, INSTANCE: instance}
+        self._names = {id(x): name for name, x in self._parts.items()}
+        self._transient = {"state", *type(instance).transient}
+        self._unpicklable: dict[str, Any] = {}  # that field's value: another one is tried again
+        self._initial: dict[str, bytes] = {}
+        self._passing: set[str] = set()
+        self._has_been_durable: set[str] = set()
+        self._last: bytes | None = None
+        self.warnings: list[str] = []
+        self._warned_size = False
+        given = self._durable() if is_copy else {}
+        self._given = {name: self._digest(value) for name, value in given.items()}
+
+    def _durable(self) -> dict[str, Any]:
+        left_out = self._unpicklable
+        return _interned(
+            {
+                name: value
+                for name, value in self._instance.__dict__.items()
+                if name not in self._transient
+                and id(value) not in self._names
+                and not (name in left_out and left_out[name] is value)
+            }
+        )
+
+    def apply(self, record: bytes) -> dict[str, Any]:
+        """Put restored fields into the instance, before `open` or `prepare` is called.
+
+        Returns:
+            What `settle` needs afterwards.
+        """
+        with made_of(self._parts):
+            fields, initial, given = pickle.loads(record)
+        self._initial = _interned(initial)
+        self._last = mark(record)
+        changed = {n for n in given.keys() & self._given.keys() if given[n] != self._given[n]}
+        left_out = changed | self._transient  # it may be so since this version of the class
+        fields = {name: value for name, value in fields.items() if name not in left_out}
+        self._instance.__dict__.update(fields)
+        return {name: (value, self._digest(value)) for name, value in fields.items()}
+
+    def settle(self, restored: Mapping[str, Any] | None) -> None:
+        """Decide between restored fields and what `open` or `prepare` has just set.
+
+        A field that these set to the same as the first time keeps its restored value.
+        """
+        for name, value in self._durable().items():
+            now = self._digest(value)
+            if now is None or value is None:  # a connection, or what will be one
+                self._passing.add(name)
+                if self._loses(value):
+                    self.warnings.append(
+                        f"field {name!r} is a {type(value).__name__} that can't be pickled, so what"
+                        " is put into it would be lost with its process. Use one that can, such as"
+                        " defaultdict(int) for defaultdict(lambda: 0), or self.state; or name it in"
+                        " `transient` if it may be lost"
+                    )
+            else:
+                self._has_been_durable.add(name)
+            if restored and name in restored:
+                old, old_digest = restored[name]
+                if now != old_digest and now is not None and now == self._initial.get(name):
+                    self._instance.__dict__[name] = old
+                    if old is not None:
+                        self._has_been_durable.add(name)
+                    continue
+            if now is not None and (
+                not restored or name not in restored or now != restored[name][1]
+            ):
+                self._initial[name] = now
+
+    def record(self) -> bytes | None:
+        """The fields' bytes, or None if they are the same as last time.
+
+        Raises:
+            StateError: A field that is in the checkpoint can't be pickled any more.
+        """
+        fields = self._durable()
+        if not fields and self._last is None:
+            return None
+        try:
+            data = self._pickled((fields, self._initial, self._given))
+        except Exception:  # noqa: BLE001 (an author's __getstate__ may raise anything)
+            self._exclude(fields)
+            fields = self._durable()
+            data = self._pickled((fields, self._initial, self._given))
+        now = mark(data)
+        if now == self._last:
+            return None
+        self._last = now
+        self._has_been_durable |= {n for n, value in fields.items() if value is not None}
+        if len(data) > WARN_FIELD_BYTES and not self._warned_size:
+            self._warned_size = True
+            self.warnings.append(
+                f"its fields take {len(data) / 1e6:.1f} MB, and all of that is written whenever one"
+                " of them changes. Keep what grows in self.state: of that, only what changed is"
+                " written"
+            )
+        return data
+
+    def _pickled(self, value: Any) -> bytes:
+        return dumps(value, self._names)
+
+    def _digest(self, value: Any) -> bytes | None:
+        return digest(value, self._names)
+
+    def _loses(self, value: Any) -> bool:
+        """Whether it is a container that can't be pickled though all that is in it can."""
+        if not isinstance(value, _CONTAINERS):
+            return False
+        inside = list(value.items()) if isinstance(value, dict) else list(value)
+        return self._digest(inside) is not None
+
+    def _exclude(self, fields: Mapping[str, Any]) -> None:
+        for name, value in fields.items():
+            try:
+                self._pickled(value)
+            except Exception as e:
+                if name in self._has_been_durable:
+                    raise StateError(
+                        f"field {name!r} can't be pickled any more ({e}): what it held is in the"
+                        " checkpoint, and would be lost with its process. Keep only values in it"
+                        " that can be pickled, or name it in `transient` if it may be lost"
+                    ) from e
+                is_told = name in self._passing or name in self._unpicklable
+                self._unpicklable[name] = value
+                if not is_told:
+                    self.warnings.append(
+                        f"field {name!r} can't be pickled ({e}) and is not set before the first"
+                        " tuple, so it would be lost with its process. Set it in prepare() or"
+                        " open(), keep what it is made from in a field that can be pickled, or name"
+                        " it in `transient`"
+                    )
+
+
+def _interned(by_name: Mapping[str, V]) -> dict[str, V]:
+    """The same, in which equal names are one object: pickle writes that otherwise than two."""
+    return {sys.intern(str(name)): value for name, value in by_name.items()}

@@ -1,0 +1,247 @@
+"""`self.state` of a task, which is kept for good, and how it becomes bytes.
+
+Each task has some journals in the checkpoint. Keyed state has a journal for each segment, which is
+what a commit has written of it. `segments` says which segments are written anew, and
+`segment_format` what is in one. Before format 2 of the checkpoint there was one journal with
+records, replayed in their order.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from typing_extensions import override
+
+from fulmen.api.components import Component
+from fulmen.engine.state.pickling import INSTANCE, made_of
+from fulmen.engine.state.segment_format import DELETED_BYTES, decode, encode
+from fulmen.engine.state.segments import Segments
+from fulmen.errors import StateError
+
+_MISSING = object()
+_UNCHANGEABLE = {int, float, str, bytes, bool, type(None)}
+
+
+class KeyedState(dict[Any, Any]):
+    """`self.state` of a component: a dict that knows which keys changed since the last commit.
+
+    A key changes when it is assigned or deleted, not when its value is changed in place.
+
+    Either each assignment is noted, or, while batches have more calls than there are keys, what
+    changed is found by comparing with a copy: then an assignment is as fast as a dict's (150
+    instead of 330 ns for `state[k] = state.get(k, 0) + 1`). It changes between the two by changing
+    its class. A value that could have been changed in place can't be compared.
+    """
+
+    __slots__ = (
+        "_before",
+        "_changed",
+        "_name",
+        "_names",
+        "_segments",
+        "_touch",
+    )
+
+    def __init__(
+        self,
+        items: Mapping[Any, Any] | None = None,
+        owner: Component | None = None,
+        name: str = "state",
+        segments: Segments | None = None,
+    ) -> None:
+        """`items` is what was restored from these segments, whose journals begin with `name`."""
+        super().__init__(items or {})
+        self._names = {} if owner is None else {id(owner): INSTANCE}
+        self._name = name
+        self._segments = Segments() if segments is None else segments
+        self._before: dict[Any, Any] = {}
+        self._changed: set[Any] = set()
+        self._touch = self._changed.add
+
+    def __setitem__(self, key: Any, value: Any, _set: Any = dict.__setitem__) -> None:
+        _set(self, key, value)
+        self._touch(key)
+
+    def __delitem__(self, key: Any) -> None:
+        super().__delitem__(key)
+        self._touch(key)
+
+    @override
+    def pop(self, key: Any, default: Any = _MISSING) -> Any:
+        if key not in self:
+            if default is _MISSING:
+                raise KeyError(key)
+            return default
+        value = self[key]
+        del self[key]
+        return value
+
+    @override
+    def popitem(self) -> tuple[Any, Any]:
+        key, value = super().popitem()
+        self._touch(key)
+        return key, value
+
+    @override
+    def clear(self) -> None:
+        self._changed.update(self)
+        super().clear()
+
+    @override
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    @override
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        for key, value in dict(*args, **kwargs).items():
+            self[key] = value
+
+    def __ior__(self, other: Any) -> KeyedState:  # type: ignore[misc]
+        self.update(other)
+        return self
+
+    def twin(self) -> KeyedState:
+        """The same once more, which changes and is committed in place of this one."""
+        return KeyedState(self, name=self._name, segments=copy.deepcopy(self._segments))
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+    def updates(self, number: int, calls: int = 0) -> dict[str, tuple[bytes | None, int]]:
+        """What commit `number` has to write; empty if nothing changed.
+
+        Args:
+            number: Of the commit.
+            calls: How often the author's code was called since the last one.
+
+        Returns:
+            By journal: a segment, or None if the journal is dropped; and from which commit on what
+            is in the journal is still needed.
+
+        Raises:
+            StateError: A value can't be pickled.
+        """
+        changed = self._find_changed()
+        few = 8 * len(changed) < len(self)
+        self._note_by(_Compared if calls > len(self) and not few else KeyedState)
+        if not changed:
+            return {}
+        turn = self._segments.turn(changed, self)
+        found: dict[str, tuple[bytes | None, int]] = dict.fromkeys(turn.dropped, (None, number))
+        for i, piece in enumerate(encode(turn.values, turn.deleted, self._names)):
+            journal = f"{self._name}.{number}.{i}"
+            self._segments.add(journal, len(piece.data), piece.parts)
+            found[journal] = piece.data, 0
+        return found
+
+    def _find_changed(self) -> Collection[Any]:
+        changed, self._changed = self._changed, set()
+        self._touch = self._changed.add
+        return changed
+
+    def _note_by(self, way: type[KeyedState]) -> None:
+        """How changes are noticed from now on."""
+        if way is _Compared and not set(map(type, self.values())) <= _UNCHANGEABLE:
+            way = KeyedState
+        self.__class__ = way
+        self._before = dict(self) if way is _Compared else {}
+
+    @staticmethod
+    def restore(
+        journals: Mapping[str, Sequence[bytes]],
+        owner: Component | None = None,
+        name: str = "state",
+    ) -> KeyedState:
+        """The state that is in these journals of a task.
+
+        Args:
+            journals: Journal -> what is in it. Those of others are left alone.
+            owner: The instance that it is for, to which values may refer.
+            name: How its journals begin.
+        """
+        segments = Segments()
+        state = KeyedState(owner=owner, name=name, segments=segments)
+        with made_of({} if owner is None else {INSTANCE: owner}):
+            if old := journals.get(name):
+                dict.update(state, _replayed(old))
+                segments.add(name, sum(map(len, old)), [(1.0, list(state))], is_old=True)
+            for journal in segment_journals(journals, name):
+                [data] = journals[journal]
+                parts: list[tuple[float, Sequence[Any]]] = []
+                for groups, deleted in decode(f"keyed state, journal {journal!r}", data):
+                    for weight, entries in groups:
+                        dict.update(state, entries)
+                        parts.append((weight, list(entries)))
+                    for key in deleted:
+                        dict.pop(state, key, None)
+                    parts.append((DELETED_BYTES, deleted))
+                segments.add(journal, len(data), parts)
+        return state
+
+
+def segment_journals(journals: Iterable[str], name: str) -> list[str]:
+    """The journals of these that hold segments of a keyed state, the oldest first."""
+    found = [
+        (journal.split("."), journal) for journal in journals if journal.startswith(f"{name}.")
+    ]
+    return [
+        journal for _, journal in sorted(((int(p[1]), int(p[2])), journal) for p, journal in found)
+    ]
+
+
+def _replayed(records: Iterable[bytes]) -> dict[Any, Any]:
+    """What a log of changes in the format of before adds up to."""
+    items: dict[Any, Any] = {}
+    for data in records:
+        values, deleted = pickle.loads(data)
+        items.update(values)
+        for key in deleted:
+            items.pop(key, None)
+    return items
+
+
+class _Compared(KeyedState):
+    """The same while changes are found by comparing: a dict's own methods, which are in C."""
+
+    __slots__ = ()
+    __setitem__ = dict.__setitem__  # type: ignore[assignment]
+    __delitem__ = dict.__delitem__
+    __ior__ = dict.__ior__
+    pop = dict.pop  # type: ignore[assignment]
+    popitem = dict.popitem
+    clear = dict.clear
+    setdefault = dict.setdefault  # type: ignore[assignment]
+    update = dict.update
+
+    @override
+    def _find_changed(self) -> Collection[Any]:
+        before = self._before
+        changed = [k for k, value in self.items() if before.get(k, _MISSING) is not value]
+        return changed + [k for k in before if k not in self]
+
+
+def take_state(instance: Component, state: KeyedState, is_new: bool = False) -> None:
+    """Put the state where the author's code uses it.
+
+    Args:
+        instance: The author's.
+        state: What is in the checkpoint.
+        is_new: `__init__`, `open` or `prepare` were just called: an empty dict of theirs says the
+            same as a state that is new.
+
+    Raises:
+        StateError: Something else is there, which would be in no checkpoint.
+    """
+    found = instance.__dict__.get("state", state)
+    if found is not state and not (is_new and type(found) is dict and not found):
+        raise StateError(
+            "self.state was assigned, or filled in __init__, but it is what Fulmen keeps in the"
+            " checkpoint: change its items later, as in self.state[key] = value, or give the"
+            " field another name"
+        )
+    instance.__dict__["state"] = state

@@ -1,0 +1,147 @@
+"""The messages of one spout task whose trees have not ended: a durable log of changes.
+
+Within a batch, acks and fails are delivered before anything is emitted: what ends was added in an
+earlier batch.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from fulmen.checkpoint.rewriting import RewritePolicy
+from fulmen.engine.tuples.chunk import Ranges
+
+_ENDED = object()
+
+
+class PendingMessages:
+    """Message ids by sequence number.
+
+    They are kept in segments, one for each chunk of emits, so that an ack costs next to nothing.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._segments: dict[int, list[Any]] = {}
+        self._left: dict[int, int] = {}
+        self._added: list[int] = []
+        self._ended: list[Ranges] = []
+        self._policy = RewritePolicy()
+
+    def add(self, first: int, msg_ids: Sequence[Any]) -> None:
+        """Messages were emitted with consecutive sequence numbers from `first`."""
+        if not len(msg_ids):
+            return
+        self._segments[first] = list(msg_ids)
+        self._left[first] = len(msg_ids)
+        self._added.append(first)
+        self.count += len(msg_ids)
+
+    def end(self, ranges: Ranges) -> Iterator[list[Any]]:
+        """The trees of these sequence numbers have ended: gives their message ids, forgets them."""
+        if not len(ranges):
+            return
+        self._ended.append(ranges)
+        yield from self._take(ranges)
+
+    def end_singly(self, sequences: Sequence[int]) -> Iterator[tuple[int, Any]]:
+        """The same for single sequence numbers, ascending: gives each with its message id."""
+        numbers = np.array(sequences, np.int64)
+        self._ended.append(np.stack([numbers, numbers + 1], axis=1))
+        starts = np.array(sorted(self._segments), np.int64)
+        places = np.searchsorted(starts, numbers, "right") - 1
+        for sequence, place in zip(numbers.tolist(), places.tolist(), strict=True):
+            start = int(starts[place]) if place >= 0 else 0
+            segment = self._segments.get(start, [])
+            i = sequence - start
+            if i < len(segment) and segment[i] is not _ENDED:
+                msg_id = segment[i]
+                self._forget(start, i, i + 1, 1)
+                yield sequence, msg_id
+
+    def _take(self, ranges: Ranges) -> Iterator[list[Any]]:
+        starts = np.array(sorted(self._segments), np.int64)
+        for first, end in ranges.tolist():
+            at = max(0, int(np.searchsorted(starts, first, "right")) - 1)
+            while at < len(starts) and starts[at] < end:
+                start = int(starts[at])
+                segment = self._segments.get(start)
+                at += 1
+                if segment is None:
+                    continue
+                a, b = max(0, first - start), min(len(segment), end - start)
+                if a >= b:
+                    continue
+                taken = segment[a:b]
+                if self._left[start] != len(segment):
+                    taken = [m for m in taken if m is not _ENDED]
+                self._forget(start, a, b, len(taken))
+                if taken:
+                    yield taken
+
+    def _forget(self, start: int, a: int, b: int, n: int) -> None:
+        self.count -= n
+        self._left[start] -= n
+        if self._left[start] == 0:
+            del self._segments[start], self._left[start]
+        else:
+            self._segments[start][a:b] = [_ENDED] * (b - a)
+
+    def _alive(self) -> list[tuple[int, list[Any]]]:
+        """Runs of messages that have not ended."""
+        runs: list[tuple[int, list[Any]]] = []
+        for start in sorted(self._segments):
+            segment = self._segments[start]
+            if self._left[start] == len(segment):
+                runs.append((start, segment))
+                continue
+            run: list[Any] = []
+            for i, msg_id in enumerate(segment):
+                if msg_id is not _ENDED:
+                    run.append(msg_id)
+                elif run:
+                    runs.append((start + i - len(run), run))
+                    run = []
+            if run:
+                runs.append((start + len(segment) - len(run), run))
+        return runs
+
+    def record(self, number: int) -> tuple[bytes, int] | None:
+        """What commit `number` has to write; None if nothing changed.
+
+        Returns:
+            The record, and from which commit on records are still needed.
+        """
+        if not self._added and not self._ended:
+            return None
+        added = sum(self._left[first] for first in self._added)
+        if self._policy.rewrite(self.count, added + sum(map(len, self._ended))):
+            runs = self._alive()
+            self._segments = dict(runs)
+            self._left = {start: len(run) for start, run in runs}
+            data, keep_from = pickle.dumps((runs, None), 5), number
+        else:
+            runs = [(first, self._segments[first]) for first in self._added]
+            ended = np.concatenate([*self._ended, np.empty((0, 2), np.int64)])
+            data, keep_from = pickle.dumps((runs, ended), 5), 0
+        self._added, self._ended = [], []
+        return data, keep_from
+
+    @staticmethod
+    def restore(records: Sequence[bytes]) -> PendingMessages:
+        """What these records, in their order, say was pending."""
+        pending = PendingMessages()
+        pending._policy = RewritePolicy(len(records))
+        for data in records:
+            runs, ended = pickle.loads(data)
+            for first, ids in runs:
+                pending.add(first, ids)
+            if ended is not None:
+                for _ in pending._take(ended):
+                    pass
+        pending._added, pending._ended = [], []
+        return pending

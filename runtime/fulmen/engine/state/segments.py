@@ -1,0 +1,204 @@
+"""Which segments of a keyed state the checkpoint holds, and which of them are written anew. Pure.
+
+A segment is what one commit has written: keys with their values, and keys that were deleted. It is
+never changed, only dropped as a whole. So that the checkpoint stays in proportion to the state,
+some segments are dropped with each commit, and what is still needed of them is written with what
+has changed:
+
+- One of which nothing is needed any more.
+- Eight small ones of about the same size, which become one. So there are few.
+- Those of which least is needed, while all together are larger than `MOST_WASTE` times what is
+  needed. A batch writes in proportion to what it changed, since only changes make waste.
+
+A large value is in a segment of its own: it is written when it changes, and never again.
+
+A key that was deleted must stay known for as long as an older segment holds a value of it. That is
+why the copies of each key that nobody needs any more are counted.
+
+Rejected: writing all keys anew, a few with each commit (the log is several times the state, and
+each restart begins again); a segment for each hash of keys (a commit would write to all of them).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+FULL_BYTES = 1 << 20
+"""A segment of this size or more is not merged with others of its size."""
+MOST_WASTE = 1.6
+FREE_BYTES = 16 << 10
+"""So much more may be there in any case."""
+ALONE_BYTES = 64 << 10
+"""A value of this size or more has a segment of its own."""
+_OF_A_SIZE = 8
+
+
+@dataclass(eq=False, slots=True)
+class Segment:
+    """What one journal of the checkpoint holds.
+
+    Attributes:
+        journal: Its name.
+        bytes: Its size.
+        alone: It is for one large value.
+        is_old: It is of an older format, and written anew at the first opportunity.
+        keys: All that are in it, deleted ones as well.
+        live: How many of them no later segment has.
+        live_bytes: The size of these.
+    """
+
+    journal: str
+    bytes: int
+    alone: bool = False
+    is_old: bool = False
+    keys: list[Sequence[Hashable]] = field(default_factory=list)
+    live: int = 0
+    live_bytes: float = 0.0
+
+
+class Place(NamedTuple):
+    """Where a key is: a segment, and what it takes there on average."""
+
+    segment: Segment
+    mean: float
+
+
+class Turn(NamedTuple):
+    """What a commit has to write.
+
+    Attributes:
+        values: Keys and values.
+        deleted: Keys that older segments have, and the state has not.
+        dropped: Journals that nobody needs any more.
+    """
+
+    values: dict[Any, Any]
+    deleted: list[Any]
+    dropped: list[str]
+
+
+class Segments:
+    """The segments of one keyed state."""
+
+    def __init__(self) -> None:
+        self._segments: dict[str, Segment] = {}
+        self._places: dict[Any, Place] = {}  # of keys: in the newest segment that has them
+        self._stale: dict[Any, int] = {}  # how many older segments have them as well
+
+    @property
+    def bytes(self) -> int:
+        """The size of all segments."""
+        return sum(segment.bytes for segment in self._segments.values())
+
+    def add(
+        self,
+        journal: str,
+        size: int,
+        parts: Iterable[tuple[float, Sequence[Any]]],
+        is_old: bool = False,
+    ) -> None:
+        """A segment was written, or read. They must come in the order of their commits.
+
+        Args:
+            journal: Its journal.
+            size: In bytes.
+            parts: Keys, and about how many bytes one of them takes in comparison.
+            is_old: It is of an older format.
+        """
+        parts = [(weight, keys) for weight, keys in parts if keys]
+        whole = sum(weight * len(keys) for weight, keys in parts) or 1.0
+        alone = size >= ALONE_BYTES and sum(len(keys) for _, keys in parts) == 1
+        segment = self._segments[journal] = Segment(journal, size, alone, is_old)
+        for weight, keys in parts:
+            place = Place(segment, weight * size / whole)
+            segment.keys.append(keys)
+            for key in keys:
+                before = self._places.get(key)
+                if before is not None:
+                    self._supersede(key, before)
+            self._places.update(dict.fromkeys(keys, place))
+            segment.live += len(keys)
+            segment.live_bytes += place.mean * len(keys)
+
+    def _supersede(self, key: Any, place: Place) -> None:
+        place.segment.live -= 1
+        place.segment.live_bytes -= place.mean
+        self._stale[key] = self._stale.get(key, 0) + 1
+
+    def turn(self, changed: Collection[Any], state: Mapping[Any, Any]) -> Turn:
+        """What the next commit writes.
+
+        Args:
+            changed: Keys that were assigned or deleted since the last one.
+            state: What is kept now.
+        """
+        for key in changed:
+            place = self._places.pop(key, None)
+            if place is not None:
+                self._supersede(key, place)
+        values = {key: state[key] for key in changed if key in state}
+        gone = [key for key in changed if key not in state]
+        dropped = list(self._victims())
+        for segment in dropped:
+            del self._segments[segment.journal]
+        for segment in dropped:
+            for key in self._taken_from(segment, state):
+                if key in state:
+                    values[key] = state[key]
+                else:
+                    gone.append(key)
+        deleted = [key for key in gone if key in self._stale]
+        return Turn(values, deleted, [segment.journal for segment in dropped])
+
+    def _victims(self) -> Iterator[Segment]:
+        """The segments that are dropped with this commit."""
+        total, needed = 0, 0.0
+        rest: list[Segment] = []
+        small: dict[int, list[Segment]] = defaultdict(list)
+        for segment in self._segments.values():
+            if not segment.live or segment.is_old:
+                yield segment
+                continue
+            total += segment.bytes
+            needed += segment.live_bytes
+            if not segment.alone:
+                of_size = rest if segment.bytes >= FULL_BYTES else small[_size_class(segment)]
+                of_size.append(segment)
+        for alike in small.values():
+            if len(alike) >= _OF_A_SIZE:
+                total -= sum(segment.bytes - int(segment.live_bytes) for segment in alike)
+                yield from alike
+            else:
+                rest += alike
+        most = MOST_WASTE * needed + FREE_BYTES
+        if total > most:
+            for segment in sorted(rest, key=lambda s: s.live_bytes / s.bytes):
+                if total <= most:
+                    return
+                total -= segment.bytes - int(segment.live_bytes)
+                yield segment
+
+    def _taken_from(self, segment: Segment, state: Mapping[Any, Any]) -> Iterator[Any]:
+        """Forget a segment; gives the keys that no later one has."""
+        places, stale = self._places, self._stale
+        for keys in segment.keys:
+            for key in keys:
+                place = places.get(key)
+                if place is not None and place.segment is segment:
+                    del places[key]
+                    yield key
+                    continue
+                if stale[key] > 1:
+                    stale[key] -= 1
+                    continue
+                del stale[key]
+                if place is not None and key not in state:  # it is deleted where it never was
+                    del places[key]
+                    self._supersede(key, place)
+
+
+def _size_class(segment: Segment) -> int:
+    return segment.bytes.bit_length() // 3

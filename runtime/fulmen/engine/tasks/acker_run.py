@@ -1,0 +1,108 @@
+"""Runs acker tasks, and counts what they have done as Storm does."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+import numpy as np
+
+from fulmen.engine.acking.acker_task import AckerTask
+from fulmen.engine.acking.messages import Messages
+from fulmen.engine.acking.root_ids import SEQUENCE_BITS, origin_and_sequence, sequence_ranges
+from fulmen.engine.acking.trees import Outcome
+from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.statistics import add_chunk
+from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.tasks.spout_task import CRASHED
+from fulmen.topology.spec import ACKER
+
+
+def run_ackers(
+    setup: PlacedTopology,
+    ackers: Mapping[int, AckerTask],
+    messages: Mapping[int, Messages],
+    clock: float,
+    summary: Summary,
+    outbox: Outbox,
+) -> None:
+    """Have acker tasks apply their messages of a batch.
+
+    Args:
+        setup: The topology.
+        ackers: By task.
+        messages: By task.
+        clock: Batch clock, in seconds.
+        summary: Takes how trees ended.
+        outbox: Takes the counts and times.
+    """
+    timeout = setup.topology.spec.message_timeout_seconds
+    acked: dict[int, list[np.ndarray]] = defaultdict(list)
+    for task, acker in ackers.items():
+        started = time.perf_counter()
+        outcome = acker.run(messages.get(task, Messages()), clock, timeout)
+        seconds = time.perf_counter() - started
+        outbox.busy[setup.plan.executor_of(task).first] += seconds
+        for origin, ranges in sequence_ranges(outcome.acked).items():
+            acked[origin].append(ranges)
+        summary.failed += [(*origin_and_sequence(root), reason) for root, reason in outcome.failed]
+        summary.timed_out += outcome.timed_out
+        summary.pending[task] = len(outcome.trees)
+        summary.born += born_by_origin(outcome)
+        count_trees(setup, acker, outcome, outbox)
+        time_messages(acker, seconds, outbox)
+    summary.acked = {origin: np.concatenate(ranges) for origin, ranges in acked.items()}
+
+
+def count_trees(setup: PlacedTopology, acker: AckerTask, outcome: Outcome, outbox: Outbox) -> None:
+    """Count what an acker executed, and for spouts the trees that ended."""
+    counts = outbox.counts
+    for stream, n in acker.executed.items():
+        if n:
+            counts[ACKER, "executed", stream] += n
+            counts[ACKER, "acked", stream] += n
+            counts[f"{ACKER}/{acker.task}", "executed", stream] += n
+    for stream, n in (("__ack_ack", len(outcome.acked)), ("__ack_fail", len(outcome.failed))):
+        if n:
+            counts[ACKER, "emitted", stream] += n
+            counts[ACKER, "transferred", stream] += n
+            counts[f"{ACKER}/{acker.task}", "emitted", stream] += n
+    for origin, a, b in _origins(outcome):
+        counts[setup.component_of_origin(origin), "acked", ""] += b - a
+    first_late = len(outcome.failed) - outcome.timed_out
+    for i, (root, reason) in enumerate(outcome.failed):
+        spout = setup.component_of_origin(origin_and_sequence(root)[0])
+        counts[spout, "failed", ""] += 1
+        if i >= first_late:
+            counts[spout, "timed_out", ""] += 1
+        elif reason == CRASHED:
+            counts[spout, "crashed", ""] += 1
+
+
+def time_messages(acker: AckerTask, seconds: float, outbox: Outbox) -> None:
+    """Count the time of an acker's messages; it acks each of them at once."""
+    each = seconds / max(1, sum(acker.executed.values()))
+    for stream, n in acker.executed.items():
+        if n:
+            add_chunk(outbox.times, ACKER, stream, each, n, n)
+
+
+def born_by_origin(outcome: Outcome) -> list[tuple[float, int, int]]:
+    """(wall clock second of the emit, number, spout origin) of the trees that were acked."""
+    found: list[tuple[float, int, int]] = []
+    for origin, a, b in _origins(outcome):
+        times, numbers = np.unique(np.round(outcome.born[a:b], 3), return_counts=True)
+        pairs = zip(times.tolist(), numbers.tolist(), strict=True)
+        found += [(born, n, origin) for born, n in pairs]
+    return found
+
+
+def _origins(outcome: Outcome) -> Iterator[tuple[int, int, int]]:
+    """Each spout origin with the places of its trees among the acked ones: they are in order."""
+    origins = outcome.acked >> np.uint64(SEQUENCE_BITS)
+    cuts = [0, *(np.flatnonzero(np.diff(origins)) + 1).tolist(), len(origins)]
+    for a, b in pairwise(cuts if len(origins) else ()):
+        yield int(origins[a]), a, b

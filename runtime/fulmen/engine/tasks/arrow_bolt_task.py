@@ -1,0 +1,90 @@
+"""A task of an ArrowBolt in one batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from typing_extensions import override
+
+from fulmen.api.components import ArrowBolt
+from fulmen.api.tuples import TICK_COMPONENT
+from fulmen.engine.emitting.arrow_collectors import ArrowCollector
+from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.tasks.bolt_task import BoltTask
+from fulmen.engine.tuples.chunk import Chunk, Ids
+from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.mixed_columns import fitting
+from fulmen.errors import GroupingError, StreamError
+
+
+class ArrowBoltTask(BoltTask):
+    """A task of an ArrowBolt."""
+
+    instance: ArrowBolt
+
+    @override
+    def new_collector(self) -> Any:
+        return ArrowCollector(self)
+
+    @override
+    def execute(self, chunk: Chunk) -> None:
+        collector = self.collector
+        collector.source, collector.rows = (chunk.component, chunk.stream), 0
+        if chunk.component != TICK_COMPONENT:
+            self._execute_rows(chunk)
+            self.failed += collector.failures.items()
+            self.failed.sort()
+            return
+        try:
+            (self.instance.drain if self.callback == "drain" else self.instance.tick)(collector)
+        except Exception as e:  # noqa: BLE001 (author's code)
+            self.note_failure(0, e)
+            self.failed.clear()  # there is no row to fail
+
+    def _execute_rows(self, chunk: Chunk) -> None:
+        """Call `execute` with all rows, but those whose values don't fit into a column."""
+        collector, rows = self.collector, None
+        try:
+            batch, rows = self._batch(chunk)
+            collector.rows = batch.num_rows
+            if collector.rows:
+                self.instance.execute(batch, collector)
+        except Exception as e:  # noqa: BLE001 (author's code)
+            self.note_failure(0, e)
+            _, reason = self.failed.pop()
+            n = len(chunk) if rows is None else len(rows)
+            collector.failures = dict.fromkeys(range(n), reason)
+        if rows is not None:
+            collector.emits = [(stream, b, rows[at]) for stream, b, at in collector.emits]
+            failures = collector.failures
+            collector.failures = {int(rows[i]): reason for i, reason in failures.items()}
+
+    def _batch(self, chunk: Chunk) -> tuple[pa.RecordBatch, np.ndarray[Any, Any] | None]:
+        """The rows that fit together, and their numbers; None: all. The others are failed."""
+        try:
+            return chunk.batch, None
+        except Exception:  # noqa: BLE001 (an author's objects may raise anything)
+            columns = list(zip(*chunk.rows, strict=True))
+            wrong, batch = fitting(chunk.fields, columns)
+        for row, text in sorted(wrong.items()):
+            self.note_failure(row, StreamError(text))
+        return batch, np.array([i for i in range(len(chunk)) if i not in wrong], np.int64)
+
+    @override
+    def send_emits(self, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
+        for stream, emitted, rows in self.collector.emits:
+            batch, at = emitted, rows
+            while batch.num_rows:
+                try:
+                    self.send_anchored(stream, EmittedRows(arrow=batch), at, chunk, xors, outbox)
+                    break
+                except GroupingError as e:
+                    self.report_emit(e, fatal=e.emission is None)
+                    keep = np.arange(batch.num_rows) != e.emission
+                    if self.collector.rows:  # in a tick there is nothing to fail
+                        self.fail_origin(int(at[~keep][0]), chunk, str(e))
+                    batch, at = batch.filter(pa.array(keep)), at[keep]
+            if self.ordered:
+                outbox.pack_all()

@@ -1,0 +1,369 @@
+"""A bolt task in one batch: it runs over its chunks, then what it emitted and acked is sent.
+
+Running (the author's code) and sending (the engine's) are apart, so that the executors of a
+`blocking` bolt can run as threads while all sending is done by one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
+
+from fulmen.api.components import (
+    ArrowBolt,
+    BasicBolt,
+    Bolt,
+    FailedException,
+    ReportedFailedException,
+)
+from fulmen.api.tuples import DRAIN_STREAM, HELD, TICK_COMPONENT, TICK_STREAM, Held, Tuple
+from fulmen.checkpoint.rewriting import Journals
+from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
+from fulmen.engine.emitting.emit_buffer import Buffer
+from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.statistics import add_chunk
+from fulmen.engine.tasks.forks import FORKED, end_child
+from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
+from fulmen.engine.tuples.chunk import Chunk, Ids
+from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.errors import FulmenError, GroupingError, text_of
+
+
+def _own_references() -> int:
+    tup = object()
+    return getrefcount(tup)
+
+
+OURS = _own_references()
+"""References to a tuple that only the loop over its chunk has: a local name, and getrefcount's own
+argument. Then the next tuple may be the same object: three times as fast as a new one."""
+
+
+class BoltTask(TaskBase):
+    """What the three kinds of bolt have in common.
+
+    Attributes:
+        executor: The first task of its executor.
+        seconds: How long the latest chunk took.
+        callback: The author's method that is being called.
+    """
+
+    now: Callable[[], float] = time.time  # noqa: TID251 (a tuple may be acked by another process)
+    executor = 0
+    seconds = 0.0
+    callback = "execute"
+
+    @override
+    def make_collector(self) -> Any:
+        self.collector = self.new_collector()
+        self.failed: list[tuple[int, str]] = []
+        self.crash: ComponentFailed | None = None
+        return self.collector
+
+    def new_collector(self) -> Any:
+        """The collector of this kind of bolt."""
+        raise AssertionError("each kind of bolt has its own")
+
+    @override
+    def restore_engine(self, engine: Any, journals: Journals) -> None:
+        """Nothing: what a bolt holds is in its fields."""
+
+    def run(self, chunk: Chunk) -> None:
+        """Call `execute` for each tuple of a chunk. Raises nothing."""
+        chunk.began = self.now()
+        started = time.perf_counter()
+        self.was_called = True
+        self.calls += len(chunk)
+        self.failed = []
+        self.callback = "drain" if chunk.stream == DRAIN_STREAM else "execute"
+        self.collector.open()
+        self.execute(chunk)
+        end_child()
+        self.collector.close()
+        self.seconds = time.perf_counter() - started
+        chunk.pace = self.seconds / max(1, len(chunk))
+
+    def execute(self, chunk: Chunk) -> None:
+        """The loop over the tuples of a chunk."""
+        raise AssertionError("each kind of bolt has its own")
+
+    def send(self, chunk: Chunk, outbox: Outbox) -> None:
+        """Send what was emitted, acked and failed while `run` dealt with `chunk`.
+
+        Raises:
+            ComponentFailed: `onError: crash`, and the bolt raised.
+        """
+        if self.crash is not None:
+            raise self.crash
+        name = f"{chunk.component}:{chunk.stream}"
+        counts = outbox.counts
+        xors: Ids = np.zeros(len(chunk), np.uint64)
+        self.send_emits(chunk, xors, outbox)
+        acked = self.acked(chunk)
+        if chunk.stream != DRAIN_STREAM:  # which is no tuple
+            counts[self.component, "executed", name] += len(chunk)
+            n_acked = len(chunk) if acked is None else len(acked)
+            counts[self.component, "acked", name] += n_acked
+            counts[self.component, "failed", name] += len(self.failed)
+            add_chunk(outbox.times, self.component, name, chunk.pace, len(chunk), n_acked)
+        outbox.busy[self.executor] += self.seconds
+        self.send_acks(chunk, xors, acked, outbox)
+        self.collector.release()
+
+    def send_emits(self, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
+        """Send what was emitted.
+
+        Args:
+            chunk: The tuples that the bolt had.
+            xors: Takes the XOR of the ids of what was anchored to each of them.
+            outbox: Where to.
+        """
+        for buffer in self.collector.runs:
+            if len(buffer):
+                for i in reversed(buffer.wrong()):
+                    self._refuse(not_a_list(self.who, buffer.rows()[i]), i, buffer, chunk)
+                self._send_or_fail(buffer, chunk, xors, outbox)
+                if self.ordered:
+                    outbox.pack_all()
+
+    def _send_or_fail(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
+        """Send the emits on one stream. One without a task to go to fails its input instead."""
+        while len(buffer):
+            try:
+                self.send_buffer(buffer, chunk, xors, outbox)
+                return
+            except GroupingError as e:
+                self._refuse(e, e.emission, buffer, chunk)
+
+    def _refuse(self, error: FulmenError, i: int | None, buffer: Buffer, chunk: Chunk) -> None:
+        """Emit `i` can't be sent: report it, and fail what it is anchored to."""
+        self.report_emit(error, fatal=i is None)
+        if i is not None:
+            self.fail_origin(buffer.origins[i], chunk, str(error))
+            buffer.remove(i)
+
+    def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:
+        """An emit came to nothing: fail what it is anchored to."""
+        if origin not in [i for i, _ in self.failed]:
+            self.failed.append((origin, reason))
+
+    def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
+        """Send the emits on one stream."""
+        at = np.fromiter(buffer.origins, np.int64, len(buffer))
+        view, stream = buffer.view(), buffer.routes.stream
+        self.send_anchored(stream, view, at, chunk, xors, outbox, buffer.chosen)
+
+    def send_anchored(
+        self,
+        stream: str,
+        view: EmittedRows,
+        positions: npt.NDArray[np.int64],
+        chunk: Chunk,
+        xors: Ids,
+        outbox: Outbox,
+        chosen: Any = None,
+    ) -> None:
+        """Send emits that are anchored to one tuple of the chunk each."""
+        lineage = chunk.lineage_columns
+        parents = None if lineage is None else lineage.take(positions)
+        ids = outbox.send(self.task, self.routes[stream], view, parents, chosen)
+        if parents is not None:
+            np.bitwise_xor.at(xors, positions, ids)
+
+    def acked(self, chunk: Chunk) -> npt.NDArray[np.int64] | None:
+        """Positions of the tuples that were acked; None: all."""
+        if not self.failed:
+            return None
+        gone = np.zeros(len(chunk), np.bool_)
+        gone[[i for i, _ in self.failed]] = True
+        return np.flatnonzero(~gone)
+
+    def send_acks(
+        self, chunk: Chunk, xors: Ids, acked: npt.NDArray[np.int64] | None, outbox: Outbox
+    ) -> None:
+        """Tell the ackers each root of an acked tuple: its edge id XOR what was anchored to it."""
+        lineage = chunk.lineage_columns
+        if lineage is None:
+            return
+        if acked is not None:
+            xors = xors[acked]
+            for i, reason in self.failed:
+                outbox.messages.fail(lineage.of(i)[0], reason)
+            lineage = lineage.take(acked)
+        if len(lineage.roots):
+            if lineage.offsets is not None:
+                xors = np.repeat(xors, np.diff(lineage.offsets))
+            outbox.messages.acks.append((lineage.roots, lineage.edges ^ xors, None))
+
+    def note_failure(self, position: int, error: Exception) -> None:
+        """An exception of the author's code while it dealt with the tuple at `position`."""
+        if isinstance(error, FailedException):
+            self.failed.append((position, text_of(error) or type(error).__name__))
+            if isinstance(error, ReportedFailedException):
+                self.report(error, what=self.callback)
+            return
+        fatal = self.setup.topology.spec.on_error == "crash"
+        report = self.report(error, fatal=fatal, what=self.callback)
+        self.failed.append((position, f"bolt {self.component!r}: {report.message}"))
+        if fatal and self.crash is None:
+            self.crash = ComponentFailed(report)
+
+    def tick(self, period: float) -> Chunk:
+        """A tick tuple."""
+        return Chunk(TICK_COMPONENT, TICK_STREAM, ("rate_secs",), -1, None, [[period]])
+
+    def drain(self) -> Chunk | None:
+        """What stands for its last turn; None: the author's class makes no use of it."""
+        for base in (Bolt, BasicBolt, ArrowBolt):
+            if isinstance(self.instance, base) and type(self.instance).drain is base.drain:
+                return None
+        return Chunk(TICK_COMPONENT, DRAIN_STREAM, (), -1, None, [[]])
+
+
+class BasicBoltTask(BoltTask):
+    """A task of a BasicBolt."""
+
+    instance: BasicBolt
+
+    @override
+    def new_collector(self) -> Any:
+        return BasicCollector(self.who, self.routes, self.ordered, self.report)
+
+    @override
+    def execute(self, chunk: Chunk) -> None:
+        execute, collector = self.instance.execute, self.collector
+        if self.callback == "drain":
+            execute = lambda tup, collector: self.instance.drain(collector)  # noqa: E731
+        kept: list[Tuple] = []
+        tup = Tuple((), chunk, 0)
+        for collector.position, values in enumerate(chunk.rows):
+            if getrefcount(tup) > OURS:
+                kept.append(tup)
+                tup = Tuple(values, chunk, collector.position)
+            else:
+                tup.values = values
+                tup._i = collector.position
+            try:
+                execute(tup, collector)
+            except Exception as e:  # noqa: BLE001 (author's code)
+                self.note_failure(collector.position, e)
+            if FORKED:
+                end_child()
+        kept.append(tup)
+        for tup in kept:  # they were acked or failed by the time that this returns
+            tup._origin, tup._i = held(chunk, tup._i, 0), ~HELD
+
+
+class AnchoringBoltTask(BoltTask):
+    """A task of a Bolt that anchors and acks itself, and may keep tuples for later."""
+
+    instance: Bolt
+
+    @override
+    def new_collector(self) -> Any:
+        return BoltCollector(self.who, self.routes, self.ordered, self.report)
+
+    @override
+    def execute(self, chunk: Chunk) -> None:
+        execute = self.instance.execute
+        if self.callback == "drain":
+            execute = lambda tup: self.instance.drain()  # noqa: E731
+        self.collector.chunk = chunk
+        self.kept: list[Tuple] = []
+        tup = Tuple((), chunk, 0)
+        for position, values in enumerate(chunk.rows):
+            if getrefcount(tup) > OURS:
+                self.kept.append(tup)
+                tup = Tuple(values, chunk, position)
+            else:
+                tup.values = values
+                tup._i = position
+            try:
+                execute(tup)
+            except Exception as e:  # noqa: BLE001 (author's code)
+                self.note_failure(position, e)
+                if tup._i >= 0:
+                    tup._i = ~tup._i
+                else:  # it was acked or failed before the exception: that stands
+                    self.failed.pop()
+            if FORKED:
+                end_child()
+        self.kept.append(tup)
+
+    @override
+    def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
+        if set(map(type, buffer.origins)) == {int}:  # each has one anchor, of this chunk
+            super().send_buffer(buffer, chunk, xors, outbox)
+            return
+        anchors = [
+            (Tuple((), chunk, origin),) if type(origin) is int else origin
+            for origin in buffer.origins
+        ]
+        if not any(anchors):
+            outbox.send(self.task, buffer.routes, buffer.view(), None, buffer.chosen)
+            return
+
+        def tell(anchor: Tuple, edge: int) -> None:
+            if anchor._origin is chunk:
+                xors[anchor._position] ^= np.uint64(edge)
+            elif isinstance(anchor._origin, Held):
+                anchor._origin.xor ^= edge
+
+        outbox.send_joined(self.task, buffer.routes, buffer.view(), anchors, tell, buffer.chosen)
+
+    @override
+    def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:
+        for anchor in [Tuple((), chunk, origin)] if type(origin) is int else origin:
+            self.collector.fail_now(anchor, anchor._origin is chunk, reason)
+
+    @override
+    def acked(self, chunk: Chunk) -> npt.NDArray[np.int64] | None:
+        self.failed += self.collector.failed
+        if len(self.collector.acked) == len(chunk):
+            return None
+        return np.array(self.collector.acked, np.int64)
+
+    @override
+    def send_acks(
+        self, chunk: Chunk, xors: Ids, acked: npt.NDArray[np.int64] | None, outbox: Outbox
+    ) -> None:
+        super().send_acks(chunk, xors, acked, outbox)
+        for tup in self.collector.reset:
+            outbox.messages.resets += tup._origin.lineage(tup._position)[0]
+        self._hold(chunk, xors)
+        for tup, reason in self.collector.late:
+            name = f"{tup.component}:{tup.stream}"
+            roots, edges, xor = tup._origin.lineage(tup._position)
+            outbox.counts[self.component, "acked" if reason is None else "failed", name] += 1
+            if reason is not None:
+                outbox.messages.fail(roots, reason)
+            elif roots:
+                ids = np.array(edges, np.uint64) ^ np.uint64(xor)
+                outbox.messages.acks.append((np.array(roots, np.uint64), ids, None))
+            if reason is None:
+                ended = chunk.began + self.seconds
+                took = ended - (tup._origin.began_at(0) or ended)
+                add_chunk(outbox.times, self.component, name, max(0.0, took), 0, 1)
+
+    def _hold(self, chunk: Chunk, xors: Ids) -> None:
+        """Tuples that the bolt keeps are taken out of the chunk, so that it can be forgotten."""
+        for tup in self.kept:
+            if tup._origin is chunk:
+                position = tup._position
+                tup._i = HELD if tup._i >= 0 else ~HELD
+                tup._origin = held(chunk, position, int(xors[position]))
+        self.kept = []
+
+
+def held(chunk: Chunk, i: int, xor: int) -> Held:
+    """The origin of tuple `i` without its chunk."""
+    roots, edges, _ = chunk.lineage(i)
+    task = chunk.source_task(i)
+    began = chunk.began_at(i)
+    return Held(chunk.component, chunk.stream, chunk.fields, task, roots, edges, xor, began)

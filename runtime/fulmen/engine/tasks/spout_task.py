@@ -1,0 +1,379 @@
+"""A spout task in one batch: first how its trees ended, then its turn to emit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from fulmen.api.components import ArrowSpout, Spout
+from fulmen.api.declarer import DEAD_LETTERS
+from fulmen.checkpoint.rewriting import Journals, Update
+from fulmen.engine.acking.root_ids import root_ids
+from fulmen.engine.emitting.arrow_collectors import ArrowEmits, listed
+from fulmen.engine.emitting.collectors import SpoutCollector, not_a_list
+from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.emitting.spout_emits import Emits
+from fulmen.engine.protocol.deliveries import Deliveries
+from fulmen.engine.state import dropped_tuples
+from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.state.pending_messages import PendingMessages
+from fulmen.engine.tasks.forks import FORKED, end_child
+from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase, takes_reason
+from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, Lineage
+from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.errors import FulmenError, GroupingError
+
+SLICE = 4096
+"""So many tuples are emitted before the stage's bolts run: less memory, and warm caches."""
+SLICE_BYTES = 4 << 20
+"""The same for tuples that are large."""
+CRASHED = "crashed worker"
+_FAILURES = 100_000
+_CHECK_SECONDS = 0.005
+
+
+class SpoutTask(TaskBase):
+    """One task of a spout.
+
+    Attributes:
+        pending: Messages whose trees have not ended, or whose end the spout was not told yet.
+        exhausted: Whether the spout says that there will never be another tuple.
+    """
+
+    instance: Spout
+    now: Callable[[], float] = time.time  # noqa: TID251 (the emit's time, for the complete latency)
+
+    @override
+    def make_collector(self) -> Any:
+        self.collector = SpoutCollector(self.who, self.routes, self.ordered, self.report)
+        acks_at_once = None if self.setup.acking else self.tell_acked
+        self.arrow = ArrowEmits(self, self.collector.check_open, acks_at_once)
+        return self.arrow if isinstance(self.instance, ArrowSpout) else self.collector
+
+    @override
+    def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
+        self.origin = self.setup.origins[self.setup.plan.key_of(self.task)]
+        self.sequence: int = engine.get("sequence", 0)
+        self.failures = KeyedState.restore(journals, name="failures")
+        self.dropped = KeyedState.restore(journals, name="dropped")
+        self.pending = PendingMessages.restore(journals.get("pending", ()))
+        self.is_active = False
+        self.exhausted = False
+
+    @override
+    def start(self, collector: Any) -> None:
+        self._takes_reason = takes_reason(self.instance)
+        self._hears_acks = type(self.instance).ack is not Spout.ack
+        if isinstance(self.instance, ArrowSpout):
+            self._hears_acks |= type(self.instance).ack_batch is not ArrowSpout.ack_batch
+        elif not self.setup.acking:
+            self.collector.acks_at_once = lambda msg_id: self.guarded(
+                "ack", lambda: self.instance.ack(msg_id)
+            )
+        self.instance.open(self.conf, self.context, collector)
+
+    @override
+    def engine_state(self) -> dict[str, Any]:
+        return {**super().engine_state(), "sequence": self.sequence}
+
+    @override
+    def updates(self, number: int) -> dict[str, Update]:
+        found = super().updates(number)
+        pending = self.guarded("pickling its message ids", lambda: self.pending.record(number))
+        if pending is not None:
+            found["pending"] = pending
+        return found | self.failures.updates(number) | self.dropped.updates(number)
+
+    # How trees ended
+
+    def deliver(
+        self,
+        deliveries: Deliveries,
+        outbox: Outbox,
+        at_most: int | None = None,
+        poison: str | None = None,
+    ) -> Deliveries | None:
+        """Call ack and fail for messages whose trees have ended. What these emit is sent.
+
+        Args:
+            deliveries: How trees ended.
+            outbox: What takes the emits.
+            at_most: Tell of so many only, since one of the messages is suspected of crashing
+                workers when it is emitted again.
+            poison: What is emitted is dropped instead of sent, for this reason; None: it is sent.
+
+        Returns:
+            What is still to be told, if anything.
+        """
+        later = None
+        if at_most is not None and len(deliveries) > at_most:
+            deliveries, later = deliveries.split(at_most)
+        self.was_called = True
+        self.collector.open()
+        msg_ids = list(chain.from_iterable(self.pending.end(deliveries.acked)))
+        if msg_ids:
+            self._ack(msg_ids)
+        if deliveries.failed:
+            reasons = dict(deliveries.failed)
+            for sequence, msg_id in self.pending.end_singly(sorted(reasons)):
+                self._fail(msg_id, reasons[sequence])
+        self.flush(outbox, poison)
+        return later
+
+    def _ack(self, msg_ids: list[Any]) -> None:
+        if self.failures:
+            for msg_id in msg_ids:
+                self.failures.pop(msg_id, None)
+        self.tell_acked(msg_ids)
+
+    def tell_acked(self, msg_ids: list[Any]) -> None:
+        """Call the spout's `ack` for each."""
+        if not self._hears_acks:
+            return
+        if isinstance(self.instance, ArrowSpout):
+            spout = self.instance
+            self.guarded("ack_batch", lambda: spout.ack_batch(msg_ids))
+            return
+        ack = self.instance.ack
+        try:
+            for msg_id in msg_ids:
+                ack(msg_id)
+                if FORKED:
+                    end_child()
+        except Exception as e:  # author's code
+            end_child()
+            raise ComponentFailed(self.report(e, fatal=True, what="ack")) from e
+
+    def _fail(self, msg_id: Any, reason: str) -> None:
+        self.failures[msg_id] = self.failures.pop(msg_id, (0, ""))[0] + 1, reason
+        if len(self.failures) > _FAILURES:  # of messages that are never emitted again
+            del self.failures[next(iter(self.failures))]
+        if self._takes_reason:
+            self.guarded("fail", lambda: self.instance.fail(msg_id, reason))
+        else:
+            self.guarded("fail", lambda: self.instance.fail(msg_id))  # type: ignore[call-arg]
+
+    def set_active(self, active: bool, outbox: Outbox, poison: str | None = None) -> None:
+        """Call activate or deactivate if this changes anything."""
+        if active != self.is_active:
+            self.was_called = True
+            self.collector.open()
+            self.guarded("activate", self.instance.activate if active else self.instance.deactivate)
+            self.is_active = active
+            self.flush(outbox, poison)
+
+    # Its turn to emit
+
+    def emit(
+        self, permit: int, most_bytes: int, deadline: float, outbox: Outbox, poison: str | None
+    ) -> Iterator[int]:
+        """Call next_tuple until the permit is used up, the time is over, or nothing was emitted.
+
+        Args:
+            permit: How many tuples at most (a next_tuple that emits several may go beyond).
+            most_bytes: About how many bytes at most; one tuple may have more.
+            deadline: time.monotonic() seconds.
+            outbox: What takes the emits.
+            poison: What is emitted is dropped instead of sent, for this reason; None: it is sent.
+
+        Yields:
+            How many tuples were emitted, slice by slice, so that the bolts behind the spout can run
+            in between.
+        """
+        self.was_called = True
+        limit = self.setup.topology.spec.max_spout_pending
+        total, more = 0, True
+        while more and total < permit and most_bytes > 0:
+            room = permit - total
+            if limit is not None:
+                room = min(room, limit - self.pending.count)
+            if room <= 0:
+                break
+            self.collector.open()
+            emitted, more, size = self._calls(
+                min(room, SLICE), min(most_bytes, SLICE_BYTES), deadline
+            )
+            total += emitted
+            most_bytes -= size
+            self.flush(outbox, poison)
+            yield emitted
+        self.exhausted = bool(self.guarded("is_exhausted", self.instance.is_exhausted))
+
+    def _calls(self, room: int, most_bytes: int, deadline: float) -> tuple[int, bool, int]:
+        """Call next_tuple up to `room` times: (tuples emitted, whether to go on, their bytes).
+
+        The clock is read every few milliseconds, not after each tuple, and so are sizes.
+        """
+        next_tuple, count = self.instance.next_tuple, self._counter()
+        emitted, burst, measure = 0, 1, self._measure()
+        started = time.monotonic()
+        while emitted < room:
+            try:
+                for _ in range(min(burst, room - emitted)):
+                    next_tuple()
+                    if FORKED:
+                        end_child()
+                    now = count()
+                    if now == emitted:
+                        return emitted, False, measure()
+                    emitted = now
+                    if emitted >= room:
+                        break
+            except Exception as e:  # author's code
+                end_child()
+                fatal = self.setup.topology.spec.on_error == "crash"
+                report = self.report(e, fatal=fatal, what="next_tuple")
+                if fatal:
+                    raise ComponentFailed(report) from e
+                return count(), False, measure()
+            clock = time.monotonic()
+            if clock >= deadline:
+                return emitted, False, measure()
+            if (size := measure()) >= most_bytes:
+                return emitted, True, size
+            burst = burst * 2 if clock - started < _CHECK_SECONDS else max(1, burst // 2)
+            started = clock
+        return emitted, True, measure()
+
+    def _measure(self) -> Callable[[], int]:
+        """Says about how many bytes were emitted since the collector was opened."""
+        if isinstance(self.instance, ArrowSpout):
+            return lambda: sum(batch.nbytes for _, batch, _ in self.arrow.emits)
+        known: dict[int, int] = {}  # run -> its tuples that are in the total
+        total = 0
+
+        def measure() -> int:
+            nonlocal total
+            for i, buffer in enumerate(self.collector.runs):
+                total += buffer.about_bytes(known.get(i, 0))
+                known[i] = len(buffer)
+            return total
+
+        return measure
+
+    def _counter(self) -> Callable[[], int]:
+        """Says how many tuples were emitted since the collector was opened; called for each."""
+        if isinstance(self.instance, ArrowSpout):
+            return lambda: sum(batch.num_rows for _, batch, _ in self.arrow.emits)
+        if len(self.collector.runs) == 2:  # a single stream, and dead letters
+            return self.collector.runs[0].origins.__len__
+        return self.collector.emitted
+
+    def flush(self, outbox: Outbox, poison: str | None = None) -> None:
+        """Send what was emitted since the collector was opened."""
+        runs = self.collector.runs
+        self.collector.close()
+        emits = [
+            Emits(stream, EmittedRows(arrow=batch), None if msg_ids is None else listed(msg_ids))
+            for stream, batch, msg_ids in self.arrow.emits
+        ]
+        self.arrow.emits = []
+        for buffer in runs:
+            if len(buffer):
+                wrong = buffer.wrong()
+                some = Emits(buffer.routes.stream, buffer.view(), buffer.origins, buffer.chosen)
+                for i in reversed(wrong):
+                    some = self._refuse(not_a_list(self.who, buffer.rows()[i]), i, some, outbox)
+                emits.append(some)
+        for some in emits:
+            self._send(self._divert(some, outbox), outbox, poison)
+            if self.ordered:
+                outbox.pack_all()
+        self.collector.release()
+
+    def _divert(self, emits: Emits, outbox: Outbox) -> Emits:
+        """Send messages that failed `maxReplays` times to the dead letters; gives the others."""
+        if not self.failures or emits.stream == DEAD_LETTERS or emits.msg_ids is None:
+            return emits
+        limit = self.setup.topology.spec.max_replays
+        dead: dict[int, list[Any]] = {}
+        for i, msg_id in enumerate(emits.msg_ids):
+            found = self.failures.get(msg_id) if msg_id is not None else None
+            if found is None:
+                continue
+            if limit is None or found[0] < limit:
+                outbox.counts[self.component, "replayed", ""] += 1
+            else:
+                dead[i] = [emits.stream, list(emits.view.row(i)), msg_id, *found]
+        if not dead:
+            return emits
+        outbox.counts[self.component, "dead_lettered", ""] += len(dead)
+        ids = [emits.msg_ids[i] for i in dead]
+        self._send(Emits(DEAD_LETTERS, EmittedRows(list(dead.values())), ids), outbox, None)
+        return emits.take([i for i in range(len(emits.msg_ids)) if i not in dead])
+
+    def _send(self, emits: Emits, outbox: Outbox, poison: str | None) -> None:
+        """Send emits on one stream: those with a message id are the roots of trees."""
+        while len(emits.view):
+            ids, roots, parents, mask = self._roots(emits)
+            if poison is not None:
+                self._drop(emits, roots, poison, outbox)
+            else:
+                routes = self.routes[emits.stream]
+                try:
+                    xors = outbox.send(self.task, routes, emits.view, parents, emits.chosen)
+                except GroupingError as e:
+                    emits = self._refuse(e, e.emission, emits, outbox)
+                    continue
+                if len(roots):
+                    born = np.full(len(roots), self.now())
+                    outbox.messages.inits.append((roots, xors[mask], born))
+            self._remember(ids)
+            return
+
+    def _roots(self, emits: Emits) -> tuple[list[Any], Ids, Lineage | None, Any]:
+        """The message ids, their roots, the lineage of the emits, and which of them are tracked."""
+        msg_ids = emits.msg_ids
+        if not self.setup.acking or msg_ids is None:
+            return [], EMPTY_IDS, None, slice(None)
+        if None not in msg_ids:
+            roots = root_ids(self.origin, self.sequence, len(msg_ids))
+            return list(msg_ids), roots, Lineage(roots, roots), slice(None)
+        mask = np.array([msg_id is not None for msg_id in msg_ids])
+        ids = [msg_id for msg_id in msg_ids if msg_id is not None]
+        roots = root_ids(self.origin, self.sequence, len(ids))
+        if not ids:
+            return ids, roots, None, mask
+        offsets = np.concatenate(([0], np.cumsum(mask)))
+        return ids, roots, Lineage(roots, roots, offsets), mask
+
+    def _remember(self, ids: list[Any]) -> None:
+        self.pending.add(self.sequence, ids)
+        self.sequence += len(ids)
+
+    def _refuse(self, error: FulmenError, i: int | None, emits: Emits, outbox: Outbox) -> Emits:
+        """Emit `i` can't be sent: report it, and fail its tree. Gives the others."""
+        self.report_emit(error, fatal=i is None)
+        if i is None:
+            return emits
+        msg_id = emits.msg_ids[i] if emits.msg_ids is not None else None
+        if self.setup.acking and msg_id is not None:
+            self._fail_at_once(root_ids(self.origin, self.sequence, 1), str(error), outbox)
+            self._remember([msg_id])
+        return emits.take([k for k in range(len(emits.view)) if k != i])
+
+    def _drop(self, emits: Emits, roots: Ids, cause: str, outbox: Outbox) -> None:
+        """Fail the trees of tuples that killed their workers; keep them, and send nothing."""
+        ids = emits.msg_ids or [None] * len(emits.view)
+        letters, reason = [], f"{CRASHED}: {cause}".rstrip(": ")
+        for i, msg_id in enumerate(ids):
+            values = emits.view.row(i)
+            dropped_tuples.note(self.dropped, emits.stream, values, msg_id, cause, self.now())
+            kept = self.dropped[max(self.dropped)]
+            letters.append([emits.stream, kept["values"], kept["msg_id"], 1, reason])
+        self.report(dropped_tuples.message(letters[0][1], cause))
+        if len(roots):
+            self._fail_at_once(roots, CRASHED, outbox)
+        outbox.counts[self.component, "dropped", ""] += len(letters)
+        if self.routes[DEAD_LETTERS].subscriptions:
+            outbox.send(self.task, self.routes[DEAD_LETTERS], EmittedRows(letters), None)
+
+    def _fail_at_once(self, roots: Ids, reason: str, outbox: Outbox) -> None:
+        ones = np.ones(len(roots), np.uint64)
+        outbox.messages.inits.append((roots, ones, np.full(len(roots), self.now())))
+        outbox.messages.fail(roots.tolist(), reason)

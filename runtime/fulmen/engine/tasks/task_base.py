@@ -1,0 +1,298 @@
+"""One instance of an author's class: made, restored, opened, written down and closed again."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fulmen.api.components import Bolt, Component, Spout
+from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
+from fulmen.checkpoint.rewriting import Journals, Update
+from fulmen.engine.emitting.routes import Routes, context_of
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.state.fields import Fields
+from fulmen.engine.state.keyed_state import KeyedState, take_state
+from fulmen.engine.tasks.forks import end_child
+from fulmen.errors import FulmenError, error_text, text_of
+from fulmen.topology.code import create
+
+T = TypeVar("T")
+ERRORS_TOLD = 5
+"""Of each task in each batch."""
+LONGEST_MESSAGE = 1000
+LONGEST_TRACEBACK = 10_000
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, without its middle if it is long, and as it can be written in UTF-8."""
+    text = text.encode(errors="backslashreplace").decode()
+    return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"
+
+
+class ComponentFailed(FulmenError):
+    """An author's code raised where the topology can't go on."""
+
+    def __init__(self, report: ErrorReport) -> None:
+        super().__init__(report)
+        self.report = report
+
+    def __str__(self) -> str:
+        return f"{self.report.component}, task {self.report.task}: {self.report.message}"
+
+
+class Unavailable(ComponentFailed):
+    """What an author's `open` or `prepare` connects to is away, and may be back later."""
+
+
+MISTAKES = (
+    *(FulmenError, TypeError, ValueError, LookupError, AttributeError, NameError, ImportError),
+    *(FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError),
+)
+"""What `open` and `prepare` raise since something is wrong here, whoever it was that raised it."""
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether an exception of `open` or `prepare` may be about a service that is away for now.
+
+    Clients of services have classes of their own for that, of no common base. So it is all but
+    Python's own exceptions, of which only OSError and its kinds (ConnectionError, TimeoutError)
+    are about services.
+    """
+    if isinstance(error, MISTAKES):
+        return False
+    return isinstance(error, OSError) or type(error).__module__ != "builtins"
+
+
+def author_traceback(error: BaseException) -> str:
+    """The part of the traceback that is about the author's code: without the engine's frames."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if "/fulmen/engine/" not in f.filename.replace("\\", "/")]
+    lines = traceback.format_list(own) if own else []
+    return "".join(
+        ["Traceback (most recent call last):\n", *lines, *traceback.format_exception_only(error)]
+    )
+
+
+class TaskBase:
+    """What every spout and bolt task has: an instance, its durable state, routes for its emits."""
+
+    def __init__(
+        self,
+        setup: PlacedTopology,
+        task: int,
+        journals: Journals,
+        number: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.setup = setup
+        self.task = task
+        self.component = setup.plan.component_of(task)
+        self.errors: list[ErrorReport] = []
+        self.was_called = True
+        self.calls = 0  # of execute, since the last commit
+        self.restored_at = number
+        kind = "spout" if self.component in setup.spouts else "bolt"
+        self.who = f"{kind} {self.component!r}, task {task}"
+        self.routes = self.guarded("making its groupings", lambda: self._routes(rng))
+        self._engine_record: bytes | None = None
+        engine = pickle.loads(journals["engine"][-1]) if journals.get("engine") else {}
+        for stream, state in engine.get("routes", {}).items():
+            if stream in self.routes:
+                self.routes[stream].restore(state)
+        self.guarded("restoring its messages", lambda: self.restore_engine(engine, journals))
+        spec = setup.component(self.component)
+        self.instance: Component = self.guarded(
+            "making the instance", lambda: create(spec, setup.code_folder)
+        )
+        self.state = self.guarded(
+            "restoring self.state",
+            lambda: KeyedState.restore(journals, self.instance),
+        )
+        self._take_state(is_new=True)
+        self.conf = {**setup.topology.spec.config, **spec.config}
+        self.context = context_of(setup, task)
+        collector = self.make_collector()
+        injected = {
+            "collector": collector,
+            "context": self.context,
+            "state": self.state,
+            "conf": self.conf,
+        }
+        self.fields = Fields(self.instance, injected, is_copy=spec.instance is not None)
+        record = journals["fields"][-1] if journals.get("fields") else None
+        restored = (
+            self.guarded("restoring its fields", lambda: self.fields.apply(record))
+            if record
+            else None
+        )
+        self._start(collector)
+        self._take_state(is_new=True)
+        self.fields.settle(restored)
+
+    def _start(self, collector: Any) -> None:
+        """Call `open` or `prepare`.
+
+        Raises:
+            Unavailable: What it needs is away.
+            ComponentFailed: Something is wrong with it, or the topology has `onError: crash`.
+        """
+        what = "open" if isinstance(self.instance, Spout) else "prepare"
+        try:
+            self.start(collector)
+        except Exception as e:  # author's code
+            if may_pass(e) and self.setup.topology.spec.on_error != "crash":
+                raise Unavailable(self.report(e, what=what)) from e
+            raise ComponentFailed(self.report(e, fatal=True, what=what)) from e
+        finally:
+            end_child()
+
+    def _take_state(self, is_new: bool = False) -> None:
+        look = partial(take_state, self.instance, self.state, is_new)
+        self.guarded("looking at self.state", look)
+
+    def _routes(self, rng: np.random.Generator) -> dict[str, Routes]:
+        streams = dict(self.setup.streams[self.component])
+        if self.component in self.setup.spouts:
+            streams[DEAD_LETTERS] = Stream(DEAD_LETTER_FIELDS)
+        return {
+            name: Routes(self.setup, self.task, name, stream, rng)
+            for name, stream in streams.items()
+        }
+
+    @property
+    def ordered(self) -> bool:
+        """Whether some bolt receives several streams of this component: then their order counts."""
+        seen = [s.target for s in self.setup.subscriptions if s.source == self.component]
+        return len(seen) != len(set(seen))
+
+    def make_collector(self) -> Any:
+        """The collector that the instance is given."""
+        raise AssertionError("each kind of task has its own")
+
+    def start(self, collector: Any) -> None:
+        """Call `open` or `prepare`."""
+        if isinstance(self.instance, Spout | Bolt):
+            method = (
+                self.instance.open if isinstance(self.instance, Spout) else self.instance.prepare
+            )
+            method(self.conf, self.context, collector)
+        else:
+            self.instance.prepare(self.conf, self.context)  # type: ignore[attr-defined]
+
+    def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
+        """Take over what the engine itself keeps for this task."""
+
+    def engine_state(self) -> dict[str, Any]:
+        """What the engine itself keeps for this task; small."""
+        states = {
+            name: routes.state() for name, routes in self.routes.items() if routes.subscriptions
+        }
+        states = {
+            name: state for name, state in states.items() if any(s is not None for s in state)
+        }
+        return {"routes": states} if states else {}
+
+    def updates(self, number: int) -> dict[str, Update]:
+        """What commit `number` has to write for this task, by journal; empty if nothing changed."""
+        found: dict[str, Update] = {}
+        if not self.was_called:  # pickling large fields to find that they are the same takes time
+            return found
+        self.was_called = False
+        engine = pickle.dumps(self.engine_state(), 5)
+        if engine != self._engine_record and (
+            self._engine_record is not None or engine != _NOTHING
+        ):
+            found["engine"] = engine, number
+        self._engine_record = engine
+        fields = self.guarded("pickling its fields", self.fields.record)
+        if fields is not None:
+            found["fields"] = fields, number
+        self._take_state()
+        state = self.guarded("pickling self.state", lambda: self.state.updates(number, self.calls))
+        self.calls = 0
+        found |= state
+        self.errors += [
+            ErrorReport(self.component, self.task, warning, is_warning=True)
+            for warning in self.fields.warnings
+        ]
+        self.fields.warnings.clear()
+        return found
+
+    def report_emit(self, error: FulmenError, fatal: bool = False) -> None:
+        """Report an emit that can't be sent. What it is anchored to fails.
+
+        Raises:
+            ComponentFailed: `fatal`, or the topology has `onError: crash`.
+        """
+        fatal = fatal or self.setup.topology.spec.on_error == "crash"
+        report = self.report(error, fatal=fatal, what="emit")
+        if fatal:
+            raise ComponentFailed(report) from error
+
+    def guarded(self, what: str, call: Callable[[], T]) -> T:
+        """Call the author's code where the topology can't go on if it raises.
+
+        Raises:
+            ComponentFailed: It did.
+        """
+        try:
+            return call()
+        except Exception as e:  # author's code
+            raise ComponentFailed(self.report(e, fatal=True, what=what)) from e
+        finally:
+            end_child()
+
+    def report(
+        self, error: BaseException | str, fatal: bool = False, what: str = ""
+    ) -> ErrorReport:
+        """Note an error of this task. Of many in a batch the first are told, the others counted."""
+        message, stack = text_of(error), ""
+        if isinstance(error, BaseException) and not isinstance(error, FulmenError):
+            message = error_text(error)
+        message = shortened(f"{what}: {message}" if what else message, LONGEST_MESSAGE)
+        told = [at for at, error in enumerate(self.errors) if not error.is_warning]
+        is_told = fatal or len(told) < ERRORS_TOLD
+        if isinstance(error, BaseException) and is_told:
+            stack = shortened(author_traceback(error), LONGEST_TRACEBACK)
+        report = ErrorReport(self.component, self.task, message, stack, fatal)
+        if is_told:
+            self.errors.append(report)
+        else:
+            last = self.errors[told[-1]]
+            self.errors[told[-1]] = replace(last, more=last.more + 1)
+        return report
+
+    def close(self) -> list[ErrorReport]:
+        """Let go of the instance. What its own method raises can't stop anything any more.
+
+        Returns:
+            What it raised.
+        """
+        name = "close" if isinstance(self.instance, Spout) else "cleanup"
+        self.errors = []  # of an attempt that came to nothing
+        try:
+            getattr(self.instance, name)()
+        except Exception as e:  # noqa: BLE001 (author's code)
+            self.report(e, what=name)
+        end_child()
+        return self.errors
+
+
+_NOTHING = pickle.dumps({}, 5)
+
+
+def takes_reason(spout: Spout) -> bool:
+    """Whether `fail` takes the reason too; Storm's own signature takes the message id alone."""
+    try:
+        inspect.signature(spout.fail).bind(object(), "reason")
+    except (TypeError, ValueError):
+        return False
+    return True

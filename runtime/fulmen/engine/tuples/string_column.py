@@ -1,0 +1,99 @@
+"""A column of strings as one text: what is sent, what is hashed, and a column that can be divided.
+
+A NUL stands at the end of each string. So one join makes the column, one split makes the strings
+again, and the text is hashed as it is, because a zero at the beginning of the next string adds
+nothing to its hash. Splitting takes half the time of making Python strings of an Arrow array.
+
+A column that can't be written so has no StringColumn: one with a NUL in a string, a lone surrogate,
+or any value that is not exactly a `str`. Its values take the ways of encoded_rows.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import countOf
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+_NUL = "\0"
+
+
+class StringColumn:
+    """Strings, each with a NUL after it.
+
+    Attributes:
+        array: The strings with their NULs, as an Arrow array of large strings without nulls.
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: pa.LargeStringArray) -> None:
+        self.array = array
+
+    @staticmethod
+    def of(values: Sequence[Any]) -> StringColumn | None:
+        """The column of these values; None if there can be none."""
+        if countOf(map(type, values), str) != len(values):
+            return None
+        try:
+            text = (_NUL.join(values) + _NUL).encode() if values else b""
+        except UnicodeEncodeError:  # a lone surrogate
+            return None
+        ends = ends_of(text)
+        if len(ends) != len(values):  # a string has a NUL of its own
+            return None
+        offsets = np.empty(len(ends) + 1, np.int64)
+        offsets[0] = 0
+        np.add(ends, 1, out=offsets[1:])
+        buffers = pa.py_buffer(offsets), pa.py_buffer(text)
+        return StringColumn(pa.LargeStringArray.from_buffers(len(ends), *buffers))
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, some: slice) -> StringColumn:
+        """The strings of a slice."""
+        return StringColumn(self.array[some])
+
+    def take(self, index: pa.Array) -> StringColumn:
+        """The strings at `index`."""
+        return StringColumn(self.array.take(index))
+
+    @staticmethod
+    def concat(parts: Sequence[StringColumn]) -> StringColumn:
+        """All strings of all parts."""
+        return StringColumn(pa.concat_arrays([part.array for part in parts]))
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the column takes."""
+        return int(self.array.nbytes)
+
+    def text(self) -> bytes:
+        """All strings in UTF-8, each with a NUL after it."""
+        n, first = len(self.array), self.array.offset
+        if not n:
+            return b""
+        _, offsets, data = self.array.buffers()
+        start, end = np.frombuffer(offsets, np.int64)[[first, first + n]].tolist()
+        return data[start:end].to_pybytes()  # type: ignore[no-any-return]
+
+    def to_pylist(self) -> list[str]:
+        """The strings."""
+        return split_text(self.text())
+
+
+def split_text(text: bytes) -> list[str]:
+    """The strings of what `StringColumn.text` gave."""
+    strings = str(text, "utf-8").split(_NUL)
+    strings.pop()  # what is after the last NUL: nothing
+    return strings
+
+
+def ends_of(text: bytes) -> npt.NDArray[np.intp]:
+    """Where the NULs are."""
+    ends: npt.NDArray[np.intp] = (np.frombuffer(text, np.uint8) == 0).nonzero()[0]
+    return ends

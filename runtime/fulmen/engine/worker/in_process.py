@@ -1,0 +1,86 @@
+"""A batch in this very process: the same stages, routing and ackers, without Spark. For tests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from fulmen.checkpoint import Store
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.worker.stage import Worker
+from fulmen.errors import JobFailed
+
+
+class Crash(Exception):
+    """Raised by a fault to stand for a process that was killed."""
+
+
+class InProcessJobs:
+    """Stands for Spark: each worker is an object with tasks of its own.
+
+    Attributes:
+        fault: Called as fault(stage, partition, moment) with the moments "before", "row" and
+            "after". What it raises stands for the death of that worker's process: its tasks are
+            lost, and the attempt fails.
+        store: What the workers read and write instead of the store that the setup's URI names.
+        clock: In seconds: how long restoring takes.
+    """
+
+    def __init__(
+        self,
+        fault: Callable[[int, int, str], None] | None = None,
+        store: Store | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.fault = fault or (lambda stage, partition, moment: None)
+        self.store = store
+        self.clock = clock
+        self._workers: list[Worker] = []
+
+    def _worker(self) -> Worker:
+        return Worker({self._setup.checkpoint: self.store} if self.store else None, self.clock)
+
+    def start(self, setup: PlacedTopology) -> Sequence[int]:
+        """Begin a run, or go on with another plan."""
+        for worker in self._workers:
+            worker.close()
+        self._setup = setup
+        self._workers = [self._worker() for _ in range(setup.plan.workers)]
+        return setup.workers
+
+    def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
+        """One job, one part after another."""
+        n = self._setup.plan.workers
+        header = Header.decode(header.encode())
+        inputs: list[list[bytes]] = [[] for _ in range(n)]
+        for stage in range(header.first, header.stop_before or len(self._setup.plan.stages)):
+            outputs: list[list[bytes]] = [[] for _ in range(n)]
+            for partition in range(n):
+                try:
+                    self.fault(stage, partition, "before")
+                    rows = self._workers[partition].run_stage(
+                        self._setup, stage, partition, header, None, inputs[partition]
+                    )
+                    for destination, row in rows:
+                        self.fault(stage, partition, "row")
+                        outputs[destination].append(row)
+                    self.fault(stage, partition, "after")
+                except Crash as e:
+                    self._workers[partition] = self._worker()
+                    raise JobFailed(f"worker {partition} was lost in stage {stage}: {e}") from e
+            inputs = outputs
+        return [row for rows in inputs for row in rows]
+
+    def recover(self) -> Sequence[int]:
+        """Nothing has to be waited for."""
+        return range(self._setup.plan.workers)
+
+    def alive(self) -> tuple[int, ...]:
+        """All of them."""
+        return tuple(range(self._setup.plan.workers))
+
+    def close(self) -> None:
+        """Let go of all instances."""
+        for worker in self._workers:
+            worker.close()

@@ -1,0 +1,138 @@
+"""One stage on one worker, called for every batch: what stages of a Spark job do. No Spark here.
+
+A stage never raises: that would cost Spark the process, and with it the state of all its tasks.
+What goes wrong makes the batch void: a marker travels to the driver in place of results, and the
+batch is run again from the last commit.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from fulmen.checkpoint import Store
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.jobs import Blame
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
+from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
+from fulmen.engine.tuples import wire
+from fulmen.engine.worker.stage_tasks import StageTasks
+from fulmen.errors import AlreadyExists, CheckpointError, Denied, Unreachable, error_text
+
+
+class Worker:
+    """The tasks of one process. They belong to a run: those of another are closed."""
+
+    def __init__(
+        self,
+        stores: Mapping[str, Store] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """`stores`: those that are open already, by URI. `clock`: for how long restoring takes."""
+        self._clock = clock
+        self._setups: dict[str, PlacedTopology] = {}
+        self._tasks: dict[tuple[int, int], StageTasks] = {}
+        self._stores: dict[str, Store] = dict(stores or {})
+
+    def setup(self, run: str, pickled: bytes) -> PlacedTopology:
+        """The setup of a run; unpickled once, since that takes longer than a small batch."""
+        found = self._setups.get(run)
+        if found is None:
+            self.close()
+            found = self._setups[run] = pickle.loads(pickled)
+        return found
+
+    def close(self) -> None:
+        """Let go of all instances."""
+        for tasks in self._tasks.values():
+            for error in tasks.close():  # of a run that is over: nobody but the log can be told
+                who = f"{error.component}, task {error.task}"
+                sys.stderr.write(f"{who}: {error.message}\n{error.traceback}")
+        self._tasks.clear()
+        self._setups.clear()
+
+    def run_stage(
+        self,
+        setup: PlacedTopology,
+        stage: int,
+        partition: int,
+        header: Header,
+        void: str | None,
+        rows: Iterable[bytes],
+    ) -> Iterator[tuple[int, bytes]]:
+        """Run a batch's part: yields (partition of the next stage, row). Raises nothing."""
+        summary = Summary(stage, partition)
+        try:
+            if void is not None:
+                raise VoidBatch(void_row(void))
+            yield from self._tasks_of(setup, stage, partition).run(header, rows, summary)
+            yield partition, wire.pack(wire.SUMMARY, summary)
+            return
+        except VoidBatch as e:
+            row, everywhere = e.row, void is not None
+        except ComponentFailed as e:
+            blame = Blame.OUTAGE if isinstance(e, Unavailable) else Blame.TUPLES
+            row, everywhere = void_row(str(e), e.report, blame), True
+        except Unreachable as e:
+            row, everywhere = void_row(str(e), blame=Blame.OUTAGE), True
+        except Denied as e:
+            row, everywhere = void_row(str(e), blame=Blame.DENIED), True
+        except CheckpointError as e:
+            ran_twice = isinstance(e, AlreadyExists)
+            row = void_row(str(e), blame=Blame.TUPLES if ran_twice else Blame.CHECKPOINT)
+            everywhere = True
+        except Exception as e:  # noqa: BLE001 (whatever it is, the batch is void and says why)
+            traceback.print_exc()
+            row, everywhere = void_row(error_text(e)), True
+        # who learned of it from a row passes it on in its own partition alone: all others have got
+        # that row too
+        for destination in setup.workers if everywhere else (partition,):
+            yield destination, row
+
+    def _tasks_of(self, setup: PlacedTopology, stage: int, partition: int) -> StageTasks:
+        tasks = self._tasks.get((stage, partition))
+        if tasks is None:
+            store = self._stores.get(setup.checkpoint)
+            if store is None:
+                store = self._stores[setup.checkpoint] = Store.open(setup.checkpoint)
+            tasks = self._tasks[stage, partition] = StageTasks(
+                setup, stage, partition, store, self._clock
+            )
+        return tasks
+
+
+def void_row(reason: str, report: ErrorReport | None = None, blame: Blame = Blame.TUPLES) -> bytes:
+    """The marker of a batch that came to nothing."""
+    return wire.pack(wire.VOID, (reason, report, blame))
+
+
+_worker = Worker()
+
+
+def _run(
+    run: str,
+    pickled: bytes,
+    stage: int,
+    partition: int,
+    header: str,
+    void: str | None,
+    rows: Iterator[bytes],
+) -> Iterator[tuple[int, bytes]]:
+    setup = _worker.setup(run, pickled)
+    # partitions are numbered without gaps, and workers may have been lost
+    worker = setup.workers[partition]
+    for destination, row in _worker.run_stage(
+        setup, stage, worker, Header.decode(header), void, rows
+    ):
+        yield setup.workers.index(destination), row
+
+
+def stage_function(setup: PlacedTopology) -> Any:
+    """The function to give to Spark. Constant for a run: Spark can keep what it makes of it."""
+    return partial(_run, setup.run, pickle.dumps(setup, 5))

@@ -1,0 +1,392 @@
+"""All tasks of one stage on one worker, from batch to batch: what is cached in a worker's process.
+
+They carry the tag of the attempt that they were last part of. A batch says which tag it builds on;
+tasks with any other one are behind or ahead (their attempt was not committed), and are restored
+from the checkpoint.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from fulmen.api.components import ArrowBolt, BasicBolt
+from fulmen.checkpoint import Store, load_many, read_commit, read_manifest, save
+from fulmen.checkpoint.rewriting import Journals
+from fulmen.engine.acking.acker_task import AckerTask
+from fulmen.engine.acking.messages import Messages
+from fulmen.engine.emitting.outbox import Outbox, groups
+from fulmen.engine.emitting.spout_emits import emit_bytes
+from fulmen.engine.protocol.deliveries import DELIVERIES, Deliveries, unpack_deliveries
+from fulmen.engine.protocol.header import Header, tick_due
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
+from fulmen.engine.tasks import forks
+from fulmen.engine.tasks.acker_run import run_ackers
+from fulmen.engine.tasks.arrow_bolt_task import ArrowBoltTask
+from fulmen.engine.tasks.bolt_task import AnchoringBoltTask, BasicBoltTask, BoltTask
+from fulmen.engine.tasks.spout_task import SpoutTask
+from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
+from fulmen.engine.tuples import wire
+from fulmen.engine.tuples.chunk import Chunk, merge
+from fulmen.errors import CodeError
+from fulmen.topology.code import create, load_class
+from fulmen.topology.spec import ACKER
+
+UNCOLLECTED_OBJECTS = 2_000_000
+"""So many new objects within a batch are looked through for cycles; workers collect at its end."""
+WAITING_TUPLES = 1 << 14
+"""Tuples that are let pile up in a stage's inboxes before its tasks run."""
+WAITING_BYTES = 16 << 20
+"""The same in bytes, as rows arrive."""
+
+Work = list[tuple[BoltTask, Chunk]]
+"""What an executor has to do."""
+
+
+class StageTasks:
+    """The tasks of stage `stage` on worker `partition` (-1: the driver)."""
+
+    def __init__(
+        self,
+        setup: PlacedTopology,
+        stage: int,
+        partition: int,
+        store: Store,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.setup = setup
+        self.stage = stage
+        self.partition = partition
+        self.store = store
+        self.tag: str | None = None
+        self._clock = clock
+        self._rng = np.random.default_rng()
+        plan = setup.plan
+        names = plan.pinned if stage < 0 else plan.stages[stage]
+        self.components = [
+            name for name in names if any(plan.worker_of(t) == partition for t in plan.tasks(name))
+        ]
+        self._spouts: dict[int, SpoutTask] = {}
+        self._bolts: dict[str, list[list[BoltTask]]] = {}
+        self._by_task: dict[int, BoltTask] = {}
+        self._ackers: dict[int, AckerTask] = {}
+        self._threads: ThreadPoolExecutor | None = None
+
+    def tasks_of(self, component: str) -> list[int]:
+        """The component's tasks on this worker."""
+        return [
+            t
+            for t in self.setup.plan.tasks(component)
+            if self.setup.plan.worker_of(t) == self.partition
+        ]
+
+    # Restoring
+
+    def prepare(self, header: Header, summary: Summary) -> None:
+        """Have every task at the state that the batch builds on.
+
+        Args:
+            header: Of the batch.
+            summary: Takes the keys of the tasks whose state was read from the checkpoint, and what
+                went wrong when the instances before were closed.
+
+        Raises:
+            ComponentFailed: An author's `open` or `prepare` raised.
+        """
+        if self.tag == header.base_of(self.stage):
+            self.tag = None  # until the batch has run to its end
+            return
+        started = self._clock()
+        summary.errors += self.close()
+        tasks = [task for name in self.components for task in self.tasks_of(name)]
+        keys = {task: self.setup.plan.key_of(task) for task in tasks}
+        number = header.number - 1
+        manifest = read_manifest(self.store, number)
+        found = load_many(self.store, manifest, list(keys.values()))
+        for name in self.components:
+            self._make(
+                name, {task: found.get(keys[task], {}) for task in self.tasks_of(name)}, number
+            )
+        summary.restored = [key for key in keys.values() if found.get(key)]
+        summary.restore_seconds = self._clock() - started
+
+    def _make(self, component: str, journals: Mapping[int, Journals], number: int) -> None:
+        if component == ACKER:
+            self._ackers = {task: AckerTask(task, found) for task, found in journals.items()}
+        elif component in self.setup.spouts:
+            for task, found in journals.items():
+                self._spouts[task] = SpoutTask(self.setup, task, found, number, self._rng)
+        else:
+            kind = self._kind_of_bolt(component)
+            for (
+                task,
+                found,
+            ) in journals.items():  # one by one: if one fails, others are to be closed
+                bolt = kind(self.setup, task, found, number, self._rng)
+                bolt.executor = self.setup.plan.executor_of(task).first
+                self._by_task[task] = bolt
+            executors = [
+                e for e in self.setup.plan.executors_on(self.partition) if e.component == component
+            ]
+            self._bolts[component] = [
+                [self._by_task[t] for t in range(e.first, e.last + 1)] for e in executors
+            ]
+
+    def _kind_of_bolt(self, component: str) -> type[BoltTask]:
+        spec = self.setup.component(component)
+        try:
+            if spec.instance is None:
+                cls = load_class(spec.class_, self.setup.code_folder)
+            else:
+                cls = type(create(spec, self.setup.code_folder))
+        except CodeError as e:
+            task = self.tasks_of(component)[0]
+            raise ComponentFailed(ErrorReport(component, task, str(e), fatal=True)) from e
+        if issubclass(cls, ArrowBolt):
+            return ArrowBoltTask
+        return BasicBoltTask if issubclass(cls, BasicBolt) else AnchoringBoltTask
+
+    def _authors_tasks(self) -> Iterator[TaskBase]:
+        yield from self._spouts.values()
+        yield from self._by_task.values()
+
+    def close(self) -> list[ErrorReport]:
+        """Let go of all instances. Returns what went wrong, for somebody to be told."""
+        errors = [error for task in self._authors_tasks() for error in task.close()]
+        self._spouts, self._bolts, self._by_task, self._ackers = {}, {}, {}, {}
+        self.tag = None
+        return errors
+
+    # One batch
+
+    def run(
+        self, header: Header, rows: Iterable[bytes], summary: Summary
+    ) -> Iterator[tuple[int, bytes]]:
+        """Run a batch: yields the rows for other stages and workers, and fills in the summary.
+
+        Raises:
+            ComponentFailed: An author's code raised where the topology can't go on.
+            VoidBatch: Another part of this batch came to nothing.
+        """
+        if header.closes:
+            summary.errors = self.close()
+            yield from ((self.partition, row) for row in rows if row)
+            return
+        started = time.perf_counter()
+        forks.begin()
+        self.prepare(header, summary)
+        cpu = time.process_time()
+        summary.process = self.partition, os.getpid()
+        outbox = Outbox(self.setup, self.stage, self._rng)
+        messages: dict[int, Messages] = defaultdict(Messages)
+        is_first = self.stage == header.first
+        injected = header.injected.of(self.partition, self.store.get) if is_first else ()
+        arrived = 0
+        for row in itertools.chain(rows, injected):
+            if row:  # the empty one is what makes the first stage's partition
+                yield from self._take_in(row, outbox, messages)
+            arrived += len(row)
+            summary.moved_bytes += len(row)
+            if outbox.waiting >= WAITING_TUPLES or arrived >= WAITING_BYTES:
+                arrived = 0
+                self._sweep(outbox)
+                yield from _counted(outbox, summary)
+        for _ in self._run_spouts(header, outbox, summary):
+            yield from _counted(outbox, summary)
+        self._sweep(outbox, header)
+        outbox.pack_all()
+        self._report_refused(outbox)
+        if self._ackers:
+            for task_id, part in zip(
+                self.setup.ackers, outbox.messages.split(len(self.setup.ackers)), strict=True
+            ):
+                if task_id in self._ackers:
+                    messages[task_id].add(part)
+            outbox.messages = Messages()
+            run_ackers(self.setup, self._ackers, messages, header.clock, summary, outbox)
+        outbox.pack_messages()
+        yield from _counted(outbox, summary)
+        self._write_down(header, summary)
+        summary.counts, summary.times = outbox.counts, outbox.times
+        summary.busy = dict(outbox.busy)
+        if outbox.emits:
+            summary.extra["emits"] = outbox.emits
+        summary.seconds = time.perf_counter() - started
+        summary.cpu_seconds = time.process_time() - cpu
+        self.tag = header.tag
+
+    def _report_refused(self, outbox: Outbox) -> None:
+        """What could not leave its worker is the emitting task's error."""
+        fatal = self.setup.topology.spec.on_error == "crash"
+        for task_id, reason in outbox.refused:
+            task = self._spouts.get(task_id) or self._by_task[task_id]
+            report = task.report(reason, fatal)
+            if fatal:
+                raise ComponentFailed(report)
+
+    def _take_in(
+        self, row: bytes, outbox: Outbox, messages: dict[int, Messages]
+    ) -> Iterator[tuple[int, bytes]]:
+        """Sort an incoming row: for a task here, or passed on untouched."""
+        kind = row[:1]
+        if kind == wire.VOID:
+            raise VoidBatch(row)
+        if kind == wire.TUPLES:
+            parcel = wire.unpack_tuples(row)
+            subscription = self.setup.subscriptions[parcel.subscription]
+            if subscription.target in self._bolts:
+                for target, at in groups(parcel.targets):
+                    part = parcel if at is None else wire.select(parcel, at)
+                    outbox.receive(
+                        target,
+                        Chunk(
+                            subscription.source,
+                            subscription.stream,
+                            subscription.fields,
+                            part.sources,
+                            part.lineage,
+                            part.rows,
+                            part.batch,
+                        ),
+                    )
+                return
+        elif kind == wire.ACKS and self._ackers:
+            task, *parts = wire.unpack(row)
+            messages[task].add(Messages(*parts))
+            return
+        yield self.partition, row
+
+    def _run_spouts(self, header: Header, outbox: Outbox, summary: Summary) -> Iterator[None]:
+        """Tell spouts how trees ended, then let each task emit in its share of the time.
+
+        Yields after each slice of emits, when bolts behind the spout have run.
+        """
+        started = time.monotonic()
+        most_bytes = emit_bytes(self.setup) // max(1, len(self._spouts))
+        deliveries = header.deliveries
+        if deliveries is None and self._spouts:
+            deliveries = self._committed_deliveries(header)
+        for i, task in enumerate(self._spouts.values()):
+            permit = header.permit(task.task)
+            poison = header.cause if task.task in header.poisoned else None
+            if header.active:  # first: it may connect there to what ack and fail need
+                task.set_active(True, outbox, poison)
+            delivery = deliveries.get(task.origin) if deliveries else None
+            if delivery is not None:
+                at_most = permit if header.is_suspect else None
+                later = task.deliver(delivery, outbox, at_most, poison)
+                if later is not None:
+                    summary.owed[task.origin] = later
+                if header.is_suspect:  # what ack and fail emit counts as well
+                    permit -= min(permit, len(delivery))
+            if not header.active:
+                task.set_active(False, outbox, poison)
+            else:
+                deadline = started + header.emit_seconds * (i + 1) / len(self._spouts)
+                for emitted in task.emit(permit, most_bytes, deadline, outbox, poison):
+                    summary.emitted += emitted
+                    self._sweep(outbox)
+                    yield
+            summary.exhausted[task.task] = task.exhausted
+            summary.spout_pending[task.task] = task.pending.count
+
+    def _committed_deliveries(self, header: Header) -> Mapping[int, Deliveries]:
+        """Too many for a header: they are in the commit that the batch builds on."""
+        section = read_commit(self.store, header.number - 1).transient.get(DELIVERIES)
+        return unpack_deliveries(section) if section else {}
+
+    def _sweep(self, outbox: Outbox, last: Header | None = None) -> None:
+        """Run all that waits in inboxes, component by component in the stage's order.
+
+        Args:
+            outbox: Holds the inboxes, and takes what is emitted.
+            last: The batch's header in its last sweep: then come ticks, and bolts' last turns.
+        """
+        for component in self.components:
+            executors = self._bolts.get(component)
+            if not executors:
+                continue
+            spec = self.setup.component(component)
+            waits = getattr(spec, "blocking", False) and len(executors) > 1
+            if waits:
+                self._run_threads([self._chunks(tasks, outbox) for tasks in executors], outbox)
+            else:
+                for tasks in executors:
+                    for task in tasks:
+                        _run(self._chunks([task], outbox), outbox)
+            for make in _at_the_end(spec.tick_seconds, last):
+                queues = [[(t, c) for t in tasks if (c := make(t))] for tasks in executors]
+                if waits:
+                    self._run_threads(queues, outbox)
+                else:
+                    for queue in queues:
+                        _run(queue, outbox)
+        outbox.waiting = 0
+        if gc.get_count()[0] > UNCOLLECTED_OBJECTS:
+            gc.collect(0)
+
+    def _chunks(self, tasks: Sequence[BoltTask], outbox: Outbox) -> Work:
+        """What waits for these tasks."""
+        return [(t, chunk) for t in tasks for chunk in merge(outbox.inbox.pop(t.task, []))]
+
+    def _run_threads(self, queues: Sequence[Work], outbox: Outbox) -> None:
+        """Run a blocking bolt: its executors wait side by side, with a chunk each."""
+        if self._threads is None or self._threads._max_workers < len(queues):
+            self._threads = ThreadPoolExecutor(len(queues), "fulmen-executor")
+        while any(queues):
+            turn = [queue.pop(0) for queue in queues if queue]
+            for _ in self._threads.map(lambda pair: pair[0].run(pair[1]), turn):
+                pass  # which waits for all of them
+            for task, chunk in turn:
+                task.send(chunk, outbox)
+
+    def _write_down(self, header: Header, summary: Summary) -> None:
+        """Save what changed of each task: large records in files, small ones with the commit."""
+        started = time.perf_counter()
+        tasks: list[tuple[int, TaskBase | AckerTask]] = [(t.task, t) for t in self._authors_tasks()]
+        tasks += self._ackers.items()
+        for task_id, task in tasks:
+            updates = task.updates(header.number)
+            if isinstance(task, TaskBase) and task.errors:
+                summary.errors += task.errors
+                task.errors = []
+            if not updates:
+                continue
+            key = self.setup.plan.key_of(task_id)
+            saved = summary.updates[key] = {}
+            for journal, (data, keep_from) in updates.items():
+                update = save(self.store, header.number, header.tag, key, journal, data, keep_from)
+                saved[journal] = update
+                summary.state_bytes += len(data) if data and update.file else 0
+        summary.state_seconds = time.perf_counter() - started
+
+
+def _at_the_end(
+    period: float | None, last: Header | None
+) -> Iterator[Callable[[BoltTask], Chunk | None]]:
+    """What the tasks of a bolt get after all tuples: a tick, and their last turn."""
+    if last is not None and period and tick_due(period, last):
+        yield lambda task: task.tick(period)
+    if last is not None and last.drains:
+        yield lambda task: task.drain()
+
+
+def _counted(outbox: Outbox, summary: Summary) -> Iterator[tuple[int, bytes]]:
+    """The rows that are ready to leave; their bytes are counted."""
+    rows = outbox.take_rows()
+    summary.moved_bytes += sum(len(row) for _, row in rows)
+    return iter(rows)
+
+
+def _run(work: Work, outbox: Outbox) -> None:
+    for task, chunk in work:
+        task.run(chunk)
+        task.send(chunk, outbox)

@@ -1,0 +1,212 @@
+"""Whatever dies, and whenever: committed state has each committed emit exactly once in it."""
+
+import itertools
+import pickle
+import random
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from fulmen import TopologyBuilder
+from fulmen.checkpoint import load_many, log, payloads, read_manifest
+from fulmen.engine.acking.acker_task import restore
+from fulmen.engine.batches import coordinator, light_batches
+from fulmen.engine.driver import committer
+from fulmen.engine.driver import driver as driver_module
+from fulmen.engine.driver.committer import Committer
+from fulmen.engine.driver.driver import Stop
+from fulmen.engine.driver.observer import Silent
+from fulmen.engine.protocol import header
+from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.state.pending_messages import PendingMessages
+from fulmen.errors import Fenced, Unreachable
+from fulmen.testing import ManualClock
+from support import seeds
+from support.chaos import Chaos, DriverDied, chaotic
+from support.durable_parts import HEARD, ArrowSink, DurableSpout, Relay, Sink, begin
+from support.engine_runs import Steady, make_driver, new_store
+
+
+def builder(workers, ackers, tuples, fails, directly, blocking):
+    made = TopologyBuilder(
+        name="durable", workers=workers, ackers=ackers, message_timeout_seconds=3
+    )
+    conf = {"tuples": tuples, "fails": fails, "fails_directly": directly}
+    made.set_spout("source", DurableSpout, 2).set_config(conf)
+    relay = made.set_bolt("relay", Relay, 2).set_num_tasks(3).set_config(conf)
+    relay.shuffle_grouping("source").set_tick_seconds(0.5).set_blocking(blocking)
+    sink = made.set_bolt("sink", Sink, 2).set_num_tasks(4).set_config(conf)
+    sink.fields_grouping("relay", ["content"])
+    made.set_bolt("arrow", ArrowSink, 2).set_config(conf).all_grouping("source")
+    return made
+
+
+def world_of(seed):
+    """What happens in a world, and how often something fails in it."""
+    choose = random.Random(seed)
+    return {
+        "chaos": Chaos(seed, choose.randint(3, 12), choose.choice((0.02, 0.05, 0.15))),
+        "shapes": [
+            (choose.randint(1, 3), choose.choice((1, 2, 3, 2, 1, 0)))
+            for _ in range(choose.randint(1, 4))
+        ],
+        "tuples": choose.choice((10, 40)),
+        "fails": choose.choice((0.0, 0.1)),
+        "directly": choose.random() < 0.5,
+        "blocking": choose.random() < 0.5,
+        "whole": choose.choice((0, 0, 3)),
+        "sizes": choose.choice(((1 << 16, 4096, 64), (300, 0, 4))),
+    }
+
+
+@pytest.mark.parametrize("seed", seeds.several(settings.default.max_examples // 3))
+def test_each_committed_emit_counts_exactly_once(seed):
+    world = world_of(seed)
+    chaos = world["chaos"]
+    begin(chaos.random.random())
+    seeds = itertools.count(chaos.random.randrange(10**9))
+    inline, deliveries, every = world["sizes"]
+    with (
+        mock.patch.object(driver_module, "COLLECT_EVERY", 3),
+        mock.patch.object(driver_module, "LOOK_SECONDS", 0.5),
+        mock.patch.object(committer, "CHECK_SECONDS", 1.0),  # an idle zombie has to notice too
+        mock.patch.object(payloads, "INLINE_BYTES", inline),
+        mock.patch.object(coordinator, "HEADER_BYTES", deliveries),
+        mock.patch.object(header, "HEADER_BYTES", deliveries),
+        mock.patch.object(light_batches, "WHOLE_BATCHES", world["whole"]),
+        mock.patch.object(log, "MANIFEST_EVERY", every),
+        mock.patch.object(Committer, "collect", Committer._collect_quietly),
+        mock.patch.object(np.random, "default_rng", side_effect=lambda: seeded(next(seeds))),
+    ):
+        store, last = live(world)
+    check(store, last)
+
+
+def seeded(seed):
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+def live(world):
+    """Drivers, one after the other, until one of them comes to the end."""
+    chaos, store, clock = world["chaos"], new_store(), ManualClock()
+    zombies = []
+    shapes = itertools.cycle(world["shapes"])
+    while True:
+        workers, ackers = next(shapes)
+        topology = builder(
+            workers, ackers, *(world[k] for k in ("tuples", "fails", "directly", "blocking"))
+        )
+        failing = chaotic(store, chaos)
+        driver = make_driver(
+            topology,
+            store=failing,
+            clock=clock,
+            jobs=Unsteady(clock, 0.1, chaos.fault, failing),
+            observer=Bounded(),
+        )
+        driver.jobs.chaos = chaos
+        try:
+            driver.start()
+            chaos.crashes = lambda driver=driver: driver.coordinator.crashes
+            haunt(zombies)
+            driver.run(Stop(when_drained=True))
+            return store, driver
+        except (Unreachable, DriverDied):
+            chaos.crashes = None
+            asleep = hasattr(driver, "totals") and driver.log._doubtful is None
+            if asleep and chaos.random.random() < 0.5:
+                zombies.append(driver)
+
+
+class Bounded(Silent):
+    """Gives up on a topology that does not come to its end."""
+
+    def batch(self, totals, done):
+        assert totals.batches < 1500, "it never ends"
+
+
+class Unsteady(Steady):
+    """Some of the workers are gone after a failure, and may be back later."""
+
+    def recover(self):
+        if self.chaos.random.random() < 0.7:
+            return super().recover()
+        everyone = super().alive()
+        gone = self.chaos.random.sample(everyone, self.chaos.random.randrange(len(everyone)))
+        return [worker for worker in everyone if worker not in gone]
+
+
+def steps(driver, n):
+    for _ in range(n):
+        driver.step()
+
+
+def haunt(zombies):
+    """Drivers that were thought to be dead go on: they must notice that they are not in charge."""
+    for zombie in zombies:
+        zombie.sleep = lambda seconds: None
+        with pytest.raises((Fenced, Unreachable, DriverDied)):
+            steps(zombie, 50)
+    zombies.clear()
+
+
+def check(store, driver):
+    spouted = tasks(driver, store, "source")
+    emitted = {}
+    for task, journals in enumerate(spouted):
+        kept = KeyedState.restore(journals)
+        positions = set()
+        for (what, number), value in kept.items():
+            if what != "emit":
+                continue
+            position, content, tracked = value
+            emitted[task, number] = content
+            ends = kept.get(("ack", number), 0), kept.get(("fail", number), 0)
+            if tracked:
+                assert ends in ((1, 0), (0, 1)), "a tree ends once"
+                if ends == (1, 0):
+                    assert position not in positions, "acked, and emitted again"
+                    positions.add(position)
+                heard = "ack" if ends[0] else "fail"
+                assert (heard, (task, number)) in HEARD
+            else:
+                assert ends == (0, 0)
+                positions.add(position)
+        limit = driver.topology.component("source").config["tuples"]
+        assert positions == set(range(1, limit + 1))
+        assert PendingMessages.restore(journals.get("pending", ())).count == 0
+    assert state_of(driver, store, "relay") == dict.fromkeys(emitted, 1)
+    held = [tup for f in fields_of(driver, store, "relay") for tup in f["held"]]
+    sunk = state_of(driver, store, "sink") | {tup["id"]: (tup["content"],) for tup in held}
+    assert sunk == {key: (value,) for key, value in emitted.items()}
+    for journals in tasks(driver, store, "arrow"):
+        kept = KeyedState.restore(journals)
+        assert dict(kept) == {key: (value,) for key, value in emitted.items()}
+    total = sum(f["total"] for f in fields_of(driver, store, "sink"))
+    assert total == len(emitted) - len(held)
+    if driver.setup.acking:
+        for journals in tasks(driver, store, "__acker"):
+            assert len(restore(journals.get("trees", ()))) == 0
+    assert driver.totals.trees.pending == 0
+
+
+def tasks(driver, store, component):
+    manifest = read_manifest(store, driver.log.manifest.number)
+    keys = [driver.plan.key_of(t) for t in driver.plan.tasks(component)]
+    return list(load_many(store, manifest, keys).values())
+
+
+def fields_of(driver, store, component):
+    found = tasks(driver, store, component)
+    return [pickle.loads(journals["fields"][-1])[0] for journals in found if journals]
+
+
+def state_of(driver, store, component):
+    found = {}
+    for journals in tasks(driver, store, component):
+        kept = KeyedState.restore(journals)
+        assert not kept.keys() & found.keys()
+        found |= kept
+    return found

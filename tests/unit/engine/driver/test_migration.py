@@ -1,0 +1,301 @@
+"""A topology that goes on in another shape: nothing is forgotten, and nothing mixed up."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fulmen import TopologyBuilder
+from fulmen.checkpoint import CommitLog, Manifest, Update, load_many, read_manifest
+from fulmen.engine.acking.acker_task import columns, restore
+from fulmen.engine.acking.messages import acker_index
+from fulmen.engine.acking.root_ids import root_ids
+from fulmen.engine.acking.trees import Trees
+from fulmen.engine.driver.driver import Stop
+from fulmen.engine.driver.migration import ACKERS_OFF, Change, Layout, Migration, layout_of, migrate
+from fulmen.errors import CheckpointError
+from fulmen.plan import make_plan
+from fulmen.testing import PAUSE, CollectBolt, ListSpout, run
+from support.components import Count, Sentences
+from support.engine_runs import make_driver, new_store
+from support.hooks import HookBolt, hooks
+
+
+def topology(spouts=("source",), **spec):
+    builder = TopologyBuilder(**spec)
+    for name in spouts:
+        builder.set_spout(name, Sentences, 2)
+    builder.set_bolt("count", Count).shuffle_grouping(spouts[0])
+    return builder.build()
+
+
+class Life:
+    """A checkpoint and the layouts of the topologies that it belonged to."""
+
+    def __init__(self):
+        self.store = new_store()
+        self.manifest = Manifest()
+        self.layout = None
+
+    def become(self, made):
+        """What the checkpoint needs for this topology; its layout is taken for committed."""
+        migration = migrate(self.layout, make_plan(made), made, self.manifest, self.store)
+        self.layout = Layout.from_json(migration.layout.to_json())
+        return migration
+
+
+# ---- origins -----------------------------------------------------------------------------------
+
+
+def test_an_origin_is_given_to_one_spout_task_and_never_again():
+    life = Life()
+    life.become(topology(["a"]))
+    assert life.layout.origins == {"a/0": 1, "a/1": 2}
+    life.become(topology(["a", "b"]))
+    assert life.layout.origins == {"a/0": 1, "a/1": 2, "b/0": 3, "b/1": 4}
+    life.become(topology(["b"]))
+    assert life.layout.origins == {"b/0": 3, "b/1": 4}
+    life.become(topology(["a", "b"]))
+    assert life.layout.origins == {"a/0": 5, "a/1": 6, "b/0": 3, "b/1": 4}
+
+
+def test_the_same_shape_changes_nothing():
+    life = Life()
+    first = life.become(topology())
+    assert first == Migration(first.layout, Change(first.layout))
+    for again in (topology(), topology(workers=3, ackers=1)):
+        assert life.become(again) == Migration(first.layout)
+
+
+def test_tasks_that_are_gone_take_their_state_with_them():
+    life = Life()
+    life.become(topology(["a", "b"]))
+    life.manifest.tasks = {"a/0": {}, "b/1": {}, "count/0": {}, "__acker/0": {}}
+    migration = life.become(topology(["a"], ackers=0))
+    assert migration.first is None
+    assert migration.rest.removed_tasks == ["b/1", "__acker/0"]
+
+
+def test_before_the_first_batch_only_ackers_change():
+    life = Life()
+    roots = [*root_ids(1, 5, 3).tolist(), *root_ids(2, 0, 1).tolist()]
+    with_trees(life, roots, 2)
+    log = CommitLog.open(life.store, "topology", "test")
+    log.claim()
+    log.commit(log.draft(tag="a1", clock=0.0, updates=life.put))
+    life.manifest, before = log.manifest, life.layout
+    migration = life.become(topology(["other"], ackers=1))
+    assert migration.first.layout == Layout(
+        {**before.tasks, "__acker": 1}, before.origins, before.next_origin
+    )
+    assert migration.first.removed_tasks == ["__acker/1"]
+    assert migration.rest == Change(migration.layout, [])
+    assert migration.layout.origins == {"other/0": 3, "other/1": 4}
+
+
+def test_another_number_of_tasks_is_refused():
+    life = Life()
+    life.become(topology())
+    builder = TopologyBuilder()
+    builder.set_spout("source", Sentences, 3)
+    builder.set_bolt("count", Count).shuffle_grouping("source")
+    with pytest.raises(CheckpointError) as refusal:
+        life.become(builder.build())
+    assert str(refusal.value) == (
+        f"checkpoint {life.store.uri}: component 'source' has 2 tasks there, and 3 in this"
+        " topology, whose state would be lost or in the wrong places. numTasks is fixed for a"
+        " topology's life: set it to 2, or give the component another name"
+    )
+
+
+# ---- ackers ----------------------------------------------------------------------------------
+
+
+def with_trees(life, roots, ackers):
+    """Put pending trees into the checkpoint, divided among so many ackers."""
+    roots = np.array(sorted(roots), np.uint64)
+    trees = Trees(roots, roots * np.uint64(3), roots.astype(float), roots.astype(float) + 0.5)
+    life.become(topology(ackers=ackers))
+    life.manifest = Manifest(number=1)
+    life.put = {}
+    for k in range(ackers):
+        mine = trees.take(acker_index(roots, ackers) == k)
+        record = pickle.dumps((columns(mine), None), 5)
+        life.put[f"__acker/{k}"] = {"trees": Update(record, None, 1)}
+    return trees
+
+
+@given(
+    st.sets(st.integers(0, 2**63), max_size=30),
+    st.integers(1, 4),
+    st.lists(st.integers(1, 4), max_size=3),
+)
+def test_pending_trees_are_divided_among_other_ackers(roots, first, numbers):
+    life = Life()
+    trees = with_trees(life, roots, first)
+    log = CommitLog.open(life.store, "topology", "test")
+    log.claim()
+    log.commit(log.draft(tag="a1", clock=0.0, updates=life.put))
+    for k, ackers in enumerate(numbers):
+        life.manifest = log.manifest
+        change = life.become(topology(ackers=ackers)).first
+        if change is not None:
+            draft = log.draft(
+                tag=f"b{k}", clock=0.0, updates=change.updates, removed_tasks=change.removed_tasks
+            )
+            log.commit(draft)
+        manifest = read_manifest(life.store, log.manifest.number)
+        assert {key for key in manifest.tasks if key.startswith("__")} == {
+            f"__acker/{i}" for i in range(ackers)
+        }
+        found = load_many(life.store, manifest, [f"__acker/{i}" for i in range(ackers)])
+        parts = [restore(journals["trees"]) for journals in found.values()]
+        for i, part in enumerate(parts):
+            assert (acker_index(part.roots, ackers) == i).all()
+        for name in ("roots", "values", "since", "born"):
+            kept = np.sort(np.concatenate([getattr(part, name) for part in parts]))
+            assert kept.tolist() == np.sort(getattr(trees, name)).tolist()
+
+
+def test_without_ackers_pending_trees_fail():
+    life = Life()
+    roots = [*root_ids(1, 5, 3).tolist(), *root_ids(2, 0, 1).tolist()]
+    trees = with_trees(life, roots, 2)
+    store = life.store
+    log = CommitLog.open(store, "topology", "test")
+    log.claim()
+    log.commit(log.draft(tag="a1", clock=0.0, updates=life.put))
+    life.manifest = log.manifest
+    migration = life.become(topology(ackers=0))
+    assert migration.first is None
+    assert sorted(migration.rest.removed_tasks) == ["__acker/0", "__acker/1"]
+    assert migration.rest.updates == {}
+    found = migration.deliveries
+    assert found[1].failed == tuple((n, ACKERS_OFF) for n in (5, 6, 7))
+    assert found[2].failed == ((0, ACKERS_OFF),)
+    assert len(trees) == 4
+
+
+# ---- in a running topology -------------------------------------------------------------------
+
+
+def keep(bolt):
+    bolt.kept = []
+
+
+def keep_and_finish(bolt, tup):
+    bolt.kept.append(tup)
+    if tup["value"] == "last":
+        for kept in bolt.kept:
+            bolt.collector.emit([kept["value"]], anchors=kept)
+            bolt.collector.ack(kept)
+        bolt.kept = []
+
+
+def keeping(items, name="source", **spec):
+    builder = TopologyBuilder(message_timeout_seconds=60, **spec)
+    builder.set_spout(name, ListSpout(items, replays=False), 2)
+    bolt = builder.set_bolt("bolt", HookBolt)
+    bolt.set_config(hooks(prepare=keep, execute=keep_and_finish)).shuffle_grouping(name)
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("bolt")
+    return builder
+
+
+ITEMS = [*range(8), PAUSE, PAUSE, "last"]
+
+
+def test_trees_outlive_every_change_of_ackers_and_workers():
+    builder = keeping(ITEMS)
+    result = run(builder, batches=1, workers=1, ackers=2)
+    assert result.trees["pending"] == 8
+    for workers, ackers in ((2, 3), (1, 1), (3, 2)):
+        result = run(
+            builder, batches=0, workers=workers, ackers=ackers, checkpoint=result.checkpoint
+        )
+    result = run(builder, workers=2, ackers=3, checkpoint=result.checkpoint)
+    assert sorted(result.acked("source")) == [*range(8), 10]
+    assert result.failed("source") == []
+    assert len(result.collected("sink")) == 9
+
+
+def test_acking_turned_off_and_on_again():
+    builder = keeping(ITEMS)
+    result = run(builder, batches=1, ackers=2)
+    result = run(builder, batches=2, ackers=0, checkpoint=result.checkpoint)
+    assert sorted(result.failed("source")) == [(i, ACKERS_OFF) for i in range(8)]
+    assert result.acked("source") == [10]
+    assert len(result.collected("sink")) == 9  # what was kept is still sent on
+    result = run(builder, ackers=1, checkpoint=result.checkpoint)
+    assert result.trees["pending"] == 0
+    assert len(result.failed("source")) == 8
+
+
+def test_however_many_trees_are_pending_all_fail_without_ackers():
+    many = range(2000)  # more than fit into a header
+    builder = keeping(many)
+    result = run(builder, batches=10, ackers=2)
+    assert result.trees["pending"] == len(many)
+    result = run(builder, ackers=0, checkpoint=result.checkpoint)
+    assert sorted(result.failed("source")) == [(i, ACKERS_OFF) for i in many]
+
+
+def test_a_spout_that_is_replaced_by_another():
+    """Trees of the old one end without anybody being told; those of the new one are its own."""
+    result = run(keeping(ITEMS), batches=1)
+    other = keeping([*range(3), "last"], name="other")
+    result = run(other, checkpoint=result.checkpoint)
+    assert sorted(result.acked("other")) == [0, 1, 2, 3]
+    assert result.trees["acked"] == 8 + 4
+    back = run(keeping(ITEMS), checkpoint=result.checkpoint)
+    assert sorted(back.acked("source")) == [*range(8), 10]
+
+
+# ---- a shape that never has a batch ----------------------------------------------------------
+
+
+def all_of(driver):
+    """All that the checkpoint has, but for who may commit to it."""
+    manifest = driver.log.manifest
+    return load_many(driver.store, manifest, sorted(manifest.tasks)), manifest.sections
+
+
+def lived(topology, store, batches=0):
+    """A driver of the topology that has run so many batches, and was killed then."""
+    driver = make_driver(topology, store=store)
+    driver.start()
+    for _ in range(batches):
+        assert driver.step()
+    driver.close()
+    return driver
+
+
+@pytest.mark.parametrize("ackers", [0, 1, 2])
+def test_until_the_first_batch_of_another_shape_nothing_is_lost(ackers):
+    """The shape before comes back, and finds its components, positions and pending trees."""
+    store, mine = new_store(), keeping(ITEMS, ackers=2)
+    before = all_of(lived(mine, store, 1))
+    assert {key.split("/")[0] for key in before[0]} == {"__acker", "source", "bolt"}
+    for _ in range(2):  # two drivers of it, as it is tried again
+        lived(keeping([1], name="other", ackers=ackers), store)
+    lived(mine, store)
+    back = lived(mine, store)
+    found = all_of(back)
+    assert found[1] == before[1]
+    assert found[0].keys() == before[0].keys()
+    kept = [key for key in found[0] if not key.startswith("__acker")]  # trees have no order there
+    assert [found[0][key] for key in kept] == [before[0][key] for key in kept]
+    driver = make_driver(mine, store=store)
+    driver.start()
+    driver.run(Stop(when_drained=True))
+    assert driver.totals.trees.acked == 9
+    driver.close()
+
+
+def test_the_first_batch_of_another_shape_takes_what_is_gone_with_it():
+    store = new_store()
+    lived(keeping(ITEMS), store, 1)
+    other = lived(keeping([], name="other"), store, 1)  # it has nothing else to commit
+    assert not [key for key in other.log.manifest.tasks if key.startswith("source/")]
+    assert layout_of(other.log.manifest).origins == {"other/0": 3, "other/1": 4}

@@ -1,0 +1,105 @@
+"""What a collector keeps of emits until they are sent: the same values in the same containers."""
+
+import gc
+from collections import deque, namedtuple
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fulmen.engine.emitting.emit_buffer import Buffer
+from fulmen.engine.tuples.sizes import rows_bytes
+
+Point = namedtuple("Point", "x y")
+
+
+class Rows(list):
+    """A list that is not exactly one."""
+
+
+def buffer_of(emits, width):
+    buffer = Buffer(SimpleNamespace(direct=False, fields=tuple("abcdefgh"[:width])))
+    for i, values in enumerate(emits):
+        buffer.append(values, f"id {i}")
+    return buffer
+
+
+def typed(rows):
+    return [(type(row), list(row)) for row in rows]
+
+
+@st.composite
+def emits(draw):
+    """Emits of one width: all lists, all tuples, or of any kinds of sequence in any order."""
+    width = draw(st.integers(0, 5))
+    kinds = draw(st.sampled_from(((list,), (tuple,), (list, tuple), (list, tuple, Rows, deque))))
+    values = st.lists(st.integers() | st.none(), min_size=width, max_size=width)
+    pairs = draw(st.lists(st.tuples(st.sampled_from(kinds), values), max_size=7))
+    return width, [kind(values) for kind, values in pairs]
+
+
+@given(emits())
+def test_emits_come_back_in_the_containers_that_they_had(some):
+    width, rows = some
+    buffer = buffer_of(rows, width)
+    assert typed(buffer.rows()) == typed(rows)
+    assert buffer.origins == [f"id {i}" for i in range(len(rows))]
+    assert len(buffer) == len(buffer.view()) == len(rows)
+    for i in range(len(rows)):
+        assert list(buffer.view().row(i)) == list(rows[i])
+    for k in range(width if rows else 0):
+        assert list(buffer.view().column(k)) == [row[k] for row in rows]
+
+
+@given(emits(), st.data())
+def test_the_others_stay_when_an_emit_is_taken_out_or_some_are_picked(some, data):
+    width, rows = some
+    if not rows:
+        return
+    index = data.draw(st.lists(st.integers(0, len(rows) - 1)))
+    picked = buffer_of(rows, width).view().take(np.array(index, np.int64))
+    assert typed(picked.rows) == typed([rows[i] for i in index])
+    buffer = buffer_of(rows, width)
+    buffer.chosen = {i: [(0, [i])] for i in range(len(rows))}
+    i = data.draw(st.integers(0, len(rows) - 1))
+    left = [k for k in range(len(rows)) if k != i]
+    buffer.remove(i)
+    assert typed(buffer.rows()) == typed([rows[k] for k in left])
+    assert buffer.origins == [f"id {k}" for k in left]
+    assert buffer.chosen == {new: [(0, [old])] for new, old in enumerate(left)}
+    buffer.append([0] * width, "later")
+    assert typed(buffer.rows()) == typed([*(rows[k] for k in left), [0] * width])
+
+
+def test_what_is_no_list_is_found_among_lists_and_tuples():
+    assert buffer_of([[1], "a", (2,), {3}, b"b", Rows([4])], 1).wrong() == [1, 3, 4]
+    assert buffer_of([[1], [2]], 1).wrong() == buffer_of([(1,)], 1).wrong() == []
+
+
+def test_values_changed_after_the_emit_are_sent_as_they_were_emitted():
+    values = [1]
+    buffer = buffer_of([values], 1)
+    values[0] = 2
+    assert list(buffer.rows()) == [[1]]
+
+
+def test_a_named_tuple_stays_one_on_its_worker():
+    assert buffer_of([(0, 0), Point(1, 2)], 2).rows()[1].y == 2
+
+
+def test_emitted_lists_are_not_kept_for_the_garbage_collector():
+    before = len(gc.get_objects())
+    buffer = buffer_of([], 2)
+    for i in range(1000):
+        buffer.append([i, "x"], i)
+    assert len(gc.get_objects()) - before < 100
+
+
+@pytest.mark.parametrize("kinds", [(list,), (tuple,), (list, tuple)])
+@pytest.mark.parametrize("start", [0, 1, 99])
+def test_the_bytes_of_emits_are_those_of_their_rows(kinds, start):
+    rows = [kinds[i % len(kinds)]((i, "x" * 1000 * i)) for i in range(100)]
+    assert buffer_of(rows, 2).about_bytes(start) == rows_bytes(rows, start)
+    assert buffer_of(rows, 2).about_bytes(100) == 0

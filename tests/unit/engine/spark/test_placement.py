@@ -1,0 +1,138 @@
+"""What placement decides without Spark. The rest is in tests/engine."""
+
+import re
+
+import pytest
+
+from fulmen.engine.spark.placement import Jvm, Lanes, Workers
+from fulmen.errors import FulmenError
+
+
+class FakeSpark:
+    """What Workers asks Spark for, as texts: hosts, the executors on each, and what these do."""
+
+    def __init__(self, master):
+        self.master = master
+        self.found = {}
+        self.running = "0"
+        self._jsc = self._jvm = self.sc = self.taskScheduler = self
+
+    def __call__(self):
+        return self
+
+    def getExecutorMemoryStatus(self):
+        return Text(["10.0.0.9:7078", *(f"{host}:4000" for host in self.found)])
+
+    def getExecutorsAliveOnHost(self, host):
+        return Text(self.found.get(host, []))
+
+    def runningTasksByExecutors(self):
+        return Text(self.running.split())
+
+
+class Text:
+    """A collection of Scala's, or an Option of one."""
+
+    def __init__(self, words):
+        self.words = words
+
+    def keys(self):
+        return self
+
+    values = get = keys
+
+    def isDefined(self):
+        return bool(self.words)
+
+    def mkString(self, separator):
+        return separator.join(self.words)
+
+
+@pytest.fixture
+def spark():
+    return FakeSpark("k8s://https://somewhere")
+
+
+def test_workers_get_their_numbers_as_they_come(spark):
+    workers = Workers(spark, 2, slots=1)
+    assert workers.alive() == ()
+    spark.found = {"10.0.0.5": ["1"]}
+    assert workers.alive() == (0,)
+    spark.found = {"10.0.0.4": ["2"], "10.0.0.5": ["1"]}
+    assert workers.alive() == (0, 1)
+    assert workers.hosts == ["10.0.0.5", "10.0.0.4"]
+
+
+def test_a_worker_on_another_host_gets_the_number_of_the_lost_one(spark):
+    workers = Workers(spark, 2, slots=1)
+    spark.found = {"10.0.0.4": ["1"], "10.0.0.5": ["2"]}
+    workers.alive()
+    spark.found = {"10.0.0.5": ["2"]}
+    assert workers.alive() == (1,)
+    spark.found = {"10.0.0.5": ["2"], "10.0.0.6": ["3"]}
+    assert workers.alive() == (0, 1)
+    assert workers.hosts == ["10.0.0.6", "10.0.0.5"]
+
+
+def test_workers_of_a_jvm_come_and_go_together(spark):
+    workers = Workers(spark, 5, slots=2)
+    spark.found = {"10.0.0.4": ["1"], "10.0.0.5": ["2"]}
+    assert workers.alive() == (0, 1, 2, 3)
+    spark.found = {"10.0.0.5": ["2"], "10.0.0.6": ["3"]}
+    assert workers.alive() == (0, 1, 2, 3)
+    assert workers.hosts == ["10.0.0.6", "10.0.0.6", "10.0.0.5", "10.0.0.5", None]
+    spark.found["10.0.0.7"] = ["4"]
+    assert workers.alive() == (0, 1, 2, 3, 4)
+    assert workers.by_executor() == {"3": range(2), "2": range(2, 4), "4": range(4, 5)}
+
+
+def test_jvms_on_the_same_host_are_told_apart(spark):
+    workers = Workers(spark, 2, slots=1)
+    spark.found = {"10.0.0.4": ["10", "9"]}
+    assert workers.alive() == (0, 1)
+    assert workers.jvms == [Jvm("9", "10.0.0.4"), Jvm("10", "10.0.0.4")]
+    assert workers.location(1) == "executor_10.0.0.4_10"
+    spark.found = {"10.0.0.4": ["10"]}
+    assert workers.alive() == (1,)
+
+
+def test_workers_in_the_drivers_jvm_are_always_there():
+    workers = Workers(FakeSpark("local[3]"), 3, slots=3)
+    assert workers.alive() == (0, 1, 2)
+    assert workers.hosts == [None, None, None]
+    assert workers.location(2) is None
+    assert workers.by_executor() == {"driver": range(3)}
+
+
+def test_a_task_that_still_runs_anywhere_is_noticed(spark):
+    workers = Workers(spark, 2, slots=1)
+    assert not workers.are_busy()
+    spark.running = "0 1"
+    assert workers.are_busy()
+    spark.running = ""
+    assert not workers.are_busy()
+
+
+def test_workers_that_do_not_come_are_told(spark, tmp_path):
+    spark.found = {"10.0.0.4": ["1"]}
+    said = f"1 of 2 workers started within 0 seconds. The reason may be in '{tmp_path}'."
+    with pytest.raises(FulmenError, match=f"^{re.escape(said)} On a busy machine"):
+        Workers(spark, 2, slots=1).wait_for(2, 0, tmp_path, tell=print)
+
+
+@pytest.mark.parametrize(
+    ("workers", "slots", "lanes", "order"),
+    [
+        pytest.param([0, 1, 2], 1, {0: [0, 1, 2]}, (0, 1, 2), id="pods-of-one"),
+        pytest.param([0, 1, 2], 3, {0: [0], 1: [1], 2: [2]}, (0, 1, 2), id="one-jvm"),
+        pytest.param(
+            [0, 1, 2, 3, 4], 2, {0: [0, 2, 4], 1: [1, 3]}, (0, 2, 4, 1, 3), id="pods-of-two"
+        ),
+        pytest.param([2, 3], 2, {0: [0], 1: [1]}, (0, 1), id="the-first-pod-is-lost"),
+        pytest.param([1, 3], 2, {1: [0, 1]}, (0, 1), id="second-slots-only"),
+    ],
+)
+def test_partitions_are_sorted_by_the_slots_of_their_workers(workers, slots, lanes, order):
+    found = Lanes(workers, slots)
+    assert dict(zip(found.slots, found.partitions, strict=True)) == lanes
+    assert found.order == order

@@ -1,0 +1,130 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fulmen.checkpoint.rewriting import RewritePolicy
+from fulmen.engine.state.pending_messages import PendingMessages
+from support.engine_runs import Records
+
+
+def ranges(*pairs):
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def ended(pending, *pairs):
+    return [msg_id for some in pending.end(ranges(*pairs)) for msg_id in some]
+
+
+def test_what_ends_is_told_once_and_forgotten():
+    pending = PendingMessages()
+    pending.add(0, ["a", "b", "c"])
+    pending.add(3, ["d", "e"])
+    assert pending.count == 5
+    assert ended(pending, (1, 2), (4, 5)) == ["b", "e"]
+    assert ended(pending, (0, 5)) == ["a", "c", "d"]
+    assert ended(pending, (0, 5)) == []
+    assert pending.count == 0
+
+
+def test_single_numbers_come_with_their_message_ids():
+    pending = PendingMessages()
+    pending.add(10, ["a", None, "c"])
+    pending.add(20, ["x"])
+    assert list(pending.end_singly([5, 10, 11, 12, 13, 20, 21])) == [
+        (10, "a"),
+        (11, None),
+        (12, "c"),
+        (20, "x"),
+    ]
+    assert list(pending.end_singly([10, 20])) == []
+    assert pending.count == 0
+
+
+def test_nothing_happened_nothing_to_write():
+    pending = PendingMessages()
+    pending.add(0, [])
+    assert pending.record(1) is None
+    assert list(pending.end(ranges())) == []
+    assert pending.record(1) is None
+
+
+BATCHES = st.lists(
+    st.tuples(
+        st.lists(st.integers(0, 40), max_size=6),  # which of the pending ones end, as a range
+        st.lists(st.integers(0, 5), max_size=3),  # emits, one chunk each
+        st.booleans(),  # whether to tell singly
+        st.booleans(),  # whether the process is lost afterwards
+    ),
+    max_size=30,
+)
+
+
+@given(BATCHES)
+def test_many_batches_with_restarts_against_a_dict(batches):
+    pending, records, expected, sequence = PendingMessages(), Records(), {}, 0
+    for number, (ends, chunks, singly, lost) in enumerate(batches, 1):
+        alive = sorted(expected)
+        chosen = sorted({alive[i % len(alive)] for i in ends} if alive else ())
+        if singly:
+            told = [msg_id for _, msg_id in pending.end_singly(chosen)]
+        else:
+            told = ended(pending, *((s, s + 1) for s in chosen))
+        assert told == [expected.pop(s) for s in chosen]
+        for size in chunks:
+            ids = [f"m{sequence + i}" for i in range(size)]
+            expected |= dict(enumerate(ids, sequence))
+            pending.add(sequence, ids)
+            sequence += size
+        records.add(number, pending.record(number))
+        assert pending.count == len(expected)
+        if lost:
+            pending = PendingMessages.restore(records.payloads)
+            assert pending.count == len(expected)
+            assert pending.record(number + 1) is None
+    everything = PendingMessages.restore(records.payloads)
+    assert ended(everything, (0, sequence)) == [expected[s] for s in sorted(expected)]
+
+
+def test_the_log_stays_in_proportion_to_what_is_pending():
+    pending, records, stuck = PendingMessages(), Records(), 5_000
+    pending.add(0, list(range(stuck)))
+    records.add(1, pending.record(1))
+    whole = records.bytes
+    for number in range(2, 1000):
+        sequence = stuck + number
+        pending.add(sequence, [sequence])
+        if number > 2:
+            assert ended(pending, (sequence - 1, sequence)) == [sequence - 1]
+        records.add(number, pending.record(number))
+        assert records.bytes < 6 * whole
+        assert len(records.kept) < 200
+    assert records.written < 60 * whole  # and not 1000 times
+
+
+def test_restarts_again_and_again_let_no_log_grow():
+    pending, records = PendingMessages(), Records()
+    pending.add(0, list(range(1000)))
+    records.add(1, pending.record(1))
+    for number in range(2, 400):
+        pending = PendingMessages.restore(records.payloads)
+        pending.add(number * 10_000, ["x"])
+        ended(pending, ((number - 1) * 10_000, (number - 1) * 10_000 + 1))
+        records.add(number, pending.record(number))
+        assert len(records.kept) < 140
+
+
+def test_stragglers_do_not_keep_what_was_emitted_with_them():
+    pending = PendingMessages()
+    pending.add(0, ["stuck", *range(10_000)])
+    ended(pending, (1, 10_001))
+    data, keep_from = pending.record(7)
+    assert keep_from == 7
+    assert len(data) < 200
+
+
+def test_a_log_is_written_anew_when_it_is_larger_than_what_it_describes():
+    policy = RewritePolicy()
+    assert policy.rewrite(alive=0, changed=1)
+    steps = [policy.rewrite(alive=1000, changed=100) for _ in range(60)]
+    assert steps[:21] == [False] * 20 + [True]
+    assert steps.count(True) == 2

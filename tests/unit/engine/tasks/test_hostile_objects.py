@@ -1,0 +1,150 @@
+"""Objects whose own methods raise, or that are nested deeply: only their tuple fails.
+
+Each topology sends six tuples to another worker; the third has the object in it.
+"""
+
+import pytest
+
+from fulmen import BasicBolt, FailedException, Spout, TopologyBuilder
+from fulmen.errors import error_text, repr_of, text_of
+from support.engine_runs import make_driver
+
+TUPLES, BAD = 6, 3
+
+
+class Hostile:
+    """Every method that anybody but its author calls raises."""
+
+    def no(self, *_):
+        raise RuntimeError("no")
+
+    __repr__ = __str__ = __hash__ = __eq__ = __reduce__ = __reduce_ex__ = no
+    __len__ = __iter__ = __getitem__ = __sizeof__ = __bool__ = no
+
+
+class HostileList(list):
+    def no(self, *_):
+        raise RuntimeError("no")
+
+    __iter__ = __getitem__ = __reduce_ex__ = __len__ = no
+
+
+class Unsayable(Exception):
+    def __str__(self):
+        raise RuntimeError("no")
+
+
+def nested(depth, mapping=False):
+    value = 1
+    for _ in range(depth):
+        value = {"a": value} if mapping else [value]
+    return value
+
+
+class Source(Spout):
+    outputs = ("value",)
+    made = None
+
+    def __init__(self):
+        self.number = 0
+        self.ends = {}
+
+    def open(self, conf, context, collector):
+        self.collector = collector
+
+    def next_tuple(self):
+        if self.number < TUPLES:
+            self.number += 1
+            value = Source.made() if self.number == BAD else self.number
+            self.collector.emit([value], msg_id=self.number)
+
+    def ack(self, msg_id):
+        self.ends[msg_id] = "acked"
+
+    def fail(self, msg_id, reason):
+        self.ends[msg_id] = reason
+
+
+class Pass(BasicBolt):
+    outputs = ("value",)
+
+    def execute(self, tup, collector):
+        collector.emit(tup.values)
+
+
+class Raise(BasicBolt):
+    outputs = ("value",)
+    error = None
+
+    def execute(self, tup, collector):
+        if tup["value"] == BAD:
+            raise Raise.error()
+
+
+def ends(made=lambda: BAD, grouping="shuffle", bolt=Pass):
+    """How the messages end, and what is reported."""
+    Source.made = staticmethod(made)
+    builder = TopologyBuilder("hostile", workers=2)
+    builder.set_spout("source", Source)
+    declarer = builder.set_bolt("bolt", bolt, 2)
+    if grouping == "shuffle":
+        declarer.shuffle_grouping("source")
+    elif grouping == "fields":
+        declarer.fields_grouping("source", ["value"])
+    else:
+        declarer.partial_key_grouping("source", ["value"])
+    driver = make_driver(builder)
+    driver.start()
+    for _ in range(12):
+        assert driver.step()
+    (tasks,) = (t for w in driver.jobs._workers for t in w._tasks.values() if t._spouts)
+    (spout,) = tasks._spouts.values()
+    found = dict(spout.instance.ends)
+    driver.close()
+    return found
+
+
+def check(found, *words):
+    assert {m for m, end in found.items() if end == "acked"} == set(range(1, TUPLES + 1)) - {BAD}
+    for word in words:
+        assert word in found[BAD]
+
+
+@pytest.mark.parametrize("grouping", ["shuffle", "fields", "partial-key"])
+@pytest.mark.parametrize("made", [Hostile, lambda: HostileList([1])])
+def test_an_object_whose_methods_raise_fails_its_tuple_alone(made, grouping):
+    found = ends(made, grouping)
+    if grouping == "shuffle" or made is Hostile:
+        check(found, "RuntimeError" if grouping != "shuffle" else "can't be pickled (no)")
+    else:
+        check(found)
+
+
+@pytest.mark.parametrize("mapping", [False, True])
+@pytest.mark.parametrize("depth", [700, 3000])
+@pytest.mark.parametrize("grouping", ["shuffle", "fields", "partial-key"])
+def test_a_value_that_is_nested_too_deeply_fails_its_tuple_and_says_so(depth, mapping, grouping):
+    found = ends(lambda: nested(depth, mapping), grouping)
+    if grouping == "shuffle":
+        check(found, "can't be pickled (maximum recursion depth exceeded")
+    else:
+        check(found, "no task can be chosen by a value of type")
+
+
+def test_a_value_that_is_nested_as_deeply_as_json_mostly_is_arrives():
+    assert set(ends(lambda: nested(200)).values()) == {"acked"}
+
+
+@pytest.mark.parametrize("error", [Unsayable, type("Failed", (FailedException, Unsayable), {})])
+def test_an_exception_that_can_not_be_printed_fails_its_tuple_alone(error):
+    Raise.error = error
+    check(ends(bolt=Raise), f"<{error.__qualname__}, whose __str__ raised RuntimeError>")
+
+
+def test_what_an_object_says_about_itself_never_raises():
+    assert text_of(Hostile()) == "<Hostile, whose __str__ raised RuntimeError>"
+    assert repr_of(Hostile()) == "<Hostile, whose __repr__ raised RuntimeError>"
+    assert error_text(Unsayable()) == "Unsayable: <Unsayable, whose __str__ raised RuntimeError>"
+    assert error_text(ValueError("a")) == "ValueError: a"
+    assert error_text(ValueError()) == "ValueError"
+    assert len(repr_of("x" * 1000)) == 200
