@@ -77,7 +77,8 @@ class Rank(BasicBolt):
             self.emit_ranking(collector)
 
     def drain(self, collector):
-        self.emit_ranking(collector)  # `count` has had its last turn before
+        if self.counts:  # of the last turn of `count`, unless a tick came in between
+            self.emit_ranking(collector)
 
     def emit_ranking(self, collector):
         collector.emit([first(self.length, self.counts.items())])

@@ -101,6 +101,19 @@ def test_the_ranking_is_that_of_the_readme(example):
     assert [f"top  {result.state('rank-all')['top']}"] == shown("rolling-top-words", "rank-all")
 
 
+def test_a_tick_before_the_last_turn_leaves_its_ranking(example):
+    example("rolling-top-words")
+    from rolling import Rank
+
+    with BoltHarness(Rank, fields=["word", "count"], conf={"length": 3}) as bolt:
+        bolt.execute(["mike", 500])
+        bolt.tick()
+        bolt.drain()
+        bolt.execute(["mike", 501])
+        bolt.drain()
+    assert [emitted.values for emitted in bolt.emitted] == [[[("mike", 500)]], [[("mike", 501)]]]
+
+
 @pytest.fixture
 def service():
     """The URL of the service of the example, running."""
