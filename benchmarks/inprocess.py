@@ -25,7 +25,7 @@ def measure(workers: int, sentences: int, words: str) -> float:
     from benchmarks import running
     from fulmen.engine.driver.driver import Driver
     from fulmen.engine.worker.in_process import InProcessJobs
-    from fulmen.topology.validation import check
+    from fulmen.topology.validation.check import check
 
     sys.path.insert(0, str(running.TOPOLOGIES))
     import sentences as topology

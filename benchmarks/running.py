@@ -20,7 +20,7 @@ from fulmen.engine.driver.driver import Driver
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.driver.totals import Totals
 from fulmen.engine.spark.jobs import LocalSparkJobs
-from fulmen.topology.validation import check
+from fulmen.topology.validation.check import check
 
 TOPOLOGIES = Path(__file__).parent / "topologies"
 _TICKS = os.sysconf("SC_CLK_TCK")

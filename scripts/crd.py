@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from fulmen.kube.contract import GROUP, PLURAL, VERSION
-from fulmen.topology.spec import KIND, TopologySpec
-from fulmen.topology.status import TopologyStatus
+from fulmen.topology.resource.spec import KIND, TopologySpec
+from fulmen.topology.resource.status import TopologyStatus
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))

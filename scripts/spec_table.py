@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fulmen.topology.spec import Topology
+from fulmen.topology.resource.spec import Topology
 
 PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 BEGIN = "<!-- fields: written by scripts/spec_table.py -->\n"

@@ -19,16 +19,16 @@ from prometheus_client import start_http_server
 
 from fulmen.kube import contract
 from fulmen_operator import metrics
-from fulmen_operator.access import NOT_FOUND, Access
-from fulmen_operator.api import KINDS, ApiError
-from fulmen_operator.cluster import KubernetesApi
-from fulmen_operator.loop import Memory, work
+from fulmen_operator.cluster.access import NOT_FOUND, Access
+from fulmen_operator.cluster.api import KINDS, ApiError
+from fulmen_operator.cluster.client import KubernetesApi
+from fulmen_operator.cluster.store import Store
+from fulmen_operator.controller.loop import Memory, work
+from fulmen_operator.controller.queue import Queue
+from fulmen_operator.controller.watching import WATCHED, keep_fresh, take_in
 from fulmen_operator.manifests.common import CODE
 from fulmen_operator.model import Key
-from fulmen_operator.queue import Queue
 from fulmen_operator.settings import Settings
-from fulmen_operator.store import Store
-from fulmen_operator.watching import WATCHED, keep_fresh, take_in
 
 WORKERS = 4
 SELECTORS = {"ConfigMap": f"{contract.TOPOLOGY_LABEL},{contract.COMPONENT_LABEL}!={CODE}"}

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from fulmen.kube import contract
-from fulmen.topology.spec import KIND
+from fulmen.topology.resource.spec import KIND
 from fulmen_operator.model import (
     UID_ANNOTATION,
     Object,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import get_args
 
-from fulmen_operator.security import Level
+from fulmen_operator.acceptance.pod_security import Level
 
 
 @dataclass(frozen=True)

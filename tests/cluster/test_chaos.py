@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from fulmen.topology.documents import to_document
+from fulmen.topology.reading.documents import to_document
 from support import kills, unrepeatable
 from support.kube import eventually, is_ready
 from support.numbered import START_SECONDS, report_in

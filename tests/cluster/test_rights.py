@@ -16,15 +16,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fulmen_operator.access import Access
-from fulmen_operator.api import KINDS, MERGE, ApiError
-from fulmen_operator.cluster import KubernetesApi
-from fulmen_operator.loop import Memory, reconcile
+from fulmen_operator.cluster.access import Access
+from fulmen_operator.cluster.api import KINDS, MERGE, ApiError
+from fulmen_operator.cluster.client import KubernetesApi
+from fulmen_operator.cluster.store import Store
+from fulmen_operator.controller.loop import Memory, reconcile
+from fulmen_operator.controller.watching import WATCHED, refresh
 from fulmen_operator.manifests.rights import driver_role
 from fulmen_operator.model import APPLIED_ANNOTATION, Key
 from fulmen_operator.settings import Settings
-from fulmen_operator.store import Store
-from fulmen_operator.watching import WATCHED, refresh
 from support import operators
 from support.charts import template
 from support.kube import eventually

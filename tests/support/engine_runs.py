@@ -11,7 +11,7 @@ from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.testing import ManualClock
 from fulmen.topology.builder import TopologyBuilder
-from fulmen.topology.validation import check
+from fulmen.topology.validation.check import check
 
 _numbers = itertools.count()
 

@@ -13,14 +13,14 @@ from datetime import UTC, datetime, timedelta
 from fulmen.kube import contract
 from fulmen.kube.contract import DriverPlan, Ended, Hosted, Phase, Report
 from fulmen.kube.placing import planned
-from fulmen.topology.spec import Topology
-from fulmen_operator.access import Access
-from fulmen_operator.api import KINDS, ApiError
-from fulmen_operator.loop import Memory, reconcile
+from fulmen.topology.resource.spec import Topology
+from fulmen_operator.cluster.access import Access
+from fulmen_operator.cluster.api import KINDS, ApiError
+from fulmen_operator.cluster.store import Store
+from fulmen_operator.controller.loop import Memory, reconcile
+from fulmen_operator.controller.watching import WATCHED
 from fulmen_operator.model import Key, text_of
 from fulmen_operator.settings import Settings
-from fulmen_operator.store import Store
-from fulmen_operator.watching import WATCHED
 from support.documents import word_count
 
 NAMESPACE = "blue"

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import yaml
 
-from fulmen.topology.documents import to_document
+from fulmen.topology.reading.documents import to_document
 from support import unrepeatable
 from support.spark_topologies import NOTHING_PENDING, Committed
 from support.unrepeatable import chaotic, check_commit

@@ -13,8 +13,8 @@ from fulmen.engine.spark.job_runner import PATIENCE_SECONDS
 from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.state.pending_messages import PendingMessages
-from fulmen.topology.spec import ACKER
-from fulmen.topology.validation import check
+from fulmen.topology.resource.spec import ACKER
+from fulmen.topology.validation.check import check
 from support.spark_runs import TESTS, remove_outputs
 
 _numbers = itertools.count()

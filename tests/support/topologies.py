@@ -1,6 +1,6 @@
 """Topologies in short: `topology({"a": 2}, {"b": ((2, 4), {"a": "shuffle"})})`."""
 
-from fulmen.topology.shape import parse
+from fulmen.topology.reading.field_problems import parse
 
 
 def topology(spouts, bolts, **spec):

@@ -1,9 +1,9 @@
 """Whether the pods that a spec asks for are allowed here. Pure."""
 
 from fulmen.kube import contract
-from fulmen_operator.acceptance import Accepted, Refused, listed
+from fulmen_operator.acceptance.pod_security import forbidden
+from fulmen_operator.acceptance.verdict import Accepted, Refused, listed
 from fulmen_operator.manifests.pods import with_template
-from fulmen_operator.security import forbidden
 from fulmen_operator.settings import Settings
 
 

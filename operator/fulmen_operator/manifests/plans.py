@@ -3,10 +3,10 @@
 from typing import Any
 
 from fulmen.kube import contract
-from fulmen.topology.documents import to_document
-from fulmen.topology.spec import Topology
-from fulmen_operator.acceptance import Accepted, code_name, own_claim
-from fulmen_operator.changes import input_hash
+from fulmen.topology.reading.documents import to_document
+from fulmen.topology.resource.spec import Topology
+from fulmen_operator.acceptance.changes import input_hash
+from fulmen_operator.acceptance.verdict import Accepted, code_name, own_claim
 from fulmen_operator.manifests.pods import (
     CHECKPOINT_VOLUME,
     CODE_VOLUME,

@@ -8,9 +8,9 @@ Fulmen's guarantees rest on (names, commands, mounts, probes, how a pod ends).
 from typing import Any
 
 from fulmen.kube import contract
-from fulmen.topology.pods import Pod
-from fulmen.topology.quantity import times
-from fulmen_operator.acceptance import Accepted
+from fulmen.topology.resource.pods import Pod
+from fulmen.topology.resource.quantity import times
+from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.common import metadata, selector
 from fulmen_operator.manifests.merge import merged
 from fulmen_operator.model import (

@@ -1,7 +1,7 @@
 """Who driver and workers are, and what the driver may do."""
 
 from fulmen.kube import contract
-from fulmen_operator.acceptance import Accepted
+from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.common import metadata
 from fulmen_operator.manifests.pods import service_account
 from fulmen_operator.model import Manifest, Observed, component_of

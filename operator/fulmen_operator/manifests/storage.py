@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from fulmen.kube import contract
-from fulmen_operator.acceptance import Accepted
+from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.common import CODE, metadata, selector
 from fulmen_operator.manifests.pods import secret_name
 from fulmen_operator.model import Manifest, Object, Observed

@@ -25,7 +25,7 @@ from typing import Protocol
 from fulmen.checkpoint.files import FileBackend
 from fulmen.checkpoint.remote import cloud_backend, memory_backend
 from fulmen.errors import CheckpointError
-from fulmen.topology.uris import BadUri, read_uri
+from fulmen.topology.resource.uris import BadUri, read_uri
 
 # What a file system and every object store take as it is, without escaping of their own.
 _KEY = re.compile(r"(?!.*(?:^|/)\.)[A-Za-z0-9._=+-]+(?:/[A-Za-z0-9._=+-]+)*")

@@ -12,14 +12,14 @@ from typing import Any
 import click
 
 from fulmen.cli import BAD_INPUT, FAILURE, BadInput
-from fulmen.cli.lifecycle import activate, deactivate, kill
-from fulmen.cli.manifest import manifest
-from fulmen.cli.plan import plan
-from fulmen.cli.rebalance import rebalance
-from fulmen.cli.run import run
-from fulmen.cli.state import state
-from fulmen.cli.top import top
-from fulmen.cli.validate import validate
+from fulmen.cli.commands.lifecycle import activate, deactivate, kill
+from fulmen.cli.commands.manifest import manifest
+from fulmen.cli.commands.plan import plan
+from fulmen.cli.commands.rebalance import rebalance
+from fulmen.cli.commands.run import run
+from fulmen.cli.commands.state import state
+from fulmen.cli.commands.top import top
+from fulmen.cli.commands.validate import validate
 from fulmen.errors import CodeError, DeclarationError, FulmenError, ValidationFailed
 
 TRACEBACK_VARIABLE = "FULMEN_TRACEBACK"

@@ -7,10 +7,10 @@ from typing import Any
 
 from fulmen.errors import CodeError, FulmenError
 from fulmen.topology.builder import TopologyBuilder
-from fulmen.topology.code import explain
-from fulmen.topology.documents import to_document
-from fulmen.topology.foreign import import_cure
-from fulmen.topology.spec import Topology
+from fulmen.topology.code.loading import explain
+from fulmen.topology.code.streamparse import import_cure
+from fulmen.topology.reading.documents import to_document
+from fulmen.topology.resource.spec import Topology
 
 NAME = "topology"
 

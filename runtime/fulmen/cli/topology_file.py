@@ -10,11 +10,11 @@ import click
 
 from fulmen.cli.python_file import is_python, read_python
 from fulmen.errors import CodeError
-from fulmen.topology.code import CodeFolder
-from fulmen.topology.documents import read_document
-from fulmen.topology.parts import rest_of
-from fulmen.topology.validation import Checked, check
-from fulmen.topology.values import set_values
+from fulmen.topology.code.loading import CodeFolder
+from fulmen.topology.reading.assignments import set_values
+from fulmen.topology.reading.documents import read_document
+from fulmen.topology.reading.partial_document import rest_of
+from fulmen.topology.validation.check import Checked, check
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -6,10 +6,10 @@ The third kind of container, a worker, is Java: see `entrypoint`.
 import os
 import sys
 
-from fulmen.kube import logs
+from fulmen.kube.container import logs
+from fulmen.kube.container.ending import write_ended
 from fulmen.kube.contract import DRIVER_COMMAND, EXECUTOR_COMMAND, PREFLIGHT_COMMAND, Ended
-from fulmen.kube.driver import drive
-from fulmen.kube.ending import write_ended
+from fulmen.kube.driver.pod import drive
 from fulmen.kube.preflight import preflight
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from fulmen.kube.contract import Hosted, executor_name
 from fulmen.plan import Plan, make_plan
 from fulmen.plan.model import DRIVER
-from fulmen.topology.spec import Topology
+from fulmen.topology.resource.spec import Topology
 
 
 def planned(topology: Topology, pinned: Collection[str]) -> tuple[Hosted, ...]:

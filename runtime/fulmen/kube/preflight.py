@@ -8,9 +8,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from fulmen.errors import FulmenError
+from fulmen.kube.container.ending import of_error
+from fulmen.kube.container.preparation import checked, code_folder
 from fulmen.kube.contract import CANDIDATE_FILE, CODE_FOLDER, Candidate, Ended, ExitCode
-from fulmen.kube.ending import of_error
-from fulmen.kube.preparing import checked, code_folder
 
 _log = logging.getLogger(__name__)
 

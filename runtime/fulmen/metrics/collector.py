@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 from fulmen.engine.driver.totals import Totals
 from fulmen.engine.protocol.statistics import BATCH, COMPLETE, EXECUTE, PROCESS, Histogram
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot, source_and_stream
-from fulmen.topology.spec import ACKER
+from fulmen.topology.resource.spec import ACKER
 
 SOURCE = ("source_component", "source_stream")
 PHASES = ("run", "commit", "wait")

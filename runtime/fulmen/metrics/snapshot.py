@@ -14,7 +14,7 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.statistics import Histogram, Times
 from fulmen.plan import Executor
-from fulmen.topology.spec import ACKER
+from fulmen.topology.resource.spec import ACKER
 
 ACKER_INPUTS = ("__ack_init", "__ack_ack", "__ack_fail", "__ack_reset_timeout")
 ACKER_OUTPUTS = ("__ack_ack", "__ack_fail")

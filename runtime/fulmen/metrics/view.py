@@ -14,7 +14,7 @@ from fulmen.metrics.collector import PHASES
 from fulmen.metrics.history import Point
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot
 from fulmen.plan.model import DRIVER
-from fulmen.topology.spec import ACKER
+from fulmen.topology.resource.spec import ACKER
 
 ERRORS_SHOWN = 20
 _ERROR_CHARACTERS = 2000

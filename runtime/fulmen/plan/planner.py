@@ -6,7 +6,7 @@ from fulmen.plan.assignment import schedule
 from fulmen.plan.model import DRIVER, Executor, Plan
 from fulmen.plan.stages import cut_stages
 from fulmen.plan.tasks import executors_of
-from fulmen.topology.spec import Topology
+from fulmen.topology.resource.spec import Topology
 
 
 def make_plan(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fulmen.plan.model import Plan
 from fulmen.plan.stages import Hosts, cut_stages, is_local
-from fulmen.topology.spec import Bolt, Grouping, Topology
+from fulmen.topology.resource.spec import Bolt, Grouping, Topology
 
 STAGE_MILLIS = 8.0
 STAGE_MILLIS_OF_A_WORKER = 2.0

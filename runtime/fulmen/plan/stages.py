@@ -8,8 +8,8 @@ each worker that emits, then every tuple stays where it is and no shuffle is nee
 from collections.abc import Mapping, Sequence
 
 from fulmen.plan.model import DRIVER
-from fulmen.topology.graph import depth_order
-from fulmen.topology.spec import ACKER, Input, Topology
+from fulmen.topology.resource.graph import depth_order
+from fulmen.topology.resource.spec import ACKER, Input, Topology
 
 Hosts = Mapping[str, Sequence[int]]
 """The worker of each task of each component, by ascending task ids."""

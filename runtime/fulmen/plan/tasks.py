@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import chain
 
 from fulmen.plan.model import Executor
-from fulmen.topology.spec import ACKER, Topology
+from fulmen.topology.resource.spec import ACKER, Topology
 
 
 def integer_divided(total: int, pieces: int) -> dict[int, int]:

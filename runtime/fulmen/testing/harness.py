@@ -27,7 +27,7 @@ from fulmen.engine.emitting.routes import Routes
 from fulmen.engine.state.fields import Fields
 from fulmen.engine.state.keyed_state import KeyedState, take_state
 from fulmen.errors import DeclarationError
-from fulmen.topology.transient import mistaken_transient
+from fulmen.topology.code.transient import mistaken_transient
 
 SOURCE_TASK, TASK = 1, 2
 

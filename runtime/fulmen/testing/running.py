@@ -25,11 +25,11 @@ from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.errors import FulmenError, JobFailed, TopologyFailed
 from fulmen.testing.components import Killed, Runs
-from fulmen.topology import documents
 from fulmen.topology.builder import TopologyBuilder
-from fulmen.topology.code import CodeFolder
-from fulmen.topology.spec import Topology
-from fulmen.topology.validation import check, with_checkpoint_tasks
+from fulmen.topology.code.loading import CodeFolder
+from fulmen.topology.reading import documents
+from fulmen.topology.resource.spec import Topology
+from fulmen.topology.validation.check import check, with_checkpoint_tasks
 
 Fault = Callable[[int, int, str], None]
 _numbers = itertools.count(1)

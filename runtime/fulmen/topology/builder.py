@@ -13,11 +13,11 @@ from typing import Any, Self
 
 from fulmen import api
 from fulmen.errors import CodeError, ValidationFailed, text_of
-from fulmen.topology.base import spelling
-from fulmen.topology.documents import to_yaml
 from fulmen.topology.problems import Problem, shown
-from fulmen.topology.shape import parse
-from fulmen.topology.spec import API_VERSION, KIND, Topology
+from fulmen.topology.reading.documents import to_yaml
+from fulmen.topology.reading.field_problems import parse
+from fulmen.topology.resource.base import spelling
+from fulmen.topology.resource.spec import API_VERSION, KIND, Topology
 
 Document = dict[str, Any]
 
@@ -178,7 +178,7 @@ class TopologyBuilder:
 
         Raises:
             ValidationFailed: Fields are wrong. What takes several fields or the classes to see,
-                `fulmen.topology.validation.validate` finds.
+                `fulmen.topology.validation.check.validate` finds.
         """
         unknown = [name for name in self._spec if name in ("spouts", "bolts")]
         if unknown:

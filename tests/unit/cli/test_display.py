@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console, Group
 
-from fulmen.cli.display import LINE_SECONDS, LiveDisplay, Phase, PlainDisplay, make_display
-from fulmen.cli.figures import (
+from fulmen.cli.display.figures import (
     component_table,
     count,
     elapsed,
@@ -15,8 +14,15 @@ from fulmen.cli.figures import (
     milliseconds,
     plain_line,
 )
-from fulmen.cli.meter import ComponentFigures, Figures
-from fulmen.cli.output import open_console
+from fulmen.cli.display.live_display import (
+    LINE_SECONDS,
+    LiveDisplay,
+    Phase,
+    PlainDisplay,
+    make_display,
+)
+from fulmen.cli.display.meter import ComponentFigures, Figures
+from fulmen.cli.display.output import open_console
 from fulmen.testing import ManualClock
 
 FIGURES = Figures(

@@ -5,8 +5,8 @@ import yaml
 from click.testing import CliRunner
 
 from fulmen.cli.main import main
-from fulmen.topology.documents import parse_yaml
-from fulmen.topology.shape import parse
+from fulmen.topology.reading.documents import parse_yaml
+from fulmen.topology.reading.field_problems import parse
 from support.cli_runs import CODE
 
 DOCUMENT = """

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fulmen.plan import Plan, make_plan
-from fulmen.topology.documents import load
+from fulmen.topology.reading.documents import load
 
 TABLE = """\
 word-count

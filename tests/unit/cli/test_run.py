@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fulmen.cli import run as run_module
+from fulmen.cli.commands import run as run_module
 from fulmen.engine.worker.in_process import Crash, InProcessJobs
 from support.cli_runs import write_letters
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fulmen.checkpoint import CommitLog, Store
-from fulmen.cli import run as run_module
+from fulmen.cli.commands import run as run_module
 from fulmen.engine.state.committed_state import read_state
 from fulmen.engine.worker.in_process import InProcessJobs
 from support.cli_runs import write_letters

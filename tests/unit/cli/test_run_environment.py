@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from fulmen.cli.environment import environment_of
+from fulmen.cli.local.environment import environment_of
 from support.cli_runs import write_letters
 
 READS = """

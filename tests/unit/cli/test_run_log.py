@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fulmen.cli.run_log import RUNS_KEPT, RunLog, runs_folder
+from fulmen.cli.local.run_log import RUNS_KEPT, RunLog, runs_folder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from fulmen.cli import run as run_module
+from fulmen.cli.commands import run as run_module
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.metrics import MetricsServer
 from support.cli_runs import write_letters

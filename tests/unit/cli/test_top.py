@@ -10,9 +10,10 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from fulmen.cli import BadInput, top
-from fulmen.cli.top import read_url, read_view
-from fulmen.cli.top_view import topologies_table, topology_picture
+from fulmen.cli import BadInput
+from fulmen.cli.commands import top
+from fulmen.cli.commands.top import read_url, read_view
+from fulmen.cli.display.top_view import topologies_table, topology_picture
 from fulmen.errors import FulmenError
 from fulmen.metrics import MetricsServer
 from support.fake_kubectl import not_found, topology

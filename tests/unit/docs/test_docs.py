@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from fulmen.api import ArrowBolt, BasicBolt, Bolt, Spout, output_streams
 from fulmen.cli.main import main
 from fulmen.testing import run
-from fulmen.topology.documents import parse_yaml
-from fulmen.topology.shape import parse
-from fulmen.topology.spec import Topology, TopologySpec
-from fulmen.topology.validation import validate
-from fulmen.topology.values import set_values
+from fulmen.topology.reading.assignments import set_values
+from fulmen.topology.reading.documents import parse_yaml
+from fulmen.topology.reading.field_problems import parse
+from fulmen.topology.resource.spec import Topology, TopologySpec
+from fulmen.topology.validation.check import validate
 from support.pages import ROOT, anchors, blocks, links, without_blocks, write_files
 
 PAGES = sorted(

@@ -8,9 +8,9 @@ import pytest
 
 from fulmen.engine.worker.in_process import Crash
 from fulmen.testing import BoltHarness, run
-from fulmen.topology.documents import parse_yaml
-from fulmen.topology.shape import parse
-from fulmen.topology.values import set_values
+from fulmen.topology.reading.assignments import set_values
+from fulmen.topology.reading.documents import parse_yaml
+from fulmen.topology.reading.field_problems import parse
 from support.examples import EXAMPLES, commands
 
 

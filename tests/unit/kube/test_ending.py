@@ -14,8 +14,8 @@ from fulmen.errors import (
     Unreachable,
     ValidationFailed,
 )
+from fulmen.kube.container.ending import CheckpointLost, of_error, write_ended
 from fulmen.kube.contract import ENDED_BYTES, Ended, Mistake
-from fulmen.kube.ending import CheckpointLost, of_error, write_ended
 from fulmen.topology.problems import Problem
 
 PROBLEMS = [Problem("spec.workers", "is 0", "Write 1."), Problem("spec.bolts", "is empty")]

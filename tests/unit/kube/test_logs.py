@@ -7,8 +7,8 @@ import re
 import pytest
 
 from fulmen.engine.protocol.summary import ErrorReport
-from fulmen.kube import logs
-from fulmen.kube.witness import Witness
+from fulmen.kube.container import logs
+from fulmen.kube.driver.event_log import Witness
 
 
 @pytest.fixture(autouse=True)

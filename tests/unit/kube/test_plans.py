@@ -2,9 +2,9 @@
 
 import threading
 
-from fulmen.kube.api import ApiError
 from fulmen.kube.contract import PLAN_KEY, DriverPlan
-from fulmen.kube.plans import LONGEST_PAUSE_SECONDS, Plans
+from fulmen.kube.driver.api import ApiError
+from fulmen.kube.driver.instructions import LONGEST_PAUSE_SECONDS, Plans
 
 PLAN = DriverPlan(generation=3, topology={"kind": "Topology"})
 

@@ -7,10 +7,10 @@ import pytest
 
 from fulmen.checkpoint import CommitLog, Store
 from fulmen.errors import CheckpointError, Denied, Unreachable, ValidationFailed
+from fulmen.kube.container.ending import CheckpointLost
+from fulmen.kube.container.preparation import code_folder, known_tasks, prepare, topology_of
 from fulmen.kube.contract import Candidate, DriverPlan
-from fulmen.kube.ending import CheckpointLost
 from fulmen.kube.preflight import preflight
-from fulmen.kube.preparing import code_folder, known_tasks, prepare, topology_of
 
 CODE = """
 from fulmen import Spout

@@ -15,7 +15,7 @@ from fulmen.kube.contract import (
     Report,
     ReportedError,
 )
-from fulmen.kube.reporting import (
+from fulmen.kube.driver.reporting import (
     ERROR_CHARACTERS,
     ERRORS_REPORTED,
     Reporter,

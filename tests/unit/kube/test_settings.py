@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from fulmen.kube.settings import Surroundings, spark_settings
-from fulmen.topology.spark import of_pods
+from fulmen.kube.driver.spark_settings import Surroundings, spark_settings
+from fulmen.topology.validation.spark_settings import of_pods
 
 WHERE = Surroundings("blue", "shop", "u-1", 4, "shop-driver-4", "10.0.0.7")
 

@@ -7,7 +7,7 @@ import pytest
 
 BEFORE = """
 import os, signal
-from fulmen.kube.termination import Terminated, Termination
+from fulmen.kube.driver.termination import Terminated, Termination
 with Termination() as termination:
     try:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -17,7 +17,7 @@ with Termination() as termination:
 """
 LATE = """
 import os, signal, threading
-from fulmen.kube.termination import Terminated, Termination
+from fulmen.kube.driver.termination import Terminated, Termination
 with Termination() as termination:
     termination.raise_no_more()
     waiter = threading.Thread(target=termination.wait)
@@ -29,7 +29,7 @@ with Termination() as termination:
 """
 BETWEEN = """
 import os, signal
-from fulmen.kube.termination import Terminated, Termination
+from fulmen.kube.driver.termination import Terminated, Termination
 with Termination() as termination:
     try:
         os.kill(os.getpid(), signal.SIGTERM)

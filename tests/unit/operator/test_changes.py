@@ -2,10 +2,10 @@
 
 import pytest
 
-from fulmen.kube.preparing import runs_unlike
+from fulmen.kube.container.preparation import runs_unlike
 from fulmen.plan import is_placed_like
-from fulmen.topology.shape import parse
-from fulmen_operator.changes import EFFECTS, Effect, input_hash
+from fulmen.topology.reading.field_problems import parse
+from fulmen_operator.acceptance.changes import EFFECTS, Effect, input_hash
 from support.documents import ABSENT, word_count
 from support.scripts import script
 

@@ -6,7 +6,7 @@ from itertools import chain
 import pytest
 import yaml
 
-from fulmen.topology.status import TopologyStatus
+from fulmen.topology.resource.status import TopologyStatus
 from support.scripts import script
 
 CRD, CRD_DOCS = script("crd"), script("crd_docs")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from fulmen.kube.contract import Ended
-from fulmen_operator.endings import Next, ending_of, report_of, waiting_for
+from fulmen_operator.reconcile.pod_states import Next, ending_of, report_of, waiting_for
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 EARLIER, LATER = "2026-01-01T11:59:00Z", "2026-01-01T12:01:00Z"

@@ -5,7 +5,7 @@ import asyncio
 import kopf
 import pytest
 
-from fulmen_operator.api import ApiError
+from fulmen_operator.cluster.api import ApiError
 from fulmen_operator.handlers import must_be_served
 
 

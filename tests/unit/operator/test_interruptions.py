@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from fulmen.kube.contract import Ended, Mistake
-from fulmen_operator.loop import Memory
+from fulmen_operator.controller.loop import Memory
 from fulmen_operator.model import is_gated
 from support.fake_cluster import FakeCluster, Killed
 from support.operated import CODE, OTHER_CODE

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fulmen.kube.contract import Phase, Report
-from fulmen_operator.loop import Memory
+from fulmen_operator.controller.loop import Memory
 from fulmen_operator.model import text_of
 from support.documents import ABSENT
 from support.fake_cluster import FakeCluster

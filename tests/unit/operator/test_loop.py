@@ -8,13 +8,13 @@ from prometheus_client import REGISTRY
 
 from fulmen.kube.contract import Phase, Report
 from fulmen_operator import handlers
-from fulmen_operator.access import words_of
-from fulmen_operator.api import ApiError
-from fulmen_operator.loop import Memory, work
+from fulmen_operator.cluster.access import words_of
+from fulmen_operator.cluster.api import ApiError
+from fulmen_operator.controller.loop import Memory, work
+from fulmen_operator.controller.queue import Queue
+from fulmen_operator.controller.watching import WATCHED
 from fulmen_operator.model import Key, Refusal
-from fulmen_operator.queue import Queue
 from fulmen_operator.settings import Settings
-from fulmen_operator.watching import WATCHED
 from support.fake_cluster import KEY, FakeCluster
 
 
@@ -73,7 +73,7 @@ def test_what_is_as_it_should_be_costs_no_call():
 
 def test_a_status_in_which_only_the_batch_is_new_is_written_once_a_minute(monkeypatch):
     now = Clock()
-    monkeypatch.setattr("fulmen_operator.loop.monotonic", now)
+    monkeypatch.setattr("fulmen_operator.controller.loop.monotonic", now)
     cluster = FakeCluster()
     cluster.settle()
     driver, written = cluster.pod("word-count-driver-1"), []
@@ -144,7 +144,7 @@ def test_a_mistake_of_ours_about_one_topology_is_logged_and_not_the_end(caplog, 
     def broken(seen, settings):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("fulmen_operator.loop.decide", broken)
+    monkeypatch.setattr("fulmen_operator.controller.loop.decide", broken)
     queue, clock = worked(FakeCluster())
     assert due_in(queue, clock) == 1
     assert "ZeroDivisionError" in caplog.text

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from fulmen.kube import contract
-from fulmen_operator.acceptance import Accepted, Refused, judge
+from fulmen_operator.acceptance.verdict import Accepted, Refused, judge
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.manifests.merge import merged
 from fulmen_operator.manifests.plans import accepted_in, for_attempt, hash_in, new_plan

@@ -5,9 +5,9 @@ from copy import deepcopy
 
 import pytest
 
-from fulmen_operator.api import ApiError
+from fulmen_operator.cluster.api import ApiError
 from fulmen_operator.model import Delete
-from fulmen_operator.reconcile import decide
+from fulmen_operator.reconcile.decide import decide
 from support.fake_cluster import KEY, FakeCluster
 from support.operated import CODE, OTHER_CODE, summary
 

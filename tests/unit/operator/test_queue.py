@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fulmen_operator.queue import RESYNC_SECONDS, Queue
+from fulmen_operator.controller.queue import RESYNC_SECONDS, Queue
 
 
 class Clock:

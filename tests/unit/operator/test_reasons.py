@@ -7,13 +7,20 @@ from typing import get_args
 import pytest
 
 from fulmen.kube.contract import EndReason
-from fulmen.topology.status import State
+from fulmen.topology.resource.status import State
 from support.pages import ROOT
 from support.reasons import explained
 
 TABLE = explained()
 NEVER_A_REASON = {"Drained", "Finished", "Valid", "Terminated", "Failed"}
-MODULES = ("acceptance", "conditions", "lifecycle", "loop", "replacing", "status")
+MODULES = (
+    "acceptance/verdict",
+    "controller/loop",
+    "reconcile/conditions",
+    "reconcile/driver_steps",
+    "reconcile/rollout",
+    "reconcile/status",
+)
 CALLS = {"Refused": 0, "Refusal": 0, "Verdict": 2, "_stay": 2, "_drain": 2, "Step": 1}
 """Calls that are given a reason, and as which argument."""
 

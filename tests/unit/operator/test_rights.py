@@ -2,11 +2,11 @@
 
 import pytest
 
-from fulmen_operator.acceptance import judge
-from fulmen_operator.api import KINDS
+from fulmen_operator.acceptance.verdict import judge
+from fulmen_operator.cluster.api import KINDS
+from fulmen_operator.controller.watching import WATCHED
 from fulmen_operator.manifests.rights import rights
 from fulmen_operator.model import Observed
-from fulmen_operator.watching import WATCHED
 from support.charts import HELM, template
 from support.documents import word_count
 from support.fake_cluster import FakeCluster

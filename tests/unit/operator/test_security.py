@@ -6,9 +6,9 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from fulmen.topology.pods import Pod
+from fulmen.topology.resource.pods import Pod
+from fulmen_operator.acceptance.pod_security import forbidden
 from fulmen_operator.manifests.pods import with_template
-from fulmen_operator.security import forbidden
 from fulmen_operator.settings import Settings
 from support.fake_cluster import FakeCluster
 from support.operated import CODE, summary

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fulmen.kube.contract import Directive, DriverPlan, Hosted, Phase, Report, ReportedError
-from fulmen.topology.shape import parse
-from fulmen.topology.status import Condition, Placement, TopologyStatus
-from fulmen_operator.conditions import Facts, conditions
-from fulmen_operator.lifecycle import Step
+from fulmen.topology.reading.field_problems import parse
+from fulmen.topology.resource.status import Condition, Placement, TopologyStatus
 from fulmen_operator.model import Observed, Refusal
-from fulmen_operator.replacing import Verdict
-from fulmen_operator.status import new_status, read_status, written
+from fulmen_operator.reconcile.conditions import Facts, conditions
+from fulmen_operator.reconcile.driver_steps import Step
+from fulmen_operator.reconcile.rollout import Verdict
+from fulmen_operator.reconcile.status import new_status, read_status, written
 from support.documents import word_count
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

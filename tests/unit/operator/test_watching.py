@@ -6,14 +6,14 @@ from contextlib import suppress
 import pytest
 
 from fulmen.kube.contract import COMPONENT_LABEL
-from fulmen_operator import watching
-from fulmen_operator.api import ApiError
+from fulmen_operator.cluster.api import ApiError
+from fulmen_operator.cluster.store import Store
+from fulmen_operator.controller import watching
+from fulmen_operator.controller.loop import Memory, reconcile
+from fulmen_operator.controller.queue import Queue
+from fulmen_operator.controller.watching import WATCHED, keep_fresh, refresh
 from fulmen_operator.handlers import Running
-from fulmen_operator.loop import Memory, reconcile
-from fulmen_operator.queue import Queue
 from fulmen_operator.settings import Settings
-from fulmen_operator.store import Store
-from fulmen_operator.watching import WATCHED, keep_fresh, refresh
 from support.fake_cluster import KEY, NAMESPACE, FakeCluster
 from support.operated import OTHER_CODE, summary
 

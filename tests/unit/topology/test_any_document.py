@@ -5,9 +5,9 @@ from copy import deepcopy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.topology.documents import parse_yaml, to_yaml
-from fulmen.topology.shape import parse
-from fulmen.topology.validation import check
+from fulmen.topology.reading.documents import parse_yaml, to_yaml
+from fulmen.topology.reading.field_problems import parse
+from fulmen.topology.validation.check import check
 from support.documents import WORD_COUNT
 
 FULL = deepcopy(WORD_COUNT)

@@ -9,10 +9,10 @@ import pytest
 import fulmen
 from fulmen import TopologyBuilder
 from fulmen.errors import CodeError, ValidationFailed
-from fulmen.topology.code import create
-from fulmen.topology.documents import load, parse_yaml
-from fulmen.topology.shape import parse
-from fulmen.topology.validation import validate
+from fulmen.topology.code.loading import create
+from fulmen.topology.reading.documents import load, parse_yaml
+from fulmen.topology.reading.field_problems import parse
+from fulmen.topology.validation.check import validate
 from support.components import ByWeight, Count, Limited, Outer, Sentences, Split
 
 PATH = Path(fulmen.__file__).parents[1], Path(__file__).parents[2]

@@ -5,7 +5,7 @@ import functools
 import pytest
 
 from fulmen import ArrowBolt, ArrowSpout, BasicBolt, Bolt, CustomStreamGrouping, Spout
-from fulmen.topology.validation import validate
+from fulmen.topology.validation.check import validate
 from support.components import ByWeight, Count, Sentences
 from support.documents import word_count
 

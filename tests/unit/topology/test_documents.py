@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fulmen.errors import ValidationFailed
-from fulmen.topology.documents import load, parse_yaml, to_yaml
-from fulmen.topology.shape import parse
+from fulmen.topology.reading.documents import load, parse_yaml, to_yaml
+from fulmen.topology.reading.field_problems import parse
 from support.documents import word_count
 
 WORD_COUNT = """\

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.topology.validation import validate
+from fulmen.topology.validation.check import validate
 from support.documents import word_count
 
 

@@ -4,8 +4,8 @@ import textwrap
 
 import pytest
 
-from fulmen.topology.documents import parse_yaml
-from fulmen.topology.validation import check
+from fulmen.topology.reading.documents import parse_yaml
+from fulmen.topology.validation.check import check
 from support.documents import ABSENT, word_count
 
 FLUX = """\

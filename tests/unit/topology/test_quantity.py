@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from fulmen.errors import FulmenError
-from fulmen.topology.quantity import amount, mebibytes
+from fulmen.topology.resource.quantity import amount, mebibytes
 
 
 @pytest.mark.parametrize(

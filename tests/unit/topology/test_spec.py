@@ -3,8 +3,8 @@
 import pydantic
 import pytest
 
-from fulmen.topology.shape import parse
-from fulmen.topology.spec import Bolt, Spout, Topology
+from fulmen.topology.reading.field_problems import parse
+from fulmen.topology.resource.spec import Bolt, Spout, Topology
 from support.documents import word_count
 
 

@@ -7,7 +7,7 @@ import pytest
 from fulmen import Bolt, TopologyBuilder
 from fulmen.errors import DeclarationError, ValidationFailed
 from fulmen.testing import BoltHarness, ListSpout, run
-from fulmen.topology.transient import mistaken_transient
+from fulmen.topology.code.transient import mistaken_transient
 
 
 def connect(bolt):

@@ -7,8 +7,8 @@ import pytest
 
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.problems import Problem
-from fulmen.topology.shape import parse
-from fulmen.topology.validation import check, validate, with_checkpoint_tasks
+from fulmen.topology.reading.field_problems import parse
+from fulmen.topology.validation.check import check, validate, with_checkpoint_tasks
 from support.documents import ABSENT, word_count
 
 BROKEN = {

@@ -3,9 +3,9 @@
 import pytest
 
 from fulmen.errors import ValidationFailed
-from fulmen.topology.documents import parse_yaml
-from fulmen.topology.shape import parse
-from fulmen.topology.values import set_values
+from fulmen.topology.reading.assignments import set_values
+from fulmen.topology.reading.documents import parse_yaml
+from fulmen.topology.reading.field_problems import parse
 from support.documents import ABSENT, word_count
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from fulmen.engine.protocol.header import Header, tick_due
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.topology.spec import ACKER
+from fulmen.topology.resource.spec import ACKER
 
 LIGHT_EMITS = 4_000
 """Of batches with fewer emits, rows may go through the driver, if that spares a stage."""

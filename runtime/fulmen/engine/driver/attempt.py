@@ -27,7 +27,7 @@ from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.acker_run import run_ackers
 from fulmen.engine.tuples import wire
 from fulmen.plan.model import DRIVER
-from fulmen.topology.spec import ACKER
+from fulmen.topology.resource.spec import ACKER
 
 
 @dataclass

@@ -34,7 +34,7 @@ from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
 from fulmen.errors import CheckpointError, JobFailed, TopologyFailed, Unreachable
 from fulmen.plan import is_placed_like, make_plan
-from fulmen.topology.spec import Topology
+from fulmen.topology.resource.spec import Topology
 
 COLLECT_EVERY = 16
 """Commits between two runs of the garbage collector of the checkpoint."""

@@ -26,7 +26,7 @@ from fulmen.engine.acking.trees import Trees
 from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.errors import CheckpointError
 from fulmen.plan import Plan
-from fulmen.topology.spec import ACKER, Topology
+from fulmen.topology.resource.spec import ACKER, Topology
 
 ACKERS_OFF = "acking was turned off"
 LAYOUT = "layout"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fulmen.topology.spec import Topology
+from fulmen.topology.resource.spec import Topology
 
 
 @dataclass

@@ -11,7 +11,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.engine.grouping.choosers import Chooser, choose_one, make_chooser
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
-from fulmen.topology.code import create_grouping
+from fulmen.topology.code.loading import create_grouping
 
 Chosen = Mapping[int, Sequence[tuple[int, Sequence[int]]]]
 """Emit number -> (subscription, tasks), of the emits whose tasks were chosen at once."""

@@ -12,7 +12,7 @@ import numpy as np
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
 from fulmen.engine.tuples.chunk import Tasks
 from fulmen.plan import Plan
-from fulmen.topology.spec import ACKER, Bolt, Grouping, Spout, Topology
+from fulmen.topology.resource.spec import ACKER, Bolt, Grouping, Spout, Topology
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.statistics import add_chunk
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.spout_task import CRASHED
-from fulmen.topology.spec import ACKER
+from fulmen.topology.resource.spec import ACKER
 
 
 def run_ackers(

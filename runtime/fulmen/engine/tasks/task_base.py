@@ -22,7 +22,7 @@ from fulmen.engine.state.fields import Fields
 from fulmen.engine.state.keyed_state import KeyedState, take_state
 from fulmen.engine.tasks.forks import end_child
 from fulmen.errors import FulmenError, error_text, text_of
-from fulmen.topology.code import create
+from fulmen.topology.code.loading import create
 
 T = TypeVar("T")
 ERRORS_TOLD = 5

@@ -37,8 +37,8 @@ from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, merge
 from fulmen.errors import CodeError
-from fulmen.topology.code import create, load_class
-from fulmen.topology.spec import ACKER
+from fulmen.topology.code.loading import create, load_class
+from fulmen.topology.resource.spec import ACKER
 
 UNCOLLECTED_OBJECTS = 2_000_000
 """So many new objects within a batch are looked through for cycles; workers collect at its end."""

@@ -9,7 +9,7 @@ from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.tuples import wire
 from fulmen.engine.worker.in_process import Crash, InProcessJobs
 from fulmen.errors import CheckpointError, JobFailed
-from fulmen.topology.validation import check
+from fulmen.topology.validation.check import check
 from support import pinned_parts
 from support.pinned_parts import Gated, Numbers, Seen, Untracked
 

@@ -1,0 +1,174 @@
+"""Whether what a Topology asks for can be run, and what exactly it means. Pure.
+
+What was accepted is kept as a whole in the plan, so that drivers are never started from a spec that
+nobody has looked at.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from fulmen.kube.contract import CHECKPOINT_URI
+from fulmen.topology.problems import Problem
+from fulmen.topology.resource.pods import Checkpoint, Code
+from fulmen.topology.resource.spec import Component, Metadata, Topology
+from fulmen.topology.validation.check import check
+from fulmen_operator.acceptance.changes import digest, input_hash
+from fulmen_operator.model import Object, Observed
+
+C = TypeVar("C", bound=Component)
+
+MAX_CODE_BYTES = 900 * 1024
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A spec that can be run, as far as can be said without the author's classes.
+
+    Attributes:
+        topology: With the numbers of tasks that are known, without `code`, with a URI of the
+            checkpoint.
+        hash: Of the input: a running driver with another one has to be replaced.
+        code: The code's files by name.
+        code_name: The ConfigMap for them; empty if there are none.
+        claim: The claim that the checkpoint is on; empty if it is at a URI.
+        owns_claim: Whether the operator makes that claim.
+        warnings: What to think about.
+    """
+
+    topology: Topology
+    hash: str
+    code: Mapping[str, str] = field(default_factory=dict)
+    code_name: str = ""
+    claim: str = ""
+    owns_claim: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A spec that can't be run.
+
+    Attributes:
+        reason: For programs.
+        message: For people: all mistakes.
+        again_in: Seconds after which it may be otherwise without a change of the spec.
+    """
+
+    reason: str
+    message: str
+    again_in: float | None = None
+
+
+def judge(seen: Observed, tasks: Mapping[str, int]) -> Accepted | Refused:
+    """What the spec asks for, or why it can't be run.
+
+    Args:
+        seen: The topology, and the source of its code.
+        tasks: The numbers of tasks that components were first accepted with.
+    """
+    checked = check(
+        _document(seen.topology), checkpoint_tasks=tasks, import_classes=False, for_kubernetes=True
+    )
+    if checked.errors:
+        return Refused("InvalidSpec", listed(checked.errors))
+    given = checked.topology()
+    code = _code_of(given.spec.code, seen.source)
+    if isinstance(code, Refused):
+        return code
+    code_hash = digest(code) if code else ""
+    checkpoint = given.spec.checkpoint
+    named = checkpoint.persistent_volume_claim
+    return Accepted(
+        topology=_resolved(given, seen, tasks),
+        hash=input_hash(given, code_hash),
+        code=code,
+        code_name=code_name(given.name, code_hash) if code else "",
+        claim="" if checkpoint.uri else named or own_claim(given.name),
+        owns_claim=not checkpoint.uri and named is None,
+        warnings=tuple(str(problem) for problem in checked.warnings),
+    )
+
+
+def listed(problems: Iterable[Problem | str]) -> str:
+    """All mistakes in one text: numbered, if there are several."""
+    texts = [str(problem) for problem in problems]
+    if len(texts) == 1:
+        return texts[0]
+    return " ".join(f"({number}) {text}" for number, text in enumerate(texts, 1))
+
+
+def code_name(topology: str, code_hash: str) -> str:
+    """The ConfigMap for code of that digest."""
+    return f"{topology}-code-{code_hash}"
+
+
+def own_claim(topology: str) -> str:
+    """The claim that is made for a topology that names none."""
+    return f"{topology}-checkpoint"
+
+
+def _document(topology: Object) -> dict[str, object]:
+    return {
+        "apiVersion": topology["apiVersion"],
+        "kind": topology["kind"],
+        "metadata": {"name": topology["metadata"]["name"]},
+        "spec": topology.get("spec"),
+    }
+
+
+def _code_of(code: Code | None, source: Object | None) -> Mapping[str, str] | Refused:
+    if code is None:
+        return {}
+    if code.folder is not None:
+        message = (
+            f"spec.code.folder: {code.folder!r} is a folder on the machine of whoever wrote it. "
+            "Put its files into the resource: fulmen manifest FILE | kubectl apply -f -"
+        )
+        return Refused("InvalidSpec", message)
+    if code.config_map is None:
+        return code.files
+    if source is None:
+        message = f"spec.code.configMap: there is no ConfigMap {code.config_map!r}. Make it."
+        return Refused("CodeNotFound", message, again_in=30)
+    files = dict(source.get("data") or {})
+    if not files:
+        message = f"spec.code.configMap: ConfigMap {code.config_map!r} has no data."
+        return Refused("CodeNotFound", message, again_in=30)
+    size = sum(len(text.encode()) for text in files.values())
+    if size > MAX_CODE_BYTES:
+        message = (
+            f"spec.code.configMap: ConfigMap {code.config_map!r} has {size} bytes, but at most "
+            f"{MAX_CODE_BYTES} are allowed. Put the code into an image."
+        )
+        return Refused("CodeTooBig", message, again_in=30)
+    return files
+
+
+def _resolved(given: Topology, seen: Observed, tasks: Mapping[str, int]) -> Topology:
+    checkpoint = Checkpoint(
+        uri=given.spec.checkpoint.uri or CHECKPOINT_URI,
+        deletion_policy=given.spec.checkpoint.deletion_policy,
+    )
+    spec = given.spec.model_copy(
+        update={
+            "code": None,
+            "checkpoint": checkpoint,
+            "spouts": tuple(_with_tasks(spout, tasks) for spout in given.spec.spouts),
+            "bolts": tuple(_with_tasks(bolt, tasks) for bolt in given.spec.bolts),
+        }
+    )
+    metadata = Metadata.model_validate(
+        {"name": seen.name, "namespace": seen.namespace, "uid": seen.topology["metadata"]["uid"]}
+    )
+    return given.model_copy(update={"spec": spec, "metadata": metadata})
+
+
+def _with_tasks(component: C, tasks: Mapping[str, int]) -> C:
+    """The component with its number of tasks, if that is fixed already.
+
+    If not, a checkpoint of an earlier topology of that name may know it, which the driver reads.
+    """
+    return component.model_copy(
+        update={"num_tasks": tasks.get(component.name, component.num_tasks)}
+    )

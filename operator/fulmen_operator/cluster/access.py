@@ -1,0 +1,342 @@
+"""Reads all that belongs to a topology, and carries out what was decided about it."""
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from fulmen.kube import contract
+from fulmen.topology.resource.spec import API_VERSION, KIND
+from fulmen_operator.acceptance.verdict import own_claim
+from fulmen_operator.cluster.api import APPLY, CREATE, KINDS, MERGE, Api, ApiError, whole
+from fulmen_operator.cluster.store import Store
+from fulmen_operator.manifests.common import marked
+from fulmen_operator.model import (
+    START_GATE,
+    Action,
+    Apply,
+    Delete,
+    Event,
+    Key,
+    Manifest,
+    Object,
+    Observed,
+    StartDriver,
+    Trial,
+    clipped,
+    is_gated,
+    label,
+    name_of,
+    text_of,
+    uid_of,
+)
+from fulmen_operator.ownership import CLAIM, belongs, obstacle, own_pods
+
+LISTED = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy")
+NOT_FOUND, CONFLICT = 404, 409
+MAX_NOTE = 1024
+"""As much as an Event's message may have."""
+OTHERS_SECONDS: Final = 30
+"""For how long it holds what an object of others was like: code, a claim."""
+
+
+class Access:
+    """A topology's objects: as the watches told them, and what is written through the API.
+
+    Args:
+        api: The API server.
+        clock: The time.
+        secret: Makes the random content of a secret.
+        store: What the watches have told.
+    """
+
+    def __init__(
+        self, api: Api, clock: Callable[[], datetime], secret: Callable[[], str], store: Store
+    ) -> None:
+        self._api = api
+        self._clock = clock
+        self._secret = secret
+        self._store = store
+        self._others: dict[tuple[Key, str, str], tuple[datetime, int, Object | None]] = {}
+
+    async def observe(self, key: Key) -> Observed | None:
+        """Everything about a topology; None if it is gone."""
+        topology = self._store.get("Topology", key.namespace, key.name)
+        if topology is None:
+            self._others = {place: o for place, o in self._others.items() if place[0] != key}
+            return None
+        spec = topology.get("spec") or {}
+        source = (spec.get("code") or {}).get("configMap")
+        named = (spec.get("checkpoint") or {}).get("persistentVolumeClaim")
+        children = {
+            (kind, name_of(item)): item
+            for kind in LISTED
+            for item in self._store.of(key, kind)
+            if belongs(item, topology)
+        }
+        await self._look_for_driver(key, topology)
+        own = self._store.get(CLAIM, key.namespace, own_claim(key.name))
+        claims = [own, await self._other(key, topology, CLAIM, named) if named else None]
+        children |= {(CLAIM, name_of(claim)): claim for claim in claims if claim is not None}
+        return Observed(
+            topology=topology,
+            now=self._clock(),
+            plan=await self._plan(key, topology),
+            pods=own_pods(self._store.of(key, "Pod"), topology),
+            children=children,
+            source=await self._other(key, topology, "ConfigMap", source) if source else None,
+        )
+
+    async def _look_for_driver(self, key: Key, topology: Object) -> None:
+        """Ask for a driver's pod that the watch has nothing of, before it is said to be gone."""
+        status = topology.get("status") or {}
+        name = str(status.get("driverPod") or "")
+        is_wanted = name != "" and status.get("state") not in ("Suspended", "Failed")
+        if is_wanted and self._store.get("Pod", key.namespace, name) is None:
+            await self._look("Pod", key.namespace, name)
+
+    async def _plan(self, key: Key, topology: Object) -> Object | None:
+        """The plan. It is asked for if the watch told only that there is one, or nothing yet."""
+        name = contract.plan_name(key.name)
+        known = self._store.get("ConfigMap", key.namespace, name)
+        if known is None or "data" not in known:
+            known = await self._look("ConfigMap", key.namespace, name)
+        return known if known is not None and belongs(known, topology) else None
+
+    async def _other(self, key: Key, topology: Object, kind: str, name: str) -> Object | None:
+        """An object that the user names. Its like are not watched: there may be many, and large."""
+        generation, now = int(topology["metadata"]["generation"]), self._clock()
+        known = self._others.get((key, kind, name))
+        if known and known[2] is not None and known[1] == generation:
+            read, _, thing = known
+            if (now - read).total_seconds() < OTHERS_SECONDS:
+                return thing
+        found = await self._listed(kind, key.namespace, name)
+        self._others[key, kind, name] = now, generation, found
+        return found
+
+    async def write_status(self, seen: Observed, status: Manifest) -> None:
+        """Write the whole status, unless somebody has changed the topology since it was read.
+
+        Raises:
+            ApiError: Of status 409 if so, or if it is gone.
+        """
+        meta = {
+            "name": seen.name,
+            "namespace": seen.namespace,
+            "uid": uid_of(seen.topology),
+            "resourceVersion": seen.topology["metadata"]["resourceVersion"],
+        }
+        body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": meta, "status": status}
+        path = KINDS["Topology"].path(seen.namespace, seen.name)
+        try:
+            written = await self._api.call("PATCH", f"{path}/status", body, APPLY)
+        except ApiError as error:
+            if error.status == NOT_FOUND:
+                raise ApiError(CONFLICT, "it was deleted meanwhile", error.what) from error
+            raise
+        self._store.put("Topology", written)
+
+    async def carry_out(self, seen: Observed, action: Action) -> None:
+        """Do one thing. What is done already is not an error.
+
+        Raises:
+            ApiError: The server refused it, or could not be reached.
+            InTheWay: An object of others has the name.
+        """
+        match action:
+            case Apply(manifest):
+                await self._apply(seen, marked(manifest))
+            case StartDriver(pod, secret, key):
+                await self._start(seen, marked(pod), secret, key)
+            case Delete(kind, name, uid):
+                await self._delete(seen, kind, name, uid)
+
+    async def try_out(self, seen: Observed, trial: Trial, in_quotas: bool = False) -> str:
+        """Ask the server about pods without making them.
+
+        Args:
+            seen: The topology.
+            trial: The pods.
+            in_quotas: Whether they come on top of what is there, and have to find room in quotas;
+                if not, they take the place of what counts against quotas now.
+
+        Returns:
+            What it refuses, in its words; nothing if it would take them.
+
+        Raises:
+            ApiError: It could not be reached.
+        """
+        path = KINDS["Pod"].path(seen.namespace)
+        query = {"dryRun": "All", "fieldValidation": "Strict"}
+        refused = []
+        for pod in trial.pods:
+            try:
+                await self._api.call("POST", path, pod, query)
+            except ApiError as error:
+                if not error.is_refusal or error.is_namespace_going:
+                    raise
+                if in_quotas or "exceeded quota" not in error.message:
+                    refused.append(f"{pod['metadata']['name']}: {error.message}")
+        return " ".join(refused)
+
+    async def tell(self, seen: Observed, event: Event) -> None:
+        """Tell people about something that happened to a topology."""
+        now = text_of(seen.now)
+        meta = seen.topology["metadata"]
+        body = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": f"{seen.name}.", "namespace": seen.namespace},
+            "involvedObject": {
+                "apiVersion": API_VERSION,
+                "kind": KIND,
+                "name": seen.name,
+                "namespace": seen.namespace,
+                "uid": meta["uid"],
+                "resourceVersion": meta["resourceVersion"],
+            },
+            "type": event.type,
+            "reason": event.reason,
+            "message": clipped(event.message, MAX_NOTE),
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+            "source": {"component": contract.MANAGER},
+            "reportingComponent": contract.MANAGER,
+            "reportingInstance": contract.MANAGER,
+        }
+        await self._api.call("POST", KINDS["Event"].path(seen.namespace), body)
+
+    # ---- writing
+
+    async def _apply(self, seen: Observed, manifest: Manifest) -> None:
+        """Create an object, or change the topology's own: by uid and resourceVersion."""
+        kind, name = manifest["kind"], manifest["metadata"]["name"]
+        found = self._store.get(kind, seen.namespace, name)
+        if found is not None and not belongs(found, seen.topology, kind):
+            found = await self._look(kind, seen.namespace, name)  # it may be gone: watches lag
+        if found is None:
+            found = await self._create(seen, manifest)
+            if found is None:
+                return
+        if not belongs(found, seen.topology, kind):
+            raise obstacle(kind, name, found, seen.topology)
+        if kind == "Pod":
+            return  # pods are made once
+        known = {field: found["metadata"][field] for field in ("uid", "resourceVersion")}
+        body = {**manifest, "metadata": {**manifest["metadata"], **known}}
+        path = KINDS[kind].path(seen.namespace, name)
+        try:
+            self._store.put(kind, await self._api.call("PATCH", path, body, APPLY))
+        except ApiError as error:
+            if error.status == CONFLICT:  # it is not what it was: look at it anew
+                await self._look(kind, seen.namespace, name)
+            raise
+
+    async def _create(self, seen: Observed, manifest: Manifest) -> Object | None:
+        """Create an object.
+
+        Returns:
+            The one that has its name and may have to be changed, if any.
+        """
+        kind, meta = manifest["kind"], manifest["metadata"]
+        path = KINDS[kind].path(seen.namespace)
+        owned = "ownerReferences" in meta
+        if kind == CLAIM and owned:  # who creates a claim can't take back later that it is owned
+            meta = {key: value for key, value in meta.items() if key != "ownerReferences"}
+        try:
+            made = await self._api.call("POST", path, {**manifest, "metadata": meta}, CREATE)
+        except ApiError as error:
+            if error.status != CONFLICT:
+                raise
+            found = await self._look(kind, seen.namespace, meta["name"])
+            if found is None:
+                raise ApiError(CONFLICT, "it was there, and is gone", error.what) from error
+            return found
+        self._store.put(kind, made)
+        return made if kind == CLAIM and owned else None
+
+    async def _start(self, seen: Observed, pod: Manifest, secret: Manifest, key: str) -> None:
+        """Make a driver's pod, then the secret that goes with it, then let the pod run.
+
+        A pod whose secret was not made, since an operator died in between, has never run: it is
+        made anew. So a secret of that name that is there already is somebody else's.
+        """
+        name, pods = pod["metadata"]["name"], KINDS["Pod"].path(seen.namespace)
+        gates = [*pod["spec"].get("schedulingGates", ()), {"name": START_GATE}]
+        gated = {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
+        try:
+            made = await self._api.call("POST", pods, gated, CREATE)
+        except ApiError as error:
+            if error.status == CONFLICT:
+                await self._is_there(seen, name)
+                return
+            raise
+        meta = secret["metadata"]
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid_of(made)}
+        content = {
+            **secret,
+            "metadata": {**meta, "ownerReferences": [{**owner, "controller": True}]},
+            "stringData": {key: self._secret()},
+        }
+        try:
+            await self._api.call("POST", KINDS["Secret"].path(seen.namespace), content, CREATE)
+        except ApiError as error:
+            if error.status != CONFLICT:
+                raise
+            await self._delete(seen, "Pod", name, uid_of(made))
+            raise obstacle("Secret", meta["name"], None, seen.topology) from error
+        others = [gate for gate in made["spec"]["schedulingGates"] if gate["name"] != START_GATE]
+        change = {"metadata": {"uid": uid_of(made)}, "spec": {"schedulingGates": others or None}}
+        started = await self._api.call("PATCH", f"{pods}/{name}", change, MERGE, merge=True)
+        self._store.put("Pod", started)
+
+    async def _is_there(self, seen: Observed, name: str) -> None:
+        """A driver's pod is there already: whose, and does it run?"""
+        found = await self._look("Pod", seen.namespace, name)
+        if found is None:
+            raise ApiError(CONFLICT, "it was there, and is gone", name)
+        if not belongs(found, seen.topology):
+            raise obstacle("Pod", name, found, seen.topology)
+        if is_gated(found):
+            await self._delete(seen, "Pod", name, uid_of(found))
+            raise ApiError(CONFLICT, "it was made without its secret: once more", name)
+
+    async def _delete(self, seen: Observed, kind: str, name: str, uid: str) -> None:
+        path = KINDS[kind].path(seen.namespace, name)
+        try:
+            await self._api.call("DELETE", path, {"preconditions": {"uid": uid}})
+        except ApiError as error:
+            if error.status not in (NOT_FOUND, CONFLICT):
+                raise
+        if kind != "Pod":  # a pod ends in its own time
+            self._store.remove(kind, seen.namespace, name, uid)
+
+    # ---- reading
+
+    async def _look(self, kind: str, namespace: str, name: str) -> Object | None:
+        """An object that the watch has not told of, or not as it is now."""
+        found = await self._listed(kind, namespace, name)
+        known = self._store.get(kind, namespace, name)
+        if found is not None and label(found, contract.TOPOLOGY_LABEL):
+            self._store.put(kind, found)  # of others no watch would tell that they are gone
+        elif known is not None:
+            self._store.remove(kind, namespace, name, uid_of(known))
+        return found
+
+    async def _listed(self, kind: str, namespace: str, name: str) -> Object | None:
+        """An object, by the right to list its kind, which watching needs anyway."""
+        query = {"fieldSelector": f"metadata.name={name}"}
+        path = KINDS[kind].path(namespace)
+        items: list[Object] = (await self._api.call("GET", path, query=query))["items"] or []
+        return whole(kind, items[0]) if items else None
+
+
+def words_of(body: str) -> str:
+    """The message in an error of the API server's."""
+    try:
+        content = json.loads(body)
+    except ValueError:
+        return body.strip()
+    return str(content.get("message", body)) if isinstance(content, dict) else body

@@ -1,0 +1,1 @@
+"""When topologies are looked at: the watches, the queue and the loop."""

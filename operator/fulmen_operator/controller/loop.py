@@ -1,0 +1,226 @@
+"""Looks at topologies, one after another, for as long as the operator runs."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import Final
+
+from fulmen_operator.cluster.access import CONFLICT, Access
+from fulmen_operator.cluster.api import ApiError
+from fulmen_operator.controller.queue import Queue
+from fulmen_operator.metrics import RECONCILES, SECONDS, show
+from fulmen_operator.model import Decision, Event, Key, Observed, Refusal, StartDriver, Trial
+from fulmen_operator.ownership import InTheWay
+from fulmen_operator.reconcile.decide import decide
+from fulmen_operator.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+RECONCILE_SECONDS: Final = 240
+"""After so long a reconcile is given up: the API server answers too slowly."""
+GOING_SECONDS: Final = 60
+"""When to look again at a topology whose namespace is being deleted, if it is still there."""
+IN_THE_WAY_SECONDS: Final = 30
+"""When to look whether an object of others is gone: such are not watched."""
+PASSING_SECONDS: Final = 2
+"""The same for what an earlier topology has left, which goes by itself."""
+FIGURE: Final = "lastBatch"
+FIGURES_SECONDS: Final = 60
+"""How often a status is written in which nothing is new but that field."""
+TRIAL_SECONDS: Final = 60
+"""For how long the result of a dry run holds."""
+PROBE_SECONDS: Final = 10
+"""The same for one that asks why a worker is missing."""
+
+
+@dataclass
+class Memory:
+    """What one reconcile tells the next. All of it may be lost.
+
+    Attributes:
+        refusals: Why the last decision could not be carried out, by topology.
+        trials: Results of dry runs, by topology: hash, refusal, and when.
+        probes: Why workers are missing, by topology, and when that was asked.
+        written: When statuses were last written, by topology.
+    """
+
+    refusals: dict[Key, Refusal] = field(default_factory=dict)
+    trials: dict[Key, tuple[str, str, float]] = field(default_factory=dict)
+    probes: dict[Key, tuple[str, float]] = field(default_factory=dict)
+    written: dict[Key, float] = field(default_factory=dict)
+
+    def forget(self, key: Key) -> None:
+        """A topology is gone."""
+        self.refusals.pop(key, None)
+        self.trials.pop(key, None)
+        self.probes.pop(key, None)
+        self.written.pop(key, None)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a reconcile ended.
+
+    Attributes:
+        exists: Whether there is such a topology.
+        again_in: Seconds after which to look again although nothing happened, if so.
+    """
+
+    exists: bool
+    again_in: float | None = None
+
+
+async def reconcile(key: Key, access: Access, settings: Settings, memory: Memory) -> Outcome:
+    """Take one topology a step nearer to its spec.
+
+    Raises:
+        ApiError: Something could not be done; the next reconcile goes on from there.
+    """
+    seen = await access.observe(key)
+    if seen is None:
+        memory.forget(key)
+        show(key.namespace, key.name, None)
+        return Outcome(exists=False)
+    seen = replace(seen, refusal=memory.refusals.get(key), trial=_known_trial(key, memory))
+    decision = decide(seen, settings)
+    if decision.trial is not None:
+        refused = await access.try_out(seen, decision.trial)
+        memory.trials[key] = (decision.trial.hash, refused, monotonic())
+        seen = replace(seen, trial=(decision.trial.hash, refused))
+        decision = decide(seen, settings)
+    if decision.probe is not None:
+        seen = replace(seen, missing=await _probed(key, seen, decision.probe, access, memory))
+        decision = decide(seen, settings)
+    else:
+        memory.probes.pop(key, None)
+    show(key.namespace, key.name, decision.status or seen.topology.get("status", {}))
+    wait = _wait_with_figures(key, seen, decision, memory)
+    if wait is not None:
+        decision = replace(decision, status=None)
+    again_in = await _carry_out(key, seen, decision, access, memory)
+    waits = [w for w in (wait, again_in, decision.again_in) if w is not None]
+    return Outcome(exists=True, again_in=min(waits, default=None))
+
+
+async def _probed(key: Key, seen: Observed, probe: Trial, access: Access, memory: Memory) -> str:
+    """Why a worker is missing, as far as the API server can tell; asked now and then."""
+    known = memory.probes.get(key)
+    if known is None or monotonic() - known[1] > PROBE_SECONDS:
+        known = await access.try_out(seen, probe, in_quotas=True), monotonic()
+        memory.probes[key] = known
+    return known[0]
+
+
+def _wait_with_figures(
+    key: Key, seen: Observed, decision: Decision, memory: Memory
+) -> float | None:
+    """Seconds after which to write a status that differs in nothing but the batch's number.
+
+    That changes all the time, and each write is told to everybody who watches topologies.
+    """
+    old = seen.topology.get("status") or {}
+    if decision.status is None or decision.actions or not old.get(FIGURE):
+        return None
+    if {**decision.status, FIGURE: 0} != {**old, FIGURE: 0}:
+        return None
+    left = memory.written.get(key, -FIGURES_SECONDS) + FIGURES_SECONDS - monotonic()
+    return left if left > 0 else None
+
+
+async def _carry_out(
+    key: Key, seen: Observed, decision: Decision, access: Access, memory: Memory
+) -> float | None:
+    """Do all of it. Returns seconds after which to look again, if something is in the way."""
+    if decision.status is not None:  # first: an operator that dies now leaves a trace
+        await access.write_status(seen, decision.status)
+        memory.written[key] = monotonic()
+    for event in decision.events:
+        logger.info("%s: %s: %s", key, event.reason, event.message)
+        await _tell(seen, event, access)
+    obstacles: list[InTheWay] = []
+    try:
+        for action in decision.actions:
+            if obstacles and isinstance(action, StartDriver):
+                continue  # it would run with what is somebody else's
+            try:
+                await access.carry_out(seen, action)
+            except InTheWay as obstacle:
+                obstacles.append(obstacle)
+    except ApiError as error:
+        if error.is_refusal and not error.is_namespace_going:
+            memory.refusals[key] = Refusal("Refused", error.message)
+        raise
+    if obstacles:
+        return _hindered(key, obstacles, memory)
+    if memory.refusals.pop(key, None) is not None:
+        raise ApiError(CONFLICT, "what was refused is accepted now: look again", str(key))
+    return None
+
+
+def _hindered(key: Key, obstacles: list[InTheWay], memory: Memory) -> float:
+    """Remember what is in the way. Returns seconds after which to look whether it still is."""
+    passing = all(obstacle.passing for obstacle in obstacles)
+    reason = "EarlierTopologyEnds" if passing else "ObjectInTheWay"
+    message = " ".join(obstacle.message for obstacle in obstacles)
+    refusal = Refusal(reason, message, lasting=not passing)
+    is_news = memory.refusals.get(key) != refusal
+    memory.refusals[key] = refusal
+    if is_news:
+        return 0.1  # the next reconcile says it
+    return PASSING_SECONDS if passing else IN_THE_WAY_SECONDS
+
+
+async def _tell(seen: Observed, event: Event, access: Access) -> None:
+    try:
+        await access.tell(seen, event)
+    except ApiError as error:
+        level = logging.DEBUG if error.is_namespace_going else logging.WARNING
+        logger.log(level, "%s/%s: no event: %s", seen.namespace, seen.name, error)
+
+
+def _known_trial(key: Key, memory: Memory) -> tuple[str, str] | None:
+    known = memory.trials.get(key)
+    if known is None or monotonic() - known[2] > TRIAL_SECONDS:
+        return None
+    return known[0], known[1]
+
+
+async def work(queue: Queue[Key], access: Access, settings: Settings, memory: Memory) -> None:
+    """Reconcile what is due, for ever. No failure of one topology's ends it."""
+    while True:
+        key = await queue.get()
+        started = monotonic()
+        result = await _one(key, queue, access, settings, memory)
+        RECONCILES.labels(result).inc()
+        SECONDS.observe(monotonic() - started)
+
+
+async def _one(
+    key: Key, queue: Queue[Key], access: Access, settings: Settings, memory: Memory
+) -> str:
+    try:
+        async with asyncio.timeout(RECONCILE_SECONDS):
+            outcome = await reconcile(key, access, settings, memory)
+    except ApiError as error:
+        if error.status == CONFLICT:  # somebody was faster: look again
+            queue.done(key, 0.1)
+            return "conflict"
+        if error.is_namespace_going:
+            queue.done(key, GOING_SECONDS)
+            return "gone"
+        logger.warning("%s: %s; again in %.0f s", key, error, queue.failed(key))
+        return "error"
+    except TimeoutError:
+        logger.warning("%s: given up after %d s", key, RECONCILE_SECONDS)
+        queue.failed(key)
+        return "error"
+    except Exception:  # a mistake of ours about one topology must not stop the others
+        logger.exception("%s: a mistake of the operator's", key)
+        queue.failed(key)
+        return "error"
+    if not outcome.exists:
+        queue.forget(key)
+        return "gone"
+    queue.done(key, outcome.again_in)
+    return "done"

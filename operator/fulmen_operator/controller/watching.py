@@ -1,0 +1,112 @@
+"""Keeps the store as the cluster is: what is listed at the start and from time to time.
+
+In between kopf's watches tell what changes. A watch that breaks off for longer may miss deletions,
+so all is listed again now and then: a call for each kind, however many topologies there are.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from fulmen.kube import contract
+from fulmen_operator.cluster.api import KINDS, Api, ApiError, whole
+from fulmen_operator.cluster.store import Store, key_of
+from fulmen_operator.controller.queue import Queue
+from fulmen_operator.model import Key, Object, name_of, uid_of
+from fulmen_operator.ownership import CLAIM
+
+WATCHED: Final = (
+    "Topology",
+    "Pod",
+    "ServiceAccount",
+    "Role",
+    "RoleBinding",
+    "ConfigMap",
+    "NetworkPolicy",
+    CLAIM,
+)
+REFRESH_SECONDS: Final = 600
+RETRY_SECONDS: Final = 5
+PAGE: Final = "500"
+
+logger = logging.getLogger(__name__)
+
+
+async def refresh(api: Api, store: Store, namespaces: Sequence[str]) -> set[Key]:
+    """List all objects with a topology's label, and drop what is there no more.
+
+    Returns:
+        The topologies of which there is news: at the start all of them.
+
+    Raises:
+        ApiError: They could not be listed.
+    """
+    news: set[Key] = set()
+    for kind in WATCHED:
+        for namespace in namespaces or ("",):
+            news |= await _refresh(api, store, kind, namespace)
+    return news
+
+
+async def _refresh(api: Api, store: Store, kind: str, namespace: str) -> set[Key]:
+    """ConfigMaps without content: plans are asked for when they are needed."""
+    news: set[Key] = set()
+    query = {"limit": PAGE}
+    if kind != "Topology":
+        query["labelSelector"] = contract.TOPOLOGY_LABEL
+    found, version, path = [], 0, KINDS[kind].path(namespace)
+    while True:
+        page = await api.call("GET", path, query=query, metadata_only=kind == "ConfigMap")
+        for thing in page["items"] or ():
+            if store.put(kind, whole(kind, thing)):
+                news.add(key_of(kind, thing))
+            found.append({"metadata": {"uid": thing["metadata"]["uid"]}})
+        version = version or int(page["metadata"]["resourceVersion"])
+        if not page["metadata"].get("continue"):
+            break
+        query = {**query, "continue": page["metadata"]["continue"]}
+    among = frozenset([namespace]) if namespace else None
+    return news | store.retain(kind, found, version, among)
+
+
+async def keep_fresh(
+    api: Api, store: Store, namespaces: Sequence[str], queue: Queue[Key], filled: asyncio.Event
+) -> None:
+    """List all at once, and again every ten minutes, for ever; say when it was done first.
+
+    What a list tells first is no news when a watch tells it again, so the topology is put into the
+    queue here.
+    """
+    while True:
+        try:
+            news = await refresh(api, store, namespaces)
+        except ApiError as error:
+            logger.warning("%s; again in %d s", error, RETRY_SECONDS)
+            await asyncio.sleep(RETRY_SECONDS)
+            continue
+        for key in news:
+            queue.add(key)
+        filled.set()
+        await asyncio.sleep(REFRESH_SECONDS)
+
+
+def take_in(store: Store, kind: str, event: str | None, thing: Object) -> Key | None:
+    """Take in what a watch tells.
+
+    Args:
+        store: Where to.
+        kind: The object's kind.
+        event: What happened: DELETED, or anything else.
+        thing: The object.
+
+    Returns:
+        The topology that has to be looked at; None if it was known, such as by the operator's own
+        writing.
+    """
+    namespace = str(thing["metadata"]["namespace"])
+    if event == "DELETED":
+        is_news = store.remove(kind, namespace, name_of(thing), uid_of(thing))
+    else:
+        is_news = store.put(kind, thing)
+    return key_of(kind, thing) if is_news else None

@@ -1,0 +1,171 @@
+"""From a topology's state to its conditions, as tools that wait for resources read them. Pure.
+
+| state                            | Ready | Reconciling | Stalled |
+|----------------------------------|-------|-------------|---------|
+| Active, Inactive, Suspended      | True  | False       | False   |
+| Pending, Starting                | False | True        | False   |
+| Rebalancing, Draining            | False | True        | False   |
+| Failed                           | False | False       | True    |
+| Pending, Starting, a first       | False | False       | True    |
+| version after three failures     |       |             |         |
+
+A change that is being looked at or taken over makes Reconciling true in any state, one that was
+refused makes Stalled true. Ready is about the generation that runs, the others about the newest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from fulmen.topology.resource.status import MAX_CONDITION_MESSAGE, Condition, Placement
+from fulmen_operator.model import Refusal, clipped, text_of
+from fulmen_operator.reconcile.driver_steps import Step
+from fulmen_operator.reconcile.rollout import Verdict
+
+Truth = Literal["True", "False", "Unknown"]
+Said = tuple[Truth, str, str, int]
+"""Status, reason, message, generation."""
+
+READY: Final = ("Active", "Inactive", "Suspended")
+ON_THE_WAY: Final = ("Pending", "Starting", "Rebalancing", "Draining")
+FINE: Final = "AsExpected"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the conditions follow from.
+
+    Attributes:
+        generation: Of the spec.
+        verdict: What became of the spec.
+        step: What is done about the driver; None if nothing was ever accepted.
+        desired: How many workers there should be.
+        ready: How many workers run.
+        rows: What each worker should host, and what it does.
+        waiting: What keeps a worker's pod from starting: the reason and Kubernetes' words.
+    """
+
+    generation: int
+    verdict: Verdict
+    step: Step | None
+    desired: int
+    ready: int
+    rows: Sequence[Placement]
+    waiting: tuple[str, str] | None = None
+
+
+def conditions(
+    before: Sequence[Condition], facts: Facts, now: datetime, refusal: Refusal | None = None
+) -> tuple[Condition, ...]:
+    """All conditions.
+
+    Args:
+        before: What was written last: a condition that stays keeps its time.
+        facts: What they follow from.
+        now: The time.
+        refusal: Why the last decision could not be carried out, if so.
+    """
+    said: dict[str, Said] = {
+        "Ready": _refused(refusal, facts) or _ready(facts),
+        "Reconciling": _reconciling(facts),
+        "Stalled": _hindered(refusal, facts) or _stalled(facts),
+        "SpecAccepted": _accepted(facts),
+        "Placed": _placed(facts),
+    }
+    last = {condition.type: condition for condition in before}
+    return tuple(_condition(kind, words, last.get(kind), now) for kind, words in said.items())
+
+
+def _condition(kind: str, said: Said, last: Condition | None, now: datetime) -> Condition:
+    status, reason, message, generation = said
+    same = last is not None and last.status == status
+    return Condition(
+        type=kind,
+        status=status,
+        reason=clipped(reason, 63),
+        message=clipped(message, MAX_CONDITION_MESSAGE),
+        observed_generation=generation,
+        last_transition_time=last.last_transition_time if last and same else text_of(now),
+    )
+
+
+def _refused(refusal: Refusal | None, facts: Facts) -> Said | None:
+    if refusal is None or (facts.step is not None and facts.step.state in READY):
+        return None
+    return "False", refusal.reason, refusal.message, facts.generation
+
+
+def _hindered(refusal: Refusal | None, facts: Facts) -> Said | None:
+    """Of a topology that runs on as well: something about it can't be as it should."""
+    if refusal is None or not refusal.lasting:
+        return None
+    return "True", refusal.reason, refusal.message, facts.generation
+
+
+def _ready(facts: Facts) -> Said:
+    step, plan = facts.step, facts.verdict.plan
+    if step is None or plan is None:
+        return "False", facts.verdict.reason, facts.verdict.message, facts.generation
+    if step.report is not None and (outage := step.report.outage) is not None:
+        since = text_of(datetime.fromtimestamp(outage.since, UTC))
+        message = f"since {since}, and tried again: {outage.message}"
+        return "False", outage.reason, message, facts.generation
+    if step.state in READY:
+        applied = step.report.generation if step.report else plan.generation
+        return "True", step.state, step.message, min(applied, plan.generation)
+    if step.trouble and step.overdue:
+        return "False", step.trouble[0], step.trouble[1], facts.generation
+    return "False", step.reason, step.message, facts.generation
+
+
+def _reconciling(facts: Facts) -> Said:
+    step, verdict = facts.step, facts.verdict
+    if verdict.status == "Unknown":
+        return "True", verdict.reason, verdict.message, facts.generation
+    if step is not None and step.state in ON_THE_WAY and not (step.stalled or step.hopeless):
+        return "True", step.state, step.message, facts.generation
+    report, plan = step.report if step else None, verdict.plan
+    if report and plan and report.generation < plan.generation:
+        return "True", "Applying", "the driver takes the change over", facts.generation
+    return "False", FINE, "", facts.generation
+
+
+def _stalled(facts: Facts) -> Said:
+    step, verdict = facts.step, facts.verdict
+    if verdict.status == "False":
+        return "True", verdict.reason, verdict.message, facts.generation
+    if step is not None and step.stalled:
+        return "True", step.reason, step.message, facts.generation
+    if step is not None and step.hopeless:
+        return "True", *step.hopeless, facts.generation
+    return "False", FINE, "", facts.generation
+
+
+def _accepted(facts: Facts) -> Said:
+    """What the driver finds out about the author's classes counts as well."""
+    step, verdict = facts.step, facts.verdict
+    if step is not None and step.stalled and step.reason == "InvalidSpec":
+        return "False", step.reason, step.message, facts.generation
+    return verdict.status, verdict.reason, verdict.message, facts.generation
+
+
+def _placed(facts: Facts) -> Said:
+    step = facts.step
+    if step is None:
+        return "False", "NotAccepted", "nothing was accepted yet", facts.generation
+    if step.report is None or step.state not in ("Active", "Inactive", "Rebalancing"):
+        reason, words = step.trouble or facts.waiting or (step.state, "")
+        message = f"no worker hosts anything; {words}" if words else "no worker hosts anything"
+        return "False", reason, message, facts.generation
+    hosting = sum(bool(row.executors) for row in facts.rows if row.worker >= 0)
+    needed = sum(bool(row.planned) for row in facts.rows if row.worker >= 0)
+    if hosting < needed:
+        reason, words = facts.waiting or ("WorkersMissing", f"{facts.ready} are ready")
+        message = f"{hosting} of {needed} workers host executors; {words}"
+        return "False", reason, message, facts.generation
+    moved = [row.worker for row in facts.rows if set(row.planned) != set(row.executors)]
+    if moved:
+        message = f"not as planned: workers {', '.join(map(str, moved[:20]))}"
+        return "False", "Moving", message, facts.generation
+    return "True", "AsPlanned", "", facts.generation

@@ -1,0 +1,299 @@
+"""The decision: everything that was seen in, everything that is to be done out. Pure.
+
+Written so that it can be cut off after any of its actions, and made anew by another operator: each
+time all of it is decided again from what there is.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from pydantic import ValidationError
+
+from fulmen.kube import contract
+from fulmen.topology.resource.status import TopologyStatus
+from fulmen_operator.acceptance.verdict import Accepted
+from fulmen_operator.manifests.common import marked
+from fulmen_operator.manifests.plans import accepted_in, for_attempt
+from fulmen_operator.manifests.pods import driver_pod
+from fulmen_operator.manifests.rights import rights
+from fulmen_operator.manifests.storage import (
+    auth_secret,
+    checkpoint_claim,
+    network_policy,
+    plan_map,
+)
+from fulmen_operator.model import (
+    APPLIED_ANNOTATION,
+    Action,
+    Apply,
+    Decision,
+    Delete,
+    Event,
+    Manifest,
+    Object,
+    Observed,
+    StartDriver,
+    Trial,
+    annotation,
+    attempt_of,
+    component_of,
+    uid_of,
+)
+from fulmen_operator.reconcile.driver_steps import Situation, Step, driver_of, next_step
+from fulmen_operator.reconcile.garbage import leftovers
+from fulmen_operator.reconcile.pod_states import Next, mounting_for
+from fulmen_operator.reconcile.recovery import recovered
+from fulmen_operator.reconcile.rollout import Verdict, consider
+from fulmen_operator.reconcile.status import kept_tasks, new_status, paused, read_status, written
+from fulmen_operator.reconcile.trial import begun, seconds_left, tried
+from fulmen_operator.settings import Settings
+
+LOOK_AGAIN: Final = 10
+"""Seconds after which to look again while workers are missing."""
+EXPECTED: Final = ("AsPlanned", "Moving", "NotAccepted", "WorkersMissing")
+"""Reasons of the condition Placed that nobody has to be told of."""
+COMMON: Final = (
+    "Pending",
+    "Starting",
+    "Rebalancing",
+    "Draining",
+    "Suspending",
+    "Replacing",
+    "EarlierTopologyEnds",
+)
+"""Reasons for not being ready that belong to a topology's life."""
+
+
+def decide(seen: Observed, settings: Settings) -> Decision:
+    """What to do about a topology."""
+    if seen.topology["metadata"].get("deletionTimestamp"):
+        return Decision()  # the garbage collector ends everything, and nothing may be made anew
+    held = plan_of(seen.plan)
+    before = recovered(read_status(seen.topology.get("status")), seen, held)
+    if seen.annotation(contract.PAUSED_ANNOTATION) == "true":
+        return _told(seen, before, paused(seen, before), Decision())
+    if held is not None:
+        held = tried(held, seen, before)
+    proven = before.epoch > 0 and before.state not in ("Failed", "Suspended")
+    verdict = consider(seen, held, kept_tasks(before), before.attempt, proven, settings)
+    if verdict.trial is not None:
+        return Decision(trial=verdict.trial)
+    if verdict.plan is None:
+        status = new_status(seen, before, verdict, None, None)
+        return _told(seen, before, status, Decision(again_in=verdict.again_in))
+    return _with_plan(seen, before, verdict, verdict.plan, settings)
+
+
+def plan_of(plan: Object | None) -> contract.DriverPlan | None:
+    """What was accepted last, if it can still be read; if not, the spec is accepted anew."""
+    if plan is None:
+        return None
+    text = (plan.get("data") or {}).get(contract.PLAN_KEY, "")
+    try:
+        found = contract.DriverPlan.from_json(text)
+        accepted_in(found)
+    except (ValidationError, KeyError):
+        return None
+    return found
+
+
+def _with_plan(
+    seen: Observed,
+    before: TopologyStatus,
+    verdict: Verdict,
+    plan: contract.DriverPlan,
+    settings: Settings,
+) -> Decision:
+    accepted = accepted_in(plan)
+    spec = accepted.topology.spec
+    step = next_step(
+        Situation(
+            seen=seen,
+            plan=plan,
+            wanted=str(seen.topology["spec"].get("state", "Active")),
+            status=before,
+            start_timeout=spec.start_timeout_seconds,
+            message_timeout=spec.message_timeout_seconds,
+        )
+    )
+    status = new_status(seen, before, verdict, step, accepted.topology)
+    plan = plan.model_copy(update={"directive": step.directive})
+    if step.start:
+        plan = begun(for_attempt(plan, seen.name, step.attempt, status.last_batch), seen)
+    actions = (
+        *_objects(seen, accepted, plan, verdict, settings),
+        *_driver(seen, accepted, plan, step, settings),
+        *leftovers(seen, step, verdict, accepted),
+    )
+    probe = _probe(seen, plan, step, spec.pods)
+    limits = (
+        *(step.again_in, verdict.again_in, seconds_left(plan, seen)),
+        LOOK_AGAIN if probe is not None else None,
+        *_until_mounted(seen),
+    )
+    waits = [wait for wait in limits if wait is not None]
+    again_in = min(waits) if waits else None
+    events = _restart_event(step)
+    decision = Decision(actions=actions, events=events, probe=probe, again_in=again_in)
+    return _told(seen, before, status, decision)
+
+
+def _until_mounted(seen: Observed) -> list[float]:
+    """After how many seconds to see whether pods have their volumes: of which nobody tells."""
+    waits = [mounting_for(pod, seen.now) for pod in seen.pods]
+    return [wait + 1 for wait in waits if wait is not None and wait > 0]
+
+
+def _probe(seen: Observed, plan: contract.DriverPlan, step: Step, desired: int) -> Trial | None:
+    """What to ask the API server if workers are missing: whether it would take another one."""
+    driver = driver_of(seen, step.attempt)
+    if driver is None or driver.get("status", {}).get("phase") != "Running":
+        return None
+    if step.start or step.state not in ("Starting", "Active", "Inactive", "Rebalancing"):
+        return None
+    workers = [
+        pod
+        for pod in seen.pods
+        if component_of(pod) == contract.WORKER and attempt_of(pod) == step.attempt
+    ]
+    if len(workers) >= desired:
+        return None
+    meta = {**plan.worker_pod["metadata"], "name": f"{seen.name}-worker-probe"}
+    return Trial(f"workers-{step.attempt}", ({**plan.worker_pod, "metadata": meta},))
+
+
+# ---- objects
+
+
+def _objects(
+    seen: Observed,
+    accepted: Accepted,
+    plan: contract.DriverPlan,
+    verdict: Verdict,
+    settings: Settings,
+) -> list[Action]:
+    """What has to be there before the driver, and what is not as it should be; not the rest."""
+    wanted = rights(seen, accepted)
+    if accepted.owns_claim and _named_claim(seen) != accepted.claim:
+        wanted.append(checkpoint_claim(seen, accepted, settings))
+    if accepted.topology.spec.network_policy == "Restrict":
+        wanted.append(network_policy(seen))
+    return [
+        *_applied(seen, wanted),
+        *(action for action in verdict.actions if _is_needed(seen, action)),
+        *_plan(seen, plan),
+    ]
+
+
+def _named_claim(seen: Observed) -> str:
+    """The claim that the user names: it may have the name that the operator would give."""
+    checkpoint = seen.topology["spec"].get("checkpoint") or {}
+    return str(checkpoint.get("persistentVolumeClaim", ""))
+
+
+def _applied(seen: Observed, wanted: list[Manifest]) -> list[Action]:
+    actions: list[Action] = []
+    for manifest in map(marked, wanted):
+        found = seen.children.get((manifest["kind"], manifest["metadata"]["name"]))
+        if found is None or not is_as_wanted(found, manifest):
+            actions.append(Apply(manifest))
+    return actions
+
+
+def is_as_wanted(found: Object, manifest: Manifest) -> bool:
+    """Whether an object is what was applied, by its mark, and nobody has changed that since.
+
+    Both are of one kind: in lists, objects don't say which.
+    """
+    marks = annotation(found, APPLIED_ANNOTATION), annotation(manifest, APPLIED_ANNOTATION)
+    wanted = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
+    return marks[0] == marks[1] and _covers(found, wanted)
+
+
+def _covers(found: object, wanted: object) -> bool:
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(
+            key in found and _covers(found[key], value) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list) and isinstance(found, list):
+        return len(found) == len(wanted) and all(map(_covers, found, wanted))
+    return found == wanted
+
+
+def _is_needed(seen: Observed, action: Action) -> bool:
+    """Whether an action of a trial is still to be done: the candidate may be there already."""
+    if not isinstance(action, Apply) or action.manifest["kind"] != "ConfigMap":
+        return True
+    found = seen.children.get(("ConfigMap", action.manifest["metadata"]["name"]))
+    mark = annotation(marked(action.manifest), APPLIED_ANNOTATION)
+    return found is None or annotation(found, APPLIED_ANNOTATION) != mark
+
+
+def _plan(seen: Observed, plan: contract.DriverPlan) -> list[Action]:
+    manifest = marked(plan_map(seen, plan))
+    same = seen.plan is not None and is_as_wanted(seen.plan, manifest)
+    return [] if same else [Apply(manifest)]
+
+
+def _driver(
+    seen: Observed, accepted: Accepted, plan: contract.DriverPlan, step: Step, settings: Settings
+) -> list[Action]:
+    if step.start:
+        policy = settings.image_pull_policy
+        pod = driver_pod(seen, accepted, plan, step.attempt, policy)
+        return [StartDriver(pod, auth_secret(seen, step.attempt), contract.SECRET_KEY)]
+    if step.stop:
+        name = contract.driver_pod_name(seen.name, step.attempt)
+        found = next(pod for pod in seen.pods if pod["metadata"]["name"] == name)
+        return [Delete("Pod", name, uid_of(found))]
+    return []
+
+
+# ---- telling
+
+
+def _restart_event(step: Step) -> tuple[Event, ...]:
+    if step.cause is None or step.cause.next is not Next.AT_ONCE:
+        return ()  # other ends were told when they came
+    message = f"driver {step.attempt} is started, since the last one ended: {step.cause.message}"
+    return (Event("Warning", step.cause.reason, message),)
+
+
+def _told(
+    seen: Observed, before: TopologyStatus, status: TopologyStatus, decision: Decision
+) -> Decision:
+    """The decision with the status, if that says anything new, and with what people are told."""
+    content = written(status)
+    changed = content != seen.topology.get("status")
+    events = (*decision.events, *_transitions(before, status))
+    return replace(decision, status=content if changed else None, events=events)
+
+
+def _transitions(before: TopologyStatus, status: TopologyStatus) -> list[Event]:
+    """An event for each condition that people care about and that is another one now."""
+    last = {condition.type: condition for condition in before.conditions}
+    events = []
+    for condition in status.conditions:
+        old = last.get(condition.type)
+        same_words = condition.type != "SpecAccepted" or (old and condition.message == old.message)
+        if old and same_words and (condition.status, condition.reason) == (old.status, old.reason):
+            continue
+        match condition.type, condition.status:
+            case "SpecAccepted", "False":
+                events.append(Event("Warning", condition.reason, condition.message))
+            case "Placed", "False" if condition.reason not in (*EXPECTED, *COMMON, "Failed"):
+                events.append(Event("Warning", condition.reason, condition.message))
+            case "Ready", "True":
+                events.append(Event("Normal", condition.reason, condition.message))
+            case "Ready", "False" if condition.reason in COMMON:
+                if old is not None and old.status == "True":
+                    events.append(Event("Normal", condition.reason, condition.message))
+            case "Ready", "False" if condition.reason != _reason(status, "SpecAccepted"):
+                events.append(Event("Warning", condition.reason, condition.message))
+            case _:
+                pass
+    return events
+
+
+def _reason(status: TopologyStatus, kind: str) -> str:
+    return next((c.reason for c in status.conditions if c.type == kind), "")

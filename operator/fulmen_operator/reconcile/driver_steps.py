@@ -1,0 +1,399 @@
+"""What is to be done about the driver: start one, let it drain, wait, or leave it alone. Pure.
+
+An attempt is a driver and its workers. Its number is raised in the status before anything of it is
+made, so that an operator that dies in between leaves a trace, and two operators can't make two
+drivers of one number. Two drivers alive are harmless: the checkpoint lets only the newer commit.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from fulmen.kube import contract
+from fulmen.topology.resource.status import State, TopologyStatus
+from fulmen_operator.model import (
+    GENERATION_ANNOTATION,
+    INPUT_ANNOTATION,
+    Object,
+    Observed,
+    annotation,
+    attempt_of,
+    component_of,
+    is_gated,
+    name_of,
+    seconds_since,
+    text_of,
+    time_of,
+)
+from fulmen_operator.reconcile.pod_states import (
+    Ending,
+    Next,
+    ending_of,
+    has_committed,
+    is_ready,
+    is_terminating,
+    report_of,
+    waiting_for,
+)
+
+SUSPENDING: Final = "Suspending"
+REPLACING: Final = "Replacing"
+"""Reasons for not being ready while a driver goes because the spec says so."""
+FIRST_DELAY: Final = 5
+LONGEST_DELAY: Final = 300
+MOST_FAILURES: Final = 3
+"""Drivers of a version that never worked that may fail, one after another, until that is said."""
+HEALTHY_AFTER: Final = 600
+"""Seconds of being Active after which earlier failures don't count any more."""
+WORDS: Final[dict[State, str]] = {
+    "Starting": "Spark starts",
+    "Active": "running",
+    "Inactive": "spouts are off",
+    "Draining": "pending trees end",
+    "Rebalancing": "executors are placed anew",
+}
+"""What is said of a driver that says nothing itself."""
+DRAIN_MARGIN: Final = 30
+"""Seconds that a driver gets to end, beyond what its pending trees and its grace period need."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is to be done about the driver, and what to say about it.
+
+    Attributes:
+        state: What the topology is doing.
+        reason: Why, for programs.
+        message: Why, for people.
+        directive: For the plan.
+        attempt: The number of the driver, after this step.
+        start: Whether the driver's pod of that number is to be made.
+        stop: Whether the driver's pod is to be deleted, although it has not ended.
+        clear: Whether no pod is to be left.
+        stalled: Whether nothing will happen until the user changes something.
+        hopeless: Why a version that never worked fails again and again: the last reason and words.
+        trouble: What keeps pods from starting: the reason and Kubernetes' words.
+        overdue: Whether that lasts longer than it may.
+        cause: Why the driver before ended, if a new one is started because of it.
+        failures: How many failures in a row there are, after this step.
+        forget_checkpoint: Whether the user has accepted that the checkpoint is lost.
+        report: What the driver says about itself.
+        again_in: Seconds after which to look again although nothing happened, if so.
+    """
+
+    state: State
+    reason: str
+    message: str
+    directive: contract.Directive
+    attempt: int
+    start: bool = False
+    stop: bool = False
+    clear: bool = False
+    stalled: bool = False
+    hopeless: tuple[str, str] | None = None
+    trouble: tuple[str, str] | None = None
+    overdue: bool = False
+    cause: Ending | None = None
+    failures: int = 0
+    forget_checkpoint: bool = False
+    report: contract.Report | None = None
+    again_in: float | None = None
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a step depends on.
+
+    Attributes:
+        seen: Everything.
+        plan: What was accepted last.
+        wanted: `spec.state`.
+        status: What was written last.
+        start_timeout: Seconds that a pod may take to start.
+        message_timeout: Seconds that a tree may take.
+    """
+
+    seen: Observed
+    plan: contract.DriverPlan
+    wanted: str
+    status: TopologyStatus
+    start_timeout: int
+    message_timeout: int
+
+    @property
+    def driver(self) -> Object | None:
+        """The driver's pod of the present attempt."""
+        return driver_of(self.seen, self.status.attempt)
+
+    @property
+    def had_to_go(self) -> bool:
+        """Whether the driver had to go by the spec, when the topology was last looked at."""
+        reasons = {c.type: c.reason for c in self.status.conditions}
+        return reasons.get("Ready") in ("Suspended", SUSPENDING, REPLACING)
+
+    @property
+    def directive(self) -> contract.Directive:
+        """What a driver is to do, unless it has to go."""
+        inactive = self.wanted == "Inactive"
+        return contract.Directive.INACTIVE if inactive else contract.Directive.RUN
+
+
+def driver_of(seen: Observed, attempt: int) -> Object | None:
+    """The driver's pod of an attempt; none if an operator died while it made it."""
+    name = contract.driver_pod_name(seen.name, attempt)
+    found = (
+        pod
+        for pod in seen.pods
+        if name_of(pod) == name and component_of(pod) == contract.DRIVER and not is_gated(pod)
+    )
+    return next(found, None)
+
+
+def next_step(now: Situation) -> Step:
+    """What is to be done about the driver."""
+    driver = now.driver
+    ending = ending_of(driver, contract.DRIVER_CONTAINER, now.seen.now) if driver else None
+    step = _next_step(now, driver, ending)
+    return replace(step, hopeless=_hopeless(now, step, ending))
+
+
+def _hopeless(now: Situation, step: Step, ending: Ending | None) -> tuple[str, str] | None:
+    """Why a version that never worked fails again and again."""
+    if now.plan.worked or now.plan.previous or step.state not in ("Pending", "Starting"):
+        return None
+    last = now.status.restarts
+    failures, reason, message = last.failures, last.cause, last.message
+    if step.cause is not None:
+        failures, reason, message = step.failures, step.cause.reason, step.cause.message
+    elif ending is not None and ending.next is Next.LATER:
+        failures = failures_after(now.status, ending, now.seen.now)
+        reason, message = ending.reason, ending.message
+    return (reason, message) if failures >= MOST_FAILURES else None
+
+
+def _next_step(now: Situation, driver: Object | None, ending: Ending | None) -> Step:
+    if now.wanted == "Suspended":
+        return _suspend(now, driver if ending is None else None)
+    if driver is None:
+        return _without_driver(now)
+    if ending is not None:
+        return _after(now, driver, ending)
+    if annotation(driver, INPUT_ANNOTATION) != now.plan.input_hash:
+        message = f"{name_of(driver)} drains, to be replaced"
+        return _drain(now, driver, REPLACING, message)
+    if is_terminating(driver):
+        message = f"{name_of(driver)} was told to end; the next driver starts when it has"
+        return _stay(now, "Draining", "DriverEnding", message, driver)
+    return _live(now, driver)
+
+
+# ---- no driver is alive
+
+
+def _suspend(now: Situation, alive: Object | None) -> Step:
+    if alive is not None:
+        return _drain(now, alive, SUSPENDING, f"{name_of(alive)} drains, to be suspended")
+    if any(component_of(pod) in (contract.DRIVER, contract.WORKER) for pod in now.seen.pods):
+        step = _stay(now, "Draining", SUSPENDING, "drained; the pods are removed")
+    else:
+        step = _stay(now, "Suspended", "Suspended", "suspended: no pods, state is kept")
+    return replace(step, directive=contract.Directive.DRAIN, clear=True)
+
+
+def _without_driver(now: Situation) -> Step:
+    attempt = now.status.attempt
+    name = contract.driver_pod_name(now.seen.name, attempt)
+    if attempt == 0 or now.had_to_go:
+        return _start(now, attempt + 1)
+    workers = (p for p in now.seen.pods if component_of(p) == contract.WORKER)
+    if now.status.driver_pod == name or any(attempt_of(p) == attempt for p in workers):
+        gone = Ending(Next.AT_ONCE, "DriverGone", f"pod {name} was deleted")
+        return _start(now, attempt + 1, gone, now.status.restarts.failures)
+    return _start(now, attempt, failures=now.status.restarts.failures)  # raised, but not made
+
+
+def _after(now: Situation, driver: Object, ending: Ending) -> Step:
+    attempt, status = now.status.attempt, now.status
+    asked_for = ending.reason in ("Drained", "Finished")
+    if _is_outdated(now, driver) or (asked_for and status.state == "Draining"):
+        return _start(now, attempt + 1, None if asked_for else ending)
+    if ending.next is Next.NEVER:
+        accepted = now.seen.annotation(contract.ACCEPT_LOSS_ANNOTATION) == "true"
+        if ending.reason == "CheckpointLost" and accepted:
+            return replace(_start(now, attempt + 1, ending), forget_checkpoint=True)
+        message = _with_errors(ending)
+        return replace(_stay(now, "Failed", ending.reason, message), stalled=True)
+    if ending.next is Next.AT_ONCE:
+        return _start(now, attempt + 1, ending, status.restarts.failures)
+    return _later(now, ending)
+
+
+def _later(now: Situation, ending: Ending) -> Step:
+    ended = ending.at or now.seen.now
+    failures = failures_after(now.status, ending, now.seen.now)
+    delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(failures - 1, 20))
+    left = (ended + timedelta(seconds=delay) - now.seen.now).total_seconds()
+    if left <= 0:
+        return _start(now, now.status.attempt + 1, ending, failures)
+    message = f"{ending.message}; the next driver starts {delay} s after the end of the last"
+    return replace(_stay(now, "Pending", ending.reason, message), again_in=left)
+
+
+def failures_after(status: TopologyStatus, ending: Ending, now: datetime) -> int:
+    """How many failures in a row there are, with that of the driver which has just ended."""
+    return 1 + _failures_that_count(status, ending.at or now)
+
+
+def _failures_that_count(status: TopologyStatus, ended: datetime) -> int:
+    if status.active_since and (ended - time_of(status.active_since)).total_seconds() >= (
+        HEALTHY_AFTER
+    ):
+        return 0
+    return status.restarts.failures
+
+
+def _is_outdated(now: Situation, driver: Object) -> bool:
+    """Whether a driver has ended that ran something else than what was accepted last."""
+    report = report_of(driver)
+    made_from = int(annotation(driver, GENERATION_ANNOTATION) or 0)
+    applied = max(made_from, report.generation if report else 0)
+    other = annotation(driver, INPUT_ANNOTATION) != now.plan.input_hash
+    return other or now.plan.generation > applied
+
+
+def _with_errors(ending: Ending) -> str:
+    """Every mistake that an ending names, or its message if it names none."""
+    texts = [
+        f"{mistake.path}: {mistake.reason}. {mistake.cure}".strip(": ").strip()
+        for mistake in ending.errors
+    ]
+    return " ".join(texts) or ending.message
+
+
+def _start(now: Situation, attempt: int, cause: Ending | None = None, failures: int = 0) -> Step:
+    message = f"driver {attempt} starts" + (f": {cause.message}" if cause else "")
+    return Step(
+        "Starting",
+        "Starting",
+        message,
+        now.directive,
+        attempt,
+        start=True,
+        cause=cause,
+        failures=failures,
+        again_in=now.start_timeout,
+    )
+
+
+def _stay(
+    now: Situation, state: State, reason: str, message: str, driver: Object | None = None
+) -> Step:
+    return Step(
+        state,
+        reason,
+        message,
+        now.directive,
+        now.status.attempt,
+        failures=now.status.restarts.failures,
+        report=report_of(driver) if driver else None,
+        again_in=60 if driver and is_terminating(driver) else None,
+    )
+
+
+# ---- a driver is alive
+
+
+def _drain(now: Situation, driver: Object, reason: str, message: str) -> Step:
+    """Let the driver end its trees; if that lasts too long, end it."""
+    most = now.message_timeout + contract.GRACE_SECONDS + DRAIN_MARGIN
+    since = now.status.state_since if now.status.state == "Draining" else ""
+    left = most - (seconds_since(since, now.seen.now) if since else 0)
+    step = _stay(now, "Draining", reason, message, driver)
+    # what has committed nothing has begun no trees, and what waits to start does not listen
+    is_idle = step.report is None or (reason == REPLACING and not has_committed(driver))
+    stop = left <= 0 or waiting_for(driver, now.seen.now) is not None or is_idle
+    return replace(
+        step,
+        directive=contract.Directive.DRAIN,
+        stop=stop and not is_terminating(driver),
+        again_in=max(left, 1),
+    )
+
+
+def _live(now: Situation, driver: Object) -> Step:
+    report = report_of(driver)
+    state, message = _state_of(driver, report)
+    if state == "Active" and not (now.status.active_since or is_ready(driver)):
+        state, message = "Starting", "the first batch is under way"
+    is_deserted = state in ("Active", "Inactive") and not _hosts_anything(report)
+    if is_deserted:
+        state, message = "Starting", "no worker is left: the topology waits for one"
+    step = _stay(now, state, state, message, driver)
+    if state not in ("Pending", "Starting"):
+        return step
+    trouble, since = _what_is_waited_for(now, driver)
+    if is_deserted:
+        since = now.status.state_since if now.status.state == state else text_of(now.seen.now)
+    waited = seconds_since(since, now.seen.now)
+    overdue = waited > now.start_timeout
+    if overdue and trouble is None:
+        who = "no worker is" if is_deserted else f"{name_of(driver)} is not"
+        trouble = "StartTimeout", f"{who} ready after {now.start_timeout} s"
+    return replace(
+        step,
+        trouble=trouble,
+        overdue=overdue,
+        message=trouble[1] if trouble else _after_failures(now, message),
+        again_in=None if overdue else now.start_timeout - waited + 1,
+    )
+
+
+def _after_failures(now: Situation, message: str) -> str:
+    """The message, with why the last driver ended, as long as this one has done no better."""
+    last = now.status.restarts
+    return f"{message}; the last driver ended: {last.message}" if last.failures else message
+
+
+def _hosts_anything(report: contract.Report | None) -> bool:
+    """Whether a driver has workers; itself, which hosts pinned spouts, is none."""
+    return report is not None and any(hosted.worker >= 0 for hosted in report.workers)
+
+
+def _state_of(driver: Object, report: contract.Report | None) -> tuple[State, str]:
+    if driver.get("status", {}).get("phase", "Pending") == "Pending":
+        return "Pending", f"{name_of(driver)} is about to be started"
+    if report is None:
+        return "Starting", f"{name_of(driver)} starts"
+    states: dict[contract.Phase, State] = {
+        contract.Phase.STARTING: "Starting",
+        contract.Phase.ACTIVE: "Active",
+        contract.Phase.INACTIVE: "Inactive",
+        contract.Phase.DRAINING: "Draining",
+        contract.Phase.REBALANCING: "Rebalancing",
+        contract.Phase.FINISHED: "Draining",
+    }
+    state = states[report.phase]
+    return state, report.message or WORDS[state]
+
+
+def _what_is_waited_for(now: Situation, driver: Object) -> tuple[tuple[str, str] | None, str]:
+    """What keeps the driver from starting, else what keeps its workers; and since when."""
+    since = str(driver["metadata"]["creationTimestamp"])
+    if trouble := waiting_for(driver, now.seen.now):
+        return trouble, since
+    workers = [
+        pod
+        for pod in now.seen.pods
+        if component_of(pod) == contract.WORKER and attempt_of(pod) == now.status.attempt
+    ]
+    troubles = [waiting_for(pod, now.seen.now) for pod in workers]
+    if workers and all(troubles):  # one worker that runs is enough to start
+        return troubles[0], since
+    if not workers and now.seen.missing:
+        return refused_worker(now.seen), since
+    return None, since
+
+
+def refused_worker(seen: Observed) -> tuple[str, str]:
+    """Why the API server takes no further worker: the reason and its words."""
+    return "WorkerRefused", f"no further worker is taken: {seen.missing}"

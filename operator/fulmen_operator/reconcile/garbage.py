@@ -1,0 +1,100 @@
+"""What is left over and can go. Pure."""
+
+from fulmen.kube import contract
+from fulmen_operator.acceptance.verdict import Accepted
+from fulmen_operator.manifests.plans import accepted_in
+from fulmen_operator.model import (
+    CODE_ANNOTATION,
+    Action,
+    Delete,
+    Object,
+    Observed,
+    annotation,
+    attempt_of,
+    component_of,
+    name_of,
+    uid_of,
+)
+from fulmen_operator.reconcile.driver_steps import Step
+from fulmen_operator.reconcile.pod_states import ending_of, is_terminating
+from fulmen_operator.reconcile.rollout import Verdict
+
+
+def leftovers(seen: Observed, step: Step, verdict: Verdict, accepted: Accepted) -> list[Action]:
+    """What belongs to earlier attempts, to finished trials, to other code.
+
+    The driver that failed last is kept for its log.
+    """
+    return [
+        *(_pod(pod) for pod in _drivers(seen, step)),
+        *(_pod(pod) for pod in _workers(seen, step)),
+        *(_pod(pod) for pod in _preflights(seen, verdict)),
+        *_config_maps(seen, verdict, accepted),
+        *_policy(seen, accepted),
+    ]
+
+
+def _pod(pod: Object) -> Action:
+    return Delete("Pod", name_of(pod), uid_of(pod))
+
+
+def _of(seen: Observed, component: str) -> list[Object]:
+    return [pod for pod in seen.pods if component_of(pod) == component and not is_terminating(pod)]
+
+
+def _has_ended(seen: Observed, pod: Object) -> bool:
+    return ending_of(pod, contract.DRIVER_CONTAINER, seen.now) is not None
+
+
+def _drivers(seen: Observed, step: Step) -> list[Object]:
+    """Drivers that can go, and their secrets with them."""
+    drivers = _of(seen, contract.DRIVER)
+    if step.clear:
+        return drivers
+    failed = [
+        pod
+        for pod in drivers
+        if pod.get("status", {}).get("phase") == "Failed" and _has_ended(seen, pod)
+    ]
+    last = max(map(attempt_of, failed), default=0)
+    return [pod for pod in drivers if attempt_of(pod) < step.attempt and attempt_of(pod) != last]
+
+
+def _workers(seen: Observed, step: Step) -> list[Object]:
+    """Workers whose driver is not the present one, or has ended."""
+    alive = {
+        attempt_of(pod)
+        for pod in seen.pods
+        if component_of(pod) == contract.DRIVER and not _has_ended(seen, pod)
+    }
+    return [
+        pod
+        for pod in _of(seen, contract.WORKER)
+        if attempt_of(pod) < step.attempt or attempt_of(pod) not in alive
+    ]
+
+
+def _preflights(seen: Observed, verdict: Verdict) -> list[Object]:
+    return [pod for pod in _of(seen, contract.PREFLIGHT) if name_of(pod) != verdict.preflight]
+
+
+def _config_maps(seen: Observed, verdict: Verdict, accepted: Accepted) -> list[Action]:
+    """The candidate when there is none, and code that no pod has mounted and no plan names."""
+    mounted = {annotation(pod, CODE_ANNOTATION) for pod in seen.pods}
+    previous = verdict.plan.previous if verdict.plan else None
+    returning = accepted_in(previous).code_name if previous else ""
+    kept = {accepted.code_name, verdict.code_name, returning, *mounted}
+    names = [name for kind, name in seen.children if kind == "ConfigMap"]
+    code, candidate = f"{seen.name}-code-", f"{seen.name}-candidate"
+    gone = [name for name in names if name.startswith(code) and name not in kept]
+    if candidate in names and not verdict.preflight:
+        gone.append(candidate)
+    return [Delete("ConfigMap", name, uid_of(seen.children["ConfigMap", name])) for name in gone]
+
+
+def _policy(seen: Observed, accepted: Accepted) -> list[Action]:
+    wanted = accepted.topology.spec.network_policy == "Restrict"
+    found = seen.children.get(("NetworkPolicy", seen.name))
+    if wanted or found is None:
+        return []
+    return [Delete("NetworkPolicy", seen.name, uid_of(found))]

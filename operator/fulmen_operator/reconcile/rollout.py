@@ -1,0 +1,240 @@
+"""From a spec that may have changed to the plan that holds. Pure.
+
+Nothing replaces a running driver before the API server has seen its pods, and its own image has
+seen its code.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from fulmen.kube import contract
+from fulmen_operator.acceptance.verdict import Accepted, Refused, judge
+from fulmen_operator.manifests.permission import permitted
+from fulmen_operator.manifests.plans import for_attempt, hash_in, new_plan, on_trial, was_given_up
+from fulmen_operator.manifests.pods import driver_pod, preflight_name, preflight_pod
+from fulmen_operator.manifests.storage import candidate_map, code_map
+from fulmen_operator.model import (
+    Action,
+    Apply,
+    Delete,
+    Manifest,
+    Object,
+    Observed,
+    Trial,
+    name_of,
+    seconds_since,
+    uid_of,
+)
+from fulmen_operator.reconcile.pod_states import Next, preflight_ending_of, waiting_for
+from fulmen_operator.settings import Settings
+
+REFUSED_SECONDS = 120
+"""After so long pods that the API server refused are tried again: what refused them may be gone."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What becomes of the spec.
+
+    Attributes:
+        plan: What holds: the spec if it is accepted, else what was accepted before.
+        status: Of the condition SpecAccepted.
+        reason: Of that condition.
+        message: Of that condition.
+        actions: What its trial, or its acceptance, needs.
+        trial: A dry run that is needed to say more.
+        preflight: The pod that validates the candidate; all others can go.
+        code_name: The ConfigMap of the candidate's code, if there is a candidate.
+        again_in: Seconds after which to look again although nothing happened, if so.
+    """
+
+    plan: contract.DriverPlan | None
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str
+    actions: tuple[Action, ...] = ()
+    trial: Trial | None = None
+    preflight: str = ""
+    code_name: str = ""
+    again_in: float | None = None
+
+
+def consider(
+    seen: Observed,
+    before: contract.DriverPlan | None,
+    tasks: Mapping[str, int],
+    attempt: int,
+    proven: bool,
+    settings: Settings,
+) -> Verdict:
+    """Decide about the spec.
+
+    Args:
+        seen: Everything.
+        before: The plan that holds.
+        tasks: The numbers of tasks that components were first accepted with.
+        attempt: The number of the driver.
+        proven: Whether the plan that holds is known to work: then nothing takes its place untried,
+            also while its driver is just being started anew.
+        settings: The operator's.
+    """
+    judged = permitted(judge(seen, tasks), settings)
+    if isinstance(judged, Refused):
+        return Verdict(before, "False", judged.reason, judged.message, again_in=judged.again_in)
+    if before is not None and (judged.hash == before.input_hash or judged.hash == hash_in(before)):
+        judged = replace(judged, hash=before.input_hash)
+        same = before.generation == seen.generation and before.rolled_back is None
+        plan = before if same else new_plan(seen, judged, before, settings)
+        return _accepted(seen, judged, plan)
+    if before is not None and before.rolled_back and was_given_up(before, judged, seen.generation):
+        return Verdict(before, "False", "RolledBack", _told(before.rolled_back))
+    candidate = new_plan(seen, judged, before, settings)
+    if before is not None:
+        candidate = on_trial(candidate, before)
+    if before is None or not proven:  # nothing runs that would have to go on meanwhile
+        dry_run = _dry_run(seen, judged, before, candidate, attempt, settings)
+        return dry_run or _accepted(seen, judged, candidate)
+    return _try(seen, judged, before, candidate, tasks, attempt, settings)
+
+
+def _told(given_up: contract.RolledBack) -> str:
+    return (
+        f"generation {given_up.generation} was tried, and the version before it came back: "
+        f"{given_up.message}. Mend it and apply again; to try the same once more, "
+        "change spec.restartNonce"
+    )
+
+
+def _accepted(seen: Observed, judged: Accepted, plan: contract.DriverPlan) -> Verdict:
+    return Verdict(
+        plan,
+        "True",
+        "AcceptedWithWarnings" if judged.warnings else "Accepted",
+        " ".join(judged.warnings),
+        actions=_code(seen, judged),
+        code_name=judged.code_name,
+    )
+
+
+def _code(seen: Observed, judged: Accepted) -> tuple[Action, ...]:
+    """The ConfigMap for the code, unless it is there: it never changes."""
+    if not judged.code_name or ("ConfigMap", judged.code_name) in seen.children:
+        return ()
+    return (Apply(code_map(seen, judged.code_name, judged.code)),)
+
+
+def _try(
+    seen: Observed,
+    judged: Accepted,
+    before: contract.DriverPlan,
+    candidate: contract.DriverPlan,
+    tasks: Mapping[str, int],
+    attempt: int,
+    settings: Settings,
+) -> Verdict:
+    """The candidate's dry run, then its preflight, then its acceptance."""
+    name = preflight_name(seen.name, judged.hash)
+    pod = next((pod for pod in seen.pods if name_of(pod) == name), None)
+    if pod is not None:
+        return _after_preflight(seen, judged, before, candidate, pod, settings)
+    preflight = preflight_pod(seen, judged, candidate.images, settings.image_pull_policy)
+    dry_run = _dry_run(seen, judged, before, candidate, attempt, settings, preflight)
+    if dry_run is not None:
+        return dry_run
+    actions = (*_code(seen, judged), Apply(candidate_map(seen, judged, tasks)), Apply(preflight))
+    return Verdict(
+        before,
+        "Unknown",
+        "Checking",
+        f"{name} validates it with its own image and code; meanwhile the last good one runs",
+        actions=actions,
+        preflight=name,
+        code_name=judged.code_name,
+    )
+
+
+def _dry_run(
+    seen: Observed,
+    judged: Accepted,
+    before: contract.DriverPlan | None,
+    candidate: contract.DriverPlan,
+    attempt: int,
+    settings: Settings,
+    *others: Manifest,
+) -> Verdict | None:
+    """What the API server says of the candidate's pods, and of others; None: it would take them."""
+    if seen.trial is None or seen.trial[0] != judged.hash:
+        final = for_attempt(candidate, seen.name, attempt + 1, 0)
+        policy = settings.image_pull_policy
+        driver = driver_pod(seen, judged, final, attempt + 1, policy)
+        pods = [_for_trial(seen, pod) for pod in (driver, final.worker_pod)]
+        trial = Trial(judged.hash, (*pods, *others))
+        return Verdict(before, "Unknown", "Checking", "its pods are checked", trial=trial)
+    if seen.trial[1]:
+        return Verdict(before, "False", "PodRefused", seen.trial[1], again_in=REFUSED_SECONDS)
+    return None
+
+
+def _for_trial(seen: Observed, pod: Manifest) -> Manifest:
+    """The pod under a name that can't be taken: an existing one would hide what is wrong.
+
+    A ServiceAccount that is yet to be made for the topology can't be looked up.
+    """
+    meta = {**pod["metadata"], "name": f"{pod['metadata']['name']}-trial"}
+    spec = dict(pod["spec"])
+    account = spec.get("serviceAccountName", "")
+    is_own = account in (f"{seen.name}-{contract.DRIVER}", f"{seen.name}-{contract.WORKER}")
+    if is_own and ("ServiceAccount", account) not in seen.children:
+        del spec["serviceAccountName"]
+    return {**pod, "metadata": meta, "spec": spec}
+
+
+def _after_preflight(
+    seen: Observed,
+    judged: Accepted,
+    before: contract.DriverPlan,
+    candidate: contract.DriverPlan,
+    pod: Object,
+    settings: Settings,
+) -> Verdict:
+    name = name_of(pod)
+    ending = preflight_ending_of(pod, seen.now)
+    if ending is not None and ending.is_valid:
+        return _accepted(seen, judged, candidate)
+    verdict = Verdict(
+        before,
+        "Unknown",
+        "Checking",
+        f"{name} validates it; meanwhile the last good one runs",
+        preflight=name,
+        code_name=judged.code_name,
+    )
+    if ending is None:
+        return _during_preflight(seen, judged, pod, verdict)
+    if ending.next is Next.AT_ONCE:  # evicted, or its node is gone: that says nothing about it
+        return replace(verdict, actions=(Delete("Pod", name, uid_of(pod)),), message=ending.message)
+    texts = [_mistake(mistake) for mistake in ending.errors] or [ending.message]
+    numbered = texts
+    if len(texts) > 1:  # its message says how many: there may be more than it had room for
+        numbered = [ending.message, *(f"({n}) {t}" for n, t in enumerate(texts, 1))]
+    reason = "InvalidSpec" if ending.next is Next.NEVER else "PreflightFailed"
+    message = " ".join([ending.where, *numbered]).strip()
+    return replace(verdict, status="False", reason=reason, message=message)
+
+
+def _during_preflight(seen: Observed, judged: Accepted, pod: Object, verdict: Verdict) -> Verdict:
+    trouble = waiting_for(pod, seen.now)
+    limit = judged.topology.spec.start_timeout_seconds
+    waited = seconds_since(str(pod["metadata"]["creationTimestamp"]), seen.now)
+    if waited > limit:
+        reason, words = trouble or ("PreflightTimeout", f"{name_of(pod)} has not ended")
+        message = f"{words} (after {limit} s)"
+        return replace(verdict, status="False", reason=reason, message=message)
+    message = trouble[1] if trouble else verdict.message
+    return replace(verdict, message=message, again_in=limit - waited + 1)
+
+
+def _mistake(mistake: contract.Mistake) -> str:
+    place = f"{mistake.path}: " if mistake.path else ""
+    return f"{place}{mistake.reason}. {mistake.cure}".strip()

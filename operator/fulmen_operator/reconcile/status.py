@@ -1,0 +1,315 @@
+"""The topology's status: states, counts, placement, all of it below 100 KiB. Pure."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from fulmen.kube import contract
+from fulmen.kube.placing import planned
+from fulmen.topology.reading.field_problems import repair
+from fulmen.topology.resource.spec import ACKER, Topology
+from fulmen.topology.resource.status import (
+    MAX_ERRORS,
+    MAX_MESSAGE,
+    ComponentError,
+    ComponentStatus,
+    Condition,
+    Placement,
+    Restarts,
+    TopologyStatus,
+    WorkerCounts,
+)
+from fulmen.topology.validation.check import with_checkpoint_tasks
+from fulmen_operator.manifests.common import selector
+from fulmen_operator.model import (
+    Manifest,
+    Observed,
+    attempt_of,
+    clipped,
+    component_of,
+    name_of,
+    text_of,
+)
+from fulmen_operator.reconcile.conditions import Facts, conditions
+from fulmen_operator.reconcile.driver_steps import Step, driver_of, refused_worker
+from fulmen_operator.reconcile.pod_states import is_ready, is_terminating, report_of, waiting_for
+from fulmen_operator.reconcile.rollout import Verdict
+
+ROOM: Final = 90_000
+"""Bytes of JSON that the whole may have."""
+
+
+def read_status(raw: Mapping[str, Any] | None) -> TopologyStatus:
+    """What was written last; fields that another version of the operator wrote are left out."""
+    known = {f.alias for f in TopologyStatus.model_fields.values()}
+    status, _ = repair(TopologyStatus, {k: v for k, v in (raw or {}).items() if k in known})
+    return status or TopologyStatus()
+
+
+def written(status: TopologyStatus) -> Manifest:
+    """The status as it is sent: no longer than there is room for."""
+    fitted = _fitted(status)
+    content = fitted.model_dump(mode="json", by_alias=True)
+    for row in content["assignment"]:
+        if not row["planned"]:
+            del row["planned"]
+    return content
+
+
+def kept_tasks(status: TopologyStatus) -> dict[str, int]:
+    """The numbers of tasks that are fixed, by component: none before there is a checkpoint."""
+    if status.epoch == 0:  # what there is was not looked at yet: it may be of other numbers
+        return {}
+    return {c.name: c.tasks for c in status.components if c.name != ACKER}
+
+
+def new_status(
+    seen: Observed,
+    before: TopologyStatus,
+    verdict: Verdict,
+    step: Step | None,
+    topology: Topology | None,
+) -> TopologyStatus:
+    """How the topology is, after a step.
+
+    Args:
+        seen: Everything.
+        before: What was written last.
+        verdict: What became of the spec.
+        step: What is done about the driver; None if there is no plan.
+        topology: What was accepted last, if that is known.
+    """
+    if step is None or topology is None:
+        return _without_plan(seen, before, verdict)
+    topology = _as_reported(topology, before, step.report)
+    generation = verdict.plan.generation if verdict.plan else seen.generation
+    plan_rows = _rows(topology, step.report, generation)
+    ready_pods = _ready_worker_pods(seen, step.attempt)
+    # the last pod may have slots that are nobody's
+    ready = min(ready_pods * topology.spec.slots, topology.spec.workers)
+    facts = Facts(
+        generation=seen.generation,
+        verdict=verdict,
+        step=step,
+        desired=topology.spec.workers,
+        ready=ready,
+        rows=plan_rows,
+        waiting=_waiting_worker(seen, step.attempt),
+    )
+    state_since = before.state_since if before.state == step.state else text_of(seen.now)
+    return TopologyStatus(
+        observed_generation=seen.generation,
+        state=step.state,
+        state_since=state_since or text_of(seen.now),
+        message=clipped(seen.refusal.message if seen.refusal else step.message, MAX_MESSAGE),
+        attempt=step.attempt,
+        driver_pod=_driver_pod(seen, before, step),
+        active_since=_active_since(seen, before, step),
+        epoch=_epoch(before, step),
+        last_batch=_last_batch(before, step),
+        workers=WorkerCounts(desired=topology.spec.workers, ready=ready),
+        selector=_selector(seen.name),
+        executors=sum(len(row.planned) for row in plan_rows),
+        ackers=topology.spec.acker_tasks,
+        assignment=plan_rows,
+        restarts=_restarts(seen, before, step),
+        errors=_errors(seen, before, step),
+        conditions=conditions(before.conditions, facts, seen.now, seen.refusal),
+        **_components(topology),
+    )
+
+
+def paused(seen: Observed, before: TopologyStatus) -> TopologyStatus:
+    """The status of a topology that is not to be touched: it says so, the rest stays."""
+    message = f"paused by the annotation {contract.PAUSED_ANNOTATION}: changes are not acted upon"
+    same = {c.type: c for c in before.conditions}.get("Reconciling")
+    keeps = same is not None and same.status == "False"
+    condition = Condition(
+        type="Reconciling",
+        status="False",
+        reason="Paused",
+        message=message,
+        observed_generation=seen.generation,
+        last_transition_time=(
+            same.last_transition_time if same is not None and keeps else text_of(seen.now)
+        ),
+    )
+    others = tuple(c for c in before.conditions if c.type != "Reconciling")
+    return before.model_copy(update={"message": message, "conditions": (*others, condition)})
+
+
+# ---- parts
+
+
+def _without_plan(seen: Observed, before: TopologyStatus, verdict: Verdict) -> TopologyStatus:
+    facts = Facts(seen.generation, verdict, None, 0, 0, ())
+    now = text_of(seen.now)
+    return before.model_copy(  # the rest: a plan that was lost had attempts, tasks and commits
+        update={
+            "observed_generation": seen.generation,
+            "state": "Failed",
+            "state_since": before.state_since if before.state == "Failed" else now,
+            "message": clipped(verdict.message, MAX_MESSAGE),
+            "selector": _selector(seen.name),
+            "conditions": conditions(before.conditions, facts, seen.now, seen.refusal),
+        }
+    )
+
+
+def _selector(name: str) -> str:
+    wanted = selector(name, contract.WORKER)
+    return ",".join(f"{key}={value}" for key, value in wanted.items())
+
+
+def _as_reported(
+    topology: Topology, before: TopologyStatus, report: contract.Report | None
+) -> Topology:
+    """The topology with the numbers of tasks that a driver found in the checkpoint.
+
+    One that starts or is gone reports none: then those that the status had stay.
+    """
+    found = {**kept_tasks(before), **(report.tasks if report else {})}
+    return with_checkpoint_tasks(topology, found)
+
+
+def _components(topology: Topology) -> dict[str, Any]:
+    rows = [
+        ComponentStatus(name=c.name, tasks=c.tasks, executors=c.executors)
+        for c in topology.spec.components
+    ]
+    if ackers := topology.spec.acker_tasks:
+        rows.append(ComponentStatus(name=ACKER, tasks=ackers, executors=ackers))
+    return {"components": tuple(rows), "tasks": sum(row.tasks for row in rows)}
+
+
+def _rows(
+    topology: Topology, report: contract.Report | None, generation: int
+) -> tuple[Placement, ...]:
+    """What each worker should host, and what it does.
+
+    The driver plans, as it knows which spouts are pinned; the operator does so only until the
+    driver has said it of what was accepted last.
+    """
+    observed = {hosted.worker: hosted for hosted in report.workers} if report else {}
+    if report is not None and report.planned is not None and report.generation >= generation:
+        plan = report.planned or report.workers
+    else:
+        plan = planned(topology, _pinned(topology, observed))
+    wanted = {hosted.worker: hosted for hosted in plan}
+    nobody = contract.Hosted(worker=0)
+    return tuple(
+        Placement(
+            worker=number,
+            pod=observed.get(number, nobody).pod,
+            slot=max(number, 0) % topology.spec.slots,
+            planned=wanted.get(number, nobody).executors,
+            executors=observed.get(number, nobody).executors,
+        )
+        for number in sorted(wanted.keys() | observed.keys())
+    )
+
+
+def _pinned(topology: Topology, observed: Mapping[int, contract.Hosted]) -> frozenset[str]:
+    """The spouts that the driver hosts."""
+    on_driver = observed.get(-1, contract.Hosted(worker=-1)).executors
+    known = frozenset(spout.name for spout in topology.spec.spouts)
+    return frozenset(name.rpartition("[")[0] for name in on_driver) & known
+
+
+def _ready_worker_pods(seen: Observed, attempt: int) -> int:
+    return sum(
+        component_of(pod) == contract.WORKER
+        and attempt_of(pod) == attempt
+        and is_ready(pod)
+        and not is_terminating(pod)
+        for pod in seen.pods
+    )
+
+
+def _waiting_worker(seen: Observed, attempt: int) -> tuple[str, str] | None:
+    """What keeps workers from starting: of the pods that there are, else of those there are not."""
+    workers = (
+        pod
+        for pod in seen.pods
+        if component_of(pod) == contract.WORKER and attempt_of(pod) == attempt
+    )
+    found = next((words for pod in workers if (words := waiting_for(pod, seen.now))), None)
+    return found or (refused_worker(seen) if seen.missing else None)
+
+
+def _driver_pod(seen: Observed, before: TopologyStatus, step: Step) -> str:
+    driver = driver_of(seen, step.attempt)
+    if driver is not None:
+        return name_of(driver)
+    return before.driver_pod if before.attempt == step.attempt else ""
+
+
+def _active_since(seen: Observed, before: TopologyStatus, step: Step) -> str:
+    same = before.active_since if before.attempt == step.attempt else ""
+    if step.state in ("Active", "Inactive"):
+        return same or text_of(seen.now)
+    return same
+
+
+def _epoch(before: TopologyStatus, step: Step) -> int:
+    return max(before.epoch, step.report.epoch) if step.report else before.epoch
+
+
+def _last_batch(before: TopologyStatus, step: Step) -> int:
+    """Kept when nobody says more, so that an empty checkpoint is known to be a lost one."""
+    if step.forget_checkpoint:
+        return 0
+    return (step.report.batch if step.report else 0) or before.last_batch
+
+
+def _restarts(seen: Observed, before: TopologyStatus, step: Step) -> Restarts:
+    cause, restarts = step.cause, before.restarts
+    if cause is None:
+        return restarts.model_copy(update={"failures": step.failures})
+    return Restarts(
+        count=restarts.count + 1,
+        failures=step.failures,
+        cause=clipped(cause.reason, 63),
+        message=clipped(cause.message, MAX_MESSAGE),
+        time=text_of(cause.at or seen.now),
+    )
+
+
+def _errors(seen: Observed, before: TopologyStatus, step: Step) -> tuple[ComponentError, ...]:
+    """The last errors: of a driver that has ended as well, until a batch of the next counts."""
+    driver = driver_of(seen, before.attempt)
+    report = step.report or (report_of(driver) if driver is not None else None)
+    if report is None or not (report.errors or report.committed):
+        return before.errors
+    return tuple(
+        ComponentError(
+            component=error.component,
+            task=max(error.task, 0),
+            message=clipped(error.message, MAX_MESSAGE),
+            time=text_of(datetime.fromtimestamp(error.time, UTC)),
+            count=error.count,
+        )
+        for error in report.errors[-MAX_ERRORS:]
+    )
+
+
+# ---- size
+
+
+def _fitted(status: TopologyStatus) -> TopologyStatus:
+    """Leave out first what is told twice, then the last rows."""
+    if _size(status) <= ROOM:
+        return status
+    rows = tuple(
+        row.model_copy(update={"planned": ()}) if row.planned == row.executors else row
+        for row in status.assignment
+    )
+    fewer = status.model_copy(update={"assignment": rows})
+    while _size(fewer) > ROOM and fewer.assignment:
+        most = fewer.assignment[: len(fewer.assignment) * 9 // 10]
+        fewer = fewer.model_copy(update={"assignment": most, "assignment_truncated": True})
+    return fewer
+
+
+def _size(status: TopologyStatus) -> int:
+    return len(status.model_dump_json(by_alias=True).encode())

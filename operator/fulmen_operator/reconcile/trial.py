@@ -1,0 +1,139 @@
+"""Whether a new version works, and when the one before it comes back. Pure.
+
+A version has proven itself when a driver of it has committed a batch. Until then the plan before it
+is kept in its own.
+"""
+
+from typing import Final
+
+from fulmen.kube import contract
+from fulmen.topology.resource.status import TopologyStatus
+from fulmen_operator.manifests.plans import accepted_in
+from fulmen_operator.model import (
+    INPUT_ANNOTATION,
+    Object,
+    Observed,
+    annotation,
+    attempt_of,
+    component_of,
+    name_of,
+    seconds_since,
+    text_of,
+)
+from fulmen_operator.reconcile.driver_steps import MOST_FAILURES, driver_of, failures_after
+from fulmen_operator.reconcile.pod_states import (
+    Ending,
+    Next,
+    ending_of,
+    has_committed,
+    report_of,
+    waiting_for,
+)
+
+OF_THE_STORE: Final = "CheckpointUnreachable"
+
+
+def tried(held: contract.DriverPlan, seen: Observed, before: TopologyStatus) -> contract.DriverPlan:
+    """The plan that holds now: the one that held, or the one before it if that one is given up.
+
+    Args:
+        held: The plan that was accepted last.
+        seen: Everything.
+        before: The status that was written last.
+    """
+    driver = driver_of(seen, before.attempt)
+    if driver is not None and annotation(driver, INPUT_ANNOTATION) != held.input_hash:
+        return held  # it is still the old one, which drains
+    if driver is not None and has_committed(driver):
+        return held.model_copy(update={"worked": True, "previous": None, "tried_since": ""})
+    if held.previous is None:
+        return held
+    if seen.topology["spec"].get("state") == "Suspended":
+        return held.model_copy(update={"tried_since": ""})
+    reason = _why_given_up(held, seen, before, driver)
+    if not reason:
+        return held
+    rolled_back = contract.RolledBack(
+        generation=held.generation,
+        input_hash=held.input_hash,
+        code=accepted_in(held).code_name,
+        message=reason,
+    )
+    return held.previous.model_copy(
+        update={"rolled_back": rolled_back, "last_batch": held.last_batch}
+    )
+
+
+def begun(plan: contract.DriverPlan, seen: Observed) -> contract.DriverPlan:
+    """The plan when a driver is started with it: its time begins with the first."""
+    if plan.previous is None or plan.tried_since:
+        return plan
+    return plan.model_copy(update={"tried_since": text_of(seen.now)})
+
+
+def seconds_left(plan: contract.DriverPlan, seen: Observed) -> float | None:
+    """After how many seconds a version that is tried is looked at again; None: none is tried."""
+    if plan.previous is None or not plan.tried_since:
+        return None
+    left = _limit(plan) - seconds_since(plan.tried_since, seen.now)
+    return max(left, 0) + 1
+
+
+def _limit(plan: contract.DriverPlan) -> int:
+    return accepted_in(plan).topology.spec.start_timeout_seconds
+
+
+def _why_given_up(
+    held: contract.DriverPlan, seen: Observed, before: TopologyStatus, driver: Object | None
+) -> str:
+    """Why a version that has committed nothing is given up; empty if it goes on."""
+    ending = ending_of(driver, contract.DRIVER_CONTAINER, seen.now) if driver else None
+    if ending is not None and _is_outage(held, ending):
+        return ""
+    if ending is not None and ending.next is Next.NEVER:
+        return ending.message if not ending.errors else _mistakes(ending)
+    if ending is not None and ending.next is Next.LATER:
+        failures = failures_after(before, ending, seen.now)
+        if failures >= MOST_FAILURES:
+            return f"{failures} drivers of it ended before their first commit: {ending.message}"
+    limit = _limit(held)
+    if not held.tried_since or seconds_since(held.tried_since, seen.now) < limit:
+        return ""
+    words = ending.message if ending else _words(seen, before, driver)
+    return f"it made no commit within startTimeoutSeconds ({limit} s){words and ': '}{words}"
+
+
+def _is_outage(held: contract.DriverPlan, ending: Ending) -> bool:
+    """Whether the store is away which the version before needs as well."""
+    if ending.reason != OF_THE_STORE or held.previous is None:
+        return False
+    now, last = accepted_in(held), accepted_in(held.previous)
+    uris = now.topology.spec.checkpoint.uri, last.topology.spec.checkpoint.uri
+    return uris[0] == uris[1] and now.claim == last.claim
+
+
+def _words(seen: Observed, before: TopologyStatus, driver: Object | None) -> str:
+    """What is known of what it waits for."""
+    if driver is not None and (trouble := waiting_for(driver, seen.now)):
+        return trouble[1]
+    workers = (
+        pod
+        for pod in seen.pods
+        if component_of(pod) == contract.WORKER and attempt_of(pod) == before.attempt
+    )
+    if trouble := next((words for pod in workers if (words := waiting_for(pod, seen.now))), None):
+        return trouble[1]
+    report = report_of(driver) if driver is not None else None
+    if report is not None and report.errors:
+        return report.errors[0].message
+    if report is not None and report.message:
+        return report.message
+    return (
+        before.restarts.message
+        if before.restarts.failures
+        else (f"{name_of(driver)} starts" if driver is not None else "")
+    )
+
+
+def _mistakes(ending: Ending) -> str:
+    return " ".join([ending.message, *(f"{m.path}: {m.reason}." for m in ending.errors)])

@@ -1,0 +1,1 @@
+"""The subcommands of `fulmen`, a module each: arguments in, words out."""

@@ -1,0 +1,150 @@
+"""`fulmen manifest`: a topology as Kubernetes takes it, with the code of a local folder in it."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import ValidationError
+
+from fulmen.cli import BadInput
+from fulmen.cli.topology_file import check_document, read_file, tell_warnings, topology_arguments
+from fulmen.topology.code.loading import CodeFolder
+from fulmen.topology.reading.documents import dump_yaml, to_yaml
+from fulmen.topology.reading.field_problems import translate
+from fulmen.topology.resource.pods import INLINE_CODE_LIMIT, Code
+from fulmen.topology.resource.spec import Topology
+
+OWN_IMAGE = "put the code into an image of your own instead, FROM Fulmen's, and leave spec.code out"
+
+
+@click.command(short_help="Print a topology for kubectl apply.")
+@topology_arguments
+@click.option(
+    "--config-map",
+    is_flag=True,
+    help="Put the Python files into a ConfigMap NAME-source, printed before the topology.",
+)
+def manifest(
+    file: Path, assignments: tuple[str, ...], code_folder: Path | None, config_map: bool
+) -> None:
+    """Print the topology of FILE as Kubernetes takes it, for `kubectl apply -f -`.
+
+    The Python files of its code folder are put into spec.code.files, since a cluster has no such
+    folder.
+    """
+    document = read_file(file, assignments, code_folder)
+    checked = check_document(document, file, code_folder, for_kubernetes=True)
+    tell_warnings(checked)
+    topology = _with_files(checked.topology(), file, code_folder)
+    if config_map:
+        source, topology = _apart(topology)
+        click.echo(f"{dump_yaml(source)}---")
+    click.echo(to_yaml(topology), nl=False)
+
+
+def _apart(topology: Topology) -> tuple[dict[str, Any], Topology]:
+    """A ConfigMap with the code, and the topology that names it.
+
+    Nothing tells the operator that a ConfigMap has changed, so the topology changes with it.
+    """
+    code = topology.spec.code
+    if code is None or not code.files:
+        raise BadInput("--config-map: the topology has no Python files to put into a ConfigMap.")
+    name = f"{topology.name}-source"
+    metadata = {"name": name, "namespace": topology.metadata.model_dump().get("namespace")}
+    source = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {key: value for key, value in metadata.items() if value},
+        "data": dict(code.files),
+    }
+    content = json.dumps([topology.spec.restart_nonce, code.files], sort_keys=True)
+    nonce = int(hashlib.sha256(content.encode()).hexdigest()[:12], 16)
+    update = {"code": Code(config_map=name), "restart_nonce": nonce}
+    return source, topology.model_copy(update={"spec": topology.spec.model_copy(update=update)})
+
+
+def _with_files(topology: Topology, file: Path, code_folder: Path | None) -> Topology:
+    """The topology with its code inline, unless it names a ConfigMap or an image has it."""
+    code = topology.spec.code
+    if code_folder is None and (code is None or code.folder is None):
+        return topology
+    with CodeFolder(code_folder) if code_folder else CodeFolder.of(code, file.parent) as folder:
+        assert folder.path is not None
+        files = python_files(folder.path)
+        if left_out := other_files(folder.path, but=file):
+            click.echo(
+                f"warning: only Python files are inline, so these of '{folder.path}' will be"
+                f" missing: {', '.join(left_out)}. If the code needs them, {OWN_IMAGE}.",
+                err=True,
+            )
+    try:
+        inline = Code(files=files)
+    except ValidationError as error:
+        message = "; ".join(problem.message for problem in translate(error, {}))
+        cure = f"Rename or remove some, or {OWN_IMAGE}"
+        raise BadInput(
+            f"the Python files in '{folder.path}' can't be inline: {message}. {cure}."
+        ) from error
+    spec = topology.spec.model_copy(update={"code": inline})
+    return topology.model_copy(update={"spec": spec})
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"'{file}' can't be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"'{file}' is not text in UTF-8: byte {error.start} is wrong.") from error
+
+
+def python_files(folder: Path) -> dict[str, str]:
+    """The Python files of a folder, by name; tests are left out, by pytest's names.
+
+    Raises:
+        BadInput: There are none, too many bytes in them, or some in folders below.
+    """
+    found = [path for path in sorted(folder.glob("[!.]*.py")) if not _is_test(path)]
+    files = {path.name: _text_of(path) for path in found}
+    if not files:
+        raise BadInput(f"the folder '{folder}' has no Python files.")
+    if packages := sorted(path.parent.name for path in folder.glob("*/__init__.py")):
+        raise BadInput(
+            f"the folder '{folder}' has a package, '{packages[0]}', but files of folders can't be"
+            f" inline: {OWN_IMAGE}."
+        )
+    size = sum(len(text.encode()) for text in files.values())
+    if size > INLINE_CODE_LIMIT:
+        raise BadInput(
+            f"the Python files in '{folder}' have {size:,} bytes in all, but at most"
+            f" {INLINE_CODE_LIMIT:,} are allowed inline. Make a ConfigMap of them (kubectl create"
+            f" configmap NAME --from-file '{folder}') and name it in spec.code.configMap, or"
+            f" {OWN_IMAGE}."
+        )
+    return files
+
+
+def _is_test(file: Path) -> bool:
+    return file.name == "conftest.py" or file.match("test_*.py") or file.match("*_test.py")
+
+
+def other_files(folder: Path, but: Path) -> list[str]:
+    """What of a folder is not inline and may be data: names, of folders with a slash behind.
+
+    Args:
+        folder: Where the code is.
+        but: The topology's own file, which may be beside it.
+    """
+    rest = [
+        path
+        for path in sorted(folder.iterdir())
+        if path.suffix not in (".py", ".md")
+        and not path.name.startswith((".", "__pycache__"))
+        and path.resolve() != but.resolve()
+    ]
+    folders = [f"{path.name}/" for path in rest if path.is_dir()]
+    return folders + [path.name for path in rest if path.is_file() and not os.access(path, os.X_OK)]

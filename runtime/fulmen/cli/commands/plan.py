@@ -1,0 +1,155 @@
+"""`fulmen plan`: where a topology's executors run, and in which stages."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from fulmen.cli.display.output import open_console
+from fulmen.cli.topology_file import check_file, tell_warnings, topology_arguments
+from fulmen.plan import Executor, Plan, make_plan
+from fulmen.plan.model import DRIVER
+from fulmen.plan.savings import savings, stage_millis
+from fulmen.topology.resource.spec import Input, Topology
+
+
+@click.command(short_help="Show where everything runs.")
+@topology_arguments
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "mermaid"]),
+    default="table",
+    show_default=True,
+    help="How to show it; mermaid draws it.",
+)
+@click.option("--workers", type=click.IntRange(1), help="Short for --set spec.workers=N.")
+def plan(
+    file: Path,
+    assignments: tuple[str, ...],
+    code_folder: Path | None,
+    output: str,
+    workers: int | None,
+) -> None:
+    """Show where the executors of the topology of FILE run, and the stages of a batch."""
+    if workers is not None:
+        assignments = (*assignments, f"spec.workers={workers}")
+    checked = check_file(file, assignments, code_folder)
+    tell_warnings(checked)
+    topology = checked.topology()
+    made = make_plan(topology, pinned=checked.pinned)
+    if output == "json":
+        click.echo(json.dumps(plan_json(topology, made), indent=2))
+    elif output == "mermaid":
+        click.echo("\n".join(mermaid(topology, made)))
+    else:
+        _print_tables(topology, made, open_console())
+
+
+def plan_json(topology: Topology, plan: Plan) -> dict[str, Any]:
+    """The plan as plain values, with a row for each task."""
+    tasks = [
+        {
+            "task": task,
+            "component": executor.component,
+            "executor": [executor.first, executor.last],
+            "worker": worker,
+        }
+        for executor, worker in zip(plan.executors, plan.assignment, strict=True)
+        for task in executor.tasks
+    ]
+    content = plan.to_json()
+    return {
+        "workers": content["workers"],
+        "tasks": tasks,
+        "executors": content["executors"],
+        "stages": content["stages"],
+        "savings": [asdict(saving) for saving in savings(topology, plan)],
+    }
+
+
+def _print_tables(topology: Topology, plan: Plan, console: Console) -> None:
+    table = Table("worker", "component", "executor", "tasks", title=topology.name, box=None)
+    table.title_justify = "left"
+    for worker in _hosts(plan):
+        for i, executor in enumerate(plan.executors_on(worker)):
+            name = _host_name(worker) if i == 0 else ""
+            count = str(len(executor.tasks))
+            table.add_row(name, executor.component, _range(executor), count)
+        table.add_section()
+    console.print(table)
+    console.print()
+    for line in _stages(topology, plan):
+        console.print(line, highlight=False, soft_wrap=True)
+    counts = f"{plan.task_count} tasks in {len(plan.executors)} executors on {plan.workers} worker"
+    console.print(f"{counts}{'' if plan.workers == 1 else 's'}", highlight=False)
+
+
+def _stages(topology: Topology, plan: Plan) -> Iterator[str]:
+    """The stages, what they cost, and what would save some."""
+    for number, stage in enumerate(plan.stages, 1):
+        yield f"stage {number}: {', '.join(stage)}"
+    if len(plan.stages) > 1:
+        yield f"Each stage but the first costs a small batch {stage_millis(plan.workers):.0f} ms."
+    for saving in savings(topology, plan):
+        sources = " and ".join(saving.sources)
+        yield (
+            f"local-or-shuffle instead of shuffle from {sources} to {saving.bolt} would save"
+            f" {'a stage' if saving.stages == 1 else f'{saving.stages} stages'}: tuples then stay"
+            " on their worker."
+        )
+
+
+def mermaid(topology: Topology, plan: Plan) -> Iterator[str]:
+    """The topology and where it runs, as a Mermaid flowchart, line by line."""
+    ids = {component.name: f"c{i}" for i, component in enumerate(topology.spec.components)}
+    yield "flowchart LR"
+    yield f"  subgraph topology[{_quoted(topology.name)}]"
+    for spout in topology.spec.spouts:
+        yield f"    {ids[spout.name]}([{_quoted(f'{spout.name} x{spout.executors}')}])"
+    for bolt in topology.spec.bolts:
+        yield f"    {ids[bolt.name]}[{_quoted(f'{bolt.name} x{bolt.executors}')}]"
+    for bolt in topology.spec.bolts:
+        for item in bolt.inputs:
+            yield f"    {ids[item.from_]} -->|{_quoted(_edge(item))}| {ids[bolt.name]}"
+    yield "  end"
+    for worker in _hosts(plan):
+        host = "driver" if worker == DRIVER else f"worker{worker}"
+        yield f"  subgraph {host}[{_quoted(_host_name(worker))}]"
+        for executor in plan.executors_on(worker):
+            label = _quoted(f"{executor.component} {_range(executor)}")
+            yield f"    e{executor.first}[{label}]"
+        yield "  end"
+
+
+def _edge(item: Input) -> str:
+    grouping: str = item.grouping.type
+    if item.grouping.fields:
+        grouping += f" {', '.join(item.grouping.fields)}"
+    return grouping if item.stream == "default" else f"{item.stream}: {grouping}"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;") + '"'
+
+
+def _hosts(plan: Plan) -> list[int]:
+    first = [DRIVER] if plan.executors_on(DRIVER) else []
+    return [*first, *range(plan.workers)]
+
+
+def _host_name(worker: int) -> str:
+    return "driver" if worker == DRIVER else f"worker {worker}"
+
+
+def _range(executor: Executor) -> str:
+    return (
+        f"[{executor.first}-{executor.last}]"
+        if executor.first < executor.last
+        else f"[{executor.first}]"
+    )

@@ -1,0 +1,170 @@
+"""`fulmen rebalance`: other numbers of workers, executors and ackers, on a cluster."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import click
+
+from fulmen.cli import BadInput
+from fulmen.cli.cluster_topology import progress
+from fulmen.cli.kubectl import Json, Kubectl, cluster_command
+from fulmen.errors import FulmenError, ValidationFailed
+from fulmen.topology.problems import Problem, did_you_mean
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The numbers that are asked for.
+
+    Attributes:
+        workers: None: as before.
+        ackers: None: as before.
+        executors: COMPONENT=PARALLELISM, as they were given.
+    """
+
+    workers: int | None = None
+    ackers: int | None = None
+    executors: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Rebalance:
+    """What a rebalance does to a topology.
+
+    Attributes:
+        patch: All of it, as one JSON patch.
+        changes: What changes, in words.
+        warnings: What to think about.
+    """
+
+    patch: list[Json] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+@click.command(short_help="Change workers and parallelism of a topology, on a cluster.")
+@click.argument("name")
+@click.option("-n", "--workers", type=int, metavar="N", help="The number of workers.")
+@click.option(
+    "-e",
+    "--executors",
+    multiple=True,
+    metavar="COMPONENT=N",
+    help="The number of executors of a spout or bolt. May be repeated.",
+)
+@click.option("-a", "--ackers", type=int, metavar="N", help="The number of ackers; 0: none.")
+@cluster_command
+def rebalance(
+    kubectl: Kubectl,
+    name: str,
+    workers: int | None,
+    executors: tuple[str, ...],
+    ackers: int | None,
+) -> None:
+    """Change how the topology NAME is spread out, while it runs.
+
+    Its spouts stop, its pending trees end, its executors are placed anew, and its spouts go on.
+    """
+    wanted = Wanted(workers, ackers, executors)
+    if wanted == Wanted():
+        raise BadInput("nothing was asked for. Give -n, -e or -a.")
+    made = make_rebalance(kubectl.get(name), wanted)
+    try:
+        topology = kubectl.patch(name, made.patch)
+    except FulmenError:
+        again = make_rebalance(kubectl.get(name), wanted)
+        if again.patch == made.patch:  # then it was not for a change in between
+            raise
+        made = again
+        topology = kubectl.patch(name, made.patch)
+    for warning in made.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    click.echo(progress(kubectl, topology, ", ".join(made.changes)))
+
+
+def make_rebalance(topology: Json, wanted: Wanted) -> Rebalance:
+    """How the topology gets these numbers.
+
+    Raises:
+        ValidationFailed: Components that it doesn't have, numbers that can't be: all of them.
+    """
+    problems: list[Problem] = []
+    made = Rebalance()
+    spec = topology["spec"]
+    if wanted.workers is not None:
+        problems += _too_small("-n", "the number of workers", wanted.workers, 1)
+        _set(made, "/spec/workers", "workers", spec.get("workers", 1), wanted.workers)
+    parts = _components(spec)
+    executors, mistakes = _executors(wanted.executors, list(parts))
+    problems += mistakes
+    for name, number in executors.items():
+        path, component = parts[name]
+        # Another component may have taken its place in the list since it was read.
+        made.patch.append({"op": "test", "path": f"{path}/name", "value": name})
+        before = component.get("parallelism", 1)
+        _set(made, f"{path}/parallelism", f"executors of {name!r}", before, number)
+        made.warnings.extend(_capped(topology, component, number))
+    if wanted.ackers is not None:
+        problems += _too_small("-a", "the number of ackers", wanted.ackers, 0)
+        before = spec.get("ackers", "as many as workers")
+        _set(made, "/spec/ackers", "ackers", before, wanted.ackers)
+    if problems:
+        raise ValidationFailed(problems)
+    return made
+
+
+def _set(made: Rebalance, path: str, what: str, before: object, number: int) -> None:
+    made.patch.append({"op": "add", "path": path, "value": number})
+    was = "as before" if before == number else f"was {before}"
+    made.changes.append(f"{what} {number} ({was})")
+
+
+def _too_small(option: str, what: str, number: int, least: int) -> Iterator[Problem]:
+    if number < least:
+        yield Problem(option, f"{what} is {number}, but must be at least {least}")
+
+
+def _components(spec: Json) -> dict[str, tuple[str, Json]]:
+    """Every spout and bolt, and its path in a JSON patch."""
+    return {
+        component["name"]: (f"/spec/{kind}/{i}", component)
+        for kind in ("spouts", "bolts")
+        for i, component in enumerate(spec.get(kind, ()))
+    }
+
+
+def _executors(
+    pairs: Sequence[str], names: Sequence[str]
+) -> tuple[Mapping[str, int], list[Problem]]:
+    """The number of executors of each component that was named rightly, and all mistakes."""
+    found: dict[str, int] = {}
+    problems: list[Problem] = []
+    for pair in pairs:
+        name, _, text = pair.partition("=")
+        option = f"-e {pair}"
+        try:
+            number = int(text)
+        except ValueError:
+            problems.append(Problem(option, "not a component and a number", "Such as -e count=4."))
+            continue
+        problems += _too_small(option, "the number of executors", number, 1)
+        if name not in names:
+            cure = did_you_mean(name, names) or f"There are: {', '.join(names)}."
+            problems.append(Problem(option, f"there is no component {name!r}", cure))
+        elif name in found:
+            problems.append(Problem(option, f"component {name!r} was given before"))
+        else:
+            found[name] = number
+    return found, problems
+
+
+def _capped(topology: Json, component: Json, number: int) -> Iterator[str]:
+    """A warning if there are fewer tasks. Status knows their number if the spec doesn't say it."""
+    name = component["name"]
+    known = {c["name"]: c["tasks"] for c in topology.get("status", {}).get("components", ())}
+    tasks = known.get(name, component.get("numTasks"))
+    if tasks is not None and number > tasks:
+        yield (
+            f"component {name!r} has {tasks} task{'' if tasks == 1 else 's'}, a number that is"
+            f" fixed for the topology's life: so there will be {tasks} executors, not {number}."
+        )

@@ -1,0 +1,184 @@
+"""`fulmen run`: a topology on this machine, without a cluster."""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fulmen.cli import BadInput
+from fulmen.cli.display.live_display import Phase
+from fulmen.cli.local.local_run import LocalRun
+from fulmen.cli.local.preparation import Prepared, prepare
+from fulmen.cli.local.run_log import RunLog, runs_folder
+from fulmen.cli.topology_file import topology_arguments
+from fulmen.engine.driver.driver import Stop
+from fulmen.engine.protocol.jobs import Jobs
+from fulmen.engine.spark.jobs import LocalSparkJobs
+from fulmen.engine.worker.author_logs import logged_to
+from fulmen.engine.worker.in_process import InProcessJobs
+from fulmen.errors import FulmenError
+from fulmen.metrics import MetricsServer
+
+STREAMS = ("/dev/stdout", "/dev/stderr")
+"""Of this process, by the names that `--report` may give."""
+
+
+class _FiniteRange(click.FloatRange):
+    """As the base class, but without nan and inf."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not isfinite(number):
+            self.fail(f"{number} is not a finite number.", param, ctx)
+        return number
+
+
+@click.command(short_help="Run a topology on this machine.")
+@topology_arguments
+@click.option("--workers", type=click.IntRange(1), help="Short for --set spec.workers=N.")
+@click.option(
+    "--for",
+    "seconds",
+    type=_FiniteRange(0),
+    metavar="SECONDS",
+    help="Drain after that time. Default: run until a signal.",
+)
+@click.option(
+    "--until-drained",
+    is_flag=True,
+    help="Drain when all spouts are exhausted, or nothing has happened for some seconds.",
+)
+@click.option(
+    "--checkpoint",
+    metavar="URI",
+    help="Where state is kept, to be carried on by the next run: a folder, file://, s3://, gs:// "
+    "or az://. Default: spec.checkpoint.uri, else a temporary folder.",
+)
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write what was counted to FILE, as JSON.",
+)
+@click.option(
+    "--in-process",
+    is_flag=True,
+    help="Run all workers in this process, without Spark: to try a topology out.",
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve metrics for Prometheus, and a page that shows the topology. 0: any free port.",
+)
+@click.option(
+    "--metrics-host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="The address to serve them on: by default to this machine alone.",
+)
+def run(
+    file: Path,
+    assignments: tuple[str, ...],
+    code_folder: Path | None,
+    workers: int | None,
+    seconds: float | None,
+    until_drained: bool,
+    checkpoint: str | None,
+    report: Path | None,
+    in_process: bool,
+    metrics_port: int | None,
+    metrics_host: str,
+) -> None:
+    """Run the topology of FILE on this machine: YAML, or Python with an object named `topology`.
+
+    Ctrl-C (or SIGTERM) drains it: spouts stop, pending trees end, all is committed. Another one
+    stops it at once; what is committed stays.
+
+    Ends with 0 when it was drained, 1 when it failed, 2 if something in FILE or an option is wrong.
+    """
+    if workers is not None:
+        assignments = (*assignments, f"spec.workers={workers}")
+    if report is not None and not report.absolute().parent.is_dir():
+        raise BadInput(f"--report: the folder '{report.absolute().parent}' does not exist.")
+    with (
+        prepare(file, assignments, code_folder, checkpoint, in_process) as prepared,
+        _open_log(prepared.topology.name) as log,
+        logged_to(log.file),
+    ):
+        jobs = make_jobs(prepared, in_process, log.file)
+        stop = Stop(after_seconds=seconds, when_drained=until_drained)
+        start = Phase.STARTING if in_process else Phase.STARTING_SPARK
+        local_run = LocalRun(prepared, jobs, stop, log, start)
+        with _metrics(metrics_host, metrics_port, local_run):
+            try:
+                local_run.run()
+            finally:
+                if report is not None:
+                    _write_report(report, local_run.totals.report())
+
+
+def make_jobs(prepared: Prepared, in_process: bool, log_file: Path) -> Jobs:
+    """What runs the batches."""
+    if in_process:
+        return InProcessJobs()
+    spec = prepared.topology.spec
+    return LocalSparkJobs(
+        spec.workers,
+        spec.spark.conf,
+        prepared.code_folder,
+        log_file,
+        prepared.worker_env,
+        spec.start_timeout_seconds,
+        partial(click.echo, err=True),
+    )
+
+
+def _metrics(host: str, port: int | None, local_run: LocalRun) -> AbstractContextManager[object]:
+    """A server of metrics, if there is to be one. Says where."""
+    if port is None:
+        return nullcontext()
+    server = MetricsServer(host, port, lambda: local_run.driver_totals)
+    click.echo(f"metrics and the topology's page: {server.url}", err=True)
+    return server
+
+
+def _open_log(name: str) -> RunLog:
+    now = datetime.now().astimezone()
+    try:
+        return RunLog(runs_folder(os.environ, Path.home()), name, now)
+    except (OSError, RuntimeError):  # there is no home, or it is read-only
+        temporary = Path(tempfile.gettempdir()) / f"fulmen-runs-{os.getuid()}"
+        return RunLog(temporary, name, now)
+
+
+def _write_report(file: Path, content: Mapping[str, Any]) -> None:
+    """Write the file as a whole: whoever reads it finds the old one or the new one."""
+    text = json.dumps(content, indent=2) + "\n"
+    if str(file) in STREAMS:  # opened anew, they would begin again where they lead to
+        click.echo(text, nl=False, err=str(file) == "/dev/stderr")
+        return
+    try:
+        if file.exists() and not file.is_file():  # a pipe or a device
+            file.write_text(text, encoding="utf-8")
+            return
+        target = file.resolve()  # a link stays one
+        new = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            new.write_text(text, encoding="utf-8")
+            new.replace(target)
+        finally:
+            new.unlink(missing_ok=True)
+    except OSError as error:
+        raise FulmenError(f"--report: '{file}' can't be written: {error.strerror}.") from error

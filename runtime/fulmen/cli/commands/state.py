@@ -1,0 +1,207 @@
+"""`fulmen state`: what a component keeps in keyed state or fields, read from a checkpoint."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fulmen.checkpoint import Store
+from fulmen.cli import BadInput
+from fulmen.cli.local.run_checkpoint import as_uri, wanted_uri
+from fulmen.cli.topology_file import read_file
+from fulmen.engine.state.committed_state import (
+    CommittedState,
+    read_components,
+    read_dropped,
+    read_fields,
+    read_key,
+    read_state,
+)
+from fulmen.errors import CodeError, FulmenError
+from fulmen.topology.code.loading import CodeFolder
+from fulmen.topology.problems import did_you_mean
+from fulmen.topology.reading.partial_document import rest_of
+from fulmen.topology.resource.spec import ACKER
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One key of the state of one task, or one of its fields."""
+
+    key: Any
+    value: Any
+    task: int
+
+
+@click.command(short_help="Show what a component keeps: keyed state, or fields.")
+@click.argument("checkpoint")
+@click.argument("component")
+@click.option(
+    "--fields",
+    "is_fields",
+    is_flag=True,
+    help="Show the fields of the instances, such as a spout's position, instead of self.state.",
+)
+@click.option(
+    "--dropped",
+    "is_dropped",
+    is_flag=True,
+    help="Show the tuples of a spout that were dropped because they kill their workers.",
+)
+@click.option("--key", help="This key, or field, only, written as text.")
+@click.option("--top", type=click.IntRange(1), metavar="N", help="The N largest values only.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="json: a list of {key, value, task}; task is counted from 0.",
+)
+@click.option(
+    "--code-folder",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Where the Python files are, if keys or values are objects of their classes.",
+)
+def state(
+    checkpoint: str,
+    component: str,
+    is_fields: bool,
+    is_dropped: bool,
+    key: str | None,
+    top: int | None,
+    output: str,
+    code_folder: Path | None,
+) -> None:
+    """Show `self.state` of all tasks of COMPONENT as the newest commit in CHECKPOINT left it.
+
+    With --fields, show the fields of its instances instead, task by task; with --dropped the tuples
+    of a spout that were dropped: stream, values, message id, cause, and when.
+
+    CHECKPOINT is a folder, a URI (file://, s3://, gs://, az://), or a topology's file that names
+    its checkpoint. The topology may be running. A checkpoint can run code when it is read: read
+    your own only.
+    """
+    if is_fields and is_dropped:
+        raise BadInput("--fields and --dropped: give one of them.")
+    read = read_fields if is_fields else read_dropped if is_dropped else read_state
+    uri, folder = _source(checkpoint, code_folder)
+    with folder:
+        if key is not None and read is read_state:
+            read = partial(read_key, text=key)
+        entries = list(_entries(_read(Store.open(uri), component, read)))
+        if not entries and key is None:
+            nothing = f"nothing of {component!r} was dropped." if is_dropped else None
+            click.echo(nothing or _nothing(component, is_fields), err=True)
+        if key is not None:
+            entries = [entry for entry in entries if str(entry.key) == key]
+            if not entries:
+                what = f"no field {key!r}" if is_fields else f"no key {key!r} in its state"
+                raise FulmenError(f"component {component!r} has {what}.")
+        if top is not None:
+            entries = _largest(entries, top)
+        if output == "json":
+            content = [_plain(vars(entry)) for entry in entries]
+            click.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        else:
+            for line in _fields_table(entries) if is_fields else _table(entries):
+                click.echo(line)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold; other objects, and keys that are no text, as their `repr()`."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, dict):
+        return {k if isinstance(k, str) else repr(k): _plain(v) for k, v in value.items()}
+    return repr(value)
+
+
+def _nothing(component: str, is_fields: bool) -> str:
+    where = "fields" if is_fields else "self.state"
+    other = (
+        "Without --fields, its self.state is shown."
+        if is_fields
+        else "--fields shows the fields of its instances."
+    )
+    return (
+        f"component {component!r} has nothing in {where}. What is kept in a global variable, or in "
+        f"a field of the class itself, is lost with its process. {other}"
+    )
+
+
+def _source(checkpoint: str, code_folder: Path | None) -> tuple[str, CodeFolder]:
+    """The checkpoint's URI, and the folder with the author's classes."""
+    file = Path(checkpoint)
+    if not file.is_file():
+        return as_uri(checkpoint), CodeFolder(code_folder)
+    document = read_file(file, (), code_folder)
+    uri = wanted_uri(None, document)
+    if uri is None:
+        raise BadInput(
+            f"'{file}' names no checkpoint in spec.checkpoint.uri. Give the one that "
+            "`fulmen run --checkpoint` was given."
+        )
+    code = rest_of(document)[0].code
+    if code_folder is None and code is not None:
+        return uri, CodeFolder.of(code, file.parent)
+    return uri, CodeFolder(code_folder or file.parent)
+
+
+def _read(
+    store: Store, component: str, read: Callable[[Store, str], CommittedState]
+) -> CommittedState:
+    known = read_components(store)
+    if not known:
+        raise BadInput(f"checkpoint {store.uri}: nothing was ever committed there.")
+    if component not in known:
+        names = sorted(name for name in known if name != ACKER)
+        cure = did_you_mean(component, names) or f"There are: {', '.join(names)}."
+        raise BadInput(f"checkpoint {store.uri}: there is no component {component!r}. {cure}")
+    try:
+        return read(store, component)
+    except (ImportError, AttributeError) as error:  # of a key's or a value's class
+        cure = "Name the folder with the author's classes: --code-folder."
+        raise CodeError(f"the state of {component!r} can't be read: {error}", cure) from error
+
+
+def _entries(state: CommittedState) -> Iterator[Entry]:
+    for task, items in state.tasks.items():
+        for key, value in items.items():
+            yield Entry(key, value, task)
+
+
+def _largest(entries: Sequence[Entry], count: int) -> list[Entry]:
+    """Those with the largest values, largest first; equal ones by their keys."""
+    try:
+        return sorted(sorted(entries, key=_shown_key), key=lambda e: e.value, reverse=True)[:count]
+    except TypeError as error:
+        raise BadInput(f"--top: the values can't be put in order ({error}).") from error
+
+
+def _shown_key(entry: Entry) -> str:
+    return _shown(entry.key)
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+def _table(entries: Sequence[Entry]) -> Iterator[str]:
+    """A line for each entry: its key, and the value where all of them begin."""
+    width = min(40, max((len(_shown(entry.key)) for entry in entries), default=0))
+    for entry in entries:
+        yield f"{_shown(entry.key):{width}}  {_shown(entry.value)}"
+
+
+def _fields_table(entries: Sequence[Entry]) -> Iterator[str]:
+    """A line for each field of each task."""
+    width = max((len(str(entry.key)) for entry in entries), default=0)
+    for entry in entries:
+        yield f"task {entry.task}  {entry.key!s:{width}}  {_shown(entry.value)}"

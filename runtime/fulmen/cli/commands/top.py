@@ -1,0 +1,137 @@
+"""`fulmen top`: what topologies do at the moment, live in the terminal."""
+
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from functools import partial
+from http.client import HTTPException
+
+import click
+from pydantic import ValidationError
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from fulmen.cli import BadInput
+from fulmen.cli.cluster_topology import state_of
+from fulmen.cli.display.output import open_console
+from fulmen.cli.display.top_view import View, topologies_table, topology_picture
+from fulmen.cli.kubectl import Kubectl, cluster_command
+from fulmen.errors import FulmenError
+from fulmen.kube.contract import METRICS_PORT
+
+REFRESH_SECONDS = 2.0
+_URL_SECONDS = 10.0
+_PATH = "api/topology?since=99999999999999"
+"""Without the points of its charts."""
+
+Picture = Callable[[], RenderableType]
+"""What there is to see."""
+
+
+@click.command(short_help="Show what topologies do, live.")
+@click.argument("name", required=False)
+@click.option("--once", is_flag=True, help="Print it once, as is done without a terminal.")
+@click.option(
+    "--url", metavar="URL", help="Of a `fulmen run --metrics-port`, such as http://localhost:9090."
+)
+@cluster_command
+def top(kubectl: Kubectl, name: str | None, once: bool, url: str | None) -> None:
+    """Show what the topology NAME does on a cluster, or all of a namespace, until Ctrl-C.
+
+    Counts are since its driver started, capacity of the last ten minutes, latencies of the last
+    seconds; pending are messages of a spout that it was not told the end of. Its driver is asked
+    through the API server, so one needs the right to get pods/proxy.
+    """
+    if url is not None and (name or kubectl.flags):
+        raise BadInput("--url is for a topology without a cluster: leave the rest out.")
+    picture: Picture
+    if url is not None:
+        picture = partial(_of_url, url)
+    elif name is not None:
+        picture = partial(_of_topology, kubectl, name)
+    else:
+        picture = partial(_of_namespace, kubectl)
+    if once or not sys.stdout.isatty():
+        open_console().print(picture())
+    else:
+        show(picture, open_console())
+
+
+def show(picture: Picture, console: Console) -> None:
+    """Draw it again and again. What may pass, such as a driver that starts, does not end it."""
+    with Live(console=console, auto_refresh=False) as live:
+        try:
+            while True:
+                live.update(_picture_or_error(picture), refresh=True)
+                time.sleep(REFRESH_SECONDS)
+        except KeyboardInterrupt:  # how it is meant to end
+            return
+
+
+def _picture_or_error(picture: Picture) -> RenderableType:
+    try:
+        return picture()
+    except BadInput:
+        raise
+    except FulmenError as error:
+        return Text(str(error), "red")
+
+
+def _of_namespace(kubectl: Kubectl) -> RenderableType:
+    topologies = kubectl.topologies()
+    return topologies_table(topologies) if topologies else Text("There are no topologies.")
+
+
+def _of_topology(kubectl: Kubectl, name: str) -> RenderableType:
+    topology = kubectl.get(name)
+    status, state = topology.get("status", {}), state_of(topology)
+    pod, message = status.get("driverPod"), status.get("message", "")
+    if not pod or state in ("Pending", "Starting", "Suspended"):
+        raise FulmenError(f"topology {name!r} is {state}, so there are no figures: {message}")
+    try:
+        text = kubectl.read_pod(topology["metadata"]["namespace"], pod, METRICS_PORT, _PATH)
+    except BadInput:
+        raise
+    except FulmenError as error:
+        raise FulmenError(
+            f"topology {name!r} is {state} ({message}), but its driver's pod {pod!r} gives no"
+            f" figures. {error}"
+        ) from error
+    return topology_picture(read_view(text, f"pod {pod!r}"), state)
+
+
+def _of_url(url: str) -> RenderableType:
+    if not url.startswith(("http://", "https://")):
+        raise BadInput(f"--url {url}: must begin with http:// or https://.")
+    view = read_view(read_url(url), url)
+    return topology_picture(view, view.state)
+
+
+def read_url(url: str) -> str:
+    """What a metrics server answers. FulmenError if there is none, or it has no figures."""
+    try:
+        with urllib.request.urlopen(f"{url.rstrip('/')}/{_PATH}", timeout=_URL_SECONDS) as answer:
+            return str(answer.read().decode())
+    except urllib.error.HTTPError as error:
+        with error:
+            said = error.read().decode(errors="replace").strip() or error.reason
+        raise FulmenError(f"{url} answers {error.code}: {said}") from error
+    except (OSError, HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise FulmenError(f"{url} does not answer: {reason}.") from error
+
+
+def read_view(text: str, source: str) -> View:
+    """What a driver says. FulmenError if it is nothing that a driver of ours says.
+
+    Args:
+        text: The answer.
+        source: Who gave it, for the message.
+    """
+    try:
+        return View.model_validate_json(text)
+    except ValidationError as error:
+        raise FulmenError(f"{source} gives no figures of a topology.") from error

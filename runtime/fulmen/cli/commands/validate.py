@@ -1,0 +1,62 @@
+"""`fulmen validate`: every mistake in a topology, before anything runs."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from fulmen.cli import BAD_INPUT
+from fulmen.cli.topology_file import check_file, tell_warnings, topology_arguments
+from fulmen.errors import CodeError, ValidationFailed
+from fulmen.topology.problems import Problem
+from fulmen.topology.resource.spec import Topology
+
+
+@click.command(short_help="Find all mistakes in a topology.")
+@topology_arguments
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.pass_context
+def validate(
+    ctx: click.Context,
+    file: Path,
+    assignments: tuple[str, ...],
+    code_folder: Path | None,
+    as_json: bool,
+) -> None:
+    """Find all mistakes in the topology of FILE: in its fields, its streams, and its classes.
+
+    The classes are imported, so their modules' code runs. Ends with 2 if there are mistakes.
+    """
+    if as_json:
+        try:
+            checked = check_file(file, assignments, code_folder)
+            problems = checked.problems
+        except ValidationFailed as error:
+            problems = tuple(p for p in error.problems if isinstance(p, Problem))
+        except CodeError as error:
+            problems = (Problem("", error.message, error.cure),)
+        valid = all(problem.severity != "error" for problem in problems)
+        content = {"valid": valid, "problems": [asdict(problem) for problem in problems]}
+        click.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        ctx.exit(0 if valid else BAD_INPUT)
+    checked = check_file(file, assignments, code_folder)
+    tell_warnings(checked)
+    click.echo(f"{file}: {summary(checked.topology())}")
+
+
+def summary(topology: Topology) -> str:
+    """What a topology consists of, in a line."""
+    spec = topology.spec
+    tasks = sum(component.tasks for component in spec.components) + spec.acker_tasks
+    counts = [
+        _count(len(spec.spouts), "spout"),
+        _count(len(spec.bolts), "bolt"),
+        _count(tasks, "task"),
+        _count(spec.workers, "worker"),
+    ]
+    return f"topology {topology.name!r} is valid: {', '.join(counts)}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

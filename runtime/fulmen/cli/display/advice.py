@@ -1,0 +1,92 @@
+"""What a person may do about what a run shows: from its figures to advice. Pure."""
+
+from collections.abc import Iterator
+
+from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
+from fulmen.cli.display.figures import count, milliseconds
+from fulmen.engine.driver.totals import Totals
+from fulmen.engine.protocol.statistics import EXECUTE
+from fulmen.topology.resource.spec import Bolt, Topology
+
+SLOW_SECONDS = 0.02
+"""A bolt that takes as long for a tuple is either waiting, or at work that needs more cores."""
+_SOME = 10  # fewer tuples tell nothing
+_MANY = 100
+_TICKS = f"{TICK_COMPONENT}:{TICK_STREAM}"
+
+
+def advice(totals: Totals, topology: Topology) -> Iterator[str]:
+    """Sentences about what is likely to be a mistake in the topology."""
+    yield from not_acked(totals, topology)
+    yield from _not_anchored(totals, topology)
+    yield from _slow(totals, topology)
+    yield from _replayed(totals, topology)
+
+
+def not_acked(totals: Totals, topology: Topology) -> Iterator[str]:
+    """Bolts that let trees time out, because they don't ack what they receive."""
+    if not totals.trees.timed_out:
+        return
+    for bolt in topology.spec.bolts:
+        executed = _tuples(totals, bolt, "executed")
+        left = executed - _tuples(totals, bolt, "acked") - _tuples(totals, bolt, "failed")
+        if left > 0:
+            yield (
+                f"bolt {bolt.name!r} has neither acked nor failed {count(left)} of its"
+                f" {count(executed)} tuples, and trees time out. A Bolt must call ack or fail for"
+                " every tuple; a BasicBolt does so by itself."
+            )
+
+
+def _not_anchored(totals: Totals, topology: Topology) -> Iterator[str]:
+    """Bolts whose failures no spout is told of."""
+    if totals.trees.failed or totals.trees.timed_out or not topology.spec.acker_tasks:
+        return
+    for bolt in topology.spec.bolts:
+        if failed := _tuples(totals, bolt, "failed"):
+            yield (
+                f"bolt {bolt.name!r} has failed {count(failed)} tuples, but they are in no tree, so"
+                " no spout was told. Anchor what is emitted, as in emit(values, anchors=tup), and"
+                " emit with a msg_id in the spout."
+            )
+
+
+def _slow(totals: Totals, topology: Topology) -> Iterator[str]:
+    """Bolts that take long for each tuple, one after another."""
+    for bolt in topology.spec.bolts:
+        times = [
+            histogram
+            for (name, what, source), histogram in totals.times.items()
+            if (name, what) == (bolt.name, EXECUTE) and source != _TICKS
+        ]
+        executed = sum(histogram.count for histogram in times)
+        is_threaded = bolt.blocking and bolt.parallelism > 1
+        if executed < _SOME or is_threaded:
+            continue
+        mean = sum(histogram.seconds for histogram in times) / executed
+        if mean >= SLOW_SECONDS:
+            yield (
+                f"bolt {bolt.name!r} takes {milliseconds(mean * 1000)} for a tuple, one after"
+                " another. If it waits for something outside, give it blocking: true and more"
+                " parallelism; if it computes, more workers."
+            )
+
+
+def _replayed(totals: Totals, topology: Topology) -> Iterator[str]:
+    """Messages that fail again and again, without a limit."""
+    trees = totals.trees
+    bad = trees.failed + trees.timed_out
+    if topology.spec.max_replays is None and trees.replayed >= _MANY and bad > trees.acked:
+        yield (
+            f"messages that failed were emitted again {count(trees.replayed)} times, without a"
+            " limit. With spec.maxReplays they go to the dead letters in the end."
+        )
+
+
+def _tuples(totals: Totals, bolt: Bolt, what: str) -> int:
+    """What the bolt did with tuples, ticks left out."""
+    return sum(
+        n
+        for (name, kind, source), n in totals.counts.items()
+        if (name, kind) == (bolt.name, what) and source != _TICKS
+    )

@@ -1,0 +1,192 @@
+"""Figures as people read them: a line, a table, a summary. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from fulmen.cli.display.meter import (
+    ComponentFigures,
+    Figures,
+    Streams,
+    component_figures,
+    lines_of,
+    sums_by_component,
+)
+from fulmen.cli.display.output import FiguresTable
+from fulmen.engine.batches.idle import WARM_BATCHES
+from fulmen.engine.driver.totals import Totals
+from fulmen.topology.resource.spec import ACKER, Topology
+
+
+def count(number: float) -> str:
+    """A number with its thousands apart; the decimals of small rates count, too."""
+    return f"{number:,.1f}" if 0 < number < 10 and number != int(number) else f"{number:,.0f}"
+
+
+def milliseconds(value: float | None) -> str:
+    """A latency with its unit; a dash if there is none."""
+    if value is None:
+        return "-"
+    if value >= 10_000:
+        return f"{value / 1000:.1f} s"
+    return f"{value:,.0f} ms" if value >= 10 else f"{value:.1f} ms"
+
+
+def elapsed(seconds: float) -> str:
+    """A time since the start."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02} min {rest:02} s"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+WARMING_UP = "warming up"
+
+
+def is_warming_up(figures: Figures) -> bool:
+    """Whether batches still get faster: JVMs compile what has run often."""
+    return figures.batches < WARM_BATCHES
+
+
+def plain_line(figures: Figures) -> str:
+    """All that matters in one line, for a log."""
+    state = f", {WARMING_UP}" if is_warming_up(figures) else ""
+    return ", ".join(
+        (
+            f"{elapsed(figures.seconds)}{state}: batches {_batches(figures)}",
+            f"{count(figures.tuples_per_second)} tuples/s",
+            f"{count(figures.acked_per_second)} acked/s",
+            f"acked {count(figures.acked)}",
+            f"failed {count(figures.failed)}",
+            f"timed out {count(figures.timed_out)}",
+            f"pending {count(figures.pending)}",
+            f"latency p50 {milliseconds(figures.p50)} p99 {milliseconds(figures.p99)}",
+        )
+    )
+
+
+def _batches(figures: Figures) -> str:
+    """Their number, and how long the last ones took."""
+    if figures.batch_millis is None:
+        return count(figures.batches)
+    return f"{count(figures.batches)} of {milliseconds(figures.batch_millis)}"
+
+
+def trees_line(acked: int, failed: int, timed_out: int, pending: int) -> Text:
+    """How trees ended."""
+    return line(
+        item("trees acked", count(acked)),
+        item("failed", count(failed), "red" if failed else "bold"),
+        item("timed out", count(timed_out), "red" if timed_out else "bold"),
+        item("pending", count(pending)),
+    )
+
+
+def latency_line(p50: float | None, p99: float | None) -> Text:
+    """How long trees took from emit to ack."""
+    return line(item("latency p50", milliseconds(p50)), item("p99", milliseconds(p99)))
+
+
+def live_header(name: str, phase: str, figures: Figures) -> Iterator[Text]:
+    """The lines above the table."""
+    yield line(((name, "bold"), f"  {phase}  {elapsed(figures.seconds)}"))
+    yield line(
+        item("batches", _batches(figures)),
+        item("tuples/s", count(figures.tuples_per_second)),
+        item("acked/s", count(figures.acked_per_second)),
+    )
+    yield latency_line(figures.p50, figures.p99)
+    yield trees_line(figures.acked, figures.failed, figures.timed_out, figures.pending)
+
+
+Parts = tuple[str | tuple[str, str], ...]
+
+
+def item(label: str, value: str, style: str = "bold") -> Parts:
+    """A figure with its name, for `line`."""
+    return (f"{label} ", "dim"), (value, style), "   "
+
+
+def line(*items: Parts) -> Text:
+    """Figures side by side; what a terminal has no room for is in the line below."""
+    parts = (part for item in items for part in item)
+    return Text.assemble(*parts)
+
+
+def component_table(
+    components: Sequence[ComponentFigures], rows: int | None = None, rates: bool = True
+) -> FiguresTable:
+    """The table of components.
+
+    Args:
+        components: One for each line.
+        rows: How many lines there is room for. Default: for all.
+        rates: Whether to show executed/s.
+    """
+    shown = list(components)
+    if rows is not None and len(shown) > rows:
+        shown = shown[: max(0, rows - 1)]
+    names = [Text(c.name, "dim" if c.name == ACKER else "") for c in shown]
+    columns: dict[str, list[str | Text]] = {
+        "tasks": [count(c.tasks) for c in shown],
+        "emitted": [count(c.emitted) if c.emits else "-" for c in shown],
+        "executed": [count(c.executed) if c.executes else "-" for c in shown],
+        "acked": [count(c.acked) for c in shown],
+        "failed": [Text(count(c.failed), "red" if c.failed else "") for c in shown],
+        "executed/s": [count(c.executed_per_second) if c.executes else "-" for c in shown],
+        "errors": [Text(count(c.errors), "red" if c.errors else "") for c in shown],
+    }
+    if not rates:
+        del columns["executed/s"]
+    if left_out := len(components) - len(shown):
+        names.append(Text(f"and {left_out} more", "dim"))
+        columns = {title: [*cells, Text("")] for title, cells in columns.items()}
+    return FiguresTable(
+        "component", names, columns, ("tasks", "executed/s", "emitted", "errors", "executed")
+    )
+
+
+def summary_lines(totals: Totals, topology: Topology, end: str) -> Iterator[str]:
+    """What a run amounted to, above its table of components.
+
+    Args:
+        totals: Of the run.
+        topology: What ran.
+        end: How it ended, such as "drained".
+    """
+    trees, seconds = totals.trees, max(totals.seconds, 1e-9)
+    yield f"{topology.name}: {end} after {totals.seconds:,.1f} s, {count(totals.batches)} batches"
+    ended = [("acked", trees.acked), ("failed", trees.failed), ("timed out", trees.timed_out)]
+    ended.append(("pending", trees.pending))
+    rare = [("replayed", trees.replayed), ("dead-lettered", trees.dead_lettered)]
+    rare.append(("dropped", trees.dropped))
+    ended += [(what, n) for what, n in rare if n]
+    yield "trees        " + ", ".join(f"{count(n)} {what}" for what, n in ended)
+    p50, p99 = totals.latencies.quantile(0.5), totals.latencies.quantile(0.99)
+    yield f"latency      p50 {milliseconds(p50)}, p99 {milliseconds(p99)}"
+    sums = sums_by_component(totals)
+    executed = sum(sums[bolt.name, "executed"] for bolt in topology.spec.bolts)
+    yield (
+        f"throughput   {count(executed / seconds)} tuples/s,"
+        f" {count(trees.acked / seconds)} trees acked/s"
+    )
+    if totals.attempts_failed:
+        yield (
+            f"attempts     {count(totals.attempts_failed)} failed and were run again, the last one"
+            f" because {totals.last_failure}"
+        )
+
+
+def error_lines(totals: Totals) -> Iterator[str]:
+    """Of each component that had errors: how many, and the last that was noted."""
+    for name, number in totals.error_counts.items():
+        last = totals.errors[name][-1]
+        which = f"{count(number)} errors, the last in" if number > 1 else "1 error, in"
+        yield f"{name}: {which} task {last['task']}: {last['message']}"
+
+
+def summary_table(totals: Totals, topology: Topology, streams: Streams) -> FiguresTable:
+    """The table of components at the end of a run."""
+    components = component_figures(totals, lines_of(topology, streams), sums_by_component(totals))
+    return component_table(components, rates=False)

@@ -1,0 +1,173 @@
+"""Shows a running topology on stderr: live on a terminal, else a line now and then.
+
+A thread of its own draws what a meter says, so that batches never wait for the terminal.
+"""
+
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from enum import Enum
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from fulmen.cli.display.figures import (
+    WARMING_UP,
+    component_table,
+    elapsed,
+    is_warming_up,
+    live_header,
+    plain_line,
+)
+from fulmen.cli.display.meter import Meter
+from fulmen.cli.display.output import open_console
+
+DRAW_SECONDS = 0.25
+LARGEST_SHARE = 0.04
+"""Of one core, for drawing: a large table is drawn less often."""
+LINE_SECONDS = 5.0
+_LINES_BESIDE_TABLE = 7
+
+
+class Phase(Enum):
+    """What a run is doing."""
+
+    STARTING = "starting"
+    STARTING_SPARK = "starting Spark"
+    RUNNING = "running"
+    DRAINING = "draining: pending trees end (Ctrl-C again stops at once)"
+    ENDING = "ending"
+
+
+class Display(ABC):
+    """Something that shows a topology for as long as it is open."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._draw, name="fulmen-display", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def line(self, text: str, style: str = "") -> None:
+        """Show a line for good. Any thread may."""
+        self.console.print(Text(text, style), soft_wrap=True)
+
+    @abstractmethod
+    def draw(self) -> None:
+        """Show the figures of the moment, if it is time for it."""
+
+    def _draw(self) -> None:
+        pause = DRAW_SECONDS
+        while not self._ended.wait(pause):
+            started = time.thread_time()
+            self.draw()
+            pause = max(DRAW_SECONDS, (time.thread_time() - started) / LARGEST_SHARE)
+
+
+class LiveDisplay(Display):
+    """Figures that change in place, at the bottom of a terminal; lines scroll by above them."""
+
+    def __init__(
+        self, console: Console, name: str, meter: Meter, phase: Callable[[], Phase]
+    ) -> None:
+        super().__init__(console)
+        self._name = name
+        self._meter = meter
+        self._phase = phase
+        self._live = Live(
+            console=console, auto_refresh=False, transient=True, get_renderable=self._picture
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start(refresh=True)
+        return super().__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        self._live.stop()
+
+    def draw(self) -> None:
+        """Draw anew."""
+        self._live.refresh()
+
+    def _picture(self) -> Group:
+        phase, figures = self._phase(), self._meter.figures()
+        state = phase.value
+        if phase is Phase.RUNNING and is_warming_up(figures):
+            state = f"{state}, {WARMING_UP}"
+        header = live_header(self._name, state, figures)
+        if phase in (Phase.STARTING, Phase.STARTING_SPARK):
+            return Group(next(header))
+        rows = max(1, self.console.height - _LINES_BESIDE_TABLE)
+        return Group(*header, Text(""), component_table(figures.components, rows))
+
+
+class PlainDisplay(Display):
+    """A line every few seconds, and one that says when draining begins."""
+
+    def __init__(
+        self,
+        console: Console,
+        name: str,
+        meter: Meter,
+        phase: Callable[[], Phase],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(console)
+        self._name = name
+        self._meter = meter
+        self._phase = phase
+        self._clock = clock
+        self._next_line = clock() + LINE_SECONDS
+        self._is_draining = False
+
+    def __enter__(self) -> Self:
+        self.line(f"{self._name}: {self._phase().value}")
+        return super().__enter__()
+
+    def draw(self) -> None:
+        """Write the line that is due, if any."""
+        if self._phase() is Phase.DRAINING and not self._is_draining:
+            self._is_draining = True
+            self.line(f"{self._name}: {Phase.DRAINING.value}")
+        now = self._clock()
+        if now >= self._next_line:
+            self._next_line = now + LINE_SECONDS
+            self.line(self._text())
+
+    def _text(self) -> str:
+        figures = self._meter.figures()
+        if self._phase() in (Phase.STARTING, Phase.STARTING_SPARK):
+            return f"{self._name}: {self._phase().value}, {elapsed(figures.seconds)}"
+        return plain_line(figures)
+
+
+def make_display(name: str, meter: Meter, phase: Callable[[], Phase]) -> Display:
+    """The display that fits what stderr is."""
+    console = open_console(stderr=True)
+    # Not what rich takes for a terminal: with FORCE_COLOR that is any file.
+    if sys.stderr.isatty() and not console.is_dumb_terminal:
+        return LiveDisplay(console, name, meter, phase)
+    return PlainDisplay(console, name, meter, phase)

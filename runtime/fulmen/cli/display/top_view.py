@@ -1,0 +1,184 @@
+"""What `fulmen top` shows, as tables. Pure."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from fulmen.cli.cluster_topology import state_of
+from fulmen.cli.display.figures import (
+    count,
+    elapsed,
+    item,
+    latency_line,
+    line,
+    milliseconds,
+    trees_line,
+)
+from fulmen.cli.display.output import FiguresTable, shortened
+from fulmen.cli.kubectl import Json
+from fulmen.plan.model import DRIVER
+from fulmen.topology.resource.spec import ACKER
+
+
+class Trees(BaseModel):
+    """How tuple trees ended."""
+
+    acked: int
+    failed: int
+    timed_out: int
+    pending: int
+
+
+class Latency(BaseModel):
+    """Of the last seconds; None if no tree was acked."""
+
+    p50: float | None
+    p99: float | None
+
+
+class Component(BaseModel):
+    """A spout, a bolt, or the ackers."""
+
+    name: str
+    kind: str = "bolt"
+    outputs: list[Any] = []
+    executors: int
+    tasks: int
+    emitted: int
+    executed: int
+    acked: int
+    failed: int
+    capacity: float | None
+    execute_ms: float | None
+    complete_ms: float | None
+    pending: int | None
+    errors: int
+
+
+class Worker(BaseModel):
+    """A worker, or the driver if it hosts executors."""
+
+    worker: int
+    present: bool
+
+
+class Batches(BaseModel):
+    """Those that counted."""
+
+    count: int
+
+
+class View(BaseModel):
+    """What is shown of a driver's /api/topology; it has more, and newer ones may have more yet."""
+
+    name: str
+    state: str
+    uptime_seconds: float
+    trees: Trees
+    acked_per_second: float
+    complete_latency_ms: Latency
+    components: list[Component]
+    workers: list[Worker]
+    batches: Batches
+
+
+Column = tuple[str, Callable[[Component], str | Text]]
+"""A title, and what is below it."""
+
+
+def topology_picture(view: View, state: str) -> Group:
+    """A topology that runs.
+
+    Args:
+        view: What its driver says.
+        state: What it is doing, in a word.
+    """
+    return Group(*_header(view, state), Text(""), components_table(view.components))
+
+
+def _header(view: View, state: str) -> Iterator[Text]:
+    trees, latency = view.trees, view.complete_latency_ms
+    yield line(((view.name, "bold"), f"  {state}  {elapsed(view.uptime_seconds)}"))
+    workers = [w.present for w in view.workers if w.worker != DRIVER]
+    yield line(
+        item("workers", f"{sum(workers)}/{len(workers)}"),
+        item("batches", count(view.batches.count)),
+        item("acked/s", count(view.acked_per_second)),
+    )
+    yield latency_line(latency.p50, latency.p99)
+    yield trees_line(trees.acked, trees.failed, trees.timed_out, trees.pending)
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _or_dash(number: int | None) -> str:
+    return "-" if number is None else count(number)
+
+
+def _bad(number: int) -> Text:
+    return Text(count(number), "red" if number else "")
+
+
+COLUMNS: Sequence[Column] = (
+    ("exec/tasks", lambda c: f"{c.executors}/{c.tasks}"),
+    ("emitted", lambda c: count(c.emitted) if c.emitted or c.outputs else "-"),
+    ("executed", lambda c: count(c.executed) if c.kind != "spout" else "-"),
+    ("acked", lambda c: count(c.acked)),
+    ("failed", lambda c: _bad(c.failed)),
+    ("capacity", lambda c: _ratio(c.capacity)),
+    ("execute", lambda c: milliseconds(c.execute_ms)),
+    ("complete", lambda c: milliseconds(c.complete_ms)),
+    ("pending", lambda c: _or_dash(c.pending)),
+    ("errors", lambda c: _bad(c.errors)),
+)
+DISPENSABLE = ("executed", "execute", "errors", "emitted", "exec/tasks", "complete", "pending")
+"""Columns that a narrow terminal has no room for, the first one first."""
+
+
+def components_table(components: Sequence[Component]) -> FiguresTable:
+    """A line for each component, with Storm's statistics."""
+    names = [Text(c.name, "dim" if c.name == ACKER else "") for c in components]
+    columns = {title: [cell(c) for c in components] for title, cell in COLUMNS}
+    return FiguresTable("component", names, columns, DISPENSABLE)
+
+
+def topologies_table(topologies: Sequence[Json]) -> Table:
+    """A line for each topology of a namespace, as its status has it."""
+    table = _table("topology")
+    for name in ("state", "ready"):
+        table.add_column(name, no_wrap=True)
+    for name in ("workers", "executors", "tasks", "restarts"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("message")
+    for topology in topologies:
+        status = topology.get("status", {})
+        workers, ready = status.get("workers", {}), _ready(status)
+        desired = workers.get("desired", topology["spec"].get("workers", 1))
+        table.add_row(
+            shortened(Text(topology["metadata"]["name"], "bold")),
+            state_of(topology),
+            Text(ready, "" if ready == "True" else "red"),
+            f"{workers.get('ready', 0)}/{desired}",
+            str(status.get("executors", 0)),
+            str(status.get("tasks", 0)),
+            str(status.get("restarts", {}).get("count", 0)),
+            shortened(Text(status.get("message", ""))),
+        )
+    return table
+
+
+def _ready(status: Json) -> str:
+    conditions = {c["type"]: c["status"] for c in status.get("conditions", ())}
+    return str(conditions.get("Ready", "Unknown"))
+
+
+def _table(first: str) -> Table:
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    table.add_column(first)
+    return table

@@ -1,0 +1,66 @@
+"""The environment variables that a topology gives its driver and its workers, on this machine."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from fulmen.topology.resource.pods import EnvVar, Pod
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What `spec.driver.env` and `spec.worker.env` amount to here.
+
+    Attributes:
+        driver: Variables of this process. Workers inherit them.
+        workers: Variables of the workers besides. Without Spark they are set in this process too.
+        notes: What the user is to be told: variables whose values are elsewhere.
+    """
+
+    driver: Mapping[str, str]
+    workers: Mapping[str, str]
+    notes: Sequence[str]
+
+    @contextmanager
+    def applied(self, in_process: bool) -> Iterator[None]:
+        """Have this process's variables set, and set back at the end."""
+        changes = {**self.driver, **(self.workers if in_process else {})}
+        before = {name: os.environ.get(name) for name in changes}
+        os.environ.update(changes)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+
+def environment_of(document: Any) -> Environment:
+    """The environment that a document asks for, which need not be valid."""
+    driver, worker = _variables(document, "driver"), _variables(document, "worker")
+    missing = [
+        f"spec.{role}.env: {variable.name!r} comes from a cluster (valueFrom), and is not set here."
+        f" Set it in the environment of this command"
+        for role, variables in (("driver", driver), ("worker", worker))
+        for variable in variables
+        if variable.value_from is not None and variable.name not in os.environ
+    ]
+    return Environment(_values(driver), _values(worker), missing)
+
+
+def _variables(document: Any, role: Literal["driver", "worker"]) -> Sequence[EnvVar]:
+    try:
+        return Pod.model_validate(document["spec"][role]).env
+    except (KeyError, TypeError, ValidationError):  # which the check of the document tells
+        return ()
+
+
+def _values(variables: Sequence[EnvVar]) -> dict[str, str]:
+    """Those whose value is in the document; one without any is empty, as in a pod."""
+    return {v.name: v.value or "" for v in variables if v.value_from is None}

@@ -1,0 +1,182 @@
+"""One run of a topology on this machine, from its start to its summary."""
+
+import time
+import traceback
+from datetime import datetime
+
+from fulmen.cli.display.advice import advice, not_acked
+from fulmen.cli.display.figures import error_lines, summary_lines, summary_table
+from fulmen.cli.display.live_display import Display, Phase, make_display
+from fulmen.cli.display.meter import Meter
+from fulmen.cli.display.output import open_console
+from fulmen.cli.local.preparation import Prepared
+from fulmen.cli.local.run_log import RunLog
+from fulmen.cli.local.signals import Signals, StoppedAtOnce
+from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.driver.driver import Driver, Stop
+from fulmen.engine.driver.totals import Totals
+from fulmen.engine.protocol.jobs import Jobs
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.errors import FulmenError
+from fulmen.plan import make_plan
+from fulmen.topology.resource.spec import Topology
+
+
+class Watcher:
+    """Told by the driver what happens: it feeds the meter, and shows and logs the rest."""
+
+    def __init__(self, topology: Topology, meter: Meter, display: Display, log: RunLog) -> None:
+        self._topology = topology
+        self._meter = meter
+        self._display = display
+        self._log = log
+        self._is_advised = False
+
+    def batch(self, totals: Totals, done: Done) -> None:
+        """A batch counted."""
+        self._meter.batch(totals, done, time.time())
+        if totals.trees.timed_out and not self._is_advised:
+            self._is_advised = True
+            for sentence in not_acked(totals, self._topology):
+                self._tell(f"hint: {sentence}", "yellow")
+
+    def error(self, error: ErrorReport) -> None:
+        """A component reported an error: its traceback goes to the log."""
+        kind, style = ("warning", "yellow") if error.is_warning else ("error", "red")
+        text = f"{kind} in {error.component!r}, task {error.task}: {error.message}"
+        self._tell(text, style, error.traceback)
+
+    def attempt_failed(self, number: int, reason: str) -> None:
+        """An attempt of a batch came to nothing."""
+        self._tell(f"batch {number} is run again: {reason}", "yellow")
+
+    def note(self, text: str) -> None:
+        """Something else happened."""
+        self._tell(text)
+
+    def _tell(self, text: str, style: str = "", details: str = "") -> None:
+        self._display.line(text, style)
+        moment = datetime.now().astimezone()
+        self._log.write(f"{moment:%Y-%m-%d %H:%M:%S} {text}\n{details}")
+
+
+class LocalRun:
+    """A topology's run. What happens is shown on stderr, the summary on stdout."""
+
+    def __init__(
+        self, prepared: Prepared, jobs: Jobs, stop: Stop, log: RunLog, start: Phase
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            prepared: What to run.
+            jobs: What runs it.
+            stop: When to stop. A signal changes it.
+            log: Where to write what is too much for the terminal.
+            start: What the run does at first.
+        """
+        self._prepared = prepared
+        self._stop = stop
+        self._log = log
+        self._signals = Signals(stop)
+        self._phase = start
+        topology = prepared.topology
+        self._meter = Meter(topology, time.monotonic, prepared.streams)
+        self._display = make_display(topology.name, self._meter, self._phase_now)
+        self._driver = Driver(
+            topology=topology,
+            streams=prepared.streams,
+            jobs=jobs,
+            checkpoint=prepared.checkpoint,
+            code_folder=prepared.code_folder,
+            pinned=prepared.pinned,
+            observer=Watcher(topology, self._meter, self._display, log),
+        )
+
+    @property
+    def totals(self) -> Totals:
+        """What was counted; also after a failure, as far as it got."""
+        prepared = self._prepared
+        plan = make_plan(prepared.topology, pinned=prepared.pinned)
+        setup = PlacedTopology(
+            "", prepared.topology, plan, prepared.streams, {}, prepared.checkpoint, None
+        )
+        return getattr(self._driver, "totals", Totals(setup))
+
+    @property
+    def driver_totals(self) -> Totals | None:
+        """What the driver counts, for other threads; None as long as it has not started."""
+        return getattr(self._driver, "totals", None)
+
+    def run(self) -> None:
+        """Run it until its end, and print the summary.
+
+        Raises:
+            FulmenError: It failed, or was stopped at once. The text is complete.
+        """
+        for note in self._prepared.notes:
+            self._display.line(note)
+        try:
+            with self._signals:
+                self._run()
+        except StoppedAtOnce:
+            self._print_summary("stopped at once")
+            raise FulmenError(
+                "stopped at once, by a second signal. What is committed stays: another run with "
+                "the same checkpoint carries on from there."
+            ) from None
+        except FulmenError as error:
+            self._print_summary("failed")
+            raise FulmenError(self._with_log(str(error))) from error
+        except SystemExit as error:  # a component's, without Spark
+            self._print_summary("failed")
+            raise FulmenError(
+                f"a component called sys.exit({error.code!r}). With Spark that would have ended "
+                "its worker."
+            ) from error
+        except Exception as error:  # a mistake of ours
+            self._log.write(traceback.format_exc())
+            self._print_summary("failed")
+            message = f"{type(error).__name__}: {error}".rstrip(": ")
+            raise FulmenError(self._with_log(f"a mistake in Fulmen: {message}.")) from error
+        self._print_summary("drained")
+
+    def _run(self) -> None:
+        try:
+            with self._display:
+                self._driver.start()
+                self._meter.start()
+                self._phase = Phase.RUNNING
+                self._driver.run(self._stop)
+                self._signals.over()
+                self._phase = Phase.ENDING
+                self._driver.close()
+        finally:
+            self._driver.close()
+
+    def _phase_now(self) -> Phase:
+        is_told = self._signals.asked or not self._stop.when_drained
+        if self._phase is Phase.RUNNING and self._stop.drain and is_told:
+            return Phase.DRAINING
+        return self._phase
+
+    def _with_log(self, message: str) -> str:
+        if not self._log.has_something or str(self._log.file) in message:
+            return message
+        return f"{message}\nMore is in '{self._log.file}'."
+
+    def _print_summary(self, end: str) -> None:
+        totals = self.totals
+        if not totals.batches and end == "failed":
+            return
+        console = open_console()
+        for line in summary_lines(totals, self._prepared.topology, end):
+            console.print(line, soft_wrap=True)
+        console.print()
+        console.print(summary_table(totals, self._prepared.topology, self._prepared.streams))
+        hints = [f"hint: {sentence}" for sentence in advice(totals, self._prepared.topology)]
+        for line in [*error_lines(totals), *hints]:
+            console.print(f"\n{line}", soft_wrap=True)
+        if end == "drained" and self._log.has_something:
+            console.print(f"\nlog: {self._log.file}", soft_wrap=True)

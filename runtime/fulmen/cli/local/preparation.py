@@ -1,0 +1,125 @@
+"""From what the user gives to `fulmen run` to what can be run: read, checked, its places made."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fulmen.api import Stream
+from fulmen.cli import BadInput
+from fulmen.cli.local.environment import environment_of
+from fulmen.cli.local.run_checkpoint import Known, look_at, place, wanted_uri
+from fulmen.cli.topology_file import check_document, read_file, tell_warnings
+from fulmen.errors import CheckpointError
+from fulmen.topology.code.loading import CodeFolder
+from fulmen.topology.resource.spec import Topology
+from fulmen.topology.validation.check import Checked, with_checkpoint_tasks
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A topology that can be run.
+
+    Attributes:
+        topology: Valid, with every number of tasks.
+        streams: The output streams of each component.
+        pinned: Names of the spouts that are hosted by the driver.
+        code_folder: Where its modules are; None: installed packages.
+        checkpoint: Its URI.
+        notes: What the user is to be told about it, line by line.
+        worker_env: Environment variables of the workers.
+    """
+
+    topology: Topology
+    streams: Mapping[str, Mapping[str, Stream]]
+    pinned: Sequence[str]
+    code_folder: Path | None
+    checkpoint: str
+    notes: Sequence[str]
+    worker_env: Mapping[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def prepare(
+    file: Path,
+    assignments: Sequence[str],
+    code_folder: Path | None,
+    checkpoint: str | None,
+    in_process: bool,
+) -> Iterator[Prepared]:
+    """Read and check a topology, and keep its folders for as long as this is open.
+
+    Args:
+        file: YAML or Python.
+        assignments: Changes to it, `path=value`.
+        code_folder: Where the modules are, instead of where the topology says.
+        checkpoint: Where state is kept, instead of where the topology says.
+        in_process: All workers will be in this process.
+
+    Raises:
+        ValidationFailed: There are mistakes; it names all of them.
+        CodeError: A topology in Python can't be imported.
+        BadInput: It can't be run here, or not with this checkpoint.
+        Unreachable: The checkpoint does not answer.
+    """
+    document = read_file(file, assignments, code_folder)
+    environment = environment_of(document)
+    with (
+        environment.applied(in_process),
+        _prepare(document, file, code_folder, checkpoint, in_process) as prepared,
+    ):
+        notes = [*prepared.notes, *environment.notes]
+        yield replace(prepared, notes=notes, worker_env=environment.workers)
+
+
+@contextmanager
+def _prepare(
+    document: Any,
+    file: Path,
+    code_folder: Path | None,
+    checkpoint: str | None,
+    in_process: bool,
+) -> Iterator[Prepared]:
+    uri = wanted_uri(checkpoint, document)
+    known, checked = _checked(document, file, code_folder, uri)
+    tell_warnings(checked)
+    topology = with_checkpoint_tasks(checked.topology(), known.tasks)
+    _refuse_what_is_elsewhere(topology, code_folder, uri, in_process)
+    code = topology.spec.code
+    with (
+        CodeFolder(code_folder) if code_folder else CodeFolder.of(code, file.parent) as folder,
+        place(uri, known, topology) as (used_uri, note),
+    ):
+        notes = [note]
+        if topology.spec.state != "Active":
+            notes.append(f"spec.state is {topology.spec.state}: spouts emit nothing")
+        yield Prepared(topology, checked.streams, checked.pinned, folder.path, used_uri, notes)
+
+
+def _checked(
+    document: Any, file: Path, code_folder: Path | None, uri: str | None
+) -> tuple[Known, Checked]:
+    """What the checkpoint knows, and all mistakes; those of the topology come first."""
+    try:
+        known = look_at(uri, document) if uri is not None else Known()
+    except (BadInput, CheckpointError):
+        check_document(document, file, code_folder).topology()
+        raise
+    return known, check_document(document, file, code_folder, known.tasks)
+
+
+def _refuse_what_is_elsewhere(
+    topology: Topology, code_folder: Path | None, uri: str | None, in_process: bool
+) -> None:
+    code = topology.spec.code
+    if code_folder is None and code is not None and code.config_map is not None:
+        raise BadInput(
+            f"spec.code.configMap: the classes are in ConfigMap {code.config_map!r} of a cluster. "
+            "Name a folder with a copy of its files: --code-folder."
+        )
+    if uri is not None and uri.startswith("memory://") and not in_process:
+        raise BadInput(
+            f"--checkpoint: {uri} is the memory of one process, but each worker is a process of "
+            "its own. Use a folder, or --in-process."
+        )

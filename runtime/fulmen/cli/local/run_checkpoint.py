@@ -1,0 +1,102 @@
+"""Where `fulmen run` keeps state, and what is there already."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fulmen.checkpoint import CommitLog, Store
+from fulmen.cli import BadInput
+from fulmen.errors import CheckpointError, Denied
+from fulmen.topology.resource.spec import ACKER, Topology
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a checkpoint holds already.
+
+    Attributes:
+        number: Of its newest commit; 0: it is new.
+        tasks: The number of tasks of each component.
+    """
+
+    number: int = 0
+    tasks: Mapping[str, int] = field(default_factory=dict)
+
+
+def as_uri(given: str) -> str:
+    """A checkpoint as the user writes it, such as a plain path, as a URI for any process.
+
+    Raises:
+        BadInput: It names none.
+    """
+    if not given:
+        raise BadInput("the checkpoint is empty text: name a folder or a URI.")
+    if "://" in given:
+        return given
+    try:
+        return Path(given).expanduser().absolute().as_uri()
+    except RuntimeError as error:  # there is no such user
+        raise BadInput(f"'{given}': {error}") from error
+
+
+def wanted_uri(option: str | None, document: Any) -> str | None:
+    """The checkpoint that the user or the topology names; None if neither does."""
+    if option is not None:
+        return as_uri(option)
+    uri = _at(document, "spec", "checkpoint", "uri")
+    return uri if isinstance(uri, str) else None
+
+
+def look_at(uri: str, document: Any) -> Known:
+    """What the checkpoint holds for the topology of this document. Writes nothing.
+
+    Raises:
+        BadInput: It is another topology's, or can't be understood.
+        Unreachable: The store does not answer.
+    """
+    name = _at(document, "metadata", "name")
+    if not isinstance(name, str):
+        return Known()
+    try:
+        manifest = CommitLog.open(Store.open(uri), name, driver="").manifest
+    except CheckpointError as error:
+        if type(error) in (CheckpointError, Denied):
+            raise BadInput(str(error)) from error
+        raise
+    layout = manifest.sections.get("layout")
+    tasks = json.loads(layout)["tasks"] if layout else {}
+    return Known(manifest.number, {k: n for k, n in tasks.items() if k != ACKER})
+
+
+@contextmanager
+def place(uri: str | None, known: Known, topology: Topology) -> Iterator[tuple[str, str]]:
+    """The checkpoint to run with: its URI, and a note. A temporary one is removed at the end."""
+    if uri is not None:
+        carries_on = f", carried on from commit {known.number}" if known.number else ""
+        yield uri, f"checkpoint: {uri}{carries_on}"
+        return
+    folder = Path(tempfile.mkdtemp(prefix="fulmen-checkpoint-"))
+    claim = topology.spec.checkpoint.persistent_volume_claim
+    why = f" (the claim {claim!r} is for clusters)" if claim else ""
+    try:
+        # Nothing of it is to outlive a crash of the machine.
+        yield (
+            f"{folder.as_uri()}?fsync=false",
+            f"checkpoint: a temporary folder, removed at the end{why}; to keep it, --checkpoint",
+        )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _at(document: Any, *path: str) -> Any:
+    """What is at this place of a document that may have any shape; None if nothing."""
+    for key in path:
+        if not isinstance(document, Mapping):
+            return None
+        document = document.get(key)
+    return document

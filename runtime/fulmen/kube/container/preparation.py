@@ -1,0 +1,134 @@
+"""From a plan to what can be run: spec, authors' classes and checkpoint, all of them checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fulmen.api import Stream
+from fulmen.checkpoint import CommitLog, Store
+from fulmen.errors import Denied, ValidationFailed
+from fulmen.kube.container.ending import CheckpointLost
+from fulmen.kube.contract import CODE_FOLDER, DriverPlan
+from fulmen.topology.problems import Problem
+from fulmen.topology.reading.field_problems import parse, without_unknown
+from fulmen.topology.resource.spec import ACKER, Topology
+from fulmen.topology.validation.check import check, with_checkpoint_tasks
+
+OPERATORS = {"state", "checkpoint", "start_timeout_seconds", "network_policy"}
+"""Fields of the spec that may change without a driver, and are not for it to take over."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A topology that can be run.
+
+    Attributes:
+        topology: Valid, with every number of tasks.
+        streams: The output streams of each component.
+        pinned: Names of the spouts that the driver hosts.
+        code_folder: Where the author's modules are; None: installed packages.
+        checkpoint: Its URI.
+    """
+
+    topology: Topology
+    streams: Mapping[str, Mapping[str, Stream]]
+    pinned: tuple[str, ...]
+    code_folder: Path | None
+    checkpoint: str
+
+
+def prepare(plan: DriverPlan, folder: Path = Path(CODE_FOLDER)) -> Prepared:
+    """What a plan says, checked with this image's classes.
+
+    Args:
+        plan: From the operator.
+        folder: Where code is mounted.
+
+    Raises:
+        ValidationFailed: There are mistakes; it names all of them.
+        CheckpointLost: What was committed is no longer there.
+        CheckpointError: The checkpoint can't be used, or does not answer.
+    """
+    code = code_folder(folder)
+    document = without_unknown(plan.topology)
+    prepared = checked(document, code, {})  # mistakes come before what the checkpoint says
+    uri = prepared.topology.spec.checkpoint.uri
+    if uri is None:
+        problem = Problem("spec.checkpoint", "the plan names no uri")
+        raise ValidationFailed([problem])
+    tasks = known_tasks(uri, prepared.topology.name, plan.last_batch)
+    return checked(document, code, tasks) if tasks else prepared
+
+
+def checked(document: Any, code: Path | None, tasks: Mapping[str, int]) -> Prepared:
+    """A document without mistakes.
+
+    Args:
+        document: The whole resource.
+        code: Where the author's modules are.
+        tasks: The number of tasks of each component that has a checkpoint.
+
+    Raises:
+        ValidationFailed: There are mistakes; it names all of them.
+    """
+    found = check(document, code, tasks, for_kubernetes=True)
+    topology = found.topology() if found.errors else with_checkpoint_tasks(found.topology(), tasks)
+    uri = topology.spec.checkpoint.uri or ""
+    return Prepared(topology, found.streams, found.pinned, code, uri)
+
+
+def known_tasks(uri: str, topology: str, last_batch: int) -> dict[str, int]:
+    """The number of tasks of each component in a checkpoint. Writes nothing.
+
+    Args:
+        uri: Of the checkpoint.
+        topology: Whose it must be.
+        last_batch: A commit that was made there; 0: none is known of.
+
+    Raises:
+        CheckpointLost: It is empty in spite of that.
+        CheckpointError: It can't be used, or does not answer.
+    """
+    try:
+        manifest = CommitLog.open(Store.open(uri), topology, driver="").manifest
+    except Denied as error:
+        if last_batch > 0:  # a driver before could read there
+            raise error.as_outage() from error
+        raise
+    if manifest.number == 0 and last_batch > 0:
+        raise CheckpointLost(
+            f"checkpoint {uri} is empty, but batch {last_batch} was committed there. Bring it back;"
+            " or, to begin anew without what was committed, annotate the Topology with"
+            " fulmen.dev/accept-checkpoint-loss=true"
+        )
+    layout = manifest.sections.get("layout")
+    tasks: dict[str, int] = json.loads(layout)["tasks"] if layout else {}
+    return {name: n for name, n in tasks.items() if name != ACKER}
+
+
+def code_folder(folder: Path) -> Path | None:
+    """The folder of the author's modules, if any are mounted there."""
+    try:
+        has_files = any(not path.name.startswith("..") for path in folder.iterdir())
+    except FileNotFoundError:
+        return None
+    return folder if has_files else None
+
+
+def topology_of(plan: DriverPlan) -> Topology:
+    """The topology of a plan that changes nothing that classes or the checkpoint have a say in.
+
+    Raises:
+        ValidationFailed: It can't be understood.
+    """
+    return parse(without_unknown(plan.topology))
+
+
+def runs_unlike(topology: Topology, other: Topology) -> bool:
+    """Whether a driver that runs one of the two has to change anything to run the other."""
+    specs = (topology.spec.model_dump(exclude=OPERATORS), other.spec.model_dump(exclude=OPERATORS))
+    return specs[0] != specs[1]

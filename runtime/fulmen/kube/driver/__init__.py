@@ -1,0 +1,1 @@
+"""The driver's pod: reads its instructions, runs the topology, reports, and ends when told to."""

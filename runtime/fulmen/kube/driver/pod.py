@@ -1,0 +1,337 @@
+"""`driver`: what the driver's pod runs, from its plan to its end.
+
+Threads: the main one runs batches. Beside it, one watches the plan, one writes reports, one waits
+for SIGTERM, one serves metrics and probes. They change nothing but `Stop`, which the main thread
+reads between two batches.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from fulmen.engine.driver.driver import Driver, Stop
+from fulmen.engine.driver.totals import Totals
+from fulmen.engine.spark.jobs import SparkJobs
+from fulmen.engine.spark.session import Settings
+from fulmen.errors import FulmenError
+from fulmen.kube.container.ending import of_error, write_ended
+from fulmen.kube.container.preparation import Prepared, prepare, runs_unlike, topology_of
+from fulmen.kube.contract import (
+    GRACE_SECONDS,
+    HEALTH_PATH,
+    LOG_FILE,
+    METRICS_PORT,
+    READY_PATH,
+    WORK_FOLDER,
+    Directive,
+    DriverPlan,
+    Ended,
+    ExitCode,
+    Phase,
+    Report,
+)
+from fulmen.kube.driver.api import Api, ApiError
+from fulmen.kube.driver.event_log import Witness
+from fulmen.kube.driver.instructions import Plans
+from fulmen.kube.driver.reporting import Reporter, WorkerPods, report_of
+from fulmen.kube.driver.spark_settings import TEMPLATE_FILE, Surroundings, spark_settings
+from fulmen.kube.driver.termination import Terminated, Termination
+from fulmen.metrics import MetricsServer
+
+FIRST_WORKER_SECONDS = 1800.0
+"""At least: images are pulled, nodes are added. The operator says what is being waited for."""
+OTHER_WORKERS_SECONDS = 60.0
+STUCK_SECONDS = 120
+"""What recovering from a failed attempt may take, until something is heard of it."""
+QUIET_SECONDS = 10
+"""Without a batch: then Spark is asked which workers are there. An idle one has some meanwhile."""
+PATIENCE_SECONDS = 5
+"""Without any worker, when the topology goes."""
+MARGIN_SECONDS = 10
+"""Before the kubelet kills the pod: for what has to be written."""
+LOG_LINES = 40
+
+_log = logging.getLogger(__name__)
+
+
+def drive(environ: Mapping[str, str]) -> tuple[int, Ended]:
+    """Run a topology until it is drained, or ended.
+
+    Args:
+        environ: Of the driver's container.
+
+    Returns:
+        The exit code, and why it ended.
+    """
+    where = Surroundings.of(environ)
+    with Termination() as termination:
+        try:
+            api = Api.of_pod(environ, where.namespace)
+            plans = Plans(api, where.topology)
+            plan = plans.first()
+            return DriverPod(where, api, plans, plan, termination).run()
+        except Terminated:
+            return ExitCode.TERMINATED, Ended(
+                reason="Terminated", message="ended by SIGTERM before the first batch"
+            )
+        except Exception as e:  # noqa: BLE001 (whatever it is, the pod ends and says why)
+            code, ended = of_error(e)
+            if code == ExitCode.FAILED:
+                _show_end_of(Path(LOG_FILE))
+            else:
+                _log.error("%s", e)
+            return code, ended
+
+
+class DriverPod:
+    """One driver in its pod."""
+
+    def __init__(
+        self, where: Surroundings, api: Api, plans: Plans, plan: DriverPlan, end: Termination
+    ) -> None:
+        self._where = where
+        self._api = api
+        self._plans = plans
+        self._plan = plan
+        self._latest = plan
+        self._termination = end
+        self._stop = Stop()
+        self._driver: Driver | None = None
+        self._jobs: SparkJobs | None = None
+        self._phase = Phase.STARTING
+        self._ended = threading.Event()
+        self._grace = GRACE_SECONDS
+        self._pods = WorkerPods(api, where.app_id)
+        self._witness = Witness()
+
+    def run(self) -> tuple[int, Ended]:
+        """Run it to its end. Raises what makes it impossible."""
+        host = "::" if ":" in self._where.pod_ip else "0.0.0.0"
+        reporter = Reporter(self._api, self._where.pod_name, self.report)
+        probes = {HEALTH_PATH: self.is_healthy, READY_PATH: self.is_ready}
+        with MetricsServer(host, METRICS_PORT, self.totals, probes):
+            reporter.start()
+            try:
+                return self._run()
+            finally:
+                self._ended.set()
+                self._plans.stop()
+                reporter.stop()
+
+    def _run(self) -> tuple[int, Ended]:
+        prepared = prepare(self._plan)
+        topology = prepared.topology
+        _log.info(
+            "topology %r, generation %d, attempt %d; checkpoint %s",
+            topology.name,
+            self._plan.generation,
+            self._where.attempt,
+            prepared.checkpoint,
+        )
+        self._jobs = self._spark(prepared)
+        self._driver = Driver(
+            topology=topology,
+            streams=prepared.streams,
+            jobs=self._jobs,
+            checkpoint=prepared.checkpoint,
+            code_folder=prepared.code_folder,
+            pinned=prepared.pinned,
+            observer=self._witness,
+        )
+        try:
+            self._driver.start()
+            self._obey(self._plan)
+            self._termination.raise_no_more()
+            self._witness.heard = time.monotonic()  # starting may have taken long
+            self._phase = Phase.ACTIVE
+            self._plans.watch(self._obey)
+            threading.Thread(target=self._await_end, name="fulmen-end", daemon=True).start()
+            self._driver.run(self._stop)
+            return self._how_it_ended()
+        finally:
+            self._ended.set()
+            self._driver.close()
+
+    def _spark(self, prepared: Prepared) -> SparkJobs:
+        """Spark with pods as workers; started by the first batch."""
+        plan, where = self._plan, self._where
+        Path(TEMPLATE_FILE).write_text(json.dumps(plan.worker_pod), encoding="utf-8")
+        spec = prepared.topology.spec
+        own_pod = self._api.pod(where.pod_name)
+        self._grace = own_pod["spec"].get("terminationGracePeriodSeconds", GRACE_SECONDS)
+        conf = spark_settings(
+            where, self._api.url, plan.images.worker, plan.worker_pod, own_pod, spec.pods
+        )
+        return SparkJobs(
+            Settings(
+                workers=spec.workers,
+                slots=spec.slots,
+                conf={**spec.spark.conf, **conf},
+                code_path=str(prepared.code_folder) if prepared.code_folder else None,
+                work_dir=Path(WORK_FOLDER),
+                log_file=Path(LOG_FILE),
+                start_timeout_seconds=max(FIRST_WORKER_SECONDS, spec.start_timeout_seconds),
+                least_workers=1,
+                patience_seconds=OTHER_WORKERS_SECONDS,
+                tell=partial(_log.info, "%s"),
+            )
+        )
+
+    def _obey(self, plan: DriverPlan) -> None:
+        """Do what a plan says. Draining is never taken back: the next driver runs again."""
+        if plan.directive is Directive.DRAIN:
+            self._stop.drain = True
+        else:
+            self._stop.active = plan.directive is Directive.RUN
+        if plan.generation != self._latest.generation and plan.input_hash == self._plan.input_hash:
+            wanted = topology_of(plan)
+            if runs_unlike(wanted, topology_of(self._latest)):
+                self._stop.topology = wanted
+        self._latest = plan
+
+    @property
+    def _generation(self) -> int:
+        """Of the plan that is run: changes take until no tree is pending."""
+        if self._stop.topology is None and self._latest.input_hash == self._plan.input_hash:
+            return self._latest.generation
+        return self._plan.generation
+
+    # What others ask
+
+    def totals(self) -> Totals | None:
+        """What was counted; None before the start."""
+        return getattr(self._driver, "totals", None)
+
+    def is_ready(self) -> bool:
+        """Whether batches run."""
+        totals = self.totals()
+        return self._phase is not Phase.STARTING and totals is not None and totals.batches > 0
+
+    def is_healthy(self) -> bool:
+        """Whether batches end, one way or the other. An idle one has some every few seconds."""
+        if self._driver is None or self._phase is not Phase.ACTIVE:
+            return True
+        limit = self._driver.topology.spec.batch_timeout_seconds + STUCK_SECONDS
+        return time.monotonic() - self._witness.heard < limit
+
+    def report(self) -> Report:
+        """What there is to say."""
+        driver, jobs = self._driver, self._jobs
+        phase = self._phase_now()
+        if driver is None or jobs is None or phase is Phase.STARTING:
+            return Report(phase=phase, generation=self._plan.generation, message="starting")
+        pods = self._pods.names(jobs.hosts)
+        message = self._witness.latest
+        where = self._where.pod_name
+        present = self._present(driver, jobs)
+        return report_of(driver, phase, self._generation, present, pods, where, message)
+
+    def _present(self, driver: Driver, jobs: SparkJobs) -> Sequence[int]:
+        """Numbers of the workers that are there: those of the last batch, if it was not long ago.
+
+        The next one waits for as long as no worker is there.
+        """
+        workers = driver.setup.workers
+        if time.monotonic() - self._witness.counted < QUIET_SECONDS:
+            return workers
+        try:
+            alive = jobs.alive()
+        except FulmenError:  # Spark is gone, which ends the driver
+            return ()
+        return [worker for worker in workers if worker in alive]
+
+    def _phase_now(self) -> Phase:
+        if self._phase is not Phase.ACTIVE:
+            return self._phase
+        if self._stop.drain:
+            return Phase.DRAINING
+        if self._stop.topology is not None:
+            return Phase.REBALANCING
+        return Phase.INACTIVE if self._stop.active is False else Phase.ACTIVE
+
+    # The end
+
+    def _how_it_ended(self) -> tuple[int, Ended]:
+        driver = self._driver
+        assert driver is not None
+        batch = driver.coordinator.number
+        if self._stop.now:
+            message = f"ended by SIGTERM after batch {batch} was committed"
+            return ExitCode.TERMINATED, Ended(reason="Terminated", message=message)
+        self._phase = Phase.FINISHED
+        return ExitCode.FINISHED, Ended(reason="Drained", message=f"drained, at batch {batch}")
+
+    def _await_end(self) -> None:
+        """After SIGTERM: drain if the topology is deleted, else end with the batch at hand."""
+        self._termination.wait()
+        assert self._driver is not None
+        told = time.monotonic()
+        is_deleted = self._is_being_deleted()
+        asked = time.monotonic() - told  # long, if the API server is away
+        # a timeout that was raised since does not give the pod more time
+        timeout = self._driver.topology.spec.message_timeout_seconds
+        seconds = min(timeout, self._grace - GRACE_SECONDS) - asked
+        if is_deleted:
+            _log.info("SIGTERM, and the topology is deleted: draining, for %d s at most", seconds)
+            self._stop.drain = True
+            if self._is_drained_within(seconds):
+                return
+            self._stop.now = True
+            left = GRACE_SECONDS - MARGIN_SECONDS if self._has_workers() else 0.0
+        else:
+            _log.info("SIGTERM: ending with the batch at hand")
+            self._stop.now = True
+            left = seconds + GRACE_SECONDS - MARGIN_SECONDS
+        if not self._ended.wait(left):
+            self._give_up()
+
+    def _is_drained_within(self, seconds: float) -> bool:
+        """Wait for that. Without workers it can't be: a whole namespace goes at once."""
+        deadline = time.monotonic() + seconds
+        without_workers = 0
+        while not self._ended.wait(1.0):
+            without_workers = 0 if self._has_workers() else without_workers + 1
+            if without_workers > PATIENCE_SECONDS or time.monotonic() > deadline:
+                what = "worker" if without_workers else "time"
+                _log.warning("not drained: no %s is left", what)
+                return False
+        return True
+
+    def _has_workers(self) -> bool:
+        try:
+            return self._jobs is not None and bool(self._jobs.alive())
+        except FulmenError:  # Spark itself is gone
+            return False
+
+    def _is_being_deleted(self) -> bool:
+        """Whether the topology is gone, another one, or going. Its rights may be gone before it."""
+        try:
+            metadata = self._api.topology(self._where.topology)["metadata"]
+        except ApiError as e:
+            return e.status in (401, 403, 404)
+        return metadata["uid"] != self._where.uid or "deletionTimestamp" in metadata
+
+    def _give_up(self) -> None:
+        """End at once: a batch hangs, or no worker is left. What is committed stays."""
+        message = "ended by SIGTERM in the middle of a batch, which the next driver runs again"
+        _log.warning("%s", message)
+        write_ended(Ended(reason="Terminated", message=message))
+        os._exit(ExitCode.TERMINATED)
+
+
+def _show_end_of(file: Path) -> None:
+    """Spark's log goes with the pod: its end belongs into the container's log."""
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return
+    if lines:
+        print(f"The end of {file}:", *lines[-LOG_LINES:], sep="\n", file=sys.stderr)  # noqa: T201

@@ -1,0 +1,232 @@
+"""What the driver says: a report in an annotation of its own pod, and a label on each worker's."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from fulmen.engine.driver.driver import Driver
+from fulmen.engine.driver.totals import Totals
+from fulmen.kube.container.ending import MESSAGE_CHARACTERS
+from fulmen.kube.contract import (
+    FIGURES_SECONDS,
+    REPORT_ANNOTATION,
+    REPORT_BYTES,
+    REPORT_SECONDS,
+    WORKER_LABEL,
+    Outage,
+    Phase,
+    Report,
+    ReportedError,
+)
+from fulmen.kube.driver.api import Api, ApiError
+from fulmen.kube.placing import hosted, planned
+from fulmen.plan.model import DRIVER
+
+ERRORS_REPORTED = 10
+ERROR_CHARACTERS = 500
+LAST_REPORT_SECONDS = 5
+"""That a driver which ends waits for an API server that does not answer."""
+
+_log = logging.getLogger(__name__)
+
+
+class Reporter:
+    """Writes reports when they change, from a thread of its own, at most every 5 seconds.
+
+    What changes with every batch is written at most every 20 seconds: each report is a call of the
+    API server's, which tells it to the operator and to whoever else watches pods.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        pod: str,
+        report: Callable[[], Report],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._api = api
+        self._pod = pod
+        self._report = report
+        self._clock = clock
+        self._written: Report | None = None
+        self._written_at = clock()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="fulmen-report", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write what there is to say in the end."""
+        self._stopped.set()
+        self._thread.join(LAST_REPORT_SECONDS)
+
+    def _run(self) -> None:
+        while True:
+            is_last = self._stopped.is_set()
+            self.write(is_last)
+            if is_last:
+                return
+            self._stopped.wait(REPORT_SECONDS)
+
+    def write(self, is_last: bool = False) -> None:
+        """Write what there is to say, if it is due. `is_last`: it is, if it is new."""
+        try:
+            report = fitting(self._report())
+            if is_last or self._is_due(report):
+                self._patch(report)
+        except ApiError as e:
+            _log.warning("%s; the next report will say it", e)
+        except Exception:  # noqa: BLE001 (a thread that ended would leave the topology as it looks)
+            _log.exception("no report could be made")
+
+    def _is_due(self, report: Report) -> bool:
+        """Whether a report says what it should not wait with, or has waited for long enough."""
+        if self._written is None or _without_figures(report) != _without_figures(self._written):
+            return True
+        return self._clock() - self._written_at >= FIGURES_SECONDS
+
+    def _patch(self, report: Report) -> None:
+        if report == self._written:
+            return
+        annotations = {REPORT_ANNOTATION: report.to_json()}
+        self._api.patch_pod(self._pod, {"metadata": {"annotations": annotations}})
+        self._written, self._written_at = report, self._clock()
+
+
+def _without_figures(report: Report) -> Report:
+    """The report without what changes all the time: its batch, when errors were, how often."""
+    errors = sorted({(error.component, error.task, error.message) for error in report.errors})
+    untimed = tuple(
+        ReportedError(component=component, task=task, message=message, time=0)
+        for component, task, message in errors
+    )
+    return report.model_copy(update={"batch": min(report.batch, 1), "errors": untimed})
+
+
+class WorkerPods:
+    """Which pod each worker is in. Labels them: `2`, or `2-3` if workers share it."""
+
+    def __init__(self, api: Api, app_id: str) -> None:
+        self._api = api
+        self._selector = f"spark-app-selector={app_id},spark-role=executor"
+        self._hosts: tuple[str | None, ...] = ()
+        self._names: dict[int, str] = {}
+
+    def names(self, hosts: Sequence[str | None]) -> Mapping[int, str]:
+        """The name of each worker's pod, as far as it is known.
+
+        Args:
+            hosts: The address of each worker.
+        """
+        if tuple(hosts) != self._hosts:
+            try:
+                self._look(hosts)
+            except ApiError as e:
+                _log.warning("%s; workers' pods are looked at later", e)
+        return self._names
+
+    def _look(self, hosts: Sequence[str | None]) -> None:
+        pods = {
+            pod["status"]["podIP"]: pod["metadata"]
+            for pod in self._api.pods(self._selector)
+            if pod.get("status", {}).get("podIP") and "deletionTimestamp" not in pod["metadata"]
+        }
+        addresses = [host and host.strip("[]") for host in hosts]  # IPv6
+        found = {n: pods[address] for n, address in enumerate(addresses) if address in pods}
+        numbers: dict[str, list[int]] = {}
+        for number, metadata in found.items():
+            numbers.setdefault(metadata["name"], []).append(number)
+        labels = {metadata["name"]: metadata.get("labels", {}) for metadata in found.values()}
+        for name, workers in numbers.items():
+            label = "-".join(str(n) for n in dict.fromkeys((workers[0], workers[-1])))
+            if labels[name].get(WORKER_LABEL) != label:
+                self._api.patch_pod(name, {"metadata": {"labels": {WORKER_LABEL: label}}})
+        self._names = {number: metadata["name"] for number, metadata in found.items()}
+        self._hosts = tuple(hosts)
+
+
+def report_of(
+    driver: Driver,
+    phase: Phase,
+    generation: int,
+    present: Sequence[int],
+    pods: Mapping[int, str],
+    own_pod: str,
+    message: str,
+) -> Report:
+    """What there is to say of a driver that has started.
+
+    Args:
+        driver: The driver.
+        phase: What it is doing.
+        generation: Of the plan that it runs.
+        present: Numbers of the workers that are there.
+        pods: The name of each worker's pod.
+        own_pod: Its own, which hosts pinned spouts.
+        message: What a person should know.
+    """
+    plan, topology = driver.setup.plan, driver.topology
+    hosting = [DRIVER, *present] if plan.pinned else present
+    is_whole = set(present) == set(driver.setup.workers) == set(range(plan.workers))
+    names = {worker: own_pod if worker == DRIVER else pods.get(worker, "") for worker in hosting}
+    return Report(
+        phase=phase,
+        generation=generation,
+        epoch=driver.log.epoch,
+        batch=driver.coordinator.number,
+        committed=driver.totals.batches > 0,
+        workers=hosted(plan, names),
+        planned=() if is_whole else planned(topology, driver.pinned),
+        tasks={name: len(tasks) for name, tasks in plan.component_tasks.items()},
+        errors=errors_of(driver.totals),
+        message=message,
+        outage=_outage_of(driver),
+    )
+
+
+def _outage_of(driver: Driver) -> Outage | None:
+    outage = driver.outage
+    if outage is None:
+        return None
+    return Outage(
+        reason="CheckpointUnreachable",
+        since=round(outage.since, 3),
+        message=outage.reason[:MESSAGE_CHARACTERS],
+    )
+
+
+def errors_of(totals: Totals) -> tuple[ReportedError, ...]:
+    """The newest errors of all components."""
+    with totals.lock:
+        errors = [
+            ReportedError(
+                component=component,
+                task=error["task"],
+                message=error["message"][:ERROR_CHARACTERS],
+                time=round(error["time"], 3),
+                count=error["count"],
+            )
+            for component, kept in totals.errors.items()
+            for error in kept
+        ]
+    return tuple(sorted(errors, key=lambda error: -error.time)[:ERRORS_REPORTED])
+
+
+def fitting(report: Report) -> Report:
+    """The report, without what there is no room for: errors first, then executors."""
+    shorter = (
+        report,
+        report.model_copy(update={"errors": report.errors[:1]}),
+        report.model_copy(update={"errors": ()}),
+        report.model_copy(update={"errors": (), "planned": None}),
+    )
+    for candidate in shorter:
+        if len(candidate.to_json().encode()) <= REPORT_BYTES:
+            return candidate
+    workers = tuple(h.model_copy(update={"executors": ()}) for h in report.workers)
+    return report.model_copy(update={"errors": (), "workers": workers})

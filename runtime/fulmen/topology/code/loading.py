@@ -1,0 +1,301 @@
+"""The author's classes: from where they are kept to an instance of one."""
+
+import base64
+import binascii
+import importlib
+import inspect
+import os
+import pickle
+import shutil
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any, ClassVar, NoReturn
+
+from fulmen import api
+from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS
+from fulmen.errors import CodeError, error_text
+from fulmen.topology.code.streamparse import abstract_cure, import_cure
+from fulmen.topology.problems import did_you_mean
+from fulmen.topology.resource.pods import Code
+from fulmen.topology.resource.spec import Component, Grouping, Spout
+
+
+class CodeFolder:
+    """The folder that a topology's modules are imported from, for as long as it is open.
+
+    Closing it forgets the modules, so that those of another topology may have the same names, and
+    removes the folder if it was made for inline files. A process that runs one topology leaves it
+    open. Modules that were there before, and those of a virtual environment inside of the folder,
+    are not forgotten, nor are any while the same folder is open a second time.
+
+    Attributes:
+        path: The folder; None if all classes come from installed packages.
+    """
+
+    _open: ClassVar[Counter[Path | None]] = Counter()
+
+    def __init__(self, path: Path | None, temporary: bool = False) -> None:
+        self.path = path.resolve() if path else None
+        self._temporary = temporary
+        self._put = False
+        self._before: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, code: Code | None, base: Path) -> "CodeFolder":
+        """The folder that `spec.code` means; inline files are written to a new temporary one.
+
+        Args:
+            code: What the topology says.
+            base: What `code.folder` is relative to: the folder of the topology's file.
+
+        Raises:
+            CodeError: `code.folder` is not a folder.
+        """
+        if code is not None and code.files:
+            folder = Path(tempfile.mkdtemp(prefix="fulmen-code-"))
+            for name, text in code.files.items():
+                (folder / name).write_text(text, encoding="utf-8")
+            return cls(folder, temporary=True)
+        return cls.folder_of(code, base)
+
+    @classmethod
+    def folder_of(cls, code: Code | None, base: Path) -> "CodeFolder":
+        """The folder that `spec.code.folder` means. Takes and raises what `of` does."""
+        if code is None or code.folder is None:
+            return cls(None)
+        folder = base / code.folder
+        if not folder.is_dir():
+            raise CodeError(f"the folder {str(folder)!r} does not exist")
+        return cls(folder)
+
+    def __enter__(self) -> "CodeFolder":
+        self._before = frozenset(sys.modules)
+        self._put = _put_on_path(self.path)
+        self._open[self.path] += 1
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the folder off the path, and forget its modules."""
+        self._open[self.path] -= 1
+        if self.path is None or self._open[self.path] > 0:
+            return
+        if self._put and str(self.path) in sys.path:
+            sys.path.remove(str(self.path))
+        within = [p for p in map(Path, filter(None, sys.path)) if self.path in p.parents]
+        for name, module in list(sys.modules.items()):
+            installed = any(_is_in(module, path) for path in within)
+            if name not in self._before and not installed and _is_in(module, self.path):
+                del sys.modules[name]
+        if self._temporary:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+
+def load_class(name: str, folder: Path | None = None) -> Any:
+    """The class `module.Class`, imported from `folder` or the installed packages.
+
+    Args:
+        name: Module and class; a class inside of another is `module.Outer.Inner`.
+        folder: Put on `sys.path` first, and left there.
+
+    Raises:
+        CodeError: The module can't be found or imported, or has no such class.
+    """
+    _put_on_path(folder)
+    module, attributes = _import(name, folder)
+    found: Any = module
+    for depth, attribute in enumerate(attributes):
+        try:
+            found = getattr(found, attribute)
+        except AttributeError:
+            _refuse_attribute(found, ".".join([module.__name__, *attributes[:depth]]), attribute)
+    if not isinstance(found, type):
+        raise CodeError(f"{name!r} is not a class but of the type {type(found).__name__}")
+    return found
+
+
+def create(component: Component, folder: Path | None = None) -> Any:
+    """A new instance of a spout or bolt, as each task has one.
+
+    Raises:
+        CodeError: Its class can't be loaded, or no instance of it made.
+    """
+    if component.instance is not None:
+        _put_on_path(folder)
+        return unpickle(component.instance)
+    return instantiate(load_class(component.class_, folder), component.class_, folder)
+
+
+def create_grouping(grouping: Grouping, folder: Path | None = None) -> api.CustomStreamGrouping:
+    """A new instance of a custom grouping's class, with its `config` set.
+
+    Raises:
+        CodeError: Its class can't be loaded, or no instance of it made.
+    """
+    if grouping.class_ is None:
+        raise CodeError(f"a {grouping.type} grouping has no class")
+    instance = instantiate(load_class(grouping.class_, folder), grouping.class_, folder)
+    if not isinstance(instance, api.CustomStreamGrouping):
+        raise CodeError(f"{grouping.class_} is not derived from fulmen.CustomStreamGrouping")
+    instance.config = dict(grouping.config)
+    return instance
+
+
+def instantiate(cls: Any, name: str, folder: Path | None = None) -> Any:
+    """An instance of a class that is made without arguments.
+
+    Raises:
+        CodeError: The class is abstract, needs arguments, or raised something.
+    """
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    if missing:
+        message = f"{name} is abstract: it does not define {_listed(missing)}"
+        raise CodeError(message, abstract_cure(cls))
+    needed = _needed_arguments(cls)
+    if needed:
+        raise CodeError(
+            f"{name}.__init__ needs {_listed(needed)}, but an instance is made without arguments",
+            "Take such values from the configuration in open or prepare, or give them defaults.",
+        )
+    try:
+        return cls()
+    except Exception as error:  # the author's code
+        raise CodeError(f"{name}() raised {explain(error, folder)}") from error
+
+
+def streams_of(component: Component, code: Any) -> dict[str, api.Stream]:
+    """The streams of a spout or bolt, with the one that every spout has for dead letters.
+
+    Args:
+        component: What the topology says.
+        code: Its class, or an instance of it.
+
+    Raises:
+        DeclarationError: What the class declares can't be understood.
+    """
+    streams = api.output_streams(code)
+    if isinstance(component, Spout):
+        streams[DEAD_LETTERS] = api.Stream(DEAD_LETTER_FIELDS)
+    return streams
+
+
+def unpickle(instance: str) -> Any:
+    """The object in a component's field `instance`.
+
+    Raises:
+        CodeError: It is not base64, or unpickling raised something.
+    """
+    try:
+        return pickle.loads(base64.b64decode(instance, validate=True))
+    except binascii.Error as error:
+        raise CodeError(f"instance is not base64 ({error})", _REBUILD) from error
+    except Exception as error:  # the author's code
+        message = f"instance can't be unpickled ({error_text(error)})"
+        raise CodeError(message, _REBUILD) from error
+
+
+_REBUILD = "Write the file again with TopologyBuilder, or remove the field."
+
+
+def explain(error: BaseException, folder: Path | None) -> str:
+    """An exception from the author's code in one line: type, text, file and line."""
+    text = error_text(error)
+    if isinstance(error, SyntaxError):
+        place = f"{_file(error.filename, folder)}, line {error.lineno}"
+        return f"{type(error).__name__}: {error.msg} ({place})"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if folder and Path(f.filename).is_relative_to(folder.resolve())]
+    others = [f for f in frames if f.filename != __file__ and "importlib" not in f.filename]
+    for frame in (own or others)[-1:]:
+        return f"{text} ({_file(frame.filename, folder)}, line {frame.lineno})"
+    return text
+
+
+def _file(name: str | None, folder: Path | None) -> str:
+    path = Path(name or "?")
+    if folder and path.is_relative_to(folder.resolve()):
+        return str(path.relative_to(folder.resolve()))
+    return str(path)
+
+
+def _put_on_path(folder: Path | None) -> bool:
+    """Have modules imported from a folder. Returns whether they were not before."""
+    if folder is None or str(folder.resolve()) in sys.path:
+        return False
+    sys.path.insert(0, str(folder.resolve()))
+    importlib.invalidate_caches()
+    return True
+
+
+def _is_in(module: ModuleType | None, folder: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    return file is not None and file.startswith(f"{folder}{os.sep}")
+
+
+def _import(name: str, folder: Path | None) -> tuple[ModuleType, list[str]]:
+    """The longest part of `name` that is a module, and what follows it."""
+    parts = name.split(".")
+    for count in range(len(parts) - 1, 0, -1):
+        module_name = ".".join(parts[:count])
+        try:
+            module = importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+                message = _import_failed(module_name, error, folder)
+                raise CodeError(message, import_cure(error.name)) from error
+        except (Exception, SystemExit) as error:
+            raise CodeError(_import_failed(module_name, error, folder)) from error
+        else:
+            _refuse_shadowed(module, parts[0], folder)
+            return module, parts[count:]
+    own = sorted({path.stem for path in folder.glob("*.py")}) if folder else []
+    place = f"in {_listed([f'{stem}.py' for stem in own])} or " if own else ""
+    message = f"there is no module {parts[0]!r} {place}among the installed packages"
+    raise CodeError(message, did_you_mean(parts[0], own))
+
+
+def _import_failed(module: str, error: BaseException, folder: Path | None) -> str:
+    return f"module {module!r} can't be imported: {explain(error, folder)}"
+
+
+def _refuse_shadowed(module: ModuleType, top: str, folder: Path | None) -> None:
+    """An author's file that is named like a module that was imported before can't be reached."""
+    if folder is None or not (folder / f"{top}.py").exists() or _is_in(module, folder.resolve()):
+        return
+    raise CodeError(
+        f"{top}.py has the name of a module of Python's own or of an installed package, which is "
+        "imported instead of it",
+        "Rename the file.",
+    )
+
+
+def _refuse_attribute(owner: Any, path: str, attribute: str) -> NoReturn:
+    classes = {name: value for name, value in vars(owner).items() if inspect.isclass(value)}
+    own = [name for name, value in classes.items() if value.__module__ == path]
+    cure = did_you_mean(attribute, classes) or (f"There are: {', '.join(own)}." if own else "")
+    raise CodeError(f"{path!r} has no class {attribute!r}", cure)
+
+
+def _needed_arguments(cls: Any) -> list[str]:
+    try:
+        parameters = inspect.signature(cls).parameters.values()
+    except (TypeError, ValueError):  # classes in C have none
+        return []
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in variable]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

@@ -1,0 +1,97 @@
+"""Recognises classes that were written for streamparse, and says what it is called here.
+
+What is said is what docs/migration.md says, in the words of the part at hand.
+"""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fulmen import api
+from fulmen.topology.problems import did_you_mean
+
+_STREAMPARSE = {
+    api.Spout: {"initialize": "open(self, conf, context, collector)"},
+    api.Bolt: {
+        "initialize": "prepare(self, conf, context, collector)",
+        "process": "execute(self, tup)",
+        "process_tick": "execute(self, tup), where tup.is_tick() is true",
+    },
+    api.BasicBolt: {
+        "initialize": "prepare(self, conf, context)",
+        "process": "execute(self, tup, collector)",
+        "process_tick": "execute(self, tup, collector), where tup.is_tick() is true",
+    },
+}
+_PACKAGES = ("streamparse", "pystorm")
+GUIDE = "docs/migration.md"
+PORT_CURE = (
+    "It was written for streamparse: derive from fulmen.Spout or fulmen.BasicBolt, as 'streamparse'"
+    f" in {GUIDE} says."
+)
+
+
+def import_cure(missing: str | None) -> str:
+    """What to do about a module that can't be imported since it imports `missing`."""
+    return PORT_CURE if missing and missing.partition(".")[0] in _PACKAGES else ""
+
+
+def is_streamparse(cls: type) -> bool:
+    """Whether a class is derived from one of streamparse's."""
+    return any(base.__module__.partition(".")[0] in _PACKAGES for base in cls.__mro__)
+
+
+def abstract_cure(cls: type) -> str:
+    """What to do about a class that lacks methods which it has by another name."""
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    names = _streamparse_names(cls)
+    own = [name for name in vars(cls) if not name.startswith("_") and name not in missing]
+    for method in missing:
+        for name, ours in names.items():
+            if name in own and ours.startswith(f"{method}("):
+                return f"{name} is streamparse's name: write def {ours} ({GUIDE})."
+        if cure := did_you_mean(method, [name for name in own if callable(vars(cls)[name])]):
+            found = cure.removeprefix("Did you mean ").removesuffix("?")
+            return f"Call {found} {method}, as it is called here."
+    return ""
+
+
+def leftovers(instance: Any) -> Iterator[tuple[str, str]]:
+    """What of streamparse is in a class that is Fulmen's: (message, cure)."""
+    cls = type(instance)
+    who = f"{cls.__module__}.{cls.__qualname__}"
+    for name, ours in _streamparse_names(cls).items():
+        method = ours.partition("(")[0]
+        base = next(b for b in _STREAMPARSE if issubclass(cls, b))
+        if name in vars(cls) and getattr(cls, method, None) is getattr(base, method, None):
+            yield f"{who}.{name} is never called: it is streamparse's", f"Write def {ours}."
+    if not hasattr(instance, "emit") and _uses_self_emit(cls):
+        collector = "collector" if isinstance(instance, api.BasicBolt) else "self.collector"
+        message = f"{who} calls self.emit, which is streamparse's"
+        yield message, f"Write {collector}.emit(values); {GUIDE} has the rest."
+
+
+def _streamparse_names(cls: type) -> Mapping[str, str]:
+    return next((names for base, names in _STREAMPARSE.items() if issubclass(cls, base)), {})
+
+
+def _uses_self_emit(cls: type) -> bool:
+    """Whether a method reads `self.emit`, and none sets it."""
+    functions = [f for f in vars(cls).values() if inspect.isfunction(f)]
+    if not any("emit" in f.__code__.co_names for f in functions):
+        return False
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+    except (OSError, TypeError, SyntaxError):
+        return False
+    found = [
+        node.ctx
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr == "emit"
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    ]
+    return bool(found) and all(isinstance(ctx, ast.Load) for ctx in found)

@@ -1,0 +1,1 @@
+"""From YAML to the models: with limits, `--set`, and each field's mistake in our own words."""

@@ -1,0 +1,125 @@
+"""What can be understood of a document that may have mistakes: a part for each component and input.
+
+Checks that take several fields run on parts, so that one mistake does not hide the others.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fulmen.topology.reading.field_problems import component_label, input_label, repair
+from fulmen.topology.resource.spec import Bolt, Grouping, Spout, TopologySpec
+
+
+@dataclass(frozen=True)
+class InputPart:
+    """One input of a bolt.
+
+    Attributes:
+        path: Where it is in the document.
+        label: How messages name it: `bolt 'count', input from 'split'`.
+        source: What it says under `from`, if that is text.
+        stream: Its stream, if that is text.
+        grouping: Its grouping, if that can be understood; fields that are wrong in it have their
+            default.
+        wrong: Names of the fields of the grouping that are wrong by themselves.
+    """
+
+    path: str
+    label: str
+    source: str | None
+    stream: str | None
+    grouping: Grouping | None
+    wrong: frozenset[str]
+
+
+@dataclass(frozen=True)
+class ComponentPart:
+    """One spout or bolt.
+
+    Attributes:
+        path: Where it is in the document.
+        kind: Under which of the two it is listed.
+        label: How messages name it: `bolt 'count'`.
+        name: Its name, if that is text.
+        model: Without its inputs; fields that are wrong have their default. None if the class is
+            wrong.
+        inputs: The inputs of a bolt.
+        wrong: Names of the fields that are wrong by themselves.
+    """
+
+    path: str
+    kind: Literal["spout", "bolt"]
+    label: str
+    name: str | None
+    model: Spout | Bolt | None
+    inputs: tuple[InputPart, ...]
+    wrong: frozenset[str]
+
+
+def components_of(document: Any) -> list[ComponentPart]:
+    """The components of a document, as far as they can be understood."""
+    spec = _mapping(_mapping(document).get("spec"))
+    spouts = [_component("spouts", i, raw) for i, raw in enumerate(_list(spec.get("spouts")))]
+    bolts = [_component("bolts", i, raw) for i, raw in enumerate(_list(spec.get("bolts")))]
+    return [part for part in [*spouts, *bolts] if part is not None]
+
+
+def rest_of(document: Any) -> tuple[TopologySpec, frozenset[str]]:
+    """The spec without its components, and the names of the fields that are wrong in it."""
+    raw = dict(_mapping(_mapping(document).get("spec")))
+    raw.pop("bolts", None)
+    raw["spouts"] = [{"name": "placeholder", "class": "placeholder.Placeholder"}]
+    spec, wrong = repair(TopologySpec, raw)
+    assert spec is not None, "every other field has a default"
+    return spec, wrong
+
+
+def _component(section: Literal["spouts", "bolts"], index: int, raw: Any) -> ComponentPart | None:
+    if not isinstance(raw, Mapping):
+        return None
+    kind: Literal["spout", "bolt"] = "spout" if section == "spouts" else "bolt"
+    path = f"spec.{section}[{index}]"
+    label = component_label(section, index, raw)
+    own = {key: value for key, value in raw.items() if key != "inputs"}
+    cls: type[Spout] | type[Bolt] = Spout if kind == "spout" else Bolt
+    model, wrong = repair(cls, own)
+    if model is None and "name" in wrong:
+        model, others = repair(cls, {**own, "name": "placeholder"})
+        wrong |= others
+    inputs = raw.get("inputs")
+    if inputs is not None and not isinstance(inputs, list | tuple):
+        wrong |= {"inputs"}
+    parts = tuple(_input(path, label, i, item) for i, item in enumerate(_list(inputs)))
+    name = raw.get("name")
+    return ComponentPart(
+        path=path,
+        kind=kind,
+        label=label,
+        name=name if isinstance(name, str) else None,
+        model=model,
+        inputs=parts if kind == "bolt" else (),
+        wrong=wrong,
+    )
+
+
+def _input(path: str, label: str, index: int, raw: Any) -> InputPart:
+    content = _mapping(raw)
+    source, stream = content.get("from"), content.get("stream") or "default"
+    grouping, wrong = repair(Grouping, _mapping(content.get("grouping")))
+    return InputPart(
+        path=f"{path}.inputs[{index}]",
+        label=f"{label}, {input_label(index, raw)}",
+        source=source if isinstance(source, str) else None,
+        stream=stream if isinstance(stream, str) else None,
+        grouping=grouping,
+        wrong=wrong,
+    )
+
+
+def _mapping(value: Any) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []

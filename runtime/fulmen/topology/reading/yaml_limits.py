@@ -1,0 +1,82 @@
+"""What a YAML document may be at most, so that none takes minutes, or all the stack there is.
+
+Text of some bytes can mean billions of values, by aliases of aliases: what is counted is what the
+document means. A document at these limits takes some seconds.
+"""
+
+from typing import Any
+
+import yaml
+
+from fulmen.topology.resource.base import is_text
+
+MAX_BYTES = 3 * 512 * 1024
+"""Of a file. Kubernetes stores no object that is larger."""
+MAX_VALUES = 100_000
+"""In all documents of a file, keys included, with each alias counted as what it stands for."""
+MAX_DEPTH = 100
+"""Of lists and mappings within each other."""
+
+
+class NotAllowed(yaml.MarkedYAMLError):
+    """It is YAML, but more than a document may hold."""
+
+    def __init__(self, what: str, mark: Any, cure: str = "") -> None:
+        super().__init__(problem=what, problem_mark=mark)
+        self.cure = cure
+
+
+class LimitedLoader(yaml.SafeLoader):
+    """Refuses documents beyond the limits, and values that are not what their tag says."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._values = 0
+        self._depth = 0
+        self._sizes: dict[int, int] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """As the base class, but counted."""
+        event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
+        mark = event.start_mark
+        if isinstance(event, yaml.AliasEvent):
+            node = super().compose_node(parent, index)
+            self._count(self._sizes.get(id(node), 1), mark)  # 1: it contains itself
+            return node
+        before = self._values
+        self._count(1, mark)
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            what = f"lists and mappings are nested deeper than {MAX_DEPTH} levels"
+            raise NotAllowed(what, mark)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        self._sizes[id(node)] = self._values - before
+        return node
+
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        """As the base class, but no text that can't be written again."""
+        text = super().construct_scalar(node)
+        if isinstance(text, str) and not is_text(text):
+            what = "the text has half a character (a surrogate, such as \\ud800)"
+            raise NotAllowed(what, node.start_mark)
+        return text
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """As the base class, but a value that is not what its tag says is an error in the YAML."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError, TypeError) as error:
+            kind = str(node.tag).rpartition(":")[2]
+            shown = f"{node.value[:60]!r}" if isinstance(node, yaml.ScalarNode) else "this"
+            what = f"{shown} can't be read as !!{kind}, which its tag says"
+            raise yaml.constructor.ConstructorError(None, None, what, node.start_mark) from error
+
+    def _count(self, values: int, mark: Any) -> None:
+        self._values += values
+        if self._values > MAX_VALUES:
+            what = (
+                f"there are more than {MAX_VALUES:,} values up to here, each alias counted as all "
+                "that it stands for"
+            )
+            raise NotAllowed(what, mark)

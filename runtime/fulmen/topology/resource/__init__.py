@@ -1,0 +1,4 @@
+"""The models of the resource: spec, status, and the parts that they are made of.
+
+The one source of the CRD, of the docs and of what each field may be.
+"""

@@ -1,0 +1,143 @@
+"""The parts of a Topology that are about its pods, its Spark and its storage."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from fulmen.topology.resource.base import (
+    ENV_NAME,
+    JsonMap,
+    Model,
+    ObjectName,
+    Quantity,
+    Text,
+    refuse,
+)
+from fulmen.topology.resource.pod_template import shaped
+
+INLINE_CODE_LIMIT = 128 * 1024
+FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
+"""No folders, and nothing that leads out of the one that the files are written to."""
+
+
+def _code_files(files: dict[str, str]) -> dict[str, str]:
+    for name in files:
+        if not FILE_NAME.fullmatch(name) or len(name) > 253:
+            refuse(f"has the key {name!r}, which can't be the name of a file")
+    size = sum(len(text.encode()) for text in files.values())
+    if size > INLINE_CODE_LIMIT:
+        refuse(f"has {size} bytes in all, but at most {INLINE_CODE_LIMIT} are allowed inline")
+    return files
+
+
+def _without_null_character(text: str) -> str:
+    if "\0" in text:
+        refuse("has a null character, which no environment variable can hold")
+    return text
+
+
+class LocalReference(Model):
+    """Another object of the same namespace."""
+
+    name: ObjectName
+    """The object's name."""
+
+
+class EnvVar(Model):
+    """An environment variable of a container, as in a pod."""
+
+    name: Annotated[str, Field(pattern=ENV_NAME, max_length=253)]
+    """The variable's name."""
+
+    value: (
+        Annotated[str, Field(max_length=32_768), AfterValidator(_without_null_character)] | None
+    ) = None
+    """Its value. Give either this or `valueFrom`."""
+
+    value_from: JsonMap | None = None
+    """Where its value comes from, as in a pod: a `secretKeyRef`, `configMapKeyRef` or
+    `fieldRef`."""
+
+
+class Resources(Model):
+    """What a container may use, as in a pod."""
+
+    limits: dict[str, Quantity] = Field({}, max_length=32)
+    """The most that it gets. Default: `memory: 2Gi` for the driver, `1536Mi` for a worker; at least
+    `1200Mi`. Of the memory, 40 % is given to the JVM's heap."""
+
+    requests: dict[str, Quantity] = Field({}, max_length=32)
+    """What is set aside for it. Default: `cpu: 500m`, and the memory that is its limit, which a
+    request of memory must equal."""
+
+
+class Pod(Model):
+    """How the driver's pod, or each worker's pod, is made. What is not set, Fulmen decides."""
+
+    image: Annotated[str, Field(min_length=1, max_length=512)] | None = None
+    """The container image, built `FROM` Fulmen's own. Default: the image the operator was set up
+    with."""
+
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    """When the kubelet pulls the image. Default: Kubernetes' own rule."""
+
+    image_pull_secrets: tuple[LocalReference, ...] = Field((), max_length=16)
+    """Secrets of this namespace to pull the image with."""
+
+    resources: Resources = Resources()
+    """What the container may use. One worker has one core's work to do; for more CPU, add
+    workers."""
+
+    env: tuple[EnvVar, ...] = Field((), max_length=256)
+    """Environment variables for the author's code."""
+
+    service_account_name: ObjectName | None = None
+    """The ServiceAccount to run as. Default: one made for this topology, with no more rights than
+    it needs."""
+
+    pod_template: Annotated[JsonMap, AfterValidator(shaped)] = Field({})
+    """A pod template (`metadata` and `spec`) that the pod is merged into by name: node selectors,
+    tolerations, volumes, sidecars. Fields that Fulmen must decide itself are overwritten."""
+
+
+class Spark(Model):
+    """Settings of Spark itself."""
+
+    conf: dict[str, Text] = Field({}, max_length=256)
+    """Spark properties, such as `spark.executor.heartbeatInterval: 10s`. Values are text.
+    Properties that Fulmen's guarantees rest on can't be set."""
+
+
+class Checkpoint(Model):
+    """Where state is kept, so that it outlives every pod.
+
+    Give `uri` or `persistentVolumeClaim`, or neither.
+    """
+
+    uri: Annotated[str, Field(pattern=r"^(file|s3|gs|az)://.+$", max_length=1024)] | None = None
+    """A folder in an object store or file system: `s3://bucket/path`, `gs://…`, `az://…` or
+    `file:///…`. Never deleted by Fulmen."""
+
+    persistent_volume_claim: ObjectName | None = None
+    """A claim of this namespace. Default: one named after the topology is made. Unless it can be
+    mounted by many nodes (ReadWriteMany), all pods are put on the driver's node."""
+
+    deletion_policy: Literal["Retain", "Delete"] = "Retain"
+    """What becomes of the claim that was made for the topology when the topology is deleted.
+    `Retain`: a topology made again under the same name carries on where this one stopped."""
+
+
+class Code(Model):
+    """Where the classes of spouts and bolts come from. Give one of the three."""
+
+    files: Annotated[dict[str, str], AfterValidator(_code_files)] = Field({}, max_length=64)
+    """Python files by name, such as `wordcount.py`, with their text. At most 128 KiB in all."""
+
+    folder: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
+    """A folder with Python files, relative to the file that this is written in. For the command
+    line only: `fulmen manifest` puts its files into `files`."""
+
+    config_map: ObjectName | None = None
+    """A ConfigMap of this namespace whose keys are names of Python files. At most 900 KiB in
+    all."""

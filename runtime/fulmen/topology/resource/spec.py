@@ -1,0 +1,276 @@
+"""The resource `kind: Topology`: the one source of the CRD, of the docs and of all validation.
+
+These models hold what can be said about each field by itself. What takes several fields, or the
+author's classes, is in `validation`. The docstring under a field becomes its description in the CRD
+and in the docs.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Final, Literal
+
+from pydantic import ConfigDict, Field
+
+from fulmen.topology.resource.base import (
+    ClassPath,
+    Count,
+    DnsName,
+    FieldName,
+    Json,
+    JsonMap,
+    Model,
+    Name,
+    Seconds,
+)
+from fulmen.topology.resource.pods import Checkpoint, Code, Pod, Spark
+
+API_VERSION: Final = "fulmen.dev/v1alpha1"
+KIND: Final = "Topology"
+ACKER = "__acker"
+"""The system component that tracks tuple trees. Its tasks are numbered like any other's."""
+
+GroupingType = Literal[
+    "shuffle",
+    "fields",
+    "partial-key",
+    "all",
+    "global",
+    "none",
+    "direct",
+    "local-or-shuffle",
+    "custom",
+]
+
+
+class Grouping(Model):
+    """How the tuples of a stream are divided among the tasks of the bolt that subscribes to it."""
+
+    type: GroupingType
+    """`shuffle`: evenly, in random order. `fields`: equal values of `fields` go to the same task.
+    `partial-key`: to one of two tasks for equal values, the one that was sent less. `all`: to every
+    task. `global`: to the task with the lowest id. `none`: to any task. `direct`: to the task that
+    the emitter names; the stream must be declared direct. `local-or-shuffle`: evenly among the
+    tasks in the emitter's own worker if there are any, else among all. `custom`: to the tasks that
+    `class` chooses."""
+
+    fields: tuple[FieldName, ...] = Field((), max_length=64)
+    """For `fields` and `partial-key`: the stream's fields to group by."""
+
+    class_: ClassPath | None = None
+    """For `custom`: a class derived from `fulmen.CustomStreamGrouping`, as `module.Class`."""
+
+    config: JsonMap = Field({})
+    """For `custom`: any values for the class, which finds them in `self.config`."""
+
+
+class Input(Model):
+    """A bolt's subscription to one stream of another component."""
+
+    from_: Name
+    """The spout or bolt whose tuples to receive."""
+
+    stream: FieldName = "default"
+    """The stream of that component. Every spout also has the stream `__dead_letters`, with the
+    fields stream, values, msg_id, failures and reason: messages that were given up after
+    `maxReplays`."""
+
+    grouping: Grouping
+    """How the tuples are divided among this bolt's tasks."""
+
+
+class Component(Model):
+    """What spouts and bolts have in common."""
+
+    name: Name
+    """Unique among all spouts and bolts. Names that begin with `__` are reserved."""
+
+    class_: ClassPath
+    """The Python class, as `module.Class`. One instance of it is made for each task."""
+
+    parallelism: Count = 1
+    """The number of executors: how many parts the tasks are divided into. The executors are dealt
+    to the workers. May be changed while the topology runs; more than `numTasks` count as many as
+    there are tasks."""
+
+    num_tasks: Count | None = None
+    """The number of tasks: instances of the class, each with its own state. Fixed for the
+    topology's life, so give more than `parallelism` if that may have to grow. Default:
+    `parallelism`."""
+
+    config: JsonMap = Field({})
+    """Any values for this component. They are added to the topology's `config`, and win over it, in
+    what `open` and `prepare` receive."""
+
+    tick_seconds: (
+        Annotated[float, Field(strict=True, gt=0, le=7 * 24 * 3600, allow_inf_nan=False)] | None
+    ) = None
+    """Seconds between two tick tuples to each task of a bolt. Default: no ticks."""
+
+    instance: Annotated[str, Field(max_length=256 * 1024)] | None = None
+    """Written by `TopologyBuilder` for a component that was given as an object with fields: that
+    object, pickled and in base64. Tasks are copies of it, and `class` is then for show."""
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks there are."""
+        return self.parallelism if self.num_tasks is None else self.num_tasks
+
+    @property
+    def executors(self) -> int:
+        """How many executors there are: never more than tasks, as in Storm."""
+        return min(self.parallelism, self.tasks)
+
+
+class Spout(Component):
+    """A source of tuples."""
+
+
+class Bolt(Component):
+    """Receives tuples, and may emit others."""
+
+    blocking: Annotated[bool, Field(strict=True)] = False
+    """Whether `execute` waits for something outside (a database, an HTTP service). The executors of
+    the bolt then run as threads beside each other in their worker, instead of one after another."""
+
+    inputs: tuple[Input, ...] = Field((), max_length=64)
+    """The streams that the bolt receives; at least one."""
+
+
+class Metadata(Model):
+    """Kubernetes' own metadata: labels, annotations and the rest pass through."""
+
+    model_config = ConfigDict(extra="allow")
+
+    __pydantic_extra__: dict[str, Json] = Field(init=False)
+
+    name: DnsName
+    """The topology's name, at most 40 characters: it begins the names of all that belongs to it."""
+
+
+class TopologySpec(Model):
+    """What a topology consists of, and how it runs."""
+
+    workers: Annotated[int, Field(strict=True, ge=1, le=1000)] = 1
+    """The number of workers. Each is a Python process with work for one core: for more CPU, add
+    workers. May be changed while the topology runs."""
+
+    slots: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
+    """The number of workers that share a pod: its slots, as Storm's supervisors have them. More of
+    them need less memory and pass tuples to each other faster, and are lost together. There are as
+    many pods as the workers need. `fulmen run` has all workers in one JVM, whatever this says."""
+
+    ackers: Annotated[int, Field(strict=True, ge=0, le=1000)] | None = None
+    """The number of acker tasks, which track the tuple trees. 0 turns acking off: every message
+    counts as acked when it is emitted. Default: as many as `workers`."""
+
+    message_timeout_seconds: Seconds = 30
+    """Seconds in which a tuple tree must be acked entirely, or it fails and its spout is told so.
+    Time stands still while the topology recovers."""
+
+    max_spout_pending: Count | None = None
+    """The most tuple trees that one spout task may have pending; it is not asked for more until
+    some have ended. Limits memory and latency under load. Default: no limit."""
+
+    max_replays: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] | None = None
+    """How many times a message may fail before it is given up: emitted once more, it goes to the
+    spout's stream `__dead_letters` instead, and its spout gets an ack. Default: no limit."""
+
+    on_error: Literal["fail", "crash"] = "fail"
+    """What an exception in a bolt does. `fail`: the tuple's trees fail, the error is reported, all
+    else goes on. `crash`: the topology stops, as a Storm worker does."""
+
+    batch_target_millis: Annotated[int, Field(strict=True, ge=1, le=60_000)] = 250
+    """Milliseconds that a micro-batch should take under load. Less means lower latency, more means
+    higher throughput. Spouts are asked for as many tuples as fit."""
+
+    batch_timeout_seconds: Seconds = 300
+    """Seconds after which a micro-batch that does not end is cancelled and tried again with fewer
+    tuples, until the one tuple that hangs is found and failed."""
+
+    state: Literal["Active", "Inactive", "Suspended"] = "Active"
+    """`Active`: everything runs. `Inactive`: spouts emit nothing, bolts and acks go on.
+    `Suspended`: pending trees end, then all pods are removed; state is kept."""
+
+    config: JsonMap = Field({})
+    """Any values for the spouts and bolts, which receive them in `open` and `prepare`."""
+
+    code: Code | None = None
+    """Where the classes of spouts and bolts come from. Default: the packages that are installed in
+    the image."""
+
+    spouts: tuple[Spout, ...] = Field(min_length=1, max_length=100)
+    """The sources of tuples; at least one."""
+
+    bolts: tuple[Bolt, ...] = Field((), max_length=400)
+    """The components that receive tuples."""
+
+    checkpoint: Checkpoint = Checkpoint()
+    """Where state is kept. Default: a volume claim named after the topology."""
+
+    driver: Pod = Pod()
+    """How the driver's pod is made: it hosts the coordinator of batches, and pinned spouts."""
+
+    worker: Pod = Pod()
+    """How each worker's pod is made: it hosts the executors of spouts, bolts and ackers."""
+
+    spark: Spark = Spark()
+    """Settings of Spark, besides those that Fulmen makes."""
+
+    restart_nonce: Annotated[int, Field(strict=True, ge=0, le=2**53)] | None = None
+    """Any number, such as the time. Changing it restarts the topology's pods; state is kept."""
+
+    start_timeout_seconds: Seconds = 300
+    """Seconds that a pod may take to start, on Kubernetes. After that the topology is not `Ready`,
+    with what keeps the pod from starting as the reason. The pod is left waiting. On one machine:
+    seconds that `fulmen run` waits for the next worker to start."""
+
+    network_policy: Literal["None", "Restrict"] = "None"
+    """`Restrict`: a NetworkPolicy lets only the topology's own pods connect to each other, and
+    anybody to the port with metrics. Connections to the outside are not limited."""
+
+    @property
+    def pods(self) -> int:
+        """How many pods the workers need."""
+        return -(-self.workers // self.slots)
+
+    @property
+    def acker_tasks(self) -> int:
+        """How many acker tasks there are."""
+        return self.workers if self.ackers is None else self.ackers
+
+    @property
+    def components(self) -> Iterator[Spout | Bolt]:
+        """All spouts, then all bolts, as they are declared."""
+        yield from self.spouts
+        yield from self.bolts
+
+
+class Topology(Model):
+    """A topology of spouts and bolts that runs on Apache Spark."""
+
+    api_version: Literal["fulmen.dev/v1alpha1"] = API_VERSION
+    """The version of this resource."""
+
+    kind: Literal["Topology"] = KIND
+    """The kind of this resource."""
+
+    metadata: Metadata
+    """The topology's name, and Kubernetes' further metadata."""
+
+    spec: TopologySpec
+    """What the topology consists of, and how it runs."""
+
+    @property
+    def name(self) -> str:
+        """The topology's name."""
+        return self.metadata.name
+
+    def component(self, name: str) -> Spout | Bolt:
+        """The spout or bolt of that name.
+
+        Raises:
+            KeyError: There is none.
+        """
+        for component in self.spec.components:
+            if component.name == name:
+                return component
+        raise KeyError(name)

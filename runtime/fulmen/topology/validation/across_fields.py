@@ -1,0 +1,239 @@
+"""Mistakes that take several fields to see, without the author's classes.
+
+Each check is a generator of problems over parts; `validation` runs them all.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from fulmen.topology.problems import Problem, Severity, did_you_mean
+from fulmen.topology.reading.partial_document import ComponentPart, InputPart
+from fulmen.topology.resource.graph import find_cycles
+from fulmen.topology.resource.pods import Code, Pod
+from fulmen.topology.resource.quantity import mebibytes
+from fulmen.topology.resource.spec import TopologySpec
+from fulmen.topology.resource.uris import BadUri, read_uri
+from fulmen.topology.validation.spark_settings import contradictions, of_pods
+
+LEAST_MEBIBYTES = 1200
+"""Of a container. Spark refuses a JVM with less than 450 MiB for objects: a heap of 480."""
+
+
+def names(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
+    """Names that are reserved, or taken: spouts and bolts share one namespace."""
+    first: dict[str, ComponentPart] = {}
+    for part in parts:
+        if part.name is None:
+            continue
+        if part.name.startswith("__"):
+            message = f"{part.label}: names that begin with '__' are reserved"
+            yield Problem(f"{part.path}.name", message, "Choose another name.")
+        if part.name in first:
+            other = first[part.name]
+            message = f"{part.label}: the name is taken by {other.path}, a {other.kind}"
+            cure = "Choose another: spouts and bolts share one namespace."
+            yield Problem(f"{part.path}.name", message, cure)
+        first.setdefault(part.name, part)
+
+
+def code_sources(code: Code | None) -> list[str]:
+    """The fields that say where the classes come from. One too many is a mistake."""
+    if code is None:
+        return []
+    given = [("files", code.files), ("folder", code.folder), ("configMap", code.config_map)]
+    return [name for name, value in given if value]
+
+
+def either_or(spec: TopologySpec) -> Iterator[Problem]:
+    """Fields of which only one may be given."""
+    yield from _only_one("spec.code", code_sources(spec.code))
+    checkpoint = spec.checkpoint
+    given = [("uri", checkpoint.uri), ("persistentVolumeClaim", checkpoint.persistent_volume_claim)]
+    yield from _only_one("spec.checkpoint", [name for name, value in given if value])
+
+
+def _only_one(path: str, given: list[str]) -> Iterator[Problem]:
+    if len(given) > 1:
+        message = f"{' and '.join(given)} are given, but only one of them is allowed"
+        yield Problem(path, message, "Remove all but one.")
+
+
+def pods(spec: TopologySpec) -> Iterator[Problem]:
+    """What can't be right in the pods of driver and workers."""
+    if spec.slots > spec.workers:
+        message = (
+            f"a pod has the CPU and memory of {spec.slots} workers, but there are {spec.workers}"
+        )
+        cure = f"Write slots: {spec.workers}, unless more workers are to come."
+        yield Problem("spec.slots", message, cure, "warning")
+    for path, pod, slots in (
+        ("spec.driver", spec.driver, 1),
+        ("spec.worker", spec.worker, spec.slots),
+    ):
+        yield from _resources(path, pod, slots)
+        yield from _template(f"{path}.podTemplate", pod, path.rpartition(".")[2])
+        for number, variable in enumerate(pod.env):
+            if variable.value is not None and variable.value_from is not None:
+                message = f"variable {variable.name!r} has both value and valueFrom"
+                yield Problem(f"{path}.env[{number}]", message, "Remove one of them.")
+
+
+def _template(path: str, pod: Pod, own: str) -> Iterator[Problem]:
+    """What a template can't say. `own`: the name of Fulmen's container in it."""
+    for other in sorted(set(pod.pod_template) - {"apiVersion", "kind", "metadata", "spec"}):
+        message = f"{other!r} is no part of a pod template, which has metadata and spec"
+        yield Problem(path, message, f"Write it below spec: {{spec: {{{other}: …}}}}.")
+    if (pod.pod_template.get("spec") or {}).get("hostNetwork"):
+        message = "hostNetwork can't be, since pods are told apart by addresses of their own"
+        yield Problem(f"{path}.spec.hostNetwork", message, "Remove it.")
+    containers = (pod.pod_template.get("spec") or {}).get("containers") or []
+    for number, container in enumerate(containers):
+        said = container if container.get("name") == own else {}
+        for field in [field for field in ("command", "args") if field in said]:
+            message = f"container {own!r} is Fulmen's own, which runs nothing but Fulmen"
+            cure = "Remove it. A program of your own is a container of another name."
+            yield Problem(f"{path}.spec.containers[{number}].{field}", message, cure)
+
+
+def spark(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
+    """Settings of Spark that say otherwise than Fulmen's batches or pods need."""
+    for name, message in contradictions(spec.spark.conf):
+        yield Problem(f"spec.spark.conf[{name}]", message, "Leave it out.")
+    for name, cure in of_pods(spec.spark.conf):
+        message = f"on Kubernetes {name!r} is decided by Fulmen, or by a field of the resource"
+        severity: Severity = "error" if for_kubernetes else "warning"
+        yield Problem(f"spec.spark.conf[{name}]", message, cure, severity)
+
+
+def checkpoint(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
+    """A URI that is none, shows a secret, or means another place in each pod."""
+    uri = spec.checkpoint.uri
+    if uri is None:
+        return
+    try:
+        read_uri(uri)
+    except BadUri as error:
+        yield Problem("spec.checkpoint.uri", error.message, error.cure)
+    if for_kubernetes and uri.startswith("file:"):
+        message = "a folder is the same for all pods only if they mount a volume there"
+        cure = "If they don't, name a store such as s3://bucket/path, or a persistentVolumeClaim."
+        yield Problem("spec.checkpoint.uri", message, cure, "warning")
+
+
+def _resources(path: str, pod: Pod, slots: int) -> Iterator[Problem]:
+    limit, request = pod.resources.limits.get("memory"), pod.resources.requests.get("memory")
+    if limit is None:
+        if request is not None:
+            message = "memory is requested, but not limited"
+            cure = f"Add limits: {{memory: {request}}}: heap and Python are sized by the limit."
+            yield Problem(f"{path}.resources.limits", message, cure)
+        return
+    if mebibytes(limit) * slots < LEAST_MEBIBYTES:
+        message = f"{limit} of memory are too little for Spark, whose JVM gets 40 % of them as heap"
+        cure = f"Write memory: {-(-LEAST_MEBIBYTES // slots)}Mi or more."
+        yield Problem(f"{path}.resources.limits", message, cure)
+    if request is not None and mebibytes(request) != mebibytes(limit):
+        message = f"{request} of memory are requested, but the limit is {limit}"
+        cure = f"Leave the request out, or write memory: {limit}: all of the limit is used."
+        yield Problem(f"{path}.resources.requests", message, cure)
+
+
+def ticks(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
+    """Ticks for spouts, which have no `execute` to receive them."""
+    for part in parts:
+        if part.kind == "spout" and part.model is not None and part.model.tick_seconds:
+            message = f"{part.label}: a spout gets no ticks"
+            cure = "Remove it: next_tuple is called often enough to look at a clock."
+            yield Problem(f"{part.path}.tickSeconds", message, cure, "warning")
+
+
+def tasks(parts: Sequence[ComponentPart], checkpoint_tasks: Mapping[str, int]) -> Iterator[Problem]:
+    """A numTasks that differs from the checkpoint's, and executors beyond the tasks."""
+    for part in parts:
+        if part.model is None or part.wrong & {"parallelism", "numTasks"}:
+            continue
+        count, kept = part.model.tasks, checkpoint_tasks.get(part.name or "")
+        if kept is not None:
+            if part.model.num_tasks not in (None, kept):
+                message = (
+                    f"{part.label}: numTasks is {count}, but its checkpoint is of {_tasks(kept)}, "
+                    "and the number of tasks is fixed for a topology's life"
+                )
+                cure = f"Remove numTasks, or write {kept}."
+                yield Problem(f"{part.path}.numTasks", message, cure)
+            count = kept
+        if part.model.parallelism > count:
+            message = (
+                f"{part.label}: parallelism is {part.model.parallelism}, but there "
+                f"{'is' if count == 1 else 'are'} only {_tasks(count)}: "
+                f"it runs with {count} executor{'s' if count > 1 else ''}"
+            )
+            cure = ""
+            if kept is not None:
+                message += ". The tasks are those of its checkpoint, fixed for a topology's life"
+                cure = "For more of them begin with another checkpoint and numTasks."
+            yield Problem(f"{part.path}.parallelism", message, cure, "warning")
+
+
+def _tasks(count: int) -> str:
+    return f"{count} task{'s' if count > 1 else ''}"
+
+
+def inputs(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
+    """Bolts without inputs, inputs from components that don't exist, inputs that come twice."""
+    known = [part.name for part in parts if part.name is not None]
+    for part in parts:
+        if part.kind == "bolt" and not part.inputs and "inputs" not in part.wrong:
+            message = f"{part.label}: it has no inputs, so it would never receive a tuple"
+            cure = "Add one, such as inputs: [{from: sentences, grouping: {type: shuffle}}]."
+            yield Problem(f"{part.path}.inputs", message, cure)
+        seen: set[tuple[str | None, str | None]] = set()
+        for item in part.inputs:
+            if item.source is not None and item.source not in known:
+                others = [name for name in known if name != part.name]
+                cure = did_you_mean(item.source, others) or f"There are: {others}."
+                message = f"{item.label}: there is no component {item.source!r}"
+                yield Problem(f"{item.path}.from", message, cure)
+            if None not in (item.source, item.stream) and (item.source, item.stream) in seen:
+                message = f"{item.label}: stream {item.stream!r} is subscribed to twice"
+                yield Problem(item.path, message, "Remove one of the two inputs.")
+            seen.add((item.source, item.stream))
+
+
+def cycles(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
+    """Tuples that could come back to where they were: their tree would never end."""
+    known = {part.name for part in parts}
+    sources = {
+        part.name: [i.source for i in part.inputs if i.source is not None and i.source in known]
+        for part in parts
+        if part.name is not None
+    }
+    for cycle in find_cycles(sources):
+        message = f"the inputs form a cycle: {' -> '.join(cycle)}"
+        yield Problem("spec.bolts", message, "Remove one of these inputs.")
+
+
+def groupings(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
+    """Fields of a grouping that don't belong to its type."""
+    for part in parts:
+        for item in part.inputs:
+            yield from _grouping(item)
+
+
+def _grouping(item: InputPart) -> Iterator[Problem]:
+    grouping, path = item.grouping, f"{item.path}.grouping"
+    if grouping is None:
+        return
+    who = f"{item.label}: {grouping.type} grouping"
+    if grouping.type == "custom":
+        if grouping.class_ is None and "class" not in item.wrong:
+            cure = "Add class: module.Class, derived from fulmen.CustomStreamGrouping."
+            yield Problem(f"{path}.class", f"{who} needs a class", cure)
+    else:
+        remove = "Remove it, or use type: custom."
+        if grouping.class_ is not None:
+            yield Problem(f"{path}.class", f"{who} takes no class", remove)
+        if grouping.config:
+            yield Problem(f"{path}.config", f"{who} takes no config", remove)
+    if grouping.type not in ("fields", "partial-key") and grouping.fields:
+        cure = "Remove them, or use type: fields."
+        yield Problem(f"{path}.fields", f"{who} takes no fields", cure)

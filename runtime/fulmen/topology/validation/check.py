@@ -1,0 +1,177 @@
+"""Every mistake in a topology, all at once: what the command line and the operator call."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fulmen import api
+from fulmen.errors import CodeError, ValidationFailed
+from fulmen.topology.code.loading import CodeFolder
+from fulmen.topology.problems import Problem
+from fulmen.topology.reading.documents import to_document
+from fulmen.topology.reading.field_problems import is_topology, parse, shape_problems
+from fulmen.topology.reading.partial_document import ComponentPart, components_of, rest_of
+from fulmen.topology.resource.spec import Topology, TopologySpec
+from fulmen.topology.validation import across_fields
+from fulmen.topology.validation.classes import Classes, without_classes
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What validation found out.
+
+    Attributes:
+        problems: Errors and warnings, in the document's order.
+        document: What was validated.
+        streams: The output streams of each component, by name, as far as classes could be loaded.
+        pinned: Names of the spouts that are hosted by the driver.
+    """
+
+    problems: tuple[Problem, ...]
+    document: Any
+    streams: Mapping[str, Mapping[str, api.Stream]]
+    pinned: tuple[str, ...]
+
+    @property
+    def errors(self) -> list[Problem]:
+        """Why the topology can't run."""
+        return [problem for problem in self.problems if problem.severity == "error"]
+
+    @property
+    def warnings(self) -> list[Problem]:
+        """What to think about."""
+        return [problem for problem in self.problems if problem.severity == "warning"]
+
+    def topology(self) -> Topology:
+        """The topology.
+
+        Raises:
+            ValidationFailed: There are errors; it names all of them.
+        """
+        if self.errors:
+            raise ValidationFailed(self.errors)
+        return parse(self.document)
+
+
+def validate(
+    source: Any,
+    code_folder: Path | None = None,
+    checkpoint_tasks: Mapping[str, int] | None = None,
+    *,
+    base: Path | None = None,
+    import_classes: bool = True,
+    for_kubernetes: bool = False,
+) -> list[Problem]:
+    """All mistakes in a topology; empty if there are none. Takes what `check` takes."""
+    checked = check(
+        source,
+        code_folder,
+        checkpoint_tasks,
+        base=base,
+        import_classes=import_classes,
+        for_kubernetes=for_kubernetes,
+    )
+    return list(checked.problems)
+
+
+def check(
+    source: Any,
+    code_folder: Path | None = None,
+    checkpoint_tasks: Mapping[str, int] | None = None,
+    *,
+    base: Path | None = None,
+    import_classes: bool = True,
+    for_kubernetes: bool = False,
+) -> Checked:
+    """Find all mistakes in a topology. Imports its classes, and makes an instance of each.
+
+    Args:
+        source: A document as read from YAML, or a Topology.
+        code_folder: Where the author's modules are, such as a mounted ConfigMap. Default: where
+            `spec.code` says.
+        checkpoint_tasks: The number of tasks of each component that has a checkpoint.
+        base: What `spec.code.folder` is relative to. Default: the current folder.
+        import_classes: False in a process that must not run the author's code, such as the
+            operator: streams and classes are not checked then.
+        for_kubernetes: What can't be right in pods is an error.
+    """
+    document = to_document(source) if isinstance(source, Topology) else source
+    problems = shape_problems(document)
+    if not is_topology(document):
+        return Checked(tuple(problems), document, {}, ())
+    parts = components_of(document)
+    spec, wrong = rest_of(document)
+    problems += across_fields.names(parts)
+    problems += across_fields.either_or(spec)
+    problems += across_fields.pods(spec)
+    problems += across_fields.spark(spec, for_kubernetes)
+    problems += across_fields.checkpoint(spec, for_kubernetes)
+    problems += across_fields.ticks(parts)
+    problems += across_fields.tasks(parts, checkpoint_tasks or {})
+    problems += across_fields.inputs(parts)
+    problems += across_fields.groupings(parts)
+    classes = Classes(None)
+    unclear = "code" in wrong or len(across_fields.code_sources(spec.code)) > 1
+    if not import_classes or (unclear and code_folder is None):
+        problems += without_classes(parts)
+    else:
+        problems += _check_classes(classes, parts, spec, code_folder, base or Path())
+    problems += across_fields.cycles(parts)
+    pinned = tuple(classes.pinned)
+    return Checked(tuple(sorted(problems, key=_place)), document, classes.streams, pinned)
+
+
+def _check_classes(
+    classes: Classes,
+    parts: list[ComponentPart],
+    spec: TopologySpec,
+    code_folder: Path | None,
+    base: Path,
+) -> Iterator[Problem]:
+    if code_folder is None and spec.code is not None and spec.code.config_map is not None:
+        yield from without_classes(parts)
+        message = (
+            f"the classes are in ConfigMap {spec.code.config_map!r}, which was not read, "
+            "so they were not checked"
+        )
+        cure = "Name a folder with a copy of its files: --code-folder."
+        yield Problem("spec.code.configMap", message, cure, "warning")
+        return
+    try:
+        folder = CodeFolder(code_folder) if code_folder else CodeFolder.of(spec.code, base)
+    except CodeError as error:
+        yield from without_classes(parts)
+        yield Problem("spec.code.folder", error.message, error.cure)
+        return
+    with folder:
+        classes.folder, classes.base = folder.path, base
+        yield from classes.load(parts)
+        yield from classes.subscriptions(parts)
+
+
+def with_checkpoint_tasks(topology: Topology, checkpoint_tasks: Mapping[str, int]) -> Topology:
+    """The topology with every number of tasks written down: the checkpoint's, else its own.
+
+    The number of tasks is fixed for a topology's life, also where it came from `parallelism`.
+    """
+    spec = topology.spec
+    spouts = tuple(
+        s.model_copy(update={"num_tasks": checkpoint_tasks.get(s.name, s.tasks)})
+        for s in spec.spouts
+    )
+    bolts = tuple(
+        b.model_copy(update={"num_tasks": checkpoint_tasks.get(b.name, b.tasks)})
+        for b in spec.bolts
+    )
+    fixed = spec.model_copy(update={"spouts": spouts, "bolts": bolts})
+    return topology.model_copy(update={"spec": fixed})
+
+
+def _place(problem: Problem) -> tuple[int, int]:
+    """Where a problem belongs in the list: the topology's, spouts', bolts', then the graph's."""
+    if problem.path == "spec.bolts":
+        return 3, 0
+    match = re.match(r"spec\.(spouts|bolts)\[(\d+)\]", problem.path)
+    return (1 if match[1] == "spouts" else 2, int(match[2])) if match else (0, 0)

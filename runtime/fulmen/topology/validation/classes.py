@@ -1,0 +1,209 @@
+"""Mistakes that only the author's classes show: what they are, and which streams they declare."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fulmen import api
+from fulmen.errors import CodeError, DeclarationError
+from fulmen.topology.code.callbacks import mistaken_callbacks
+from fulmen.topology.code.loading import (
+    create_grouping,
+    instantiate,
+    load_class,
+    streams_of,
+    unpickle,
+)
+from fulmen.topology.code.streamparse import PORT_CURE, is_streamparse, leftovers
+from fulmen.topology.code.transient import mistaken_transient
+from fulmen.topology.problems import Problem, did_you_mean
+from fulmen.topology.reading.partial_document import ComponentPart, InputPart
+
+BASES: dict[str, tuple[type, ...]] = {
+    "spout": (api.Spout,),
+    "bolt": (api.Bolt, api.BasicBolt, api.ArrowBolt),
+}
+
+Streams = Mapping[str, api.Stream]
+
+
+@dataclass
+class Classes:
+    """What is known about the classes of a topology.
+
+    Attributes:
+        streams: The streams of each component whose declaration could be read, by its name.
+        pinned: Names of the spouts that are hosted by the driver.
+        base: The folder of the topology's file.
+        told: What was told about mistakes in the code itself: a module that can't be imported is
+            one mistake, not one for each component in it.
+    """
+
+    folder: Path | None
+    streams: dict[str, Streams] = field(default_factory=dict)
+    pinned: list[str] = field(default_factory=list)
+    base: Path | None = None
+    told: set[str] = field(default_factory=set)
+
+    def load(self, parts: Sequence[ComponentPart]) -> Iterator[Problem]:
+        """Import all classes, make an instance of each, and read what it declares."""
+        for part in parts:
+            if part.model is None:
+                continue
+            try:
+                instance = yield from self._instance(part)
+            except CodeError as error:
+                yield from self._code_problem(f"{part.path}.class", part.label, error)
+                continue
+            if instance is None:
+                continue
+            if not isinstance(instance, type):
+                yield from _callbacks(f"{part.path}.class", part.label, instance)
+            for message, cure in mistaken_transient(instance):
+                yield Problem(f"{part.path}.class", f"{part.label}: {message}", cure)
+            if part.kind == "spout" and getattr(instance, "pinned", False) and part.name:
+                self.pinned.append(part.name)
+            try:
+                streams = streams_of(part.model, instance)
+            except DeclarationError as error:
+                message = f"{part.label}: {str(error).rstrip('.')}"
+                yield Problem(f"{part.path}.class", message)
+            else:
+                self.streams.setdefault(part.name or "", streams)
+
+    def _instance(self, part: ComponentPart) -> Any:
+        """An instance of the part's class; the class if none can be made; None if it is no use."""
+        assert part.model is not None
+        cls, name = self._load(part.model.class_), part.model.class_
+        if part.model.instance is not None:
+            try:
+                instance = unpickle(part.model.instance)
+            except CodeError as error:
+                yield from self._code_problem(f"{part.path}.instance", part.label, error)
+                return cls
+            cls, name = type(instance), f"{type(instance).__module__}.{type(instance).__qualname__}"
+        if not issubclass(cls, BASES[part.kind]):
+            yield _wrong_kind(part, cls, name)
+            return None
+        if part.model.instance is not None:
+            return instance
+        if "instance" in part.wrong:
+            return cls
+        try:
+            return instantiate(cls, name, self.folder)
+        except CodeError as error:
+            yield from self._code_problem(f"{part.path}.class", part.label, error)
+            return None if cls.__abstractmethods__ else cls
+
+    def _code_problem(self, path: str, label: str, error: CodeError) -> Iterator[Problem]:
+        if error.__cause__ is not None:
+            if str(error) in self.told:
+                return
+            self.told.add(str(error))
+        yield Problem(path, f"{label}: {error.message}", error.cure)
+
+    def _load(self, name: str) -> Any:
+        """The class; if its module is beside the topology's file, the error says how to name it."""
+        try:
+            return load_class(name, self.folder)
+        except CodeError as error:
+            top = name.partition(".")[0]
+            paths = [] if self.base is None else [self.base / f"{top}.py", self.base / top]
+            beside = next((path for path in paths if path.exists()), None)
+            if self.folder is not None or beside is None or error.__cause__ is not None:
+                raise
+            cure = f"{beside.name} is beside the topology's file: add code: {{folder: .}} to spec."
+            raise CodeError(error.message, cure) from error  # told once: one cure helps all
+
+    def subscriptions(self, parts: Sequence[ComponentPart]) -> Iterator[Problem]:
+        """Streams and fields that the inputs name, but the classes don't declare."""
+        for part in parts:
+            for item in part.inputs:
+                yield from self._custom(item)
+                if item.source in self.streams and item.stream is not None:
+                    yield from _subscription(item, item.stream, self.streams[item.source])
+                else:
+                    yield from _needs_fields(item, None)
+
+    def _custom(self, item: InputPart) -> Iterator[Problem]:
+        grouping = item.grouping
+        if grouping is None or grouping.type != "custom" or grouping.class_ is None:
+            return
+        path = f"{item.path}.grouping.class"
+        try:
+            instance = create_grouping(grouping, self.folder)
+        except CodeError as error:
+            yield from self._code_problem(path, item.label, error)
+        else:
+            yield from _callbacks(path, item.label, instance)
+
+
+def _callbacks(path: str, label: str, instance: Any) -> Iterator[Problem]:
+    for message, cure in mistaken_callbacks(instance):
+        yield Problem(path, f"{label}: {message}", cure)
+    for message, cure in leftovers(instance):
+        yield Problem(path, f"{label}: {message}", cure, "warning")
+
+
+def without_classes(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
+    """What can be said about the fields of groupings when no class can be looked at."""
+    for part in parts:
+        for item in part.inputs:
+            yield from _needs_fields(item, None)
+
+
+def _wrong_kind(part: ComponentPart, cls: type, name: str) -> Problem:
+    path = f"{part.path}.class"
+    other = "bolt" if part.kind == "spout" else "spout"
+    if issubclass(cls, BASES[other]):
+        message = f"{part.label}: {name} is a {other}, but is listed under {part.kind}s"
+        return Problem(path, message, f"Move it to {other}s.")
+    bases = [f"fulmen.{base.__name__}" for base in BASES[part.kind]]
+    wanted = " or ".join(filter(None, [", ".join(bases[:-1]), bases[-1]]))
+    cure = PORT_CURE if is_streamparse(cls) else ""
+    return Problem(path, f"{part.label}: {name} is not derived from {wanted}", cure)
+
+
+def _subscription(item: InputPart, name: str, streams: Streams) -> Iterator[Problem]:
+    stream, grouping = streams.get(name), item.grouping
+    if stream is None:
+        if streams:
+            message = f"there is no stream {name!r}: {item.source!r} declares {list(streams)}"
+            cure = did_you_mean(name, streams)
+        else:
+            message = f"{item.source!r} declares no stream"
+            cure = 'Give its class the attribute outputs, such as outputs = ["word"].'
+        yield Problem(f"{item.path}.stream", f"{item.label}: {message}", cure)
+        yield from _needs_fields(item, None)
+        return
+    if grouping is None:
+        return
+    yield from _needs_fields(item, stream)
+    if grouping.type == "direct" and not stream.direct:
+        message = f"{item.label}: direct grouping on stream {name!r}, which is not declared direct"
+        cure = "Use another grouping, or declare it with fulmen.Stream(fields, direct=True)."
+        yield Problem(f"{item.path}.grouping.type", message, cure)
+    if grouping.type != "direct" and stream.direct:
+        message = f"{item.label}: {grouping.type} grouping on stream {name!r}, which is direct"
+        cure = "Use type: direct, or declare the stream without direct."
+        yield Problem(f"{item.path}.grouping.type", message, cure)
+    if grouping.type in ("fields", "partial-key"):
+        for index, wanted in enumerate(grouping.fields):
+            if wanted not in stream.fields:
+                message = (
+                    f"{item.label}: {grouping.type} grouping on {wanted!r}, "
+                    f"but stream {name!r} declares {list(stream.fields)}"
+                )
+                cure = did_you_mean(wanted, stream.fields)
+                yield Problem(f"{item.path}.grouping.fields[{index}]", message, cure)
+
+
+def _needs_fields(item: InputPart, stream: api.Stream | None) -> Iterator[Problem]:
+    grouping = item.grouping
+    if grouping is None or grouping.type not in ("fields", "partial-key"):
+        return
+    if not grouping.fields and "fields" not in item.wrong:
+        message = f"{item.label}: {grouping.type} grouping needs the fields to group by"
+        cure = "Add fields: [word]." if stream is None else f"Add fields, of {list(stream.fields)}."
+        yield Problem(f"{item.path}.grouping.fields", message, cure)
