@@ -22,7 +22,7 @@ from fulmen_operator import metrics
 from fulmen_operator.cluster.access import NOT_FOUND, Access
 from fulmen_operator.cluster.api import KINDS, ApiError
 from fulmen_operator.cluster.client import KubernetesApi
-from fulmen_operator.cluster.store import Store
+from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.controller.loop import Memory, work
 from fulmen_operator.controller.queue import Queue
 from fulmen_operator.controller.watching import WATCHED, keep_fresh, take_in
@@ -50,7 +50,7 @@ class Running:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.queue: Queue[Key] = Queue(monotonic, random.random)
-        self.store = Store()
+        self.store = WatchCache()
         self.tasks: list[asyncio.Task[None]] = []
         self.open = AsyncExitStack()
 

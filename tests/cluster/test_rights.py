@@ -19,7 +19,7 @@ import pytest
 from fulmen_operator.cluster.access import Access
 from fulmen_operator.cluster.api import KINDS, MERGE, ApiError
 from fulmen_operator.cluster.client import KubernetesApi
-from fulmen_operator.cluster.store import Store
+from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.controller.loop import Memory, reconcile
 from fulmen_operator.controller.watching import WATCHED, refresh
 from fulmen_operator.manifests.rights import driver_role
@@ -142,7 +142,7 @@ async def refusals(namespace, name):
             while api.wrote:
                 api.wrote = False
                 try:
-                    store = Store()
+                    store = WatchCache()
                     await refresh(api, store, [namespace])
                     access = Access(api, lambda: datetime.now(UTC), lambda: "secret", store)
                     await reconcile(Key(namespace, name), access, Settings(), memory)

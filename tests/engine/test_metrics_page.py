@@ -105,7 +105,7 @@ def test_ackers_workers_and_batches(driver, page):
     workers = page.id("workers").all("strong")
     assert [worker.text for worker in workers] == ["worker 0", "worker 1"]
     hosted = [e for e in page.id("workers").all("li") if "title" in e.attributes]
-    assert len(hosted) == len(totals.setup.plan.executors)
+    assert len(hosted) == len(totals.placed.plan.executors)
     names = [row[0] for row in page.id("batches").rows()]
     assert names[:3] == ["run, mean", "commit, mean", "wait, mean"]
 

@@ -10,8 +10,8 @@ from support.poison import PinnedMessages, bomb, poisonous
 from support.spark_topologies import (
     NOTHING_PENDING,
     Committed,
+    RecordingObserver,
     SharedSpark,
-    Witness,
     make_driver,
 )
 from support.unrepeatable import chaotic, check_commit
@@ -31,8 +31,8 @@ class Drained:
 
     def __init__(self, spark, builder):
         checkpoint = spark.new_checkpoint()
-        self.witness = Witness()
-        driver = make_driver(builder, spark, checkpoint, self.witness)
+        self.observer = RecordingObserver()
+        driver = make_driver(builder, spark, checkpoint, self.observer)
         driver.start()
         driver.run(Stop(when_drained=True))
         driver.close()
@@ -69,7 +69,7 @@ def test_poison_that_ends_its_process_or_raises_fails_alone(spark):
     poison = {7: "os._exit", 12: "raise", 30: "os._exit"}
     drained = Drained(spark, poisonous(poison, limit=24))
     check_poison(drained, 48, {7: "crashed worker", 12: RAISED, 30: "crashed worker"})
-    reasons = {reason for _, reason in drained.witness.failures}
+    reasons = {reason for _, reason in drained.observer.failures}
     assert any("or a component ended it" in reason for reason in reasons)
 
 
@@ -77,7 +77,7 @@ def test_poison_that_hangs_fails_alone(spark):
     topology = poisonous({4: "sleep"}, 8, in_a_batch=1, tasks=1, batch_timeout_seconds=3)
     drained = Drained(spark, topology)
     check_poison(drained, 8, {4: "crashed worker"})
-    reasons = {reason for _, reason in drained.witness.failures}
+    reasons = {reason for _, reason in drained.observer.failures}
     assert "the batch took more than 3 seconds and was cancelled" in reasons
 
 
@@ -86,7 +86,7 @@ def test_poison_of_a_pinned_spout_fails_alone(spark):
     check_poison(drained, 12, {7: "crashed worker"})
 
 
-class EndsAfterTheNote(Witness):
+class EndsAfterTheNote(RecordingObserver):
     """Ends the topology at the second failure after it was told that a batch is hopeless."""
 
     def __init__(self, stop):
@@ -108,13 +108,13 @@ class EndsAfterTheNote(Witness):
 def test_a_tick_that_kills_is_told_and_tried_again(spark):
     """Nobody can tell it from a cluster that takes workers away, so it doesn't end the topology."""
     stop = Stop()
-    witness = EndsAfterTheNote(stop)
-    driver = make_driver(bomb(), spark, spark.new_checkpoint(), witness)
+    observer = EndsAfterTheNote(stop)
+    driver = make_driver(bomb(), spark, spark.new_checkpoint(), observer)
     driver.start()
     driver.run(stop)
     driver.close()
     told = r"failed \d+ times in a row, .* a component ends its process"
-    assert len([note for note in witness.notes if re.search(told, note)]) == 1  # not again
+    assert len([note for note in observer.notes if re.search(told, note)]) == 1  # not again
     assert driver.totals.attempts_failed < 20
     assert driver.coordinator.number < 20
 
@@ -125,7 +125,7 @@ def test_pending_trees_go_on_with_other_workers_and_ackers(spark):
     def on_batch(totals, done):
         stop.now = first.coordinator.number > 20 and first.coordinator.pending > 10
 
-    first = make_driver(chaotic(2, ackers=2), spark, checkpoint, Witness(on_batch))
+    first = make_driver(chaotic(2, ackers=2), spark, checkpoint, RecordingObserver(on_batch))
     first.start()
     first.run(stop)
     first.close()
@@ -140,7 +140,7 @@ def test_pending_trees_go_on_with_other_workers_and_ackers(spark):
     def drain(totals, done):
         ending.drain = totals.batches >= 10
 
-    second = make_driver(chaotic(3, ackers=1), spark, checkpoint, Witness(drain))
+    second = make_driver(chaotic(3, ackers=1), spark, checkpoint, RecordingObserver(drain))
     second.start()
     second.run(ending)
     second.close()

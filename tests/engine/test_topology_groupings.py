@@ -6,7 +6,13 @@ import pytest
 
 from fulmen.engine.driver.driver import Stop
 from fulmen.plan.model import DRIVER
-from support.spark_topologies import NOTHING_PENDING, Committed, SharedSpark, Witness, make_driver
+from support.spark_topologies import (
+    NOTHING_PENDING,
+    Committed,
+    RecordingObserver,
+    SharedSpark,
+    make_driver,
+)
 from support.wide import chosen, key_of, number_of, received, wide
 
 pytestmark = pytest.mark.timeout(600)
@@ -27,8 +33,8 @@ class Run:
 
     def __init__(self, spark, workers):
         self.workers, checkpoint = workers, spark.new_checkpoint()
-        self.witness = Witness()
-        driver = make_driver(wide(workers, LIMIT), spark, checkpoint, self.witness)
+        self.observer = RecordingObserver()
+        driver = make_driver(wide(workers, LIMIT), spark, checkpoint, self.observer)
         driver.start()
         driver.run(Stop(when_drained=True))
         driver.close()
@@ -63,7 +69,7 @@ def run(request, spark):
 
 def test_nothing_was_restored_and_each_worker_had_one_process(run):
     assert run.totals.batches >= BATCHES
-    assert run.witness.failures == []
+    assert run.observer.failures == []
     assert run.totals.restored == 0
     processes = run.totals.processes
     assert processes.keys() == {DRIVER, *range(run.workers)}

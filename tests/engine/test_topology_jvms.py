@@ -8,8 +8,8 @@ from support.spark_runs import add_jvms, remove_jvm, several_jvms
 from support.spark_topologies import (
     NOTHING_PENDING,
     Committed,
+    RecordingObserver,
     SharedSpark,
-    Witness,
     make_driver,
 )
 from support.unrepeatable import chaotic, check_commit
@@ -41,19 +41,19 @@ def test_executors_of_a_lost_jvm_move_and_come_back(spark):
         elif len(hosting) > 10 and hosting[-5:] == [ALL] * 5:
             stop.drain = True
 
-    checkpoint, witness = spark.new_checkpoint(), Witness(on_batch)
-    driver = make_driver(chaotic(4), spark, checkpoint, witness)
+    checkpoint, observer = spark.new_checkpoint(), RecordingObserver(on_batch)
+    driver = make_driver(chaotic(4), spark, checkpoint, observer)
     driver.start()
     before = driver.plan
     driver.run(stop)
     driver.close()
     assert driver.plan.executors == before.executors
     assert sorted(driver.plan.assignment) == sorted(before.assignment)
-    assert witness.notes == [
+    assert observer.notes == [
         "workers [2, 3] are not there: planned anew",
         "all workers are there: planned anew",
     ]
-    assert witness.restored
+    assert observer.restored
     committed = Committed(checkpoint)
     assert check_commit(committed) == (driver.totals.component("source")["emitted"], 0)
     assert committed.pending() == NOTHING_PENDING

@@ -16,7 +16,7 @@ from fulmen.plan import make_plan
 from support.components import Count, Sentences
 
 
-def setup(spouts=2, tick_seconds=None, **spec):
+def placed(spouts=2, tick_seconds=None, **spec):
     """Of a topology with one spout of so many tasks; their origins are 1, 2 and so on."""
     builder = TopologyBuilder(**spec)
     builder.set_spout("source", Sentences, spouts)
@@ -49,7 +49,7 @@ class Checked:
         self.failed_before = None
         names = (f"tag{i}" for i in itertools.count())
         self.it = Coordinator(
-            made or setup(),
+            made or placed(),
             number=number,
             base="committed",
             clock=clock,
@@ -77,7 +77,7 @@ class Checked:
             self.counted += seconds
 
     def begin(self):
-        it, tasks = self.it, self.it.setup.spout_of_origin.values()
+        it, tasks = self.it, self.it.placed.spout_of_origin.values()
         header = it.begin(self.now)
         assert header is it.attempt
         assert header.number == it.number + 1

@@ -11,12 +11,12 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 
 from fulmen.kube import contract
-from fulmen.kube.contract import DriverPlan, Ended, Hosted, Phase, Report
+from fulmen.kube.contract import DriverPhase, DriverPlan, Ended, Hosted, Report
 from fulmen.kube.placing import planned
 from fulmen.topology.resource.spec import Topology
 from fulmen_operator.cluster.access import Access
 from fulmen_operator.cluster.api import KINDS, ApiError
-from fulmen_operator.cluster.store import Store
+from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.controller.loop import Memory, reconcile
 from fulmen_operator.controller.watching import WATCHED
 from fulmen_operator.model import Key, text_of
@@ -259,7 +259,7 @@ class FakeCluster:
 
     def store(self):
         """What watches have told of all there is."""
-        store = Store()
+        store = WatchCache()
         for kind in WATCHED:
             place = self._place(kind, "")
             for path, thing in self.api.objects.items():
@@ -324,7 +324,7 @@ class FakeCluster:
             Hosted(worker=h.worker, pod=f"{KEY.name}-exec-{h.worker}", executors=h.executors)
             for h in planned(topology, ())
         ]
-        phase = Phase.INACTIVE if inactive else Phase.ACTIVE
+        phase = DriverPhase.INACTIVE if inactive else DriverPhase.ACTIVE
         report = Report(
             phase=phase, generation=plan.generation, epoch=1, batch=7, workers=tuple(hosted)
         )

@@ -169,15 +169,15 @@ class Reference:
         return found
 
 
-def check_copies(events, setup, losses=0):
+def check_copies(events, placed, losses=0):
     """Each copy went to exactly the tasks that its grouping allows, once, and in order.
 
     Args:
         events: What happened.
-        setup: Of the topology.
+        placed: Of the topology.
         losses: How many attempts came to nothing: where a process was lost, a shuffle begins anew.
     """
-    plan = setup.plan
+    plan = placed.plan
     emits = {e.uid: e for e in events if isinstance(e, Emit)}
     received = [e for e in events if isinstance(e, Receive)]
     assert len({e.copy for e in received}) == len(received)
@@ -194,7 +194,7 @@ def check_copies(events, setup, losses=0):
     for event in events:
         if isinstance(event, Told):
             assert event.tasks == tuple(sorted(tasks_of[event.uid]))
-    for subscription in setup.subscriptions:
+    for subscription in placed.subscriptions:
         mine = [
             e
             for e in emits.values()
@@ -203,7 +203,7 @@ def check_copies(events, setup, losses=0):
         targets = list(plan.tasks(subscription.target))
         _check_grouping(subscription.grouping.type, mine, targets, tasks_of, plan, losses)
     subscribed = defaultdict(set)
-    for s in setup.subscriptions:
+    for s in placed.subscriptions:
         subscribed[s.source, s.stream] |= set(plan.tasks(s.target))
     for uid, tasks in tasks_of.items():
         assert tasks <= subscribed[emits[uid].component, emits[uid].stream]

@@ -13,7 +13,7 @@ from pathlib import Path
 from fulmen.engine.jvm.class_archive import spark_jars
 from fulmen.engine.spark.job_runner import JobRunner
 from fulmen.engine.spark.placement import scala_object
-from fulmen.engine.spark.session import JVM_ERRORS, Settings, start
+from fulmen.engine.spark.session import JVM_ERRORS, SessionSettings, start
 from fulmen.errors import JobFailed
 from support.toy_stages import Toy
 
@@ -23,7 +23,7 @@ DEADLINE_SECONDS = 120
 
 def settings(workers, folder, **changes):
     given = {"conf": {}, "code_path": str(TESTS), "log_file": folder / "spark.log"}
-    return Settings(workers=workers, **given | changes)
+    return SessionSettings(workers=workers, **given | changes)
 
 
 def several_jvms(jvms, slots):

@@ -41,9 +41,9 @@ class SharedSpark(LocalSparkJobs):
     def new_checkpoint(self):
         return (self.folder / f"checkpoint-{next(_numbers)}").as_uri()
 
-    def start(self, setup):
-        self.wanted = range(setup.plan.workers)  # maybe fewer than there are
-        return super().start(setup)
+    def start(self, placed):
+        self.wanted = range(placed.plan.workers)  # maybe fewer than there are
+        return super().start(placed)
 
     def recover(self):
         alive = self._jobs.recover(self.patience_seconds)
@@ -61,7 +61,7 @@ class SharedSpark(LocalSparkJobs):
         super().close()
 
 
-class Witness(Silent):
+class RecordingObserver(Silent):
     """Writes down what happens. `on_batch` is called after each batch that counted."""
 
     def __init__(self, on_batch=None):

@@ -11,12 +11,12 @@ from typing import TypeVar
 from fulmen.kube.contract import CHECKPOINT_URI
 from fulmen.topology.problems import Problem
 from fulmen.topology.resource.pods import Checkpoint, Code
-from fulmen.topology.resource.spec import Component, Metadata, Topology
+from fulmen.topology.resource.spec import ComponentSpec, Metadata, Topology
 from fulmen.topology.validation.check import check
 from fulmen_operator.acceptance.changes import digest, input_hash
 from fulmen_operator.model import Object, Observed
 
-C = TypeVar("C", bound=Component)
+C = TypeVar("C", bound=ComponentSpec)
 
 MAX_CODE_BYTES = 900 * 1024
 

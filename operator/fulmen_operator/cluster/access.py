@@ -9,7 +9,7 @@ from fulmen.kube import contract
 from fulmen.topology.resource.spec import API_VERSION, KIND
 from fulmen_operator.acceptance.verdict import own_claim
 from fulmen_operator.cluster.api import APPLY, CREATE, KINDS, MERGE, Api, ApiError, whole
-from fulmen_operator.cluster.store import Store
+from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.model import (
     START_GATE,
@@ -51,7 +51,7 @@ class Access:
     """
 
     def __init__(
-        self, api: Api, clock: Callable[[], datetime], secret: Callable[[], str], store: Store
+        self, api: Api, clock: Callable[[], datetime], secret: Callable[[], str], store: WatchCache
     ) -> None:
         self._api = api
         self._clock = clock

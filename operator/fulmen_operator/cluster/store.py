@@ -18,7 +18,7 @@ Namespaces = frozenset[str] | None
 """None: all."""
 
 
-class Store:
+class WatchCache:
     """Objects by kind and name, and by the topology that their label names."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from fulmen.kube import contract
 from fulmen_operator.cluster.api import KINDS, Api, ApiError, whole
-from fulmen_operator.cluster.store import Store, key_of
+from fulmen_operator.cluster.store import WatchCache, key_of
 from fulmen_operator.controller.queue import Queue
 from fulmen_operator.model import Key, Object, name_of, uid_of
 from fulmen_operator.ownership import CLAIM
@@ -33,7 +33,7 @@ PAGE: Final = "500"
 logger = logging.getLogger(__name__)
 
 
-async def refresh(api: Api, store: Store, namespaces: Sequence[str]) -> set[Key]:
+async def refresh(api: Api, store: WatchCache, namespaces: Sequence[str]) -> set[Key]:
     """List all objects with a topology's label, and drop what is there no more.
 
     Returns:
@@ -49,7 +49,7 @@ async def refresh(api: Api, store: Store, namespaces: Sequence[str]) -> set[Key]
     return news
 
 
-async def _refresh(api: Api, store: Store, kind: str, namespace: str) -> set[Key]:
+async def _refresh(api: Api, store: WatchCache, kind: str, namespace: str) -> set[Key]:
     """ConfigMaps without content: plans are asked for when they are needed."""
     news: set[Key] = set()
     query = {"limit": PAGE}
@@ -71,7 +71,7 @@ async def _refresh(api: Api, store: Store, kind: str, namespace: str) -> set[Key
 
 
 async def keep_fresh(
-    api: Api, store: Store, namespaces: Sequence[str], queue: Queue[Key], filled: asyncio.Event
+    api: Api, store: WatchCache, namespaces: Sequence[str], queue: Queue[Key], filled: asyncio.Event
 ) -> None:
     """List all at once, and again every ten minutes, for ever; say when it was done first.
 
@@ -91,7 +91,7 @@ async def keep_fresh(
         await asyncio.sleep(REFRESH_SECONDS)
 
 
-def take_in(store: Store, kind: str, event: str | None, thing: Object) -> Key | None:
+def take_in(store: WatchCache, kind: str, event: str | None, thing: Object) -> Key | None:
     """Take in what a watch tells.
 
     Args:

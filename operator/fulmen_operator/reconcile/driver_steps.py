@@ -364,13 +364,13 @@ def _state_of(driver: Object, report: contract.Report | None) -> tuple[State, st
         return "Pending", f"{name_of(driver)} is about to be started"
     if report is None:
         return "Starting", f"{name_of(driver)} starts"
-    states: dict[contract.Phase, State] = {
-        contract.Phase.STARTING: "Starting",
-        contract.Phase.ACTIVE: "Active",
-        contract.Phase.INACTIVE: "Inactive",
-        contract.Phase.DRAINING: "Draining",
-        contract.Phase.REBALANCING: "Rebalancing",
-        contract.Phase.FINISHED: "Draining",
+    states: dict[contract.DriverPhase, State] = {
+        contract.DriverPhase.STARTING: "Starting",
+        contract.DriverPhase.ACTIVE: "Active",
+        contract.DriverPhase.INACTIVE: "Inactive",
+        contract.DriverPhase.DRAINING: "Draining",
+        contract.DriverPhase.REBALANCING: "Rebalancing",
+        contract.DriverPhase.FINISHED: "Draining",
     }
     state = states[report.phase]
     return state, report.message or WORDS[state]

@@ -115,7 +115,7 @@ def executor_name(component: str, first: int, last: int) -> str:
     return f"{component}[{first}-{last}]"
 
 
-class Message(BaseModel):
+class ContractModel(BaseModel):
     """Base of what is said. Fields of a newer version are ignored."""
 
     model_config = ConfigDict(
@@ -143,7 +143,7 @@ class Message(BaseModel):
         return cls.model_validate_json(text)
 
 
-class Hosted(Message):
+class Hosted(ContractModel):
     """What one worker hosts.
 
     Attributes:
@@ -165,14 +165,14 @@ class Directive(StrEnum):
     DRAIN = "Drain"
 
 
-class Images(Message):
+class Images(ContractModel):
     """The images that the plan was accepted with."""
 
     driver: str = ""
     worker: str = ""
 
 
-class RolledBack(Message):
+class RolledBack(ContractModel):
     """A version that did not get to its first commit, so that the one before it came back.
 
     Attributes:
@@ -188,7 +188,7 @@ class RolledBack(Message):
     message: str
 
 
-class DriverPlan(Message):
+class DriverPlan(ContractModel):
     """The last accepted spec, resolved. In the ConfigMap `plan_name`, under the key PLAN_KEY.
 
     Attributes:
@@ -222,7 +222,7 @@ class DriverPlan(Message):
     rolled_back: RolledBack | None = None
 
 
-class Candidate(Message):
+class Candidate(ContractModel):
     """What a preflight validates: in the file CANDIDATE_FILE.
 
     Attributes:
@@ -235,7 +235,7 @@ class Candidate(Message):
     tasks: Mapping[str, int] = Field(default_factory=dict)
 
 
-class Phase(StrEnum):
+class DriverPhase(StrEnum):
     """What a driver is doing."""
 
     STARTING = "Starting"
@@ -246,7 +246,7 @@ class Phase(StrEnum):
     FINISHED = "Finished"
 
 
-class ReportedError(Message):
+class ReportedError(ContractModel):
     """An error of a component.
 
     Attributes:
@@ -264,7 +264,7 @@ class ReportedError(Message):
     count: int = 1
 
 
-class Outage(Message):
+class CheckpointOutage(ContractModel):
     """What the driver can't do without, and waits for.
 
     Attributes:
@@ -278,7 +278,7 @@ class Outage(Message):
     message: str
 
 
-class Report(Message):
+class Report(ContractModel):
     """What a driver says about itself, in the annotation REPORT_ANNOTATION of its own pod.
 
     Attributes:
@@ -297,7 +297,7 @@ class Report(Message):
     """
 
     schema_version: int = SCHEMA_VERSION
-    phase: Phase
+    phase: DriverPhase
     generation: int
     epoch: int = 0
     batch: int = 0
@@ -307,7 +307,7 @@ class Report(Message):
     tasks: Mapping[str, int] = Field(default_factory=dict)
     errors: tuple[ReportedError, ...] = ()
     message: str = ""
-    outage: Outage | None = None
+    outage: CheckpointOutage | None = None
 
 
 class ExitCode(IntEnum):
@@ -335,7 +335,7 @@ EndReason = Literal[
 ]
 
 
-class Mistake(Message):
+class Mistake(ContractModel):
     """Something wrong in the spec or the code.
 
     Attributes:
@@ -349,7 +349,7 @@ class Mistake(Message):
     cure: str = ""
 
 
-class Ended(Message):
+class Ended(ContractModel):
     """Why a driver's or preflight's container ended: its termination message.
 
     Attributes:

@@ -146,7 +146,7 @@ def _latencies(now: Snapshot) -> Iterator[Metric]:
         "capacity_ratio",
         "Share of the last 10 minutes that the busiest executor of the component was executing.",
         ("component",),
-        [((c,), now.capacity(c)) for c in now.components if c not in now.setup.spouts],
+        [((c,), now.capacity(c)) for c in now.components if c not in now.placed.spouts],
     )
 
 
@@ -183,7 +183,7 @@ def _trees(now: Snapshot) -> Iterator[Metric]:
         "Messages of a spout that are not acked or failed, or that it was not told of yet.",
         ("component",),
         [
-            ((spout,), sum(now.pending_messages.get(t, 0) for t in now.setup.plan.tasks(spout)))
+            ((spout,), sum(now.pending_messages.get(t, 0) for t in now.placed.plan.tasks(spout)))
             for spout in now.spouts
         ],
     )
@@ -233,10 +233,10 @@ def _troubles(now: Snapshot) -> Iterator[Metric]:
 
 def _shape(now: Snapshot) -> Iterator[Metric]:
     """What the topology consists of."""
-    plan = now.setup.plan
+    plan = now.placed.plan
     yield _gauge(now, "workers", "Workers that it asks for.", (), [((), plan.workers)])
     text = "Workers that are there."
-    yield _gauge(now, "workers_present", text, (), [((), len(now.setup.workers))])
+    yield _gauge(now, "workers_present", text, (), [((), len(now.placed.workers))])
     rows = [((c,), float(len(now.executors_of[c]))) for c in now.components]
     yield _gauge(now, "executors", "Executors of the component.", ("component",), rows)
     rows = [((c,), float(len(plan.tasks(c)))) for c in now.components]

@@ -108,7 +108,7 @@ def point(number: int, before: Snapshot, after: Snapshot) -> Point:
 
 def _executed(now: Snapshot) -> int:
     """By bolts, system bolts left out."""
-    return sum(now.sums[bolt.name, "executed"] for bolt in now.setup.topology.spec.bolts)
+    return sum(now.sums[bolt.name, "executed"] for bolt in now.placed.topology.spec.bolts)
 
 
 def _failed(now: Snapshot) -> int:

@@ -28,7 +28,7 @@ from fulmen.errors import FulmenError
 from fulmen.metrics.collector import TopologyCollector
 from fulmen.metrics.history import History
 from fulmen.metrics.snapshot import Snapshot
-from fulmen.metrics.view import View
+from fulmen.metrics.topology_json import TopologyJson
 
 _REQUEST_SECONDS = 10
 """A client that has not sent its request by then is cut off."""
@@ -130,7 +130,7 @@ class Site:
             text = b"The topology has not started yet.\n"
             return Answer(text, status=HTTPStatus.SERVICE_UNAVAILABLE)
         now = Snapshot.of(totals)
-        view = View(now, self._history.before() or now, self._history.points(int(since)))
+        view = TopologyJson(now, self._history.before() or now, self._history.points(int(since)))
         return Answer(json.dumps(view.json()).encode(), "application/json")
 
 

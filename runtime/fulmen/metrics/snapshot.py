@@ -25,7 +25,7 @@ class Snapshot:
     """Copies of a driver's totals, and what follows from them.
 
     Attributes:
-        setup: The topology and its plan.
+        placed: The topology and its plan.
         uptime: Seconds since the driver started.
         batches: That counted.
         failed_attempts: Attempts of batches that came to nothing.
@@ -47,7 +47,7 @@ class Snapshot:
         commit_bytes: Written by the driver in commits.
     """
 
-    setup: PlacedTopology
+    placed: PlacedTopology
     uptime: float
     batches: int
     failed_attempts: int
@@ -74,7 +74,7 @@ class Snapshot:
         with totals.lock:
             now = totals.steady()
             return Snapshot(
-                setup=totals.setup,
+                placed=totals.placed,
                 uptime=now - totals.started,
                 batches=totals.batches,
                 failed_attempts=totals.attempts_failed,
@@ -100,35 +100,35 @@ class Snapshot:
     @property
     def name(self) -> str:
         """The topology's."""
-        return self.setup.topology.name
+        return self.placed.topology.name
 
     @property
     def components(self) -> Iterator[str]:
         """Spouts and bolts as they are declared, then `__acker` if there is one."""
-        for component in self.setup.topology.spec.components:
+        for component in self.placed.topology.spec.components:
             yield component.name
-        if self.setup.acking:
+        if self.placed.acking:
             yield ACKER
 
     @property
     def spouts(self) -> Iterator[str]:
         """In the order of their declaration."""
-        for spout in self.setup.topology.spec.spouts:
+        for spout in self.placed.topology.spec.spouts:
             yield spout.name
 
     @property
     def ackers(self) -> range:
         """The acker tasks."""
-        return self.setup.ackers
+        return self.placed.ackers
 
     def streams(self) -> Iterator[tuple[str, str]]:
         """Each stream that is declared or was emitted on, as (component, stream)."""
         declared = [
             (component, stream)
-            for component, streams in self.setup.streams.items()
+            for component, streams in self.placed.streams.items()
             for stream in streams
         ]
-        if self.setup.acking:
+        if self.placed.acking:
             declared += [(ACKER, stream) for stream in ACKER_OUTPUTS]
         emitted = [
             (component, stream)
@@ -142,8 +142,8 @@ class Snapshot:
 
         Those of `__acker` are streams without a component.
         """
-        declared = [(s.target, f"{s.source}:{s.stream}") for s in self.setup.subscriptions]
-        if self.setup.acking:
+        declared = [(s.target, f"{s.source}:{s.stream}") for s in self.placed.subscriptions]
+        if self.placed.acking:
             declared += [(ACKER, stream) for stream in ACKER_INPUTS]
         executed = [
             (component, source)
@@ -172,7 +172,7 @@ class Snapshot:
     def executors_of(self) -> Mapping[str, Sequence[Executor]]:
         """The executors of each component."""
         found: defaultdict[str, list[Executor]] = defaultdict(list)
-        for executor in self.setup.plan.executors:
+        for executor in self.placed.plan.executors:
             found[executor.component].append(executor)
         return found
 
@@ -185,7 +185,7 @@ class Snapshot:
         header = self.header
         if header is None or not header.active:
             return 0
-        return sum(header.permit(task) for task in self.setup.plan.tasks(spout))
+        return sum(header.permit(task) for task in self.placed.plan.tasks(spout))
 
 
 def source_and_stream(of: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fulmen.plan.model import Plan
 from fulmen.plan.stages import Hosts, cut_stages, is_local
-from fulmen.topology.resource.spec import Bolt, Grouping, Topology
+from fulmen.topology.resource.spec import BoltSpec, Grouping, Topology
 
 STAGE_MILLIS = 8.0
 STAGE_MILLIS_OF_A_WORKER = 2.0
@@ -62,7 +62,7 @@ def savings(topology: Topology, plan: Plan) -> Iterator[Saving]:
             yield Saving(bolt.name, sources, saved)
 
 
-def _kept_local(bolt: Bolt, hosts: Hosts) -> Bolt:
+def _kept_local(bolt: BoltSpec, hosts: Hosts) -> BoltSpec:
     """The bolt with local-or-shuffle instead of shuffle, where no worker would go idle."""
     local = Grouping(type="local-or-shuffle")
     workers = set(hosts[bolt.name])

@@ -191,8 +191,8 @@ class _Jobs(InProcessJobs):
         self._emits = emits
         self._in_vain = 0
 
-    def start(self, setup: PlacedTopology) -> Sequence[int]:
-        return super().start(replace(setup, shows_emits=self._emits))
+    def start(self, placed: PlacedTopology) -> Sequence[int]:
+        return super().start(replace(placed, shows_emits=self._emits))
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
         self._clock.advance(self._seconds)
@@ -212,7 +212,7 @@ class _Jobs(InProcessJobs):
         return rows
 
 
-class _Witness(Silent):
+class _RunObserver(Silent):
     """Writes down what happens, and says when to stop."""
 
     def __init__(self, result: Result, enough: Callable[[Result], bool], at_most: int) -> None:
@@ -225,7 +225,7 @@ class _Witness(Silent):
 
     def batch(self, totals: Totals, done: Done) -> None:
         assert self.driver is not None
-        result, plan = self._result, self.driver.setup.plan
+        result, plan = self._result, self.driver.placed.plan
         for summary in done.summaries:
             result.errors += summary.errors
             for task, stream, rows in summary.extra.get("emits", ()):
@@ -299,9 +299,9 @@ def run(
     """
     clock = clock or ManualClock()
     result = Result(_store(checkpoint), _shows_emits=emits)
-    witness = _Witness(result, _condition(until, batches), at_most)
-    witness.stop.when_drained = until == "drained" and batches is None
-    witness.stop.now = batches == 0
+    observer = _RunObserver(result, _condition(until, batches), at_most)
+    observer.stop.when_drained = until == "drained" and batches is None
+    observer.stop.now = batches == 0
     Runs.begin()
     model, base = _model(topology)
     wanted = {"workers": workers, "ackers": ackers}
@@ -316,19 +316,19 @@ def run(
             result.checkpoint.uri,
             code_folder=folder.path,
             pinned=checked.pinned,
-            observer=witness,
+            observer=observer,
             store=result.checkpoint,
             steady=clock,
             sleep=clock.advance,
         )
-        witness.driver = driver
+        observer.driver = driver
         driver.start()
-        witness.look(driver.totals)
+        observer.look(driver.totals)
         try:
-            driver.run(witness.stop)
+            driver.run(observer.stop)
         finally:
             driver.close()
-            witness.end(driver.totals)
+            observer.end(driver.totals)
     return result
 
 

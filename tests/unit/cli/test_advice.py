@@ -152,7 +152,7 @@ def test_a_blocking_bolt_that_waits(run):
 
 
 def test_messages_that_fail_again_and_again(run):
-    [hint] = hints(run("FailsForEver", count=100, options=("--for", "0.5")))
+    [hint] = hints(run("FailsForEver", count=100, options=("--for", "3")))
     assert re.fullmatch(
         r"messages that failed were emitted again [\d,]+ times, without a limit\. With "
         r"spec\.maxReplays they go to the dead letters in the end\.",

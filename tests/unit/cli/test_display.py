@@ -17,8 +17,8 @@ from fulmen.cli.display.figures import (
 from fulmen.cli.display.live_display import (
     LINE_SECONDS,
     LiveDisplay,
-    Phase,
     PlainDisplay,
+    RunPhase,
     make_display,
 )
 from fulmen.cli.display.meter import ComponentFigures, Figures
@@ -142,7 +142,7 @@ def test_a_table_that_does_not_fit_says_so():
 
 def test_live_on_a_terminal():
     screen = console(force_terminal=True, color_system=None)
-    with LiveDisplay(screen, "words", meter(), lambda: Phase.RUNNING) as display:
+    with LiveDisplay(screen, "words", meter(), lambda: RunPhase.RUNNING) as display:
         display.line("error in 'count', task 3: ValueError: [red]not[/red] this one", "red")
     text = screen.file.getvalue()
     assert "words  running  1 min 15 s" in text
@@ -154,7 +154,7 @@ def test_live_on_a_terminal():
 
 def test_while_spark_starts_there_is_nothing_to_show_but_that():
     screen = console(force_terminal=True, color_system=None)
-    with LiveDisplay(screen, "words", meter(), lambda: Phase.STARTING_SPARK):
+    with LiveDisplay(screen, "words", meter(), lambda: RunPhase.STARTING_SPARK):
         pass
     assert "words  starting Spark  1 min 15 s" in screen.file.getvalue()
     assert "batches" not in screen.file.getvalue()
@@ -163,14 +163,14 @@ def test_while_spark_starts_there_is_nothing_to_show_but_that():
 def test_no_colors_where_they_are_not_wanted(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     screen = console(force_terminal=True)
-    with LiveDisplay(screen, "words", meter(), lambda: Phase.RUNNING):
+    with LiveDisplay(screen, "words", meter(), lambda: RunPhase.RUNNING):
         pass
     assert "\x1b[31m" not in screen.file.getvalue()
 
 
 def test_a_small_terminal_gets_what_fits():
     screen = console(force_terminal=True, color_system=None, height=9)
-    with LiveDisplay(screen, "words", meter(), lambda: Phase.RUNNING):
+    with LiveDisplay(screen, "words", meter(), lambda: RunPhase.RUNNING):
         pass
     assert "and 2 more" in screen.file.getvalue()
 
@@ -181,7 +181,7 @@ def test_a_small_terminal_gets_what_fits():
 @pytest.fixture
 def plain():
     """A plain display that is not drawn by its own thread, and what it depends on."""
-    made = SimpleNamespace(clock=ManualClock(), console=console(), phase=Phase.RUNNING)
+    made = SimpleNamespace(clock=ManualClock(), console=console(), phase=RunPhase.RUNNING)
     made.display = PlainDisplay(made.console, "words", meter(), lambda: made.phase, made.clock)
     made.text = lambda: made.console.file.getvalue()
     return made
@@ -195,14 +195,14 @@ def test_a_line_every_five_seconds(plain):
 
 
 def test_starting_is_told_with_its_time(plain):
-    plain.phase = Phase.STARTING_SPARK
+    plain.phase = RunPhase.STARTING_SPARK
     plain.clock.advance(LINE_SECONDS)
     plain.display.draw()
     assert plain.text() == "words: starting Spark, 1 min 15 s\n"
 
 
 def test_draining_is_told_once(plain):
-    plain.phase = Phase.DRAINING
+    plain.phase = RunPhase.DRAINING
     plain.display.draw()
     plain.display.draw()
     assert plain.text() == "words: draining: pending trees end (Ctrl-C again stops at once)\n"
@@ -216,4 +216,4 @@ def test_long_lines_are_not_broken(plain):
 def test_a_file_gets_plain_lines_whatever_the_environment_says(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr("sys.stderr", io.StringIO())
-    assert isinstance(make_display("words", meter(), lambda: Phase.RUNNING), PlainDisplay)
+    assert isinstance(make_display("words", meter(), lambda: RunPhase.RUNNING), PlainDisplay)

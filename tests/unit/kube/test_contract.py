@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from fulmen.kube import contract
-from fulmen.kube.contract import Directive, DriverPlan, Ended, Mistake, Phase, Report
+from fulmen.kube.contract import Directive, DriverPhase, DriverPlan, Ended, Mistake, Report
 
 PLAN = DriverPlan(generation=3, topology={"kind": "Topology"})
 
@@ -23,7 +23,7 @@ def test_names():
     "message",
     [
         pytest.param(PLAN, id="plan"),
-        pytest.param(Report(phase=Phase.ACTIVE, generation=1, tasks={"a": 2}), id="report"),
+        pytest.param(Report(phase=DriverPhase.ACTIVE, generation=1, tasks={"a": 2}), id="report"),
         pytest.param(
             Ended(reason="Drained", message="ß", errors=(Mistake(reason="r"),)), id="ended"
         ),
@@ -34,7 +34,7 @@ def test_messages_arrive_as_they_were_sent(message):
 
 
 def test_equal_messages_are_equal_text():
-    one = Report(phase=Phase.ACTIVE, generation=1, tasks={"a": 2, "b": 3})
+    one = Report(phase=DriverPhase.ACTIVE, generation=1, tasks={"a": 2, "b": 3})
     assert one.to_json() == one.model_copy(update={"tasks": {"b": 3, "a": 2}}).to_json()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.kube.container import logs
-from fulmen.kube.driver.event_log import Witness
+from fulmen.kube.driver.event_log import EventLog
 
 
 @pytest.fixture(autouse=True)
@@ -24,8 +24,8 @@ def root():
 def written(capsys):
     """What a driver logs of an error, a mistake of its own and something else."""
     logs.set_up()
-    Witness().note("workers [1] are not there")
-    Witness().error(ErrorReport("count", 3, "KeyError: 'ß'", "Traceback:\n  line 1\n"))
+    EventLog().note("workers [1] are not there")
+    EventLog().error(ErrorReport("count", 3, "KeyError: 'ß'", "Traceback:\n  line 1\n"))
     try:
         raise OSError("no disk")
     except OSError:
@@ -62,6 +62,6 @@ def test_json_for_programs(capsys, monkeypatch):
 
 
 def test_the_latest_message_is_what_went_wrong_until_a_batch_counts():
-    witness = Witness()
-    witness.attempt_failed(7, "worker 1 was lost")
-    assert witness.latest == "batch 7 is run again: worker 1 was lost"
+    event_log = EventLog()
+    event_log.attempt_failed(7, "worker 1 was lost")
+    assert event_log.latest == "batch 7 is run again: worker 1 was lost"

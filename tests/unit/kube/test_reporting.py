@@ -10,8 +10,8 @@ from fulmen.kube.contract import (
     REPORT_ANNOTATION,
     REPORT_BYTES,
     WORKER_LABEL,
+    DriverPhase,
     Hosted,
-    Phase,
     Report,
     ReportedError,
 )
@@ -45,7 +45,9 @@ def report(workers, executors=2):
         ReportedError(component="c", task=n, message="x" * ERROR_CHARACTERS, time=float(n))
         for n in range(ERRORS_REPORTED)
     ]
-    return Report(phase=Phase.ACTIVE, generation=1, workers=tuple(hosted), errors=tuple(errors))
+    return Report(
+        phase=DriverPhase.ACTIVE, generation=1, workers=tuple(hosted), errors=tuple(errors)
+    )
 
 
 def size(some_report):
@@ -127,10 +129,10 @@ def test_what_is_planned_is_said_while_workers_are_missing():
     builder.set_bolt("sink", CollectBolt, 2).shuffle_grouping("source")
     driver = make_driver(builder)
     driver.start()
-    whole = report_of(driver, Phase.ACTIVE, 1, [0, 1], {}, "driver", "")
+    whole = report_of(driver, DriverPhase.ACTIVE, 1, [0, 1], {}, "driver", "")
     assert (len(whole.workers), whole.planned) == (2, ())
     driver._replan([0])
-    less = report_of(driver, Phase.ACTIVE, 1, [0], {0: "pod"}, "driver", "")
+    less = report_of(driver, DriverPhase.ACTIVE, 1, [0], {0: "pod"}, "driver", "")
     assert less.planned == whole.workers
     assert len(less.workers[0].executors) == sum(len(h.executors) for h in whole.workers)
     driver.close()
@@ -168,7 +170,7 @@ def test_what_does_not_change_is_said_once():
 @pytest.mark.parametrize(
     "change",
     [
-        {"phase": Phase.INACTIVE},
+        {"phase": DriverPhase.INACTIVE},
         {"generation": 2},
         {"epoch": 3},
         {"workers": ()},

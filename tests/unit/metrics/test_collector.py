@@ -16,7 +16,7 @@ from fulmen.engine.driver.driver import Silent, Stop
 from fulmen.engine.tasks.bolt_task import BoltTask
 from fulmen.metrics.collector import TopologyCollector
 from fulmen.metrics.snapshot import Snapshot
-from fulmen.metrics.view import View
+from fulmen.metrics.topology_json import TopologyJson
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
 from support.engine_runs import make_driver
 from support.metered import WORDS, Keeper, run_metered
@@ -272,7 +272,7 @@ def test_what_was_kept_of_tasks_is_forgotten_when_they_become_others():
     other.set_spout("numbers", ListSpout(range(10)))
     driver._is_drained(Stop(topology=other.build()), 0.0)
     now = Snapshot.of(totals)
-    assert totals.setup is driver.setup
+    assert totals.placed is driver.placed
     assert (now.executors, now.workers, now.pending_trees, now.pending_messages) == ({}, {}, {}, {})
     driver.close()
 
@@ -317,6 +317,6 @@ def test_a_pinned_spout_is_the_drivers():
     driver.close()
     assert scrape.value("fulmen_complete_latency_seconds_count", component="numbers") == 5
     check_consistent(scrape)
-    workers = {worker["worker"]: worker for worker in View(now, now, []).json()["workers"]}
+    workers = {worker["worker"]: worker for worker in TopologyJson(now, now, []).json()["workers"]}
     assert [e["component"] for e in workers[-1]["executors"]] == ["numbers"]
     assert workers[-1]["present"]

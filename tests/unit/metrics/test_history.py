@@ -6,7 +6,7 @@ from fulmen import TopologyBuilder
 from fulmen.metrics import history
 from fulmen.metrics.history import History
 from fulmen.metrics.snapshot import Snapshot
-from fulmen.metrics.view import View
+from fulmen.metrics.topology_json import TopologyJson
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
 from support.engine_runs import make_driver
 
@@ -54,7 +54,7 @@ def test_rates_are_of_the_last_seconds(driver):
         past.look()
         driver.step()
     now = Snapshot.of(driver.totals)
-    shown = View(now, past.before(), past.points(0)).json()
+    shown = TopologyJson(now, past.before(), past.points(0)).json()
     done = now.counts["sink", "executed", "numbers:default"]
     assert done == 100  # the last seconds had nothing to do
     rate = {c["name"]: c["executed_per_second"] for c in shown["components"]}["sink"]

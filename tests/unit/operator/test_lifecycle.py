@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fulmen.kube.contract import Phase, Report
+from fulmen.kube.contract import DriverPhase, Report
 from fulmen_operator.controller.loop import Memory
 from fulmen_operator.model import text_of
 from support.documents import ABSENT
@@ -202,7 +202,7 @@ def test_a_report_that_cant_be_read_is_none(cluster):
 
 
 def test_a_driver_that_rebalances_says_so(cluster):
-    report = Report(phase=Phase.REBALANCING, generation=1, epoch=1, batch=9)
+    report = Report(phase=DriverPhase.REBALANCING, generation=1, epoch=1, batch=9)
     cluster.say(cluster.pod("word-count-driver-1"), report)
     cluster.reconcile()
     assert summary(cluster) == ("Rebalancing", "False", "Rebalancing")

@@ -6,7 +6,7 @@ import kopf
 import pytest
 from prometheus_client import REGISTRY
 
-from fulmen.kube.contract import Phase, Report
+from fulmen.kube.contract import DriverPhase, Report
 from fulmen_operator import handlers
 from fulmen_operator.cluster.access import words_of
 from fulmen_operator.cluster.api import ApiError
@@ -86,7 +86,7 @@ def test_a_status_in_which_only_the_batch_is_new_is_written_once_a_minute(monkey
         written += [cluster.status["lastBatch"]] if cluster.api.calls else []
         assert again_in is None or again_in <= 60
     assert written == [160, 220, 280]
-    cluster.say(driver, said.model_copy(update={"batch": 400, "phase": Phase.REBALANCING}))
+    cluster.say(driver, said.model_copy(update={"batch": 400, "phase": DriverPhase.REBALANCING}))
     cluster.reconcile()
     assert (cluster.status["lastBatch"], cluster.status["state"]) == (400, "Rebalancing")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.kube.contract import Ended, Hosted, Mistake, Outage, Phase, Report
+from fulmen.kube.contract import CheckpointOutage, DriverPhase, Ended, Hosted, Mistake, Report
 from fulmen_operator.model import text_of
 from support.fake_cluster import FakeCluster
 from support.operated import OTHER_CODE, summary, waiting
@@ -175,12 +175,14 @@ def test_a_worker_that_cant_be_scheduled_keeps_nothing_from_running(cluster):
 
 def active(workers):
     hosted = tuple(Hosted(worker=n, executors=(f"split[{n}]",)) for n in workers)
-    return Report(phase=Phase.ACTIVE, generation=1, epoch=1, batch=9, workers=hosted)
+    return Report(phase=DriverPhase.ACTIVE, generation=1, epoch=1, batch=9, workers=hosted)
 
 
 def test_while_the_checkpoint_is_away_a_topology_is_not_ready_and_says_since_when(cluster):
     driver = cluster.pod("word-count-driver-1")
-    outage = Outage(reason="CheckpointUnreachable", since=1_700_000_000.5, message="disk is full")
+    outage = CheckpointOutage(
+        reason="CheckpointUnreachable", since=1_700_000_000.5, message="disk is full"
+    )
     cluster.say(driver, active([0, 1]).model_copy(update={"outage": outage}))
     cluster.reconcile()
     assert summary(cluster) == ("Active", "False", "CheckpointUnreachable")
@@ -255,7 +257,7 @@ def lose_all_workers(cluster, report=True):
     for pod in cluster.pods("worker"):
         cluster.remove("Pod", pod["metadata"]["name"])
     driver = cluster.pod("word-count-driver-1")
-    phase = Phase.ACTIVE if report else Phase.STARTING
+    phase = DriverPhase.ACTIVE if report else DriverPhase.STARTING
     cluster.say(driver, Report(phase=phase, generation=1, epoch=1, batch=7, committed=True))
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from fulmen.kube.contract import Ended, Mistake, Phase, Report
+from fulmen.kube.contract import DriverPhase, Ended, Mistake, Report
 from support.fake_cluster import FakeCluster
 from support.operated import CODE, OTHER_CODE, summary, waiting
 
@@ -247,7 +247,7 @@ def test_the_number_of_tasks_is_kept_for_ever(cluster):
 
 def test_what_the_checkpoint_knows_of_tasks_wins(cluster):
     """A topology that was made again under the name of an earlier one."""
-    report = Report(phase=Phase.ACTIVE, generation=1, epoch=1, batch=9, tasks={"split": 7})
+    report = Report(phase=DriverPhase.ACTIVE, generation=1, epoch=1, batch=9, tasks={"split": 7})
     cluster.say(cluster.pod("word-count-driver-1"), report)
     cluster.reconcile()
     split = next(c for c in cluster.status["components"] if c["name"] == "split")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fulmen.kube.contract import Directive, DriverPlan, Hosted, Phase, Report, ReportedError
+from fulmen.kube.contract import Directive, DriverPhase, DriverPlan, Hosted, Report, ReportedError
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.resource.status import Condition, Placement, TopologyStatus
 from fulmen_operator.model import Observed, Refusal
@@ -23,7 +23,7 @@ CHECKING = Verdict(PLAN, "Unknown", "Checking", "a preflight")
 ROWS = (Placement(worker=0, pod="w", planned=("a[1-1]",), executors=("a[1-1]",)),)
 
 
-def report(generation=2, phase=Phase.ACTIVE):
+def report(generation=2, phase=DriverPhase.ACTIVE):
     return Report(phase=phase, generation=generation)
 
 
@@ -191,7 +191,9 @@ def large(name, executors, workers, same):
         for executors in [row.planned if same else row.planned[1:]]
     ]
     errors = [ReportedError(component=name, task=1, message="x" * 5000, time=1.0)] * 50
-    said = Report(phase=Phase.ACTIVE, generation=1, workers=tuple(hosted), errors=tuple(errors))
+    said = Report(
+        phase=DriverPhase.ACTIVE, generation=1, workers=tuple(hosted), errors=tuple(errors)
+    )
     return written(
         new_status(seen, TopologyStatus(), ACCEPTED, step("Active", report=said), topology)
     )

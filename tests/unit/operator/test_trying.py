@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen.kube.contract import Ended, Phase, Report, ReportedError
+from fulmen.kube.contract import DriverPhase, Ended, Report, ReportedError
 from support.fake_cluster import FakeCluster
 from support.operated import CODE, OTHER_CODE, summary, waiting
 
@@ -30,7 +30,7 @@ class Started:
         if pod["metadata"]["annotations"]["fulmen.dev/input"] == self.good:
             FakeCluster.drive(self.cluster, pod)
         else:
-            self.cluster.say(pod, Report(phase=Phase.STARTING, generation=2))
+            self.cluster.say(pod, Report(phase=DriverPhase.STARTING, generation=2))
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_a_first_version_that_fails_has_its_error_in_the_status_all_the_time():
     cluster.tick()
     error = ReportedError(component="split", task=3, message="in prepare: boom", time=1.0, count=12)
     pod = cluster.pod("word-count-driver-1")
-    cluster.say(pod, Report(phase=Phase.ACTIVE, generation=1, epoch=1, errors=(error,)))
+    cluster.say(pod, Report(phase=DriverPhase.ACTIVE, generation=1, epoch=1, errors=(error,)))
     cluster.end("word-count-driver-1", 1, BOOM)
     wait = cluster.reconcile()
     assert summary(cluster) == ("Pending", "False", "Error")
@@ -250,7 +250,9 @@ def test_a_version_after_a_first_one_that_never_worked_has_none_to_go_back_to():
     cluster.reconcile()
     pod = cluster.pod("word-count-driver-1")
     cluster.set_status(pod, {"phase": "Running"})
-    cluster.say(cluster.pod("word-count-driver-1"), Report(phase=Phase.STARTING, generation=1))
+    cluster.say(
+        cluster.pod("word-count-driver-1"), Report(phase=DriverPhase.STARTING, generation=1)
+    )
     cluster.end("word-count-driver-1", 1, BOOM)
     cluster.reconcile()
     cluster.change(OTHER_CODE)

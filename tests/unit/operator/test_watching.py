@@ -7,7 +7,7 @@ import pytest
 
 from fulmen.kube.contract import COMPONENT_LABEL
 from fulmen_operator.cluster.api import ApiError
-from fulmen_operator.cluster.store import Store
+from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.controller import watching
 from fulmen_operator.controller.loop import Memory, reconcile
 from fulmen_operator.controller.queue import Queue
@@ -24,7 +24,7 @@ def names(store):
 
 @pytest.mark.parametrize("namespaces", [(), (NAMESPACE,)], ids=["everywhere", "there"])
 def test_a_list_of_each_kind_fills_the_store(cluster, namespaces):
-    store = Store()
+    store = WatchCache()
     cluster.api.calls.clear()
     asyncio.run(refresh(cluster.api, store, namespaces))
     assert names(store) == names(cluster.store())
@@ -66,7 +66,7 @@ class Paged:
 
 
 def test_long_lists_come_in_pages():
-    store = Store()
+    store = WatchCache()
     asyncio.run(refresh(Paged(), store, ()))
     assert all(store.get("Topology", "blue", f"t{n}") for n in range(3))
 
@@ -98,7 +98,7 @@ def test_what_is_there_at_the_start_is_looked_at_though_it_is_no_news_to_the_wat
 
 def test_while_the_api_server_is_away_it_is_asked_again(caplog, monkeypatch):
     monkeypatch.setattr(watching, "RETRY_SECONDS", 0)
-    store, queue = Store(), Queue(lambda: 0.0, lambda: 0.0)
+    store, queue = WatchCache(), Queue(lambda: 0.0, lambda: 0.0)
     fill(Paged(failures=2), store, queue)
     assert store.get("Topology", "blue", "t2")
     assert "no route" in caplog.text

@@ -10,7 +10,7 @@ from fulmen import Stream
 from fulmen.errors import CodeError
 from fulmen.topology.code.loading import CodeFolder, create, create_grouping, load_class, streams_of
 from fulmen.topology.resource.pods import Code
-from fulmen.topology.resource.spec import Bolt, Grouping, Spout
+from fulmen.topology.resource.spec import BoltSpec, Grouping, SpoutSpec
 from support import components
 
 MODULE = "class Count:\n    class Inner:\n        pass\n"
@@ -94,7 +94,7 @@ def test_a_missing_part_of_a_package(folder):
 
 
 def test_an_instance_is_made_without_arguments():
-    assert type(create(Bolt(name="b", class_="support.components.Count"))) is components.Count
+    assert type(create(BoltSpec(name="b", class_="support.components.Count"))) is components.Count
 
 
 def test_a_custom_grouping_finds_its_config():
@@ -110,8 +110,8 @@ def test_a_grouping_that_is_not_custom_has_no_class():
 
 
 def test_only_spouts_have_dead_letters():
-    spout = Spout(name="s", class_="support.components.Sentences")
-    bolt = Bolt(name="b", class_="support.components.Sink")
+    spout = SpoutSpec(name="s", class_="support.components.Sentences")
+    bolt = BoltSpec(name="b", class_="support.components.Sink")
     dead = Stream(("stream", "values", "msg_id", "failures", "reason"))
     assert streams_of(spout, components.Sentences) == {
         "default": Stream(("sentence",)),

@@ -4,7 +4,7 @@ import pydantic
 import pytest
 
 from fulmen.topology.reading.field_problems import parse
-from fulmen.topology.resource.spec import Bolt, Spout, Topology
+from fulmen.topology.resource.spec import BoltSpec, SpoutSpec, Topology
 from support.documents import word_count
 
 
@@ -19,7 +19,7 @@ def test_defaults():
 
 
 def test_defaults_of_a_component():
-    bolt = Bolt(name="b", class_="m.B")
+    bolt = BoltSpec(name="b", class_="m.B")
     assert (bolt.parallelism, bolt.num_tasks, bolt.tasks, bolt.executors) == (1, None, 1, 1)
     assert (bolt.config, bolt.tick_seconds, bolt.instance) == ({}, None, None)
     assert (bolt.blocking, bolt.inputs) == (False, ())
@@ -30,7 +30,7 @@ def test_defaults_of_a_component():
     [(3, None, 3, 3), (2, 4, 2, 4), (4, 2, 2, 2)],
 )
 def test_tasks_and_executors(parallelism, num_tasks, executors, tasks):
-    spout = Spout(name="s", class_="m.S", parallelism=parallelism, num_tasks=num_tasks)
+    spout = SpoutSpec(name="s", class_="m.S", parallelism=parallelism, num_tasks=num_tasks)
     assert (spout.executors, spout.tasks) == (executors, tasks)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from fulmen.cli import BadInput
-from fulmen.cli.display.live_display import Phase
+from fulmen.cli.display.live_display import RunPhase
 from fulmen.cli.local.local_run import LocalRun
 from fulmen.cli.local.preparation import Prepared, prepare
 from fulmen.cli.local.run_log import RunLog, runs_folder
@@ -119,7 +119,7 @@ def run(
     ):
         jobs = make_jobs(prepared, in_process, log.file)
         stop = Stop(after_seconds=seconds, when_drained=until_drained)
-        start = Phase.STARTING if in_process else Phase.STARTING_SPARK
+        start = RunPhase.STARTING if in_process else RunPhase.STARTING_SPARK
         local_run = LocalRun(prepared, jobs, stop, log, start)
         with _metrics(metrics_host, metrics_port, local_run):
             try:

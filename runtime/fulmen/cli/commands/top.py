@@ -17,7 +17,7 @@ from rich.text import Text
 from fulmen.cli import BadInput
 from fulmen.cli.cluster_topology import state_of
 from fulmen.cli.display.output import open_console
-from fulmen.cli.display.top_view import View, topologies_table, topology_picture
+from fulmen.cli.display.top_view import TopologyView, topologies_table, topology_picture
 from fulmen.cli.kubectl import Kubectl, cluster_command
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import METRICS_PORT
@@ -124,7 +124,7 @@ def read_url(url: str) -> str:
         raise FulmenError(f"{url} does not answer: {reason}.") from error
 
 
-def read_view(text: str, source: str) -> View:
+def read_view(text: str, source: str) -> TopologyView:
     """What a driver says. FulmenError if it is nothing that a driver of ours says.
 
     Args:
@@ -132,6 +132,6 @@ def read_view(text: str, source: str) -> View:
         source: Who gave it, for the message.
     """
     try:
-        return View.model_validate_json(text)
+        return TopologyView.model_validate_json(text)
     except ValidationError as error:
         raise FulmenError(f"{source} gives no figures of a topology.") from error

@@ -6,7 +6,7 @@ from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.cli.display.figures import count, milliseconds
 from fulmen.engine.driver.totals import Totals
 from fulmen.engine.protocol.statistics import EXECUTE
-from fulmen.topology.resource.spec import Bolt, Topology
+from fulmen.topology.resource.spec import BoltSpec, Topology
 
 SLOW_SECONDS = 0.02
 """A bolt that takes as long for a tuple is either waiting, or at work that needs more cores."""
@@ -83,7 +83,7 @@ def _replayed(totals: Totals, topology: Topology) -> Iterator[str]:
         )
 
 
-def _tuples(totals: Totals, bolt: Bolt, what: str) -> int:
+def _tuples(totals: Totals, bolt: BoltSpec, what: str) -> int:
     """What the bolt did with tuples, ticks left out."""
     return sum(
         n

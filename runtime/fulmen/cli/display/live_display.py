@@ -34,7 +34,7 @@ LINE_SECONDS = 5.0
 _LINES_BESIDE_TABLE = 7
 
 
-class Phase(Enum):
+class RunPhase(Enum):
     """What a run is doing."""
 
     STARTING = "starting"
@@ -85,7 +85,7 @@ class LiveDisplay(Display):
     """Figures that change in place, at the bottom of a terminal; lines scroll by above them."""
 
     def __init__(
-        self, console: Console, name: str, meter: Meter, phase: Callable[[], Phase]
+        self, console: Console, name: str, meter: Meter, phase: Callable[[], RunPhase]
     ) -> None:
         super().__init__(console)
         self._name = name
@@ -115,10 +115,10 @@ class LiveDisplay(Display):
     def _picture(self) -> Group:
         phase, figures = self._phase(), self._meter.figures()
         state = phase.value
-        if phase is Phase.RUNNING and is_warming_up(figures):
+        if phase is RunPhase.RUNNING and is_warming_up(figures):
             state = f"{state}, {WARMING_UP}"
         header = live_header(self._name, state, figures)
-        if phase in (Phase.STARTING, Phase.STARTING_SPARK):
+        if phase in (RunPhase.STARTING, RunPhase.STARTING_SPARK):
             return Group(next(header))
         rows = max(1, self.console.height - _LINES_BESIDE_TABLE)
         return Group(*header, Text(""), component_table(figures.components, rows))
@@ -132,7 +132,7 @@ class PlainDisplay(Display):
         console: Console,
         name: str,
         meter: Meter,
-        phase: Callable[[], Phase],
+        phase: Callable[[], RunPhase],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(console)
@@ -149,9 +149,9 @@ class PlainDisplay(Display):
 
     def draw(self) -> None:
         """Write the line that is due, if any."""
-        if self._phase() is Phase.DRAINING and not self._is_draining:
+        if self._phase() is RunPhase.DRAINING and not self._is_draining:
             self._is_draining = True
-            self.line(f"{self._name}: {Phase.DRAINING.value}")
+            self.line(f"{self._name}: {RunPhase.DRAINING.value}")
         now = self._clock()
         if now >= self._next_line:
             self._next_line = now + LINE_SECONDS
@@ -159,12 +159,12 @@ class PlainDisplay(Display):
 
     def _text(self) -> str:
         figures = self._meter.figures()
-        if self._phase() in (Phase.STARTING, Phase.STARTING_SPARK):
+        if self._phase() in (RunPhase.STARTING, RunPhase.STARTING_SPARK):
             return f"{self._name}: {self._phase().value}, {elapsed(figures.seconds)}"
         return plain_line(figures)
 
 
-def make_display(name: str, meter: Meter, phase: Callable[[], Phase]) -> Display:
+def make_display(name: str, meter: Meter, phase: Callable[[], RunPhase]) -> Display:
     """The display that fits what stderr is."""
     console = open_console(stderr=True)
     # Not what rich takes for a terminal: with FORCE_COLOR that is any file.

@@ -24,7 +24,7 @@ from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
 
 
-class Trees(BaseModel):
+class TreesView(BaseModel):
     """How tuple trees ended."""
 
     acked: int
@@ -33,14 +33,14 @@ class Trees(BaseModel):
     pending: int
 
 
-class Latency(BaseModel):
+class LatencyView(BaseModel):
     """Of the last seconds; None if no tree was acked."""
 
     p50: float | None
     p99: float | None
 
 
-class Component(BaseModel):
+class ComponentView(BaseModel):
     """A spout, a bolt, or the ackers."""
 
     name: str
@@ -59,38 +59,38 @@ class Component(BaseModel):
     errors: int
 
 
-class Worker(BaseModel):
+class WorkerView(BaseModel):
     """A worker, or the driver if it hosts executors."""
 
     worker: int
     present: bool
 
 
-class Batches(BaseModel):
+class BatchesView(BaseModel):
     """Those that counted."""
 
     count: int
 
 
-class View(BaseModel):
+class TopologyView(BaseModel):
     """What is shown of a driver's /api/topology; it has more, and newer ones may have more yet."""
 
     name: str
     state: str
     uptime_seconds: float
-    trees: Trees
+    trees: TreesView
     acked_per_second: float
-    complete_latency_ms: Latency
-    components: list[Component]
-    workers: list[Worker]
-    batches: Batches
+    complete_latency_ms: LatencyView
+    components: list[ComponentView]
+    workers: list[WorkerView]
+    batches: BatchesView
 
 
-Column = tuple[str, Callable[[Component], str | Text]]
+Column = tuple[str, Callable[[ComponentView], str | Text]]
 """A title, and what is below it."""
 
 
-def topology_picture(view: View, state: str) -> Group:
+def topology_picture(view: TopologyView, state: str) -> Group:
     """A topology that runs.
 
     Args:
@@ -100,7 +100,7 @@ def topology_picture(view: View, state: str) -> Group:
     return Group(*_header(view, state), Text(""), components_table(view.components))
 
 
-def _header(view: View, state: str) -> Iterator[Text]:
+def _header(view: TopologyView, state: str) -> Iterator[Text]:
     trees, latency = view.trees, view.complete_latency_ms
     yield line(((view.name, "bold"), f"  {state}  {elapsed(view.uptime_seconds)}"))
     workers = [w.present for w in view.workers if w.worker != DRIVER]
@@ -141,7 +141,7 @@ DISPENSABLE = ("executed", "execute", "errors", "emitted", "exec/tasks", "comple
 """Columns that a narrow terminal has no room for, the first one first."""
 
 
-def components_table(components: Sequence[Component]) -> FiguresTable:
+def components_table(components: Sequence[ComponentView]) -> FiguresTable:
     """A line for each component, with Storm's statistics."""
     names = [Text(c.name, "dim" if c.name == ACKER else "") for c in components]
     columns = {title: [cell(c) for c in components] for title, cell in COLUMNS}

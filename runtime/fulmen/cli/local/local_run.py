@@ -6,7 +6,7 @@ from datetime import datetime
 
 from fulmen.cli.display.advice import advice, not_acked
 from fulmen.cli.display.figures import error_lines, summary_lines, summary_table
-from fulmen.cli.display.live_display import Display, Phase, make_display
+from fulmen.cli.display.live_display import Display, RunPhase, make_display
 from fulmen.cli.display.meter import Meter
 from fulmen.cli.display.output import open_console
 from fulmen.cli.local.preparation import Prepared
@@ -65,7 +65,7 @@ class LocalRun:
     """A topology's run. What happens is shown on stderr, the summary on stdout."""
 
     def __init__(
-        self, prepared: Prepared, jobs: Jobs, stop: Stop, log: RunLog, start: Phase
+        self, prepared: Prepared, jobs: Jobs, stop: Stop, log: RunLog, start: RunPhase
     ) -> None:
         """Nothing is started yet.
 
@@ -99,10 +99,10 @@ class LocalRun:
         """What was counted; also after a failure, as far as it got."""
         prepared = self._prepared
         plan = make_plan(prepared.topology, pinned=prepared.pinned)
-        setup = PlacedTopology(
+        placed = PlacedTopology(
             "", prepared.topology, plan, prepared.streams, {}, prepared.checkpoint, None
         )
-        return getattr(self._driver, "totals", Totals(setup))
+        return getattr(self._driver, "totals", Totals(placed))
 
     @property
     def driver_totals(self) -> Totals | None:
@@ -147,18 +147,18 @@ class LocalRun:
             with self._display:
                 self._driver.start()
                 self._meter.start()
-                self._phase = Phase.RUNNING
+                self._phase = RunPhase.RUNNING
                 self._driver.run(self._stop)
                 self._signals.over()
-                self._phase = Phase.ENDING
+                self._phase = RunPhase.ENDING
                 self._driver.close()
         finally:
             self._driver.close()
 
-    def _phase_now(self) -> Phase:
+    def _phase_now(self) -> RunPhase:
         is_told = self._signals.asked or not self._stop.when_drained
-        if self._phase is Phase.RUNNING and self._stop.drain and is_told:
-            return Phase.DRAINING
+        if self._phase is RunPhase.RUNNING and self._stop.drain and is_told:
+            return RunPhase.DRAINING
         return self._phase
 
     def _with_log(self, message: str) -> str:

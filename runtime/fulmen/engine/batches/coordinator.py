@@ -65,7 +65,7 @@ class Coordinator:
     """The state of a running topology that is not in its tasks.
 
     Attributes:
-        setup: The topology and its plan.
+        placed: The topology and its plan.
         number: The last commit.
         base: The tag that tasks' state must carry.
         clock: Batch clock, in seconds.
@@ -78,7 +78,7 @@ class Coordinator:
         drained: Whether they have had it since they last executed anything.
     """
 
-    setup: PlacedTopology
+    placed: PlacedTopology
     number: int
     base: str
     clock: float
@@ -148,7 +148,7 @@ class Coordinator:
     def cuts(self, header: Header) -> tuple[int, ...]:
         """Where the stages of the attempt at hand are divided into jobs: the end of each."""
         return self.light.cuts(
-            self.setup,
+            self.placed,
             header,
             emits=self._typical_emits,
             pending=sum(self._pending_by_task.values()),
@@ -192,7 +192,7 @@ class Coordinator:
         """How trees ended, by origin of their spout task. Origins without a task are left out."""
         acked: dict[int, list[Ranges]] = {}
         failed: dict[int, list[tuple[int, str]]] = {}
-        known = self.setup.spout_of_origin
+        known = self.placed.spout_of_origin
         for summary in summaries:
             for origin, ranges in summary.acked.items():
                 acked.setdefault(origin, []).append(ranges)
@@ -216,7 +216,7 @@ class Coordinator:
         if done.commits:
             self.number = done.header.number
         self.light.committed(
-            self.setup.run, done.header, done.skipped, done.seconds, self.target_seconds
+            self.placed.run, done.header, done.skipped, done.seconds, self.target_seconds
         )
         self.base = done.header.tag
         self.deliveries = done.deliveries
@@ -268,10 +268,10 @@ class Coordinator:
     @property
     def target_seconds(self) -> float:
         """How long a batch should take under load."""
-        return self.setup.topology.spec.batch_target_millis / 1000
+        return self.placed.topology.spec.batch_target_millis / 1000
 
     def _spout_tasks(self) -> list[int]:
-        return [t for name in sorted(self.setup.spouts) for t in self.setup.plan.tasks(name)]
+        return [t for name in sorted(self.placed.spouts) for t in self.placed.plan.tasks(name)]
 
     def _adapt(self, done: Done, commit_work: float) -> None:
         """Have permits follow the batch time; trust batches again step by step after a failure."""
@@ -308,7 +308,7 @@ class Coordinator:
         """How long to wait before the next batch: next to no time if something happened."""
         if not self.idle.batches:
             return self.light.rest_seconds
-        periods = [c.tick_seconds for c in self.setup.topology.spec.bolts if c.tick_seconds]
+        periods = [c.tick_seconds for c in self.placed.topology.spec.bolts if c.tick_seconds]
         return min([self.idle.seconds(), *(period - self.clock % period for period in periods)])
 
     # Ends

@@ -21,7 +21,7 @@ FAILURES_ALONE = 2
 """So often a tuple has to fail its batch alone, with a success without it after each time."""
 
 
-class Trial(Enum):
+class Probe(Enum):
     """What an attempt is made of while a tuple is suspected."""
 
     SOME = auto()
@@ -51,7 +51,7 @@ class Crashes:
 
     failures: int = 0
     limit: int | None = None
-    trial: Trial = Trial.SOME
+    trial: Probe = Probe.SOME
     turn: int = 0
     alone: int = 0
     successes: int = 0
@@ -67,27 +67,27 @@ class Crashes:
         """
         self.failures += 1
         self.successes = 0
-        self.cause = cause if self.trial is not Trial.WITHOUT else self.cause
+        self.cause = cause if self.trial is not Probe.WITHOUT else self.cause
         if self.limit is None:
             if self.failures >= FAILURES_BEFORE_HALVING:
                 self._narrow(max(1, likely // 2))
-        elif self.trial is Trial.SOME:
+        elif self.trial is Probe.SOME:
             self._narrow(max(1, self.limit // 2))
-        elif self.trial is Trial.ALONE:
+        elif self.trial is Probe.ALONE:
             self.alone += 1
-            self.trial = Trial.WITHOUT
+            self.trial = Probe.WITHOUT
         else:  # it failed without that tuple: it is another one, or none
             self._acquit()
 
     def _narrow(self, limit: int) -> None:
         self.limit = limit
-        self.trial = Trial.ALONE if limit == 1 else Trial.SOME
+        self.trial = Probe.ALONE if limit == 1 else Probe.SOME
 
     def _acquit(self) -> None:
         self.alone = 0
         self.turn += 1
         self.rounds += 1
-        self.trial = Trial.ALONE
+        self.trial = Probe.ALONE
 
     def succeeded(self, enough: float) -> bool:
         """A batch counted. Returns whether no tuple is suspected any more.
@@ -98,17 +98,17 @@ class Crashes:
         if self.limit is None:
             return True
         self.failures = self.rounds = 0
-        if self.trial is Trial.WITHOUT:
-            self.trial = Trial.DROPPING if self.alone >= FAILURES_ALONE else Trial.ALONE
+        if self.trial is Probe.WITHOUT:
+            self.trial = Probe.DROPPING if self.alone >= FAILURES_ALONE else Probe.ALONE
             return False
-        was_dropped = self.trial is Trial.DROPPING
+        was_dropped = self.trial is Probe.DROPPING
         self.alone = 0
         self.successes += 1
         self.turn += self.limit
         if self.successes > 1 or was_dropped:
             self.limit *= 2
             self.successes = 0
-        self.trial = Trial.ALONE if self.limit == 1 else Trial.SOME
+        self.trial = Probe.ALONE if self.limit == 1 else Probe.SOME
         return self.limit >= enough
 
     def permits(self, tasks: Sequence[int]) -> tuple[dict[int, int] | None, tuple[int, ...]]:
@@ -122,9 +122,9 @@ class Crashes:
         """
         if self.limit is None or not tasks:
             return None, ()
-        if self.trial is Trial.WITHOUT:
+        if self.trial is Probe.WITHOUT:
             return dict.fromkeys(tasks, 0), ()
         if self.limit > len(tasks):
             return dict.fromkeys(tasks, self.limit // len(tasks)), ()
         turn = [tasks[(self.turn + i) % len(tasks)] for i in range(self.limit)]
-        return dict.fromkeys(turn, 1), tuple(turn) if self.trial is Trial.DROPPING else ()
+        return dict.fromkeys(turn, 1), tuple(turn) if self.trial is Probe.DROPPING else ()

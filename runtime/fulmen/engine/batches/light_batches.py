@@ -40,31 +40,31 @@ class Light:
     _whole_batches: int = 0
 
     def cuts(
-        self, setup: PlacedTopology, header: Header, *, emits: float, pending: int, is_idle: bool
+        self, placed: PlacedTopology, header: Header, *, emits: float, pending: int, is_idle: bool
     ) -> tuple[int, ...]:
         """Where the stages of an attempt are divided into jobs: the end of each.
 
         Args:
-            setup: The topology.
+            placed: The topology.
             header: Of the attempt.
             emits: How many tuples spouts are likely to emit.
             pending: Trees that acker tasks hold, as far as they have told.
             is_idle: Whether spouts are all that need be asked, if nothing is due for bolts.
         """
-        stages = setup.plan.stages
+        stages = placed.plan.stages
         end = len(stages)
-        if pending or emits > LIGHT_EMITS or self._must_be_whole(setup, header):
+        if pending or emits > LIGHT_EMITS or self._must_be_whole(placed, header):
             return (end,)
-        ends = {1} if is_idle and _may_do_nothing(setup, header) else set()
+        ends = {1} if is_idle and _may_do_nothing(placed, header) else set()
         if stages[-1] == (ACKER,):
             ends.add(end - 1)
         return (*sorted(ends - {0, end}), end)
 
-    def _must_be_whole(self, setup: PlacedTopology, header: Header) -> bool:
+    def _must_be_whole(self, placed: PlacedTopology, header: Header) -> bool:
         if self._whole_batches > 0 or header.is_retry or header.is_suspect or header.drains:
             return True
         # in the first batch of a run bolts are made, and ackers tell what they hold
-        return self._whole_run != setup.run or header.deliveries is None
+        return self._whole_run != placed.run or header.deliveries is None
 
     def outlived(self) -> None:
         """Trees were left for the ackers, in a job of their own."""
@@ -90,10 +90,10 @@ class Light:
         self._whole_batches = max(0, self._whole_batches - 1)
 
 
-def _may_do_nothing(setup: PlacedTopology, header: Header) -> bool:
+def _may_do_nothing(placed: PlacedTopology, header: Header) -> bool:
     """Whether bolts have nothing to do if spouts emit nothing."""
     injected = header.injected
-    ticks = (bolt.tick_seconds for bolt in setup.topology.spec.bolts)
+    ticks = (bolt.tick_seconds for bolt in placed.topology.spec.bolts)
     return not (
         header.deliveries
         or injected.rows

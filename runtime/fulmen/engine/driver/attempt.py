@@ -49,7 +49,7 @@ class AttemptResult:
 
 def run_attempt(
     run_job: Callable[[Header], Sequence[bytes]],
-    setup: PlacedTopology,
+    placed: PlacedTopology,
     store: Store,
     header: Header,
     cuts: Sequence[int],
@@ -58,7 +58,7 @@ def run_attempt(
 
     Args:
         run_job: Runs the stages that a header names.
-        setup: The topology.
+        placed: The topology.
         store: For rows that are too many for a header.
         header: Of the attempt.
         cuts: Where the jobs end.
@@ -67,7 +67,7 @@ def run_attempt(
         JobFailed: A job came to nothing.
         Unreachable: The store does not answer.
     """
-    ran, first, stages = AttemptResult(), 0, setup.plan.stages
+    ran, first, stages = AttemptResult(), 0, placed.plan.stages
     for end in cuts:
         job = replace(header, first=first, stop_before=end)
         summaries, ran.void, rows = read_rows(run_job(job))
@@ -79,20 +79,20 @@ def run_attempt(
             ran.skipped = tuple(range(end, len(stages)))
             return ran
         assert end < len(stages), f"a row of kind {rows[0][:1]!r} has passed all stages"
-        if stages[end] == (ACKER,) and (summary := settle(setup, rows, header.clock)) is not None:
+        if stages[end] == (ACKER,) and (summary := settle(placed, rows, header.clock)) is not None:
             ran.summaries.append(summary)
             ran.skipped = (end,)
             return ran
         by_worker: dict[int, list[bytes]] = defaultdict(list)
         for row in rows:
-            by_worker[_worker_of(row, setup)].append(row)
+            by_worker[_worker_of(row, placed)].append(row)
         first = end
         file = state_file_name(header.number, header.tag, "driver", f"stage-{end}")
         header = header.with_injected(Injected.made(by_worker, file, store.put))
     raise AssertionError("the last job has no rows for others")
 
 
-def settle(setup: PlacedTopology, rows: Sequence[bytes], clock: float) -> Summary | None:
+def settle(placed: PlacedTopology, rows: Sequence[bytes], clock: float) -> Summary | None:
     """What acker tasks that have no pending trees would do with these messages.
 
     Returns:
@@ -103,10 +103,10 @@ def settle(setup: PlacedTopology, rows: Sequence[bytes], clock: float) -> Summar
     for row in rows:
         task, *parts = wire.unpack(row)
         messages[task].add(Messages(*parts))
-    summary = Summary(len(setup.plan.stages) - 1, DRIVER, process=(DRIVER, os.getpid()))
-    outbox = Outbox(setup, DRIVER, np.random.default_rng())
-    ackers = {task: AckerTask(task, {}) for task in setup.ackers}
-    run_ackers(setup, ackers, messages, clock, summary, outbox)
+    summary = Summary(len(placed.plan.stages) - 1, DRIVER, process=(DRIVER, os.getpid()))
+    outbox = Outbox(placed, DRIVER, np.random.default_rng())
+    ackers = {task: AckerTask(task, {}) for task in placed.ackers}
+    run_ackers(placed, ackers, messages, clock, summary, outbox)
     if any(summary.pending.values()):
         return None
     summary.counts, summary.times = outbox.counts, outbox.times
@@ -115,8 +115,8 @@ def settle(setup: PlacedTopology, rows: Sequence[bytes], clock: float) -> Summar
     return summary
 
 
-def _worker_of(row: bytes, setup: PlacedTopology) -> int:
+def _worker_of(row: bytes, placed: PlacedTopology) -> int:
     """The worker that a row is for. All its tuples go to the same one."""
     if row[:1] == wire.ACKS:
-        return setup.plan.worker_of(wire.unpack(row)[0])
-    return int(setup.task_worker[wire.unpack_tuples(row).targets[0]])
+        return placed.plan.worker_of(wire.unpack(row)[0])
+    return int(placed.task_worker[wire.unpack_tuples(row).targets[0]])

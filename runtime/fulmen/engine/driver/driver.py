@@ -28,7 +28,7 @@ from fulmen.engine.driver.stop import Stop as Stop  # most who start a driver st
 from fulmen.engine.driver.totals import BatchTimes, Totals
 from fulmen.engine.protocol.deliveries import DELIVERIES, Deliveries, unpack_deliveries
 from fulmen.engine.protocol.header import Header
-from fulmen.engine.protocol.jobs import Blame, Failure, Jobs, read_rows
+from fulmen.engine.protocol.jobs import Cause, Failure, Jobs, read_rows
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
@@ -105,10 +105,10 @@ class Driver:
             self.log, self.observer.note, self.steady, self.sleep, time.time
         )
         self.plan = make_plan(self.topology, pinned=self.pinned)
-        self.setup = self._setup(self._migrate(), range(self.plan.workers))
-        self._hosting = self.jobs.start(self.setup)
+        self.placed = self._placed(self._migrate(), range(self.plan.workers))
+        self._hosting = self.jobs.start(self.placed)
         self.coordinator = self._coordinator(self.log.manifest.clock)
-        self.totals = Totals(self.setup, self.steady)
+        self.totals = Totals(self.placed, self.steady)
         self._ended = self.steady()
         self._replan(self.jobs.alive() or self._hosting)  # not all may be there yet, or any more
         self.coordinator.stand_still(self.steady() - self._ended)
@@ -123,7 +123,7 @@ class Driver:
         """One that goes on from the last commit. Time passes from now on."""
         manifest = self.log.manifest
         return Coordinator(
-            self.setup,
+            self.placed,
             number=manifest.number,
             base=manifest.tag,
             clock=clock,
@@ -151,7 +151,7 @@ class Driver:
         self._migration = migration
         return migration.layout
 
-    def _setup(self, layout: Layout, workers: Sequence[int]) -> PlacedTopology:
+    def _placed(self, layout: Layout, workers: Sequence[int]) -> PlacedTopology:
         return PlacedTopology(
             run=secrets.token_hex(8),
             # the code is where `code_folder` says; a stage's function must stay small
@@ -229,18 +229,18 @@ class Driver:
             self.coordinator.active = False
 
     def _become(self, topology: Topology) -> None:
-        present = self.setup.workers
+        present = self.placed.workers
         self.topology = topology
         self.plan = make_plan(topology, pinned=self.pinned)
         layout = self._migrate()
         # New workers come later, and those that are too many go, when the jobs start.
         workers = [w for w in present if w < self.plan.workers] or range(self.plan.workers)
         self.plan = make_plan(topology, pinned=self.pinned, workers=list(workers))
-        self.setup = self._setup(layout, workers)
+        self.placed = self._placed(layout, workers)
         self._close_pinned()
-        self._hosting = self.jobs.start(self.setup)
+        self._hosting = self.jobs.start(self.placed)
         self.coordinator = self._coordinator(self.coordinator.clock)
-        self.totals.become(self.setup)
+        self.totals.become(self.placed)
         self.observer.note(f"what was changed is taken over, with {self.plan.workers} workers")
 
     def _end_tasks(self) -> None:
@@ -280,7 +280,7 @@ class Driver:
         try:
             if self.plan.pinned:
                 header, taken, owed = self._pinned(header)
-            ran = run_attempt(self._job, self.setup, self._store, header, coordinator.cuts(header))
+            ran = run_attempt(self._job, self.placed, self._store, header, coordinator.cuts(header))
         except Unavailable as e:
             self._unavailable(header, e.report)
             return False
@@ -293,7 +293,7 @@ class Driver:
         if (void := ran.void) is not None:
             if void.report is not None and void.report.fatal:
                 raise self._fatal(void.report)
-            if void.report is not None and void.blame is Blame.OUTAGE:
+            if void.report is not None and void.cause is Cause.OUTAGE:
                 self._unavailable(header, void.report)
                 return False
             self._void(header, void)
@@ -310,12 +310,12 @@ class Driver:
         self._failed(header, f"{self._who(report)}: {report.message}", is_outage=True)
 
     def _void(self, header: Header, void: Failure) -> None:
-        match void.blame:
-            case Blame.TUPLES:
+        match void.cause:
+            case Cause.TUPLES:
                 self._failed(header, void.reason)
-            case Blame.OUTAGE:
+            case Cause.OUTAGE:
                 self._store_away(header, void.reason)
-            case Blame.DENIED if self.totals.batches:  # workers had their rights before
+            case Cause.DENIED if self.totals.batches:  # workers had their rights before
                 self._store_away(header, void.reason)
             case _:
                 try:
@@ -339,7 +339,7 @@ class Driver:
             if self._pinned_spouts is None:
                 began = self.steady()
                 self._pinned_spouts = PinnedSpouts(
-                    self.setup, self._store, self.log.manifest.number
+                    self.placed, self._store, self.log.manifest.number
                 )
                 self.coordinator.stand_still(self.steady() - began)
             if header.deliveries is None:
@@ -423,7 +423,7 @@ class Driver:
 
     def _look_for_workers(self) -> None:
         """While workers are missing, see now and then whether they are back."""
-        if len(self.setup.workers) == len(self._hosting) == self.plan.workers:
+        if len(self.placed.workers) == len(self._hosting) == self.plan.workers:
             return
         now = self.steady()
         if now - self._looked >= LOOK_SECONDS:
@@ -433,7 +433,7 @@ class Driver:
 
     def _replan(self, alive: Sequence[int]) -> None:
         """Give executors of workers that are gone to those that are left, or back to their own."""
-        if not alive or set(alive) == set(self.setup.workers) == set(self._hosting):
+        if not alive or set(alive) == set(self.placed.workers) == set(self._hosting):
             return  # without any, the next batch fails, and waits
         gone = sorted(set(range(self.plan.workers)) - set(alive))
         # when all are there, executors are where they would be if nothing had happened
@@ -443,12 +443,12 @@ class Driver:
         )
         who = f"workers {gone} are not there" if gone else "all workers are there"
         self.observer.note(f"{who}: planned anew")
-        self.setup = self._setup(Layout.of_origins(self.setup.origins), alive)
-        self.coordinator.setup = self.setup
-        self.totals.setup = self.setup
+        self.placed = self._placed(Layout.of_origins(self.placed.origins), alive)
+        self.coordinator.placed = self.placed
+        self.totals.placed = self.placed
         if self._pinned_spouts is not None:
-            self._pinned_spouts.setup = self.setup
-        self._hosting = self.jobs.start(self.setup)
+            self._pinned_spouts.placed = self.placed
+        self._hosting = self.jobs.start(self.placed)
 
     def _fatal(self, report: ErrorReport) -> TopologyFailed:
         if report is not self._away:  # that one was counted when it came
@@ -456,7 +456,7 @@ class Driver:
         return TopologyFailed(f"{self._who(report)}: {report.message}", report.traceback)
 
     def _who(self, report: ErrorReport) -> str:
-        kind = "spout" if report.component in self.setup.spouts else "bolt"
+        kind = "spout" if report.component in self.placed.spouts else "bolt"
         return f"{kind} {report.component!r}, task {report.task}"
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from fulmen.checkpoint import Store, Update, load_many, read_manifest, save, state_file_name
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.checkpoint.rewriting import Update as Records
-from fulmen.engine.driver.pinned_turns import Turn
+from fulmen.engine.driver.pinned_turns import SpoutTurn
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
@@ -83,7 +83,7 @@ class _Hosted:
     origin: int
     thread: Thread
     task: SpoutTask
-    turn: Future[Turn] | None = None
+    turn: Future[SpoutTurn] | None = None
     handed: Deliveries = NOTHING_ENDED
     waiting: Deliveries = NOTHING_ENDED
     dropping: KeyedState | None = None
@@ -93,7 +93,7 @@ class _Hosted:
         if self.dropping is not None:
             self.task.dropped, self.dropping = self.dropping, None
 
-    def drop(self, turn: Turn, header: Header) -> Mapping[str, Records]:
+    def drop(self, turn: SpoutTurn, header: Header) -> Mapping[str, Records]:
         """Keep the message that an attempt drops: what the commit has to write, by journal."""
         kept = self.task.dropped.twin()  # the attempt may come to nothing
         for stream, values in turn.next_messages():
@@ -111,31 +111,31 @@ class PinnedSpouts:
     """All pinned tasks of a topology.
 
     Args:
-        setup: The topology; may be replaced by one with another plan.
+        placed: The topology; may be replaced by one with another plan.
         store: The checkpoint.
         number: The commit to start from.
     """
 
-    def __init__(self, setup: PlacedTopology, store: Store, number: int) -> None:
-        self.setup = setup
+    def __init__(self, placed: PlacedTopology, store: Store, number: int) -> None:
+        self.placed = placed
         self._store = store
-        self._kept: dict[int, Turn] = {}
-        tasks = [task for name in setup.plan.pinned for task in setup.plan.tasks(name)]
-        keys = {task: setup.plan.key_of(task) for task in tasks}
+        self._kept: dict[int, SpoutTurn] = {}
+        tasks = [task for name in placed.plan.pinned for task in placed.plan.tasks(name)]
+        keys = {task: placed.plan.key_of(task) for task in tasks}
         found = load_many(store, read_manifest(store, number), keys.values())
         self._hosted: dict[int, _Hosted] = {}
         try:
             for task, key in keys.items():
                 thread = Thread(f"fulmen-{key}")
                 made = thread.submit(partial(self._make, task, found[key], number)).result()
-                self._hosted[task] = _Hosted(setup.origins[key], thread, made)
+                self._hosted[task] = _Hosted(placed.origins[key], thread, made)
         except Unavailable:  # all are made anew later
             self.close()
             raise
 
     def _make(self, task: int, journals: Journals, number: int) -> SpoutTask:
         forks.begin()
-        return SpoutTask(self.setup, task, journals, number, np.random.default_rng())
+        return SpoutTask(self.placed, task, journals, number, np.random.default_rng())
 
     def take(self, header: Header) -> tuple[Header, list[Summary], dict[int, Deliveries]]:
         """What pinned tasks have for an attempt.
@@ -158,10 +158,10 @@ class PinnedSpouts:
         summaries: list[Summary] = []
         for task, turn in self._kept.items():
             if task in header.poisoned:
-                part, summary = turn.poisoned_attempt(self.setup, header.cause)
+                part, summary = turn.poisoned_attempt(self.placed, header.cause)
             else:
                 permit = header.permits.get(task, 0) if header.permits else None
-                part, summary = turn.attempt(self.setup, permit), turn.summary
+                part, summary = turn.attempt(self.placed, permit), turn.summary
             for worker, row in part:
                 rows.setdefault(worker, []).append(row)
             summaries.append(self._completed(task, turn, summary, header))
@@ -187,11 +187,13 @@ class PinnedSpouts:
                 self._kept[task] = hosted.turn.result()
                 hosted.turn, hosted.handed = None, NOTHING_ENDED
 
-    def _turn(self, task: SpoutTask, deliveries: Deliveries, header: Header, permit: int) -> Turn:
+    def _turn(
+        self, task: SpoutTask, deliveries: Deliveries, header: Header, permit: int
+    ) -> SpoutTurn:
         """In the task's own thread."""
         forks.begin()
-        setup = self.setup
-        outbox = Outbox(setup, -1, np.random.default_rng())
+        placed = self.placed
+        outbox = Outbox(placed, -1, np.random.default_rng())
         summary = Summary(-1, DRIVER, process=(DRIVER, os.getpid()))
         started = time.perf_counter()
         if header.active:
@@ -202,7 +204,7 @@ class PinnedSpouts:
             task.set_active(False, outbox)
         else:
             deadline = time.monotonic() + header.emit_seconds
-            most_bytes = emit_bytes(setup) // len(self._hosted)
+            most_bytes = emit_bytes(placed) // len(self._hosted)
             emits = task.emit(permit, most_bytes, deadline, outbox, None)
             summary.emitted = sum(emits)
         outbox.pack_all()
@@ -216,12 +218,12 @@ class PinnedSpouts:
         summary.seconds = time.perf_counter() - started
         rows = outbox.take_rows()
         summary.moved_bytes = sum(len(row) for _, row in rows)
-        return Turn(setup, rows, summary)
+        return SpoutTurn(placed, rows, summary)
 
-    def _completed(self, task: int, turn: Turn, summary: Summary, header: Header) -> Summary:
+    def _completed(self, task: int, turn: SpoutTurn, summary: Summary, header: Header) -> Summary:
         """A turn's summary, with the state of its task written for this very attempt."""
         hosted = self._hosted[task].task
-        key = self.setup.plan.key_of(task)
+        key = self.placed.plan.key_of(task)
         records: dict[str, Records] = {}
         if task in header.poisoned:
             records |= self._hosted[task].drop(turn, header)

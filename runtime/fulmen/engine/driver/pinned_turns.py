@@ -35,11 +35,11 @@ Rows = list[tuple[int, bytes]]
 
 
 @dataclass
-class Turn:
+class SpoutTurn:
     """What one task did in one turn.
 
     Attributes:
-        setup: Whose plan the rows are for.
+        placed: Whose plan the rows are for.
         rows: All of them.
         summary: Of this task alone.
         records: What the commit has to write of its state.
@@ -48,7 +48,7 @@ class Turn:
         end: How many will be if the attempt at hand is committed; None: all.
     """
 
-    setup: PlacedTopology
+    placed: PlacedTopology
     rows: Rows
     summary: Summary
     records: Mapping[str, Update] = field(default_factory=dict)
@@ -56,31 +56,31 @@ class Turn:
     begin: int = 0
     end: int | None = None
 
-    def attempt(self, setup: PlacedTopology, permit: int | None) -> Rows:
+    def attempt(self, placed: PlacedTopology, permit: int | None) -> Rows:
         """The rows for an attempt: of the messages that are not committed yet, so many at most."""
-        if setup is not self.setup:
-            self.rows = [r for _, row in self.rows for r in rerouted(row, setup)]
-            self.setup = setup
+        if placed is not self.placed:
+            self.rows = [r for _, row in self.rows for r in rerouted(row, placed)]
+            self.placed = placed
         if permit is None and not self.is_told:
             self.end = None
             return self.rows
         self.end = None if permit is None else min(self._count, self.begin + permit)
         rows = [] if self.is_told else [r for r in self.rows if r[1][:1] == wire.ACKS]
         for parcel, at in self._chosen():
-            rows += routed(wire.select(parcel, at), setup)
+            rows += routed(wire.select(parcel, at), placed)
         return rows
 
-    def poisoned_attempt(self, setup: PlacedTopology, cause: str) -> tuple[Rows, Summary]:
+    def poisoned_attempt(self, placed: PlacedTopology, cause: str) -> tuple[Rows, Summary]:
         """The same with the next message dropped instead of sent, and a summary that says so."""
-        rows = [r for r in self.attempt(setup, 1) if r[1][:1] == wire.ACKS]
-        outbox = Outbox(setup, DRIVER, np.random.default_rng())
+        rows = [r for r in self.attempt(placed, 1) if r[1][:1] == wire.ACKS]
+        outbox = Outbox(placed, DRIVER, np.random.default_rng())
         summary = replace(self.summary, counts=Counter(self.summary.counts))
         for parcel, at in self._chosen():
             if parcel.lineage is not None and len(roots := parcel.lineage.take(at).roots):
                 outbox.messages.fails = [(int(roots[0]), CRASHED)]
             text = dropped_tuples.message(first_row(parcel, at), cause)
             (task,) = set(parcel.sources.tolist())
-            component = setup.plan.component_of(task)
+            component = placed.plan.component_of(task)
             summary.errors = [*summary.errors, ErrorReport(component, task, text)]
             summary.counts[component, "dropped", ""] = 1
         outbox.pack_messages()
@@ -89,7 +89,7 @@ class Turn:
     def next_messages(self) -> Iterator[tuple[str, list[Any]]]:
         """The stream and the plain values of what the attempt has: one message of each parcel."""
         for parcel, at in self._chosen():
-            yield self.setup.subscriptions[parcel.subscription].stream, first_row(parcel, at)
+            yield self.placed.subscriptions[parcel.subscription].stream, first_row(parcel, at)
 
     def committed(self) -> bool:
         """The attempt was committed. Returns whether there are messages left."""
@@ -149,18 +149,18 @@ def first_row(parcel: wire.Parcel, at: npt.NDArray[np.int64]) -> list[Any]:
     return [dropped_tuples.plain(value) for value in rows[0]] if rows else []
 
 
-def rerouted(row: bytes, setup: PlacedTopology) -> Rows:
+def rerouted(row: bytes, placed: PlacedTopology) -> Rows:
     """A row of tuples or of messages to an acker, as rows of another plan."""
     if row[:1] == wire.ACKS:
         acker = wire.unpack(row)[0]
-        return [(setup.plan.worker_of(acker), row)]
-    return routed(wire.unpack_tuples(row), setup)
+        return [(placed.plan.worker_of(acker), row)]
+    return routed(wire.unpack_tuples(row), placed)
 
 
-def routed(parcel: wire.Parcel, setup: PlacedTopology) -> Rows:
+def routed(parcel: wire.Parcel, placed: PlacedTopology) -> Rows:
     """The rows of a parcel whose tuples may go to several workers."""
     return [
         (worker, part)
-        for worker, at in groups(setup.task_worker[parcel.targets])
+        for worker, at in groups(placed.task_worker[parcel.targets])
         for part in wire.pack_tuples(parcel if at is None else wire.select(parcel, at))
     ]

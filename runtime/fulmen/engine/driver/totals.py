@@ -121,7 +121,7 @@ class Totals:
         restored_tasks: Of each component: how many times a task's state was read.
     """
 
-    setup: PlacedTopology
+    placed: PlacedTopology
     steady: Callable[[], float] = time.monotonic
     batches: int = 0
     attempts_failed: int = 0
@@ -150,10 +150,10 @@ class Totals:
         self.started = self.steady()
         self._begin_windows()
 
-    def become(self, setup: PlacedTopology) -> None:
+    def become(self, placed: PlacedTopology) -> None:
         """Go on with other tasks: what was kept by their numbers means others now."""
         with self.lock:
-            self.setup = setup
+            self.placed = placed
             self._begin_windows()
             self.pending_trees, self.pending_messages = {}, {}
 
@@ -232,7 +232,7 @@ class Totals:
             for born, n, origin in summary.born:
                 seconds = max(0.0, wall_clock - born)
                 self.latencies.add(seconds * 1000, n)
-                self.times[self.setup.component_of_origin(origin), COMPLETE, ""].add(seconds, n)
+                self.times[self.placed.component_of_origin(origin), COMPLETE, ""].add(seconds, n)
             logged += self._to_be_logged(summary.errors, wall_clock)
         trees.replayed = self._sum("replayed")
         trees.dead_lettered = self._sum("dead_lettered")
@@ -278,7 +278,7 @@ class Totals:
     def report(self) -> dict[str, Any]:
         """The report as plain values."""
         return {
-            "topology": self.setup.topology.metadata.name,
+            "topology": self.placed.topology.metadata.name,
             "batches": self.batches,
             "seconds": round(self.seconds, 3),
             "trees": dict(vars(self.trees)),
@@ -292,9 +292,13 @@ class Totals:
         }
 
     def _names(self) -> Iterable[str]:
-        return self.setup.plan.component_tasks
+        return self.placed.plan.component_tasks
 
     def _component_report(self, name: str) -> dict[str, Any]:
         shown = ("task", "message", "count")
         errors = [{key: e[key] for key in shown} for e in self.errors.get(name, ())]
-        return {**self.component(name), "tasks": len(self.setup.plan.tasks(name)), "errors": errors}
+        return {
+            **self.component(name),
+            "tasks": len(self.placed.plan.tasks(name)),
+            "errors": errors,
+        }

@@ -64,10 +64,10 @@ class Outbox:
         times: How long tuples took.
         busy: Executor, by its first task -> seconds of work.
         refused: (task, why) of tuples that can't leave their worker.
-        emits: (task, stream, rows), if the setup asks for it.
+        emits: (task, stream, rows), if the topology asks for it.
     """
 
-    def __init__(self, setup: PlacedTopology, stage: int, rng: np.random.Generator) -> None:
+    def __init__(self, placed: PlacedTopology, stage: int, rng: np.random.Generator) -> None:
         self.inbox: dict[int, list[Chunk]] = defaultdict(list)
         self.waiting = 0
         self.rows: list[tuple[int, bytes]] = []
@@ -77,7 +77,7 @@ class Outbox:
         self.busy: dict[int, float] = defaultdict(float)
         self.refused: list[tuple[int, str]] = []
         self.emits: list[tuple[int, str, Sequence[Sequence[Any]]]] = []
-        self._setup = setup
+        self._placed = placed
         self._stage = stage
         self._rng = rng
         self._pieces: dict[tuple[int, int], list[_Piece]] = defaultdict(list)
@@ -197,13 +197,13 @@ class Outbox:
             found.append((subscription, choice))
         self.counts[routes.component, "emitted", routes.stream] += len(view)
         self.counts[routes.component, "transferred", routes.stream] += transferred
-        if self._setup.shows_emits:
+        if self._placed.shows_emits:
             self.emits.append((task, routes.stream, list(view.rows)))
         return found
 
     def _leaves(self, subscription: Subscription) -> bool:
         """Whether its tuples go to another stage."""
-        return self._setup.plan.stage_of(subscription.target) != self._stage
+        return self._placed.plan.stage_of(subscription.target) != self._stage
 
     def _with_chosen(
         self, k: int, chooser: Chooser | None, view: EmittedRows, chosen: Chosen
@@ -259,7 +259,7 @@ class Outbox:
             size = values.about_bytes
         else:
             values, size = view.arrow, view.arrow.nbytes
-        for worker, at in groups(self._setup.task_worker[targets]):
+        for worker, at in groups(self._placed.task_worker[targets]):
             piece = _Piece(
                 targets if at is None else targets[at],
                 task,
@@ -311,7 +311,7 @@ class Outbox:
 
     def _without_unpicklable(self, parcel: wire.Parcel) -> wire.Parcel:
         """The tuples of a parcel that can leave their worker. The trees of the others fail."""
-        subscription = self._setup.subscriptions[parcel.subscription]
+        subscription = self._placed.subscriptions[parcel.subscription]
         kept = []
         for i, row in enumerate(parcel.encoded.rows() if parcel.encoded else ()):
             try:  # as it is sent: a value that is nested deeply may be pickled alone, but not there
@@ -341,13 +341,13 @@ class Outbox:
 
     def pack_messages(self) -> None:
         """Make rows of the messages to ackers of other stages or workers."""
-        ackers = self._setup.ackers
+        ackers = self._placed.ackers
         if not self.messages or not ackers:  # acks of tuples from before acking was turned off
             return
         for task, whole in zip(ackers, self.messages.split(len(ackers)), strict=True):
             for part in whole.parts(wire.ROW_TUPLES):
                 row = wire.pack(wire.ACKS, (task, part.inits, part.acks, part.fails, part.resets))
-                self.rows.append((self._setup.plan.worker_of(task), row))
+                self.rows.append((self._placed.plan.worker_of(task), row))
         self.messages = Messages()
 
     def take_rows(self) -> list[tuple[int, bytes]]:

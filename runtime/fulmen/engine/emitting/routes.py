@@ -22,44 +22,48 @@ class Routes:
 
     def __init__(
         self,
-        setup: PlacedTopology,
+        placed: PlacedTopology,
         task: int,
         stream: str,
         declared: Stream,
         rng: np.random.Generator,
     ) -> None:
-        component = setup.plan.component_of(task)
+        component = placed.plan.component_of(task)
         self.component = component
         self.stream = stream
         self.fields = declared.fields
         self.direct = declared.direct
-        self.subscriptions = setup.subscribers(component, stream)
+        self.subscriptions = placed.subscribers(component, stream)
         self.choosers: list[Chooser | None] = [
-            self._chooser(setup, task, s, rng) for s in self.subscriptions
+            self._chooser(placed, task, s, rng) for s in self.subscriptions
         ]
         self._direct = [
-            setup.plan.tasks(s.target) if s.grouping.type == "direct" else range(0)
+            placed.plan.tasks(s.target) if s.grouping.type == "direct" else range(0)
             for s in self.subscriptions
         ]
 
     def _chooser(
-        self, setup: PlacedTopology, task: int, subscription: Subscription, rng: np.random.Generator
+        self,
+        placed: PlacedTopology,
+        task: int,
+        subscription: Subscription,
+        rng: np.random.Generator,
     ) -> Chooser | None:
         grouping = subscription.grouping
         if grouping.type == "direct":
             return None
-        targets = list(setup.plan.tasks(subscription.target))
-        worker = setup.plan.worker_of(task)
+        targets = list(placed.plan.tasks(subscription.target))
+        worker = placed.plan.worker_of(task)
         custom = None
         if grouping.type == "custom":
-            custom = create_grouping(grouping, setup.code_folder)
+            custom = create_grouping(grouping, placed.code_folder)
             custom.prepare(
-                context_of(setup, task), (subscription.source, subscription.stream), targets
+                context_of(placed, task), (subscription.source, subscription.stream), targets
             )
         return make_chooser(
             grouping.type,
             targets=targets,
-            local=[t for t in targets if setup.plan.worker_of(t) == worker],
+            local=[t for t in targets if placed.plan.worker_of(t) == worker],
             fields=[subscription.fields.index(name) for name in grouping.fields],
             rng=rng,
             source_task=task,
@@ -93,17 +97,17 @@ class Routes:
         return [(k, [task]) for k, tasks in enumerate(self._direct) if task in tasks]
 
 
-def context_of(setup: PlacedTopology, task: int) -> TopologyContext:
+def context_of(placed: PlacedTopology, task: int) -> TopologyContext:
     """What the author's code of a task is told about its topology."""
-    component = setup.plan.component_of(task)
+    component = placed.plan.component_of(task)
     return TopologyContext(
-        topology=setup.topology.metadata.name,
+        topology=placed.topology.metadata.name,
         component=component,
         task_id=task,
-        task_index=task - setup.plan.tasks(component).start,
-        worker=setup.plan.worker_of(task),
-        config=dict(setup.topology.spec.config),
-        component_tasks=setup.plan.component_tasks,
-        streams=setup.streams,
-        sources=tuple((s.source, s.stream) for s in setup.subscriptions if s.target == component),
+        task_index=task - placed.plan.tasks(component).start,
+        worker=placed.plan.worker_of(task),
+        config=dict(placed.topology.spec.config),
+        component_tasks=placed.plan.component_tasks,
+        streams=placed.streams,
+        sources=tuple((s.source, s.stream) for s in placed.subscriptions if s.target == component),
     )

@@ -44,7 +44,7 @@ class Emits:
         )
 
 
-def emit_bytes(setup: PlacedTopology) -> int:
+def emit_bytes(placed: PlacedTopology) -> int:
     """How many bytes all spout tasks of one worker together may emit in a batch."""
-    target = setup.topology.spec.batch_target_millis / 1000
+    target = placed.topology.spec.batch_target_millis / 1000
     return int(min(MOST_EMIT_BYTES, max(LEAST_EMIT_BYTES, EMIT_BYTES_PER_SECOND * target)))

@@ -16,11 +16,11 @@ from fulmen.engine.tuples import wire
 class Jobs(Protocol):
     """Runs the stages of a batch."""
 
-    def start(self, setup: PlacedTopology) -> Sequence[int]:
+    def start(self, placed: PlacedTopology) -> Sequence[int]:
         """Begin a run, or go on with another plan.
 
         Returns:
-            Numbers of the workers that batches will run on: those of the setup that are there.
+            Numbers of the workers that batches will run on: those of the plan that are there.
         """
         ...
 
@@ -48,7 +48,7 @@ class Jobs(Protocol):
         """Let go of everything."""
 
 
-class Blame(StrEnum):
+class Cause(StrEnum):
     """What may have made a batch come to nothing."""
 
     TUPLES = "tuples"
@@ -67,12 +67,12 @@ class Failure:
     Attributes:
         reason: In one line.
         report: About the component that made it so, if one did.
-        blame: What may be to blame.
+        cause: What may have made it so.
     """
 
     reason: str
     report: ErrorReport | None
-    blame: Blame = Blame.TUPLES
+    cause: Cause = Cause.TUPLES
 
 
 def read_rows(rows: Sequence[bytes]) -> tuple[list[Summary], Failure | None, list[bytes]]:

@@ -12,7 +12,7 @@ import numpy as np
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
 from fulmen.engine.tuples.chunk import Tasks
 from fulmen.plan import Plan
-from fulmen.topology.resource.spec import ACKER, Bolt, Grouping, Spout, Topology
+from fulmen.topology.resource.spec import ACKER, BoltSpec, Grouping, SpoutSpec, Topology
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,12 @@ class PlacedTopology:
         """Who receives `stream` of `component`."""
         return [s for s in self.subscriptions if s.source == component and s.stream == stream]
 
-    def component(self, name: str) -> Spout | Bolt:
+    def component(self, name: str) -> SpoutSpec | BoltSpec:
         """The spec of a component."""
         return self._components[name]
 
     @cached_property
-    def _components(self) -> dict[str, Spout | Bolt]:
+    def _components(self) -> dict[str, SpoutSpec | BoltSpec]:
         spec = self.topology.spec
         return {**{s.name: s for s in spec.spouts}, **{b.name: b for b in spec.bolts}}
 

@@ -68,7 +68,7 @@ class Summary:
         seconds: How long the stage ran.
         cpu_seconds: Of this process, meanwhile, but for making tasks anew.
         moved_bytes: Of the rows that came from other stages, and went to others.
-        extra: For tests: every tuple that was emitted, if the setup asks for it.
+        extra: For tests: every tuple that was emitted, if the topology asks for it.
     """
 
     stage: int

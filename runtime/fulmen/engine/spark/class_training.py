@@ -21,7 +21,7 @@ from typing import Any
 from fulmen.engine.jvm.class_archive import FIRST_WITHOUT, ClassArchive, fingerprint, spark_jars
 from fulmen.engine.jvm.java import find_java
 from fulmen.engine.spark.job_runner import JobRunner
-from fulmen.engine.spark.session import JVM_ERRORS, Session, Settings
+from fulmen.engine.spark.session import JVM_ERRORS, Session, SessionSettings
 from fulmen.errors import FulmenError
 
 WORKERS = 2
@@ -72,7 +72,7 @@ def _train(folder: Path) -> list[str]:
         The class path, without the folder of settings that is the first of it.
     """
     options = f"'-XX:DumpLoadedClassList={folder}/%p.loaded'"
-    settings = Settings(
+    settings = SessionSettings(
         workers=WORKERS,
         slots=WORKERS,
         log_file=folder / "log",

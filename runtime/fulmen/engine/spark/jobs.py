@@ -9,7 +9,7 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.spark import session
 from fulmen.engine.spark.job_runner import JobRunner
-from fulmen.engine.spark.session import Session, Settings
+from fulmen.engine.spark.session import Session, SessionSettings
 from fulmen.engine.worker.stage import stage_function
 from fulmen.errors import FulmenError
 
@@ -21,23 +21,23 @@ class SparkJobs:
         settings: What to start it with.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SessionSettings) -> None:
         self._settings = settings
         self._session: Session | None = None
         self._jobs: JobRunner | None = None
 
-    def start(self, setup: PlacedTopology) -> Sequence[int]:
+    def start(self, placed: PlacedTopology) -> Sequence[int]:
         """Begin a run, or go on with another plan. The first time it starts Spark: some seconds."""
-        function, stages = stage_function(setup), len(setup.plan.stages)
+        function, stages = stage_function(placed), len(placed.plan.stages)
         if self._jobs is not None:
             assert self._session is not None
-            self._session.resize(setup.plan.workers)
-            self._jobs.rebuild(function, stages, setup.workers)
-            return setup.workers
+            self._session.resize(placed.plan.workers)
+            self._jobs.rebuild(function, stages, placed.workers)
+            return placed.workers
         if self._session is None:
             self._session = session.start(self._settings)
         present = self._session.workers.alive()
-        workers = [worker for worker in setup.workers if worker in present]
+        workers = [worker for worker in placed.workers if worker in present]
         if not workers:
             raise FulmenError("the workers that had started are gone again")
         self._jobs = JobRunner(self._session, function, stages, len(workers), workers=workers)
@@ -101,7 +101,7 @@ class LocalSparkJobs(SparkJobs):
     ) -> None:
         path = str(code_folder) if code_folder else None
         super().__init__(
-            Settings(
+            SessionSettings(
                 workers=workers,
                 log_file=log_file,
                 conf=conf,

@@ -40,7 +40,7 @@ JVM_ERRORS = (Py4JError, OSError)  # what any call to the JVM raises; OSError if
 
 
 @dataclass(frozen=True)
-class Settings:
+class SessionSettings:
     """What Spark is started with.
 
     Attributes:
@@ -85,7 +85,7 @@ class Session:
     sc: SparkContext
     workers: Workers
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SessionSettings) -> None:
         self.settings = settings
         self._folder = WorkDir(settings.work_dir)
         self.work_dir = self._folder.path
@@ -239,7 +239,7 @@ class Session:
         self._folder.close()
 
 
-def start(settings: Settings) -> Session:
+def start(settings: SessionSettings) -> Session:
     """Start Spark and wait for its workers.
 
     Raises:

@@ -59,14 +59,14 @@ class Segment:
     live_bytes: float = 0.0
 
 
-class Place(NamedTuple):
+class KeyPlace(NamedTuple):
     """Where a key is: a segment, and what it takes there on average."""
 
     segment: Segment
     mean: float
 
 
-class Turn(NamedTuple):
+class SegmentUpdate(NamedTuple):
     """What a commit has to write.
 
     Attributes:
@@ -85,7 +85,7 @@ class Segments:
 
     def __init__(self) -> None:
         self._segments: dict[str, Segment] = {}
-        self._places: dict[Any, Place] = {}  # of keys: in the newest segment that has them
+        self._places: dict[Any, KeyPlace] = {}  # of keys: in the newest segment that has them
         self._stale: dict[Any, int] = {}  # how many older segments have them as well
 
     @property
@@ -113,7 +113,7 @@ class Segments:
         alone = size >= ALONE_BYTES and sum(len(keys) for _, keys in parts) == 1
         segment = self._segments[journal] = Segment(journal, size, alone, is_old)
         for weight, keys in parts:
-            place = Place(segment, weight * size / whole)
+            place = KeyPlace(segment, weight * size / whole)
             segment.keys.append(keys)
             for key in keys:
                 before = self._places.get(key)
@@ -123,12 +123,12 @@ class Segments:
             segment.live += len(keys)
             segment.live_bytes += place.mean * len(keys)
 
-    def _supersede(self, key: Any, place: Place) -> None:
+    def _supersede(self, key: Any, place: KeyPlace) -> None:
         place.segment.live -= 1
         place.segment.live_bytes -= place.mean
         self._stale[key] = self._stale.get(key, 0) + 1
 
-    def turn(self, changed: Collection[Any], state: Mapping[Any, Any]) -> Turn:
+    def turn(self, changed: Collection[Any], state: Mapping[Any, Any]) -> SegmentUpdate:
         """What the next commit writes.
 
         Args:
@@ -151,7 +151,7 @@ class Segments:
                 else:
                     gone.append(key)
         deleted = [key for key in gone if key in self._stale]
-        return Turn(values, deleted, [segment.journal for segment in dropped])
+        return SegmentUpdate(values, deleted, [segment.journal for segment in dropped])
 
     def _victims(self) -> Iterator[Segment]:
         """The segments that are dropped with this commit."""

@@ -22,7 +22,7 @@ from fulmen.topology.resource.spec import ACKER
 
 
 def run_ackers(
-    setup: PlacedTopology,
+    placed: PlacedTopology,
     ackers: Mapping[int, AckerTask],
     messages: Mapping[int, Messages],
     clock: float,
@@ -32,32 +32,32 @@ def run_ackers(
     """Have acker tasks apply their messages of a batch.
 
     Args:
-        setup: The topology.
+        placed: The topology.
         ackers: By task.
         messages: By task.
         clock: Batch clock, in seconds.
         summary: Takes how trees ended.
         outbox: Takes the counts and times.
     """
-    timeout = setup.topology.spec.message_timeout_seconds
+    timeout = placed.topology.spec.message_timeout_seconds
     acked: dict[int, list[np.ndarray]] = defaultdict(list)
     for task, acker in ackers.items():
         started = time.perf_counter()
         outcome = acker.run(messages.get(task, Messages()), clock, timeout)
         seconds = time.perf_counter() - started
-        outbox.busy[setup.plan.executor_of(task).first] += seconds
+        outbox.busy[placed.plan.executor_of(task).first] += seconds
         for origin, ranges in sequence_ranges(outcome.acked).items():
             acked[origin].append(ranges)
         summary.failed += [(*origin_and_sequence(root), reason) for root, reason in outcome.failed]
         summary.timed_out += outcome.timed_out
         summary.pending[task] = len(outcome.trees)
         summary.born += born_by_origin(outcome)
-        count_trees(setup, acker, outcome, outbox)
+        count_trees(placed, acker, outcome, outbox)
         time_messages(acker, seconds, outbox)
     summary.acked = {origin: np.concatenate(ranges) for origin, ranges in acked.items()}
 
 
-def count_trees(setup: PlacedTopology, acker: AckerTask, outcome: Outcome, outbox: Outbox) -> None:
+def count_trees(placed: PlacedTopology, acker: AckerTask, outcome: Outcome, outbox: Outbox) -> None:
     """Count what an acker executed, and for spouts the trees that ended."""
     counts = outbox.counts
     for stream, n in acker.executed.items():
@@ -71,10 +71,10 @@ def count_trees(setup: PlacedTopology, acker: AckerTask, outcome: Outcome, outbo
             counts[ACKER, "transferred", stream] += n
             counts[f"{ACKER}/{acker.task}", "emitted", stream] += n
     for origin, a, b in _origins(outcome):
-        counts[setup.component_of_origin(origin), "acked", ""] += b - a
+        counts[placed.component_of_origin(origin), "acked", ""] += b - a
     first_late = len(outcome.failed) - outcome.timed_out
     for i, (root, reason) in enumerate(outcome.failed):
-        spout = setup.component_of_origin(origin_and_sequence(root)[0])
+        spout = placed.component_of_origin(origin_and_sequence(root)[0])
         counts[spout, "failed", ""] += 1
         if i >= first_late:
             counts[spout, "timed_out", ""] += 1

@@ -208,7 +208,7 @@ class BoltTask(TaskBase):
             if isinstance(error, ReportedFailedException):
                 self.report(error, what=self.callback)
             return
-        fatal = self.setup.topology.spec.on_error == "crash"
+        fatal = self.placed.topology.spec.on_error == "crash"
         report = self.report(error, fatal=fatal, what=self.callback)
         self.failed.append((position, f"bolt {self.component!r}: {report.message}"))
         if fatal and self.crash is None:

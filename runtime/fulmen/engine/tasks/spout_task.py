@@ -51,13 +51,13 @@ class SpoutTask(TaskBase):
     @override
     def make_collector(self) -> Any:
         self.collector = SpoutCollector(self.who, self.routes, self.ordered, self.report)
-        acks_at_once = None if self.setup.acking else self.tell_acked
+        acks_at_once = None if self.placed.acking else self.tell_acked
         self.arrow = ArrowEmits(self, self.collector.check_open, acks_at_once)
         return self.arrow if isinstance(self.instance, ArrowSpout) else self.collector
 
     @override
     def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
-        self.origin = self.setup.origins[self.setup.plan.key_of(self.task)]
+        self.origin = self.placed.origins[self.placed.plan.key_of(self.task)]
         self.sequence: int = engine.get("sequence", 0)
         self.failures = KeyedState.restore(journals, name="failures")
         self.dropped = KeyedState.restore(journals, name="dropped")
@@ -71,7 +71,7 @@ class SpoutTask(TaskBase):
         self._hears_acks = type(self.instance).ack is not Spout.ack
         if isinstance(self.instance, ArrowSpout):
             self._hears_acks |= type(self.instance).ack_batch is not ArrowSpout.ack_batch
-        elif not self.setup.acking:
+        elif not self.placed.acking:
             self.collector.acks_at_once = lambda msg_id: self.guarded(
                 "ack", lambda: self.instance.ack(msg_id)
             )
@@ -186,7 +186,7 @@ class SpoutTask(TaskBase):
             in between.
         """
         self.was_called = True
-        limit = self.setup.topology.spec.max_spout_pending
+        limit = self.placed.topology.spec.max_spout_pending
         total, more = 0, True
         while more and total < permit and most_bytes > 0:
             room = permit - total
@@ -226,7 +226,7 @@ class SpoutTask(TaskBase):
                         break
             except Exception as e:  # author's code
                 end_child()
-                fatal = self.setup.topology.spec.on_error == "crash"
+                fatal = self.placed.topology.spec.on_error == "crash"
                 report = self.report(e, fatal=fatal, what="next_tuple")
                 if fatal:
                     raise ComponentFailed(report) from e
@@ -290,7 +290,7 @@ class SpoutTask(TaskBase):
         """Send messages that failed `maxReplays` times to the dead letters; gives the others."""
         if not self.failures or emits.stream == DEAD_LETTERS or emits.msg_ids is None:
             return emits
-        limit = self.setup.topology.spec.max_replays
+        limit = self.placed.topology.spec.max_replays
         dead: dict[int, list[Any]] = {}
         for i, msg_id in enumerate(emits.msg_ids):
             found = self.failures.get(msg_id) if msg_id is not None else None
@@ -329,7 +329,7 @@ class SpoutTask(TaskBase):
     def _roots(self, emits: Emits) -> tuple[list[Any], Ids, Lineage | None, Any]:
         """The message ids, their roots, the lineage of the emits, and which of them are tracked."""
         msg_ids = emits.msg_ids
-        if not self.setup.acking or msg_ids is None:
+        if not self.placed.acking or msg_ids is None:
             return [], EMPTY_IDS, None, slice(None)
         if None not in msg_ids:
             roots = root_ids(self.origin, self.sequence, len(msg_ids))
@@ -352,7 +352,7 @@ class SpoutTask(TaskBase):
         if i is None:
             return emits
         msg_id = emits.msg_ids[i] if emits.msg_ids is not None else None
-        if self.setup.acking and msg_id is not None:
+        if self.placed.acking and msg_id is not None:
             self._fail_at_once(root_ids(self.origin, self.sequence, 1), str(error), outbox)
             self._remember([msg_id])
         return emits.take([k for k in range(len(emits.view)) if k != i])

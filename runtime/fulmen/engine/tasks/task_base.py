@@ -86,20 +86,20 @@ class TaskBase:
 
     def __init__(
         self,
-        setup: PlacedTopology,
+        placed: PlacedTopology,
         task: int,
         journals: Journals,
         number: int,
         rng: np.random.Generator,
     ) -> None:
-        self.setup = setup
+        self.placed = placed
         self.task = task
-        self.component = setup.plan.component_of(task)
+        self.component = placed.plan.component_of(task)
         self.errors: list[ErrorReport] = []
         self.was_called = True
         self.calls = 0  # of execute, since the last commit
         self.restored_at = number
-        kind = "spout" if self.component in setup.spouts else "bolt"
+        kind = "spout" if self.component in placed.spouts else "bolt"
         self.who = f"{kind} {self.component!r}, task {task}"
         self.routes = self.guarded("making its groupings", lambda: self._routes(rng))
         self._engine_record: bytes | None = None
@@ -108,17 +108,17 @@ class TaskBase:
             if stream in self.routes:
                 self.routes[stream].restore(state)
         self.guarded("restoring its messages", lambda: self.restore_engine(engine, journals))
-        spec = setup.component(self.component)
+        spec = placed.component(self.component)
         self.instance: Component = self.guarded(
-            "making the instance", lambda: create(spec, setup.code_folder)
+            "making the instance", lambda: create(spec, placed.code_folder)
         )
         self.state = self.guarded(
             "restoring self.state",
             lambda: KeyedState.restore(journals, self.instance),
         )
         self._take_state(is_new=True)
-        self.conf = {**setup.topology.spec.config, **spec.config}
-        self.context = context_of(setup, task)
+        self.conf = {**placed.topology.spec.config, **spec.config}
+        self.context = context_of(placed, task)
         collector = self.make_collector()
         injected = {
             "collector": collector,
@@ -148,7 +148,7 @@ class TaskBase:
         try:
             self.start(collector)
         except Exception as e:  # author's code
-            if may_pass(e) and self.setup.topology.spec.on_error != "crash":
+            if may_pass(e) and self.placed.topology.spec.on_error != "crash":
                 raise Unavailable(self.report(e, what=what)) from e
             raise ComponentFailed(self.report(e, fatal=True, what=what)) from e
         finally:
@@ -159,18 +159,18 @@ class TaskBase:
         self.guarded("looking at self.state", look)
 
     def _routes(self, rng: np.random.Generator) -> dict[str, Routes]:
-        streams = dict(self.setup.streams[self.component])
-        if self.component in self.setup.spouts:
+        streams = dict(self.placed.streams[self.component])
+        if self.component in self.placed.spouts:
             streams[DEAD_LETTERS] = Stream(DEAD_LETTER_FIELDS)
         return {
-            name: Routes(self.setup, self.task, name, stream, rng)
+            name: Routes(self.placed, self.task, name, stream, rng)
             for name, stream in streams.items()
         }
 
     @property
     def ordered(self) -> bool:
         """Whether some bolt receives several streams of this component: then their order counts."""
-        seen = [s.target for s in self.setup.subscriptions if s.source == self.component]
+        seen = [s.target for s in self.placed.subscriptions if s.source == self.component]
         return len(seen) != len(set(seen))
 
     def make_collector(self) -> Any:
@@ -232,7 +232,7 @@ class TaskBase:
         Raises:
             ComponentFailed: `fatal`, or the topology has `onError: crash`.
         """
-        fatal = fatal or self.setup.topology.spec.on_error == "crash"
+        fatal = fatal or self.placed.topology.spec.on_error == "crash"
         report = self.report(error, fatal=fatal, what="emit")
         if fatal:
             raise ComponentFailed(report) from error

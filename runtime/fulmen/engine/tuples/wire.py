@@ -32,7 +32,7 @@ class Parcel:
     """Tuples of one subscription on their way to one worker.
 
     Attributes:
-        subscription: Its number in the setup.
+        subscription: Its number in the topology.
         targets: The receiving task of each tuple.
         sources: The task that emitted it.
         lineage: None: none of them is tracked.

@@ -23,7 +23,7 @@ class InProcessJobs:
         fault: Called as fault(stage, partition, moment) with the moments "before", "row" and
             "after". What it raises stands for the death of that worker's process: its tasks are
             lost, and the attempt fails.
-        store: What the workers read and write instead of the store that the setup's URI names.
+        store: What the workers read and write instead of the store that the topology's URI names.
         clock: In seconds: how long restoring takes.
     """
 
@@ -39,28 +39,28 @@ class InProcessJobs:
         self._workers: list[Worker] = []
 
     def _worker(self) -> Worker:
-        return Worker({self._setup.checkpoint: self.store} if self.store else None, self.clock)
+        return Worker({self._placed.checkpoint: self.store} if self.store else None, self.clock)
 
-    def start(self, setup: PlacedTopology) -> Sequence[int]:
+    def start(self, placed: PlacedTopology) -> Sequence[int]:
         """Begin a run, or go on with another plan."""
         for worker in self._workers:
             worker.close()
-        self._setup = setup
-        self._workers = [self._worker() for _ in range(setup.plan.workers)]
-        return setup.workers
+        self._placed = placed
+        self._workers = [self._worker() for _ in range(placed.plan.workers)]
+        return placed.workers
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
         """One job, one part after another."""
-        n = self._setup.plan.workers
+        n = self._placed.plan.workers
         header = Header.decode(header.encode())
         inputs: list[list[bytes]] = [[] for _ in range(n)]
-        for stage in range(header.first, header.stop_before or len(self._setup.plan.stages)):
+        for stage in range(header.first, header.stop_before or len(self._placed.plan.stages)):
             outputs: list[list[bytes]] = [[] for _ in range(n)]
             for partition in range(n):
                 try:
                     self.fault(stage, partition, "before")
                     rows = self._workers[partition].run_stage(
-                        self._setup, stage, partition, header, None, inputs[partition]
+                        self._placed, stage, partition, header, None, inputs[partition]
                     )
                     for destination, row in rows:
                         self.fault(stage, partition, "row")
@@ -74,11 +74,11 @@ class InProcessJobs:
 
     def recover(self) -> Sequence[int]:
         """Nothing has to be waited for."""
-        return range(self._setup.plan.workers)
+        return range(self._placed.plan.workers)
 
     def alive(self) -> tuple[int, ...]:
         """All of them."""
-        return tuple(range(self._setup.plan.workers))
+        return tuple(range(self._placed.plan.workers))
 
     def close(self) -> None:
         """Let go of all instances."""

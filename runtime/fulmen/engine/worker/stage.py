@@ -17,7 +17,7 @@ from typing import Any
 
 from fulmen.checkpoint import Store
 from fulmen.engine.protocol.header import Header
-from fulmen.engine.protocol.jobs import Blame
+from fulmen.engine.protocol.jobs import Cause
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
@@ -36,16 +36,16 @@ class Worker:
     ) -> None:
         """`stores`: those that are open already, by URI. `clock`: for how long restoring takes."""
         self._clock = clock
-        self._setups: dict[str, PlacedTopology] = {}
+        self._placed_topologies: dict[str, PlacedTopology] = {}
         self._tasks: dict[tuple[int, int], StageTasks] = {}
         self._stores: dict[str, Store] = dict(stores or {})
 
-    def setup(self, run: str, pickled: bytes) -> PlacedTopology:
-        """The setup of a run; unpickled once, since that takes longer than a small batch."""
-        found = self._setups.get(run)
+    def placed(self, run: str, pickled: bytes) -> PlacedTopology:
+        """The topology of a run; unpickled once, since that takes longer than a small batch."""
+        found = self._placed_topologies.get(run)
         if found is None:
             self.close()
-            found = self._setups[run] = pickle.loads(pickled)
+            found = self._placed_topologies[run] = pickle.loads(pickled)
         return found
 
     def close(self) -> None:
@@ -55,11 +55,11 @@ class Worker:
                 who = f"{error.component}, task {error.task}"
                 sys.stderr.write(f"{who}: {error.message}\n{error.traceback}")
         self._tasks.clear()
-        self._setups.clear()
+        self._placed_topologies.clear()
 
     def run_stage(
         self,
-        setup: PlacedTopology,
+        placed: PlacedTopology,
         stage: int,
         partition: int,
         header: Header,
@@ -71,45 +71,45 @@ class Worker:
         try:
             if void is not None:
                 raise VoidBatch(void_row(void))
-            yield from self._tasks_of(setup, stage, partition).run(header, rows, summary)
+            yield from self._tasks_of(placed, stage, partition).run(header, rows, summary)
             yield partition, wire.pack(wire.SUMMARY, summary)
             return
         except VoidBatch as e:
             row, everywhere = e.row, void is not None
         except ComponentFailed as e:
-            blame = Blame.OUTAGE if isinstance(e, Unavailable) else Blame.TUPLES
-            row, everywhere = void_row(str(e), e.report, blame), True
+            cause = Cause.OUTAGE if isinstance(e, Unavailable) else Cause.TUPLES
+            row, everywhere = void_row(str(e), e.report, cause), True
         except Unreachable as e:
-            row, everywhere = void_row(str(e), blame=Blame.OUTAGE), True
+            row, everywhere = void_row(str(e), cause=Cause.OUTAGE), True
         except Denied as e:
-            row, everywhere = void_row(str(e), blame=Blame.DENIED), True
+            row, everywhere = void_row(str(e), cause=Cause.DENIED), True
         except CheckpointError as e:
             ran_twice = isinstance(e, AlreadyExists)
-            row = void_row(str(e), blame=Blame.TUPLES if ran_twice else Blame.CHECKPOINT)
+            row = void_row(str(e), cause=Cause.TUPLES if ran_twice else Cause.CHECKPOINT)
             everywhere = True
         except Exception as e:  # noqa: BLE001 (whatever it is, the batch is void and says why)
             traceback.print_exc()
             row, everywhere = void_row(error_text(e)), True
         # who learned of it from a row passes it on in its own partition alone: all others have got
         # that row too
-        for destination in setup.workers if everywhere else (partition,):
+        for destination in placed.workers if everywhere else (partition,):
             yield destination, row
 
-    def _tasks_of(self, setup: PlacedTopology, stage: int, partition: int) -> StageTasks:
+    def _tasks_of(self, placed: PlacedTopology, stage: int, partition: int) -> StageTasks:
         tasks = self._tasks.get((stage, partition))
         if tasks is None:
-            store = self._stores.get(setup.checkpoint)
+            store = self._stores.get(placed.checkpoint)
             if store is None:
-                store = self._stores[setup.checkpoint] = Store.open(setup.checkpoint)
+                store = self._stores[placed.checkpoint] = Store.open(placed.checkpoint)
             tasks = self._tasks[stage, partition] = StageTasks(
-                setup, stage, partition, store, self._clock
+                placed, stage, partition, store, self._clock
             )
         return tasks
 
 
-def void_row(reason: str, report: ErrorReport | None = None, blame: Blame = Blame.TUPLES) -> bytes:
+def void_row(reason: str, report: ErrorReport | None = None, cause: Cause = Cause.TUPLES) -> bytes:
     """The marker of a batch that came to nothing."""
-    return wire.pack(wire.VOID, (reason, report, blame))
+    return wire.pack(wire.VOID, (reason, report, cause))
 
 
 _worker = Worker()
@@ -124,15 +124,15 @@ def _run(
     void: str | None,
     rows: Iterator[bytes],
 ) -> Iterator[tuple[int, bytes]]:
-    setup = _worker.setup(run, pickled)
+    placed = _worker.placed(run, pickled)
     # partitions are numbered without gaps, and workers may have been lost
-    worker = setup.workers[partition]
+    worker = placed.workers[partition]
     for destination, row in _worker.run_stage(
-        setup, stage, worker, Header.decode(header), void, rows
+        placed, stage, worker, Header.decode(header), void, rows
     ):
-        yield setup.workers.index(destination), row
+        yield placed.workers.index(destination), row
 
 
-def stage_function(setup: PlacedTopology) -> Any:
+def stage_function(placed: PlacedTopology) -> Any:
     """The function to give to Spark. Constant for a run: Spark can keep what it makes of it."""
-    return partial(_run, setup.run, pickle.dumps(setup, 5))
+    return partial(_run, placed.run, pickle.dumps(placed, 5))

@@ -56,20 +56,20 @@ class StageTasks:
 
     def __init__(
         self,
-        setup: PlacedTopology,
+        placed: PlacedTopology,
         stage: int,
         partition: int,
         store: Store,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.setup = setup
+        self.placed = placed
         self.stage = stage
         self.partition = partition
         self.store = store
         self.tag: str | None = None
         self._clock = clock
         self._rng = np.random.default_rng()
-        plan = setup.plan
+        plan = placed.plan
         names = plan.pinned if stage < 0 else plan.stages[stage]
         self.components = [
             name for name in names if any(plan.worker_of(t) == partition for t in plan.tasks(name))
@@ -84,8 +84,8 @@ class StageTasks:
         """The component's tasks on this worker."""
         return [
             t
-            for t in self.setup.plan.tasks(component)
-            if self.setup.plan.worker_of(t) == self.partition
+            for t in self.placed.plan.tasks(component)
+            if self.placed.plan.worker_of(t) == self.partition
         ]
 
     # Restoring
@@ -107,7 +107,7 @@ class StageTasks:
         started = self._clock()
         summary.errors += self.close()
         tasks = [task for name in self.components for task in self.tasks_of(name)]
-        keys = {task: self.setup.plan.key_of(task) for task in tasks}
+        keys = {task: self.placed.plan.key_of(task) for task in tasks}
         number = header.number - 1
         manifest = read_manifest(self.store, number)
         found = load_many(self.store, manifest, list(keys.values()))
@@ -121,32 +121,32 @@ class StageTasks:
     def _make(self, component: str, journals: Mapping[int, Journals], number: int) -> None:
         if component == ACKER:
             self._ackers = {task: AckerTask(task, found) for task, found in journals.items()}
-        elif component in self.setup.spouts:
+        elif component in self.placed.spouts:
             for task, found in journals.items():
-                self._spouts[task] = SpoutTask(self.setup, task, found, number, self._rng)
+                self._spouts[task] = SpoutTask(self.placed, task, found, number, self._rng)
         else:
             kind = self._kind_of_bolt(component)
             for (
                 task,
                 found,
             ) in journals.items():  # one by one: if one fails, others are to be closed
-                bolt = kind(self.setup, task, found, number, self._rng)
-                bolt.executor = self.setup.plan.executor_of(task).first
+                bolt = kind(self.placed, task, found, number, self._rng)
+                bolt.executor = self.placed.plan.executor_of(task).first
                 self._by_task[task] = bolt
             executors = [
-                e for e in self.setup.plan.executors_on(self.partition) if e.component == component
+                e for e in self.placed.plan.executors_on(self.partition) if e.component == component
             ]
             self._bolts[component] = [
                 [self._by_task[t] for t in range(e.first, e.last + 1)] for e in executors
             ]
 
     def _kind_of_bolt(self, component: str) -> type[BoltTask]:
-        spec = self.setup.component(component)
+        spec = self.placed.component(component)
         try:
             if spec.instance is None:
-                cls = load_class(spec.class_, self.setup.code_folder)
+                cls = load_class(spec.class_, self.placed.code_folder)
             else:
-                cls = type(create(spec, self.setup.code_folder))
+                cls = type(create(spec, self.placed.code_folder))
         except CodeError as e:
             task = self.tasks_of(component)[0]
             raise ComponentFailed(ErrorReport(component, task, str(e), fatal=True)) from e
@@ -185,7 +185,7 @@ class StageTasks:
         self.prepare(header, summary)
         cpu = time.process_time()
         summary.process = self.partition, os.getpid()
-        outbox = Outbox(self.setup, self.stage, self._rng)
+        outbox = Outbox(self.placed, self.stage, self._rng)
         messages: dict[int, Messages] = defaultdict(Messages)
         is_first = self.stage == header.first
         injected = header.injected.of(self.partition, self.store.get) if is_first else ()
@@ -206,12 +206,12 @@ class StageTasks:
         self._report_refused(outbox)
         if self._ackers:
             for task_id, part in zip(
-                self.setup.ackers, outbox.messages.split(len(self.setup.ackers)), strict=True
+                self.placed.ackers, outbox.messages.split(len(self.placed.ackers)), strict=True
             ):
                 if task_id in self._ackers:
                     messages[task_id].add(part)
             outbox.messages = Messages()
-            run_ackers(self.setup, self._ackers, messages, header.clock, summary, outbox)
+            run_ackers(self.placed, self._ackers, messages, header.clock, summary, outbox)
         outbox.pack_messages()
         yield from _counted(outbox, summary)
         self._write_down(header, summary)
@@ -225,7 +225,7 @@ class StageTasks:
 
     def _report_refused(self, outbox: Outbox) -> None:
         """What could not leave its worker is the emitting task's error."""
-        fatal = self.setup.topology.spec.on_error == "crash"
+        fatal = self.placed.topology.spec.on_error == "crash"
         for task_id, reason in outbox.refused:
             task = self._spouts.get(task_id) or self._by_task[task_id]
             report = task.report(reason, fatal)
@@ -241,7 +241,7 @@ class StageTasks:
             raise VoidBatch(row)
         if kind == wire.TUPLES:
             parcel = wire.unpack_tuples(row)
-            subscription = self.setup.subscriptions[parcel.subscription]
+            subscription = self.placed.subscriptions[parcel.subscription]
             if subscription.target in self._bolts:
                 for target, at in groups(parcel.targets):
                     part = parcel if at is None else wire.select(parcel, at)
@@ -270,7 +270,7 @@ class StageTasks:
         Yields after each slice of emits, when bolts behind the spout have run.
         """
         started = time.monotonic()
-        most_bytes = emit_bytes(self.setup) // max(1, len(self._spouts))
+        most_bytes = emit_bytes(self.placed) // max(1, len(self._spouts))
         deliveries = header.deliveries
         if deliveries is None and self._spouts:
             deliveries = self._committed_deliveries(header)
@@ -314,7 +314,7 @@ class StageTasks:
             executors = self._bolts.get(component)
             if not executors:
                 continue
-            spec = self.setup.component(component)
+            spec = self.placed.component(component)
             waits = getattr(spec, "blocking", False) and len(executors) > 1
             if waits:
                 self._run_threads([self._chunks(tasks, outbox) for tasks in executors], outbox)
@@ -360,7 +360,7 @@ class StageTasks:
                 task.errors = []
             if not updates:
                 continue
-            key = self.setup.plan.key_of(task_id)
+            key = self.placed.plan.key_of(task_id)
             saved = summary.updates[key] = {}
             for journal, (data, keep_from) in updates.items():
                 update = save(self.store, header.number, header.tag, key, journal, data, keep_from)

@@ -14,7 +14,7 @@ MESSAGE_CHARACTERS = 500
 _log = logging.getLogger(__name__)
 
 
-class Witness:
+class EventLog:
     """An observer for pods.
 
     Attributes:

@@ -20,7 +20,7 @@ from pathlib import Path
 from fulmen.engine.driver.driver import Driver, Stop
 from fulmen.engine.driver.totals import Totals
 from fulmen.engine.spark.jobs import SparkJobs
-from fulmen.engine.spark.session import Settings
+from fulmen.engine.spark.session import SessionSettings
 from fulmen.errors import FulmenError
 from fulmen.kube.container.ending import of_error, write_ended
 from fulmen.kube.container.preparation import Prepared, prepare, runs_unlike, topology_of
@@ -32,14 +32,14 @@ from fulmen.kube.contract import (
     READY_PATH,
     WORK_FOLDER,
     Directive,
+    DriverPhase,
     DriverPlan,
     Ended,
     ExitCode,
-    Phase,
     Report,
 )
 from fulmen.kube.driver.api import Api, ApiError
-from fulmen.kube.driver.event_log import Witness
+from fulmen.kube.driver.event_log import EventLog
 from fulmen.kube.driver.instructions import Plans
 from fulmen.kube.driver.reporting import Reporter, WorkerPods, report_of
 from fulmen.kube.driver.spark_settings import TEMPLATE_FILE, Surroundings, spark_settings
@@ -106,11 +106,11 @@ class DriverPod:
         self._stop = Stop()
         self._driver: Driver | None = None
         self._jobs: SparkJobs | None = None
-        self._phase = Phase.STARTING
+        self._phase = DriverPhase.STARTING
         self._ended = threading.Event()
         self._grace = GRACE_SECONDS
         self._pods = WorkerPods(api, where.app_id)
-        self._witness = Witness()
+        self._witness = EventLog()
 
     def run(self) -> tuple[int, Ended]:
         """Run it to its end. Raises what makes it impossible."""
@@ -151,7 +151,7 @@ class DriverPod:
             self._obey(self._plan)
             self._termination.raise_no_more()
             self._witness.heard = time.monotonic()  # starting may have taken long
-            self._phase = Phase.ACTIVE
+            self._phase = DriverPhase.ACTIVE
             self._plans.watch(self._obey)
             threading.Thread(target=self._await_end, name="fulmen-end", daemon=True).start()
             self._driver.run(self._stop)
@@ -171,7 +171,7 @@ class DriverPod:
             where, self._api.url, plan.images.worker, plan.worker_pod, own_pod, spec.pods
         )
         return SparkJobs(
-            Settings(
+            SessionSettings(
                 workers=spec.workers,
                 slots=spec.slots,
                 conf={**spec.spark.conf, **conf},
@@ -213,11 +213,11 @@ class DriverPod:
     def is_ready(self) -> bool:
         """Whether batches run."""
         totals = self.totals()
-        return self._phase is not Phase.STARTING and totals is not None and totals.batches > 0
+        return self._phase is not DriverPhase.STARTING and totals is not None and totals.batches > 0
 
     def is_healthy(self) -> bool:
         """Whether batches end, one way or the other. An idle one has some every few seconds."""
-        if self._driver is None or self._phase is not Phase.ACTIVE:
+        if self._driver is None or self._phase is not DriverPhase.ACTIVE:
             return True
         limit = self._driver.topology.spec.batch_timeout_seconds + STUCK_SECONDS
         return time.monotonic() - self._witness.heard < limit
@@ -226,7 +226,7 @@ class DriverPod:
         """What there is to say."""
         driver, jobs = self._driver, self._jobs
         phase = self._phase_now()
-        if driver is None or jobs is None or phase is Phase.STARTING:
+        if driver is None or jobs is None or phase is DriverPhase.STARTING:
             return Report(phase=phase, generation=self._plan.generation, message="starting")
         pods = self._pods.names(jobs.hosts)
         message = self._witness.latest
@@ -239,7 +239,7 @@ class DriverPod:
 
         The next one waits for as long as no worker is there.
         """
-        workers = driver.setup.workers
+        workers = driver.placed.workers
         if time.monotonic() - self._witness.counted < QUIET_SECONDS:
             return workers
         try:
@@ -248,14 +248,14 @@ class DriverPod:
             return ()
         return [worker for worker in workers if worker in alive]
 
-    def _phase_now(self) -> Phase:
-        if self._phase is not Phase.ACTIVE:
+    def _phase_now(self) -> DriverPhase:
+        if self._phase is not DriverPhase.ACTIVE:
             return self._phase
         if self._stop.drain:
-            return Phase.DRAINING
+            return DriverPhase.DRAINING
         if self._stop.topology is not None:
-            return Phase.REBALANCING
-        return Phase.INACTIVE if self._stop.active is False else Phase.ACTIVE
+            return DriverPhase.REBALANCING
+        return DriverPhase.INACTIVE if self._stop.active is False else DriverPhase.ACTIVE
 
     # The end
 
@@ -266,7 +266,7 @@ class DriverPod:
         if self._stop.now:
             message = f"ended by SIGTERM after batch {batch} was committed"
             return ExitCode.TERMINATED, Ended(reason="Terminated", message=message)
-        self._phase = Phase.FINISHED
+        self._phase = DriverPhase.FINISHED
         return ExitCode.FINISHED, Ended(reason="Drained", message=f"drained, at batch {batch}")
 
     def _await_end(self) -> None:

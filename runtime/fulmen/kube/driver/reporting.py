@@ -16,8 +16,8 @@ from fulmen.kube.contract import (
     REPORT_BYTES,
     REPORT_SECONDS,
     WORKER_LABEL,
-    Outage,
-    Phase,
+    CheckpointOutage,
+    DriverPhase,
     Report,
     ReportedError,
 )
@@ -152,7 +152,7 @@ class WorkerPods:
 
 def report_of(
     driver: Driver,
-    phase: Phase,
+    phase: DriverPhase,
     generation: int,
     present: Sequence[int],
     pods: Mapping[int, str],
@@ -170,9 +170,9 @@ def report_of(
         own_pod: Its own, which hosts pinned spouts.
         message: What a person should know.
     """
-    plan, topology = driver.setup.plan, driver.topology
+    plan, topology = driver.placed.plan, driver.topology
     hosting = [DRIVER, *present] if plan.pinned else present
-    is_whole = set(present) == set(driver.setup.workers) == set(range(plan.workers))
+    is_whole = set(present) == set(driver.placed.workers) == set(range(plan.workers))
     names = {worker: own_pod if worker == DRIVER else pods.get(worker, "") for worker in hosting}
     return Report(
         phase=phase,
@@ -189,11 +189,11 @@ def report_of(
     )
 
 
-def _outage_of(driver: Driver) -> Outage | None:
+def _outage_of(driver: Driver) -> CheckpointOutage | None:
     outage = driver.outage
     if outage is None:
         return None
-    return Outage(
+    return CheckpointOutage(
         reason="CheckpointUnreachable",
         since=round(outage.since, 3),
         message=outage.reason[:MESSAGE_CHARACTERS],

@@ -22,7 +22,7 @@ from fulmen.errors import CodeError, error_text
 from fulmen.topology.code.streamparse import abstract_cure, import_cure
 from fulmen.topology.problems import did_you_mean
 from fulmen.topology.resource.pods import Code
-from fulmen.topology.resource.spec import Component, Grouping, Spout
+from fulmen.topology.resource.spec import ComponentSpec, Grouping, SpoutSpec
 
 
 class CodeFolder:
@@ -126,7 +126,7 @@ def load_class(name: str, folder: Path | None = None) -> Any:
     return found
 
 
-def create(component: Component, folder: Path | None = None) -> Any:
+def create(component: ComponentSpec, folder: Path | None = None) -> Any:
     """A new instance of a spout or bolt, as each task has one.
 
     Raises:
@@ -175,7 +175,7 @@ def instantiate(cls: Any, name: str, folder: Path | None = None) -> Any:
         raise CodeError(f"{name}() raised {explain(error, folder)}") from error
 
 
-def streams_of(component: Component, code: Any) -> dict[str, api.Stream]:
+def streams_of(component: ComponentSpec, code: Any) -> dict[str, api.Stream]:
     """The streams of a spout or bolt, with the one that every spout has for dead letters.
 
     Args:
@@ -186,7 +186,7 @@ def streams_of(component: Component, code: Any) -> dict[str, api.Stream]:
         DeclarationError: What the class declares can't be understood.
     """
     streams = api.output_streams(code)
-    if isinstance(component, Spout):
+    if isinstance(component, SpoutSpec):
         streams[DEAD_LETTERS] = api.Stream(DEAD_LETTER_FIELDS)
     return streams
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fulmen.topology.reading.field_problems import component_label, input_label, repair
-from fulmen.topology.resource.spec import Bolt, Grouping, Spout, TopologySpec
+from fulmen.topology.resource.spec import BoltSpec, Grouping, SpoutSpec, TopologySpec
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ComponentPart:
     kind: Literal["spout", "bolt"]
     label: str
     name: str | None
-    model: Spout | Bolt | None
+    model: SpoutSpec | BoltSpec | None
     inputs: tuple[InputPart, ...]
     wrong: frozenset[str]
 
@@ -82,7 +82,7 @@ def _component(section: Literal["spouts", "bolts"], index: int, raw: Any) -> Com
     path = f"spec.{section}[{index}]"
     label = component_label(section, index, raw)
     own = {key: value for key, value in raw.items() if key != "inputs"}
-    cls: type[Spout] | type[Bolt] = Spout if kind == "spout" else Bolt
+    cls: type[SpoutSpec] | type[BoltSpec] = SpoutSpec if kind == "spout" else BoltSpec
     model, wrong = repair(cls, own)
     if model is None and "name" in wrong:
         model, others = repair(cls, {**own, "name": "placeholder"})

@@ -77,7 +77,7 @@ class Input(Model):
     """How the tuples are divided among this bolt's tasks."""
 
 
-class Component(Model):
+class ComponentSpec(Model):
     """What spouts and bolts have in common."""
 
     name: Name
@@ -120,11 +120,11 @@ class Component(Model):
         return min(self.parallelism, self.tasks)
 
 
-class Spout(Component):
+class SpoutSpec(ComponentSpec):
     """A source of tuples."""
 
 
-class Bolt(Component):
+class BoltSpec(ComponentSpec):
     """Receives tuples, and may emit others."""
 
     blocking: Annotated[bool, Field(strict=True)] = False
@@ -197,10 +197,10 @@ class TopologySpec(Model):
     """Where the classes of spouts and bolts come from. Default: the packages that are installed in
     the image."""
 
-    spouts: tuple[Spout, ...] = Field(min_length=1, max_length=100)
+    spouts: tuple[SpoutSpec, ...] = Field(min_length=1, max_length=100)
     """The sources of tuples; at least one."""
 
-    bolts: tuple[Bolt, ...] = Field((), max_length=400)
+    bolts: tuple[BoltSpec, ...] = Field((), max_length=400)
     """The components that receive tuples."""
 
     checkpoint: Checkpoint = Checkpoint()
@@ -238,7 +238,7 @@ class TopologySpec(Model):
         return self.workers if self.ackers is None else self.ackers
 
     @property
-    def components(self) -> Iterator[Spout | Bolt]:
+    def components(self) -> Iterator[SpoutSpec | BoltSpec]:
         """All spouts, then all bolts, as they are declared."""
         yield from self.spouts
         yield from self.bolts
@@ -264,7 +264,7 @@ class Topology(Model):
         """The topology's name."""
         return self.metadata.name
 
-    def component(self, name: str) -> Spout | Bolt:
+    def component(self, name: str) -> SpoutSpec | BoltSpec:
         """The spout or bolt of that name.
 
         Raises:

@@ -106,7 +106,7 @@ def subscribe(bolt, source, stream, kind):
         getattr(bolt, kind.replace("-", "_") + "_grouping")(source, stream)
 
 
-class Witness(Silent):
+class RecordingObserver(Silent):
     """Tells the reference what happened, of batches that counted."""
 
     def __init__(self, reference):
@@ -144,7 +144,7 @@ def run_to_its_end(case, chaos):
         acking=topology.spec.acker_tasks > 0,
         may_be_told_later=chaos.left > 0,
     )
-    witness, clock, store = Witness(reference), ManualClock(), new_store()
+    observer, clock, store = RecordingObserver(reference), ManualClock(), new_store()
     with (
         mock.patch.object(light_batches, "WHOLE_BATCHES", 1),
         mock.patch.object(spout_task, "SLICE", slices),
@@ -153,19 +153,19 @@ def run_to_its_end(case, chaos):
     ):
         while True:
             jobs = Steady(clock, 0.25, chaos.fault, store)
-            driver = make_driver(topology, store=store, clock=clock, jobs=jobs, observer=witness)
+            driver = make_driver(topology, store=store, clock=clock, jobs=jobs, observer=observer)
             try:
                 driver.start()
                 chaos.crashes = lambda driver=driver: driver.coordinator.crashes
                 driver.run(Stop(when_drained=True))
             except DriverDied:
-                witness.forget()
+                observer.forget()
             else:
                 driver.close()
                 break
     assert reference.trees == {}
     assert reference.told == ({}, {})
-    return driver, reference, witness.failed
+    return driver, reference, observer.failed
 
 
 OFTEN = (
@@ -193,7 +193,7 @@ def test_every_tree_ends_as_the_reference_says():
     for seed in seeds.several(EXAMPLES):
         with seeds.generator(seed) as rng:
             driver, reference, _ = run_to_its_end(any_topology(rng), Chaos(0, faults=0, rate=0))
-            check_copies(LOG, driver.setup)
+            check_copies(LOG, driver.placed)
             check_counts(driver, reference)
         cases.update(reference.cases)
     check_often(cases, OFTEN)
@@ -207,13 +207,13 @@ def test_crashes_between_any_two_steps_change_no_trees_end():
             topology = any_topology(rng)
             chaos = Chaos(rng.random(), faults=10, rate=rng.choice((0.01, 0.05, 0.2)))
             driver, reference, failed = run_to_its_end(topology, chaos)
-            check_copies(LOG, driver.setup, failed)
+            check_copies(LOG, driver.placed, failed)
         cases.update(reference.cases, crashes=failed)
     check_often(cases, (*OFTEN, "crashes"))
 
 
 def check_counts(driver, reference):
-    plan = driver.setup.plan
+    plan = driver.placed.plan
     spoken = {"emitted", "transferred", "executed", "acked", "failed"}
     counted = Counter(
         {

@@ -13,7 +13,7 @@ from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error, wo
 from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.summary import ErrorReport, Summary
-from support.coordinators import Checked, ranges, setup
+from support.coordinators import Checked, placed, ranges
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ EVENTS = st.one_of(
 
 @given(st.lists(EVENTS, max_size=60), st.integers(1, 4))
 def test_invariants_hold_after_any_events(events, tasks):
-    coordinator = Checked(setup(tasks))
+    coordinator = Checked(placed(tasks))
     sequence = 0
     for what, *args in events:
         if what == "wait":
@@ -209,7 +209,9 @@ def loaded(coordinator, batches, size, fixed=0.02, cold=1.0):
     times = []
     for batch in range(batches):
         header = coordinator.begin()
-        per_task = min(header.default_permit, max(1, emit_bytes(coordinator.it.setup) // 2 // size))
+        per_task = min(
+            header.default_permit, max(1, emit_bytes(coordinator.it.placed) // 2 // size)
+        )
         emitted = 2 * per_task
         slowness = max(1.0, cold * 0.9**batch)
         work = emitted * (2e-6 + size / RATE) * slowness
@@ -300,7 +302,7 @@ def test_an_idle_topology_backs_off(coordinator):
 
 
 def test_an_idle_topology_waits_no_longer_than_until_the_next_tick():
-    coordinator = Checked(setup(tick_seconds=1.0), clock=99.9)
+    coordinator = Checked(placed(tick_seconds=1.0), clock=99.9)
     for _ in range(12):
         coordinator.begin()
         coordinator.succeed(seconds=0.0)
@@ -324,7 +326,7 @@ def test_settled_when_nothing_is_pending_and_everybody_was_told(coordinator):
 
 
 def test_exhausted_when_all_spout_tasks_say_so(coordinator):
-    one, other = coordinator.it.setup.plan.tasks("source")
+    one, other = coordinator.it.placed.plan.tasks("source")
     for said, expected in (({one: True, other: False}, False), ({one: True, other: True}, True)):
         coordinator.begin()
         coordinator.succeed(exhausted=said)
@@ -380,14 +382,14 @@ class Source:
 
 @given(st.data(), st.integers(1, 4), st.integers(0, 3))
 def test_poison_is_found_and_all_else_is_processed(data, tasks, poisons):
-    coordinator = Checked(setup(tasks))
+    coordinator = Checked(placed(tasks))
     numbers = iter(range(10_000))
     items = [[next(numbers) for _ in range(data.draw(st.integers(0, 400)))] for _ in range(tasks)]
     everything = [i for some in items for i in some]
     poison = set()
     if everything:
         poison = data.draw(st.sets(st.sampled_from(everything), max_size=poisons))
-    source = Source(coordinator.it.setup.plan.tasks("source"), items, poison)
+    source = Source(coordinator.it.placed.plan.tasks("source"), items, poison)
     attempts = 0
     while any(source.left.values()):
         source.attempt(coordinator)
@@ -399,7 +401,7 @@ def test_poison_is_found_and_all_else_is_processed(data, tasks, poisons):
 
 
 def test_a_batch_that_fails_without_any_tuple_is_hopeless():
-    coordinator = Checked(setup(3))
+    coordinator = Checked(placed(3))
     poisoned = set()
     for _ in range(60):
         poisoned |= set(coordinator.begin().poisoned)
@@ -413,7 +415,7 @@ def test_a_batch_that_fails_without_any_tuple_is_hopeless():
 @given(st.data())
 def test_no_tuple_is_dropped_that_has_not_failed_alone_twice_with_a_success_without_it(data):
     """Workers are lost at random: nobody's tuple is to blame."""
-    coordinator = Checked(setup(data.draw(st.integers(1, 3))))
+    coordinator = Checked(placed(data.draw(st.integers(1, 3))))
     alone = {}  # spout task -> its failures alone, each followed by a success without it
     before = ()
     for is_lost in data.draw(st.lists(st.booleans(), max_size=80)):
@@ -447,7 +449,7 @@ def test_losses_in_a_row_drop_nothing(coordinator, losses):
 
 
 def test_a_tuple_that_is_dropped_carries_the_cause(coordinator):
-    source = Source(coordinator.it.setup.plan.tasks("source"), [[1], []], {1})
+    source = Source(coordinator.it.placed.plan.tasks("source"), [[1], []], {1})
     headers = []
     while any(source.left.values()):
         source.attempt(coordinator)

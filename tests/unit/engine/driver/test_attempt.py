@@ -76,7 +76,7 @@ class Jobs(Steady):
         self.attempts = []
 
     def run(self, header, timeout_seconds):
-        n = len(self._setup.plan.stages)
+        n = len(self._placed.plan.stages)
         if header.first == 0:
             self.attempts.append([])
         self.attempts[-1].append((header.first, header.stop_before or n))

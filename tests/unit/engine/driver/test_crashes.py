@@ -186,7 +186,7 @@ def check(store, driver):
         assert dict(kept) == {key: (value,) for key, value in emitted.items()}
     total = sum(f["total"] for f in fields_of(driver, store, "sink"))
     assert total == len(emitted) - len(held)
-    if driver.setup.acking:
+    if driver.placed.acking:
         for journals in tasks(driver, store, "__acker"):
             assert len(restore(journals.get("trees", ()))) == 0
     assert driver.totals.trees.pending == 0

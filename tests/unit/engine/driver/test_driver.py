@@ -182,7 +182,7 @@ class Fragile(Steady):
             raise Crash("pulled the plug")
 
     def alive(self):
-        return tuple(w for w in range(self._setup.plan.workers) if w not in self.lost)
+        return tuple(w for w in range(self._placed.plan.workers) if w not in self.lost)
 
     def recover(self):
         self.clock.advance(self.recovery_seconds)
@@ -205,13 +205,13 @@ def test_executors_of_a_lost_worker_move_and_come_back():
     driver.step()
     driver.jobs.lost, driver.jobs.failures = {1}, 1
     assert not driver.step()
-    assert driver.setup.workers == (0, 2)
+    assert driver.placed.workers == (0, 2)
     assert {driver.plan.worker_of(t) for t in range(1, driver.plan.task_count + 1)} == {0, 2}
     driver.step()
     driver.jobs.lost = set()
     driver.sleep(driver_module.LOOK_SECONDS)
     driver._look_for_workers()
-    assert driver.setup.workers == (0, 1, 2)
+    assert driver.placed.workers == (0, 1, 2)
     assert {driver.plan.worker_of(t) for t in plan.component_tasks["count"]} == {0, 1, 2}
     assert log.of("note") == [
         ("workers [1] are not there: planned anew",),

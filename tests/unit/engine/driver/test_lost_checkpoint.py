@@ -74,7 +74,7 @@ def test_a_state_that_was_written_anew_since_is_whole():
 def test_a_driver_whose_workers_need_what_is_left_gives_up(batches):
     """No tuple is suspected, and nothing is failed."""
     driver = loses_its_checkpoint(new_store(), MANY, batches)
-    driver.jobs.start(driver.setup)  # other processes, which have no state
+    driver.jobs.start(driver.placed)  # other processes, which have no state
     with pytest.raises(CheckpointError, match="there is no 'commits/"):
         driver.step()
     assert driver.totals.component("source")["failed"] == 0
@@ -87,6 +87,6 @@ def test_a_driver_that_another_one_has_left_without_its_commits_is_fenced():
     successor = counting(store, MANY)
     steps(successor, 300, 100)  # all of the state is written anew
     successor.log.collect()
-    driver.jobs.start(driver.setup)
+    driver.jobs.start(driver.placed)
     with pytest.raises(Fenced):
         driver.step()

@@ -159,7 +159,7 @@ def test_whether_a_checkpoint_is_lost_is_asked_until_there_is_an_answer(clock, b
         driver.step()
     assert len(state_of(driver, "count")) == 100
     store.delete(store.list(""))
-    driver.jobs.start(driver.setup)  # other processes, which have no state
+    driver.jobs.start(driver.placed)  # other processes, which have no state
     backend.failing["list"] = 1  # whether there is a newer commit
     assert not driver.step()
     assert driver.totals.attempts_failed == 1
@@ -253,7 +253,7 @@ def test_workers_that_may_not_use_the_store_any_more_are_waited_for(denied, verb
     driver, workers = denied
     while not len(state_of(driver, "count")):
         driver.step()
-    driver.jobs.start(driver.setup)  # other processes: they read, and were never seen to write
+    driver.jobs.start(driver.placed)  # other processes: they read, and were never seen to write
     workers.failing[verb] = 20
     driver.run(Stop(when_drained=True))
     assert counts(driver) == dict.fromkeys(range(10), 10)

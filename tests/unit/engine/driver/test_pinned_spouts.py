@@ -119,7 +119,7 @@ def test_what_was_emitted_before_a_worker_was_lost_goes_to_those_that_are_left(
     jobs.failures, jobs.living = 1, (0,)
     while driver.step():
         pass
-    assert driver.setup.workers == (0,)
+    assert driver.placed.workers == (0,)
     driver.run(Stop(when_drained=True))
     driver.close()
     assert counts(tmp_path) == dict.fromkeys(range(50), 1)
@@ -189,7 +189,7 @@ def test_a_worker_that_hosts_nothing_may_be_lost(heard, jobs, tmp_path):
     )
     jobs.failures, jobs.living = 1, tuple(w for w in range(3) if w != empty)
     assert not driver.step()
-    assert driver.setup.workers == jobs.living
+    assert driver.placed.workers == jobs.living
     driver.run(Stop(when_drained=True))
     driver.close()
     assert counts(tmp_path) == dict.fromkeys(range(50), 1)

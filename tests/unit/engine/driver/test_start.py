@@ -39,8 +39,8 @@ class Pinned(Spout):
 
 
 class SlowToStart(Steady):
-    def start(self, setup):
-        workers = super().start(setup)
+    def start(self, placed):
+        workers = super().start(placed)
         self.clock.advance(1000)
         return workers
 
@@ -57,8 +57,8 @@ class ComesLater(Steady):
         self.starts_without = starts_without
         self.started = []
 
-    def start(self, setup):
-        workers = super().start(setup)
+    def start(self, placed):
+        workers = super().start(placed)
         self.started.append(workers)
         return workers if len(self.started) > self.starts_without else workers[:1]
 
@@ -71,7 +71,7 @@ def test_a_worker_that_comes_while_jobs_begin_takes_part():
     driver = make_driver(builder, store=store, clock=clock, jobs=jobs)
     driver.start()
     assert jobs.started == [(0, 1), (0, 1)]
-    assert driver.setup.workers == (0, 1)
+    assert driver.placed.workers == (0, 1)
     driver.step()
     driver._look_for_workers()
     driver.close()
@@ -102,7 +102,7 @@ class GoneAtOnce(ComesLater):
         return self.there
 
     def run(self, header, timeout_seconds):
-        assert len(self._setup.workers) == len(self.started[-1]) == 1, "rows would be lost"
+        assert len(self._placed.workers) == len(self.started[-1]) == 1, "rows would be lost"
         return super().run(header, timeout_seconds)
 
 
@@ -113,7 +113,7 @@ def test_jobs_whose_workers_are_gone_at_once_run_on_those_that_they_began_with()
     jobs = GoneAtOnce(ManualClock(), store=store)
     driver = make_driver(builder, store=store, jobs=jobs)
     driver.start()
-    assert driver.setup.workers == driver._hosting == (0,)
+    assert driver.placed.workers == driver._hosting == (0,)
     assert driver.step()
     driver.close()
 
@@ -126,7 +126,7 @@ def test_jobs_do_not_begin_without_any_worker(monkeypatch, tmp_path):
     workers = SimpleNamespace(alive=lambda: ())
     monkeypatch.setattr(session, "start", lambda settings: SimpleNamespace(workers=workers))
     with pytest.raises(FulmenError, match="the workers that had started are gone again"):
-        LocalSparkJobs(1, {}, None, tmp_path / "log").start(driver.setup)
+        LocalSparkJobs(1, {}, None, tmp_path / "log").start(driver.placed)
     driver.close()
 
 

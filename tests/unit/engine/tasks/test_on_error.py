@@ -109,7 +109,7 @@ def test_errors_at_the_end_are_told_and_counted(workers):
     assert totals.error_counts == {"bolt": 2, "source": 1}
     assert totals.report()["components"]["source"]["errors"] == [
         {
-            "task": totals.setup.plan.tasks("source")[0],
+            "task": totals.placed.plan.tasks("source")[0],
             "message": "close: OSError: gone",
             "count": 1,
         }

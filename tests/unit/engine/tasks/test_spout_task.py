@@ -339,4 +339,4 @@ def test_a_batch_has_only_so_many_bytes_in_it_however_much_it_may_emit(kind):
     driver.step()
     emitted = driver.totals.report()["components"]["source"]["emitted"]
     driver.close()
-    assert emit_bytes(driver.setup) <= emitted * size < emit_bytes(driver.setup) + 4 * size
+    assert emit_bytes(driver.placed) <= emitted * size < emit_bytes(driver.placed) + 4 * size

@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class View:
+class TopologyJson:
     """What is shown of one moment.
 
     Attributes:
@@ -42,10 +42,10 @@ class View:
         last = now.latencies.since(self.before.latencies)
         return {
             "name": now.name,
-            "state": now.setup.topology.spec.state,
+            "state": now.placed.topology.spec.state,
             "active": now.header is not None and now.header.active,
             "uptime_seconds": round(now.uptime, 1),
-            "message_timeout_seconds": now.setup.topology.spec.message_timeout_seconds,
+            "message_timeout_seconds": now.placed.topology.spec.message_timeout_seconds,
             "trees": vars(now.trees),
             "acked_per_second": self._rate(now.trees.acked, self.before.trees.acked),
             "complete_latency_ms": {"p50": last.quantile(0.5), "p99": last.quantile(0.99)},
@@ -76,9 +76,9 @@ class View:
         return _grouped(self.now.inputs())
 
     def _component(self, name: str) -> Json:
-        now, plan = self.now, self.now.setup.plan
+        now, plan = self.now, self.now.placed.plan
         sums = {what: self._sum(name, what) for what in STATISTICS}
-        is_spout = name in now.setup.spouts
+        is_spout = name in now.placed.spouts
         tasks = plan.tasks(name)
         return {
             "name": name,
@@ -119,7 +119,7 @@ class View:
         return round(1000 * (after.seconds - before.seconds) / n, 4) if n else _mean(after)
 
     def _edges(self) -> Iterator[Json]:
-        for s in self.now.setup.subscriptions:
+        for s in self.now.placed.subscriptions:
             key = s.target, "executed", f"{s.source}:{s.stream}"
             after, before = self.now.counts[key], self.before.counts[key]
             yield {
@@ -140,7 +140,7 @@ class View:
         )
         return {
             "task": task,
-            "worker": now.setup.plan.worker_of(task),
+            "worker": now.placed.plan.worker_of(task),
             "pending": now.pending_trees.get(task, 0),
             "executed": {stream: now.counts[name, "executed", stream] for stream in ACKER_INPUTS},
             "executed_per_second": self._rate(after, before),
@@ -149,7 +149,7 @@ class View:
         }
 
     def _workers(self) -> Iterator[Json]:
-        plan, present = self.now.setup.plan, self.now.setup.workers
+        plan, present = self.now.placed.plan, self.now.placed.workers
         driver = [DRIVER] if plan.pinned else []
         for worker in [*range(plan.workers), *driver]:
             yield {
