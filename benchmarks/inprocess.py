@@ -37,12 +37,9 @@ def measure(workers: int, sentences: int, words: str) -> float:
     watcher = running.Watcher()
     with tempfile.TemporaryDirectory() as folder:
         driver = Driver(
-            checked.topology(),
-            checked.streams,
+            checked.runnable(running.TOPOLOGIES),
             InProcessJobs(),
             f"file://{folder}/checkpoint",
-            running.TOPOLOGIES,
-            checked.pinned,
             watcher,
         )
         driver.start()

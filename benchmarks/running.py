@@ -116,21 +116,11 @@ def word_count(
 @contextmanager
 def running(content: Mapping[str, Any], watcher: Watcher) -> Iterator[Driver]:
     """A driver on real Spark, with a checkpoint on this machine's disk."""
-    checked = check(content, TOPOLOGIES)
-    topology = checked.topology()
+    runnable = check(content, TOPOLOGIES).runnable(TOPOLOGIES)
+    spec = runnable.topology.spec
     folder = Path(tempfile.mkdtemp(prefix="fulmen-benchmark-"))
-    jobs = LocalSparkJobs(
-        topology.spec.workers, topology.spec.spark.conf, TOPOLOGIES, folder / "log"
-    )
-    driver = Driver(
-        topology,
-        checked.streams,
-        jobs,
-        f"file://{folder}/checkpoint",
-        TOPOLOGIES,
-        checked.pinned,
-        watcher,
-    )
+    jobs = LocalSparkJobs(spec.workers, spec.spark.conf, TOPOLOGIES, folder / "log")
+    driver = Driver(runnable, jobs, f"file://{folder}/checkpoint", watcher)
     try:
         driver.start()
         yield driver

@@ -48,18 +48,15 @@ class Photographer(Silent):
 def figures_after(seconds: float) -> Figures:
     """The figures of a real run."""
     with prepare(ROOT / EXAMPLE, (), None, None, False) as prepared:
-        topology, stop = prepared.topology, Stop()
+        topology, stop = prepared.runnable.topology, Stop()
         meter = Meter(topology, time.monotonic)
         photographer = Photographer(meter, stop, seconds)
         log_file = Path(tempfile.mkstemp(prefix="fulmen-picture-")[1])
         driver = Driver(
-            topology=topology,
-            streams=prepared.streams,
-            jobs=make_jobs(prepared, False, log_file),
-            checkpoint=prepared.checkpoint,
-            code_folder=prepared.code_folder,
-            pinned=prepared.pinned,
-            observer=photographer,
+            prepared.runnable,
+            make_jobs(prepared, False, log_file),
+            prepared.checkpoint,
+            photographer,
         )
         try:
             driver.start()

@@ -29,11 +29,9 @@ class Running(threading.Thread):
         self.stop = Stop()
         self.error = None
         self.driver = Driver(
-            prepared.topology,
-            prepared.streams,
-            LocalSparkJobs(2, {}, prepared.code_folder, folder / "spark.log"),
+            prepared.runnable,
+            LocalSparkJobs(2, {}, prepared.runnable.code_folder, folder / "spark.log"),
             prepared.checkpoint,
-            code_folder=prepared.code_folder,
         )
 
     def run(self):
@@ -47,7 +45,7 @@ class Running(threading.Thread):
 
     def totals(self):
         assert self.error is None
-        return getattr(self.driver, "totals", None)
+        return self.driver.totals if self.driver.is_started else None
 
     def end(self):
         self.stop.drain = True

@@ -48,14 +48,10 @@ def make_driver(
     if isinstance(topology, TopologyBuilder):
         topology = topology.build()
     clock, store = clock or ManualClock(), store or new_store()
-    checked = check(topology, code_folder)
     return Driver(
-        checked.topology(),
-        checked.streams,
+        check(topology, code_folder).runnable(code_folder),
         jobs or Steady(clock, seconds, store=store),
         store.uri,
-        code_folder=code_folder,
-        pinned=checked.pinned,
         observer=observer or Silent(),
         store=store,
         steady=clock,

@@ -88,16 +88,7 @@ class RecordingObserver(Silent):
 
 def make_driver(builder, jobs, checkpoint, observer):
     """A driver, not yet started. The components are in tests/support."""
-    checked = check(builder.build())
-    return Driver(
-        checked.topology(),
-        checked.streams,
-        jobs,
-        checkpoint,
-        code_folder=TESTS,
-        pinned=checked.pinned,
-        observer=observer,
-    )
+    return Driver(check(builder.build()).runnable(TESTS), jobs, checkpoint, observer)
 
 
 class Committed:

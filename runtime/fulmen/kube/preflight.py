@@ -26,11 +26,11 @@ def preflight(
     """
     try:
         candidate = Candidate.from_json(file.read_text(encoding="utf-8"))
-        prepared = checked(candidate.topology, code_folder(folder), candidate.tasks)
+        runnable = checked(candidate.topology, code_folder(folder), candidate.tasks)
     except (OSError, ValidationError) as e:
         return ExitCode.FAILED, Ended(reason="Error", message=f"{file}: {e}")
     except FulmenError as e:
         _log.error("%s", e)
         return of_error(e)
-    message = f"topology {prepared.topology.name!r} is valid"
+    message = f"topology {runnable.topology.name!r} is valid"
     return ExitCode.FINISHED, Ended(reason="Valid", message=message)

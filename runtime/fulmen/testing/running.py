@@ -29,7 +29,7 @@ from fulmen.topology.builder import TopologyBuilder
 from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.reading import documents
 from fulmen.topology.resource.spec import Topology
-from fulmen.topology.validation.check import check, with_checkpoint_tasks
+from fulmen.topology.validation.check import check
 
 Fault = Callable[[int, int, str], None]
 _numbers = itertools.count(1)
@@ -310,12 +310,9 @@ def run(
         tasks = read_components(result.checkpoint)
         checked = check(model.model_copy(update={"spec": spec}), folder.path, tasks)
         driver = Driver(
-            with_checkpoint_tasks(checked.topology(), tasks),
-            checked.streams,
+            checked.runnable(folder.path, tasks),
             _Jobs(fault, result.checkpoint, clock, batch_seconds, emits),
             result.checkpoint.uri,
-            code_folder=folder.path,
-            pinned=checked.pinned,
             observer=observer,
             store=result.checkpoint,
             steady=clock,

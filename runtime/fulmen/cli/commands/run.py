@@ -114,7 +114,7 @@ def run(
         raise BadInput(f"--report: the folder '{report.absolute().parent}' does not exist.")
     with (
         prepare(file, assignments, code_folder, checkpoint, in_process) as prepared,
-        _open_log(prepared.topology.name) as log,
+        _open_log(prepared.runnable.topology.name) as log,
         logged_to(log.file),
     ):
         jobs = make_jobs(prepared, in_process, log.file)
@@ -133,11 +133,11 @@ def make_jobs(prepared: Prepared, in_process: bool, log_file: Path) -> Jobs:
     """What runs the batches."""
     if in_process:
         return InProcessJobs()
-    spec = prepared.topology.spec
+    spec = prepared.runnable.topology.spec
     return LocalSparkJobs(
         spec.workers,
         spec.spark.conf,
-        prepared.code_folder,
+        prepared.runnable.code_folder,
         log_file,
         prepared.worker_env,
         spec.start_timeout_seconds,

@@ -16,10 +16,8 @@ from fulmen.engine.batches.coordinator import Done
 from fulmen.engine.driver.driver import Driver, Stop
 from fulmen.engine.driver.totals import Totals
 from fulmen.engine.protocol.jobs import Jobs
-from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.errors import FulmenError
-from fulmen.plan import make_plan
 from fulmen.topology.resource.spec import Topology
 
 
@@ -81,33 +79,21 @@ class LocalRun:
         self._log = log
         self._signals = Signals(stop)
         self._phase = start
-        topology = prepared.topology
-        self._meter = Meter(topology, time.monotonic, prepared.streams)
+        topology = prepared.runnable.topology
+        self._meter = Meter(topology, time.monotonic, prepared.runnable.streams)
         self._display = make_display(topology.name, self._meter, self._phase_now)
-        self._driver = Driver(
-            topology=topology,
-            streams=prepared.streams,
-            jobs=jobs,
-            checkpoint=prepared.checkpoint,
-            code_folder=prepared.code_folder,
-            pinned=prepared.pinned,
-            observer=Watcher(topology, self._meter, self._display, log),
-        )
+        watcher = Watcher(topology, self._meter, self._display, log)
+        self._driver = Driver(prepared.runnable, jobs, prepared.checkpoint, watcher)
 
     @property
     def totals(self) -> Totals:
         """What was counted; also after a failure, as far as it got."""
-        prepared = self._prepared
-        plan = make_plan(prepared.topology, pinned=prepared.pinned)
-        placed = PlacedTopology(
-            "", prepared.topology, plan, prepared.streams, {}, prepared.checkpoint, None
-        )
-        return getattr(self._driver, "totals", Totals(placed))
+        return self._driver.totals
 
     @property
     def driver_totals(self) -> Totals | None:
         """What the driver counts, for other threads; None as long as it has not started."""
-        return getattr(self._driver, "totals", None)
+        return self._driver.totals if self._driver.is_started else None
 
     def run(self) -> None:
         """Run it until its end, and print the summary.
@@ -170,12 +156,12 @@ class LocalRun:
         totals = self.totals
         if not totals.batches and end == "failed":
             return
-        console = open_console()
-        for line in summary_lines(totals, self._prepared.topology, end):
+        console, runnable = open_console(), self._prepared.runnable
+        for line in summary_lines(totals, runnable.topology, end):
             console.print(line, soft_wrap=True)
         console.print()
-        console.print(summary_table(totals, self._prepared.topology, self._prepared.streams))
-        hints = [f"hint: {sentence}" for sentence in advice(totals, self._prepared.topology)]
+        console.print(summary_table(totals, runnable.topology, runnable.streams))
+        hints = [f"hint: {sentence}" for sentence in advice(totals, runnable.topology)]
         for line in [*error_lines(totals), *hints]:
             console.print(f"\n{line}", soft_wrap=True)
         if end == "drained" and self._log.has_something:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fulmen.api import Stream
 from fulmen.cli import BadInput
 from fulmen.cli.local.environment import environment_of
 from fulmen.cli.local.run_checkpoint import Known, look_at, place, wanted_uri
@@ -14,27 +13,21 @@ from fulmen.cli.topology_file import check_document, read_file, tell_warnings
 from fulmen.errors import CheckpointError
 from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.resource.spec import Topology
-from fulmen.topology.validation.check import Checked, with_checkpoint_tasks
+from fulmen.topology.validation.check import Checked, Runnable
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A topology that can be run.
+    """A topology that can be run on this machine.
 
     Attributes:
-        topology: Valid, with every number of tasks.
-        streams: The output streams of each component.
-        pinned: Names of the spouts that are hosted by the driver.
-        code_folder: Where its modules are; None: installed packages.
+        runnable: The topology.
         checkpoint: Its URI.
         notes: What the user is to be told about it, line by line.
         worker_env: Environment variables of the workers.
     """
 
-    topology: Topology
-    streams: Mapping[str, Mapping[str, Stream]]
-    pinned: Sequence[str]
-    code_folder: Path | None
+    runnable: Runnable
     checkpoint: str
     notes: Sequence[str]
     worker_env: Mapping[str, str] = field(default_factory=dict)
@@ -84,7 +77,7 @@ def _prepare(
     uri = wanted_uri(checkpoint, document)
     known, checked = _checked(document, file, code_folder, uri)
     tell_warnings(checked)
-    topology = with_checkpoint_tasks(checked.topology(), known.tasks)
+    topology = checked.topology()
     _refuse_what_is_elsewhere(topology, code_folder, uri, in_process)
     code = topology.spec.code
     with (
@@ -94,7 +87,7 @@ def _prepare(
         notes = [note]
         if topology.spec.state != "Active":
             notes.append(f"spec.state is {topology.spec.state}: spouts emit nothing")
-        yield Prepared(topology, checked.streams, checked.pinned, folder.path, used_uri, notes)
+        yield Prepared(checked.runnable(folder.path, known.tasks), used_uri, notes)
 
 
 def _checked(

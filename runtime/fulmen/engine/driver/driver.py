@@ -12,10 +12,8 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-from fulmen.api.declarer import Stream
 from fulmen.checkpoint import CommitLog, Manifest, Store, new_tag
 from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error
@@ -33,8 +31,9 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
 from fulmen.errors import CheckpointError, JobFailed, TopologyFailed, Unreachable
-from fulmen.plan import is_placed_like, make_plan
+from fulmen.plan import Plan, is_placed_like, make_plan
 from fulmen.topology.resource.spec import Topology
+from fulmen.topology.validation.check import Runnable
 
 COLLECT_EVERY = 16
 """Commits between two runs of the garbage collector of the checkpoint."""
@@ -51,34 +50,36 @@ class Driver:
     Call `start`, then `run` or `step`, then `close`.
 
     Attributes:
-        topology: What to run.
-        streams: The output streams of each component.
+        runnable: What to run.
         jobs: What runs the stages.
         checkpoint: URI of the store, for workers too.
-        code_folder: Where the classes are; None: installed packages.
-        pinned: Names of the spouts that are hosted here.
         observer: Is told what happens.
         store: What this driver uses instead of opening the URI.
         steady: A clock that only goes forward, in seconds.
         sleep: Waits so many seconds.
+        topology: What runs: that of `runnable`, until there is a change of it.
+        plan: Where executors are.
+        placed: The topology and its plan, as workers get it.
+        totals: What was done so far.
+        is_started: Whether workers have the topology. From then on totals are counted.
         coordinator: Decides; from `start` on.
-        totals: What was done so far; from `start` on.
         log: The checkpoint's commits; from `start` on.
     """
 
-    topology: Topology
-    streams: Mapping[str, Mapping[str, Stream]]
+    runnable: Runnable
     jobs: Jobs
     checkpoint: str
-    code_folder: Path | None = None
-    pinned: Sequence[str] = ()
     observer: Observer = field(default_factory=Silent)
     store: Store | None = None
     steady: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
-    coordinator: Coordinator = field(init=False)
+    topology: Topology = field(init=False)
+    plan: Plan = field(init=False)
+    placed: PlacedTopology = field(init=False)
     totals: Totals = field(init=False)
+    is_started: bool = field(init=False, default=False)
+    coordinator: Coordinator = field(init=False)
     log: CommitLog = field(init=False)
     _committer: Committer | None = field(init=False, default=None)
     _pinned_spouts: PinnedSpouts | None = field(init=False, default=None)
@@ -88,6 +89,12 @@ class Driver:
     _ended: float = field(init=False, default=0.0)
     _outages: int = field(init=False, default=0)
     _away: ErrorReport | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.topology = self.runnable.topology
+        self.plan = make_plan(self.topology, pinned=self.runnable.pinned)
+        self.placed = self._placed(Layout.of_origins({}), range(self.plan.workers))
+        self.totals = Totals(self.placed, self.steady)
 
     def start(self) -> None:
         """Claim the checkpoint, plan, and begin.
@@ -104,11 +111,11 @@ class Driver:
         self._committer = Committer(
             self.log, self.observer.note, self.steady, self.sleep, time.time
         )
-        self.plan = make_plan(self.topology, pinned=self.pinned)
         self.placed = self._placed(self._migrate(), range(self.plan.workers))
         self._hosting = self.jobs.start(self.placed)
         self.coordinator = self._coordinator(self.log.manifest.clock)
         self.totals = Totals(self.placed, self.steady)
+        self.is_started = True
         self._ended = self.steady()
         self._replan(self.jobs.alive() or self._hosting)  # not all may be there yet, or any more
         self.coordinator.stand_still(self.steady() - self._ended)
@@ -159,10 +166,10 @@ class Driver:
                 update={"spec": self.topology.spec.model_copy(update={"code": None})}
             ),
             plan=self.plan,
-            streams=self.streams,
+            streams=self.runnable.streams,
             origins=layout.origins,
             checkpoint=self.checkpoint,
-            code_folder=self.code_folder,
+            code_folder=self.runnable.code_folder,
             workers=tuple(workers),
         )
 
@@ -231,11 +238,11 @@ class Driver:
     def _become(self, topology: Topology) -> None:
         present = self.placed.workers
         self.topology = topology
-        self.plan = make_plan(topology, pinned=self.pinned)
+        self.plan = make_plan(topology, pinned=self.runnable.pinned)
         layout = self._migrate()
         # New workers come later, and those that are too many go, when the jobs start.
         workers = [w for w in present if w < self.plan.workers] or range(self.plan.workers)
-        self.plan = make_plan(topology, pinned=self.pinned, workers=list(workers))
+        self.plan = make_plan(topology, pinned=self.runnable.pinned, workers=list(workers))
         self.placed = self._placed(layout, workers)
         self._close_pinned()
         self._hosting = self.jobs.start(self.placed)
@@ -439,7 +446,7 @@ class Driver:
         # when all are there, executors are where they would be if nothing had happened
         before = self.plan if gone else None
         self.plan = make_plan(
-            self.topology, pinned=self.pinned, workers=list(alive), previous=before
+            self.topology, pinned=self.runnable.pinned, workers=list(alive), previous=before
         )
         who = f"workers {gone} are not there" if gone else "all workers are there"
         self.observer.note(f"{who}: planned anew")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fulmen.api import Stream
 from fulmen.checkpoint import CommitLog, Store
 from fulmen.errors import Denied, ValidationFailed
 from fulmen.kube.container.ending import CheckpointLost
@@ -16,32 +14,13 @@ from fulmen.kube.contract import CODE_FOLDER, DriverPlan
 from fulmen.topology.problems import Problem
 from fulmen.topology.reading.field_problems import parse, without_unknown
 from fulmen.topology.resource.spec import ACKER, Topology
-from fulmen.topology.validation.check import check, with_checkpoint_tasks
+from fulmen.topology.validation.check import Runnable, check
 
 OPERATORS = {"state", "checkpoint", "start_timeout_seconds", "network_policy"}
 """Fields of the spec that may change without a driver, and are not for it to take over."""
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A topology that can be run.
-
-    Attributes:
-        topology: Valid, with every number of tasks.
-        streams: The output streams of each component.
-        pinned: Names of the spouts that the driver hosts.
-        code_folder: Where the author's modules are; None: installed packages.
-        checkpoint: Its URI.
-    """
-
-    topology: Topology
-    streams: Mapping[str, Mapping[str, Stream]]
-    pinned: tuple[str, ...]
-    code_folder: Path | None
-    checkpoint: str
-
-
-def prepare(plan: DriverPlan, folder: Path = Path(CODE_FOLDER)) -> Prepared:
+def prepare(plan: DriverPlan, folder: Path = Path(CODE_FOLDER)) -> Runnable:
     """What a plan says, checked with this image's classes.
 
     Args:
@@ -55,16 +34,16 @@ def prepare(plan: DriverPlan, folder: Path = Path(CODE_FOLDER)) -> Prepared:
     """
     code = code_folder(folder)
     document = without_unknown(plan.topology)
-    prepared = checked(document, code, {})  # mistakes come before what the checkpoint says
-    uri = prepared.topology.spec.checkpoint.uri
+    runnable = checked(document, code, {})  # mistakes come before what the checkpoint says
+    uri = runnable.topology.spec.checkpoint.uri
     if uri is None:
         problem = Problem("spec.checkpoint", "the plan names no uri")
         raise ValidationFailed([problem])
-    tasks = known_tasks(uri, prepared.topology.name, plan.last_batch)
-    return checked(document, code, tasks) if tasks else prepared
+    tasks = known_tasks(uri, runnable.topology.name, plan.last_batch)
+    return checked(document, code, tasks) if tasks else runnable
 
 
-def checked(document: Any, code: Path | None, tasks: Mapping[str, int]) -> Prepared:
+def checked(document: Any, code: Path | None, tasks: Mapping[str, int]) -> Runnable:
     """A document without mistakes.
 
     Args:
@@ -75,10 +54,7 @@ def checked(document: Any, code: Path | None, tasks: Mapping[str, int]) -> Prepa
     Raises:
         ValidationFailed: There are mistakes; it names all of them.
     """
-    found = check(document, code, tasks, for_kubernetes=True)
-    topology = found.topology() if found.errors else with_checkpoint_tasks(found.topology(), tasks)
-    uri = topology.spec.checkpoint.uri or ""
-    return Prepared(topology, found.streams, found.pinned, code, uri)
+    return check(document, code, tasks, for_kubernetes=True).runnable(code, tasks)
 
 
 def known_tasks(uri: str, topology: str, last_batch: int) -> dict[str, int]:

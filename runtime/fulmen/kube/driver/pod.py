@@ -23,7 +23,7 @@ from fulmen.engine.spark.jobs import SparkJobs
 from fulmen.engine.spark.session import SessionSettings
 from fulmen.errors import FulmenError
 from fulmen.kube.container.ending import of_error, write_ended
-from fulmen.kube.container.preparation import Prepared, prepare, runs_unlike, topology_of
+from fulmen.kube.container.preparation import prepare, runs_unlike, topology_of
 from fulmen.kube.contract import (
     GRACE_SECONDS,
     HEALTH_PATH,
@@ -45,6 +45,7 @@ from fulmen.kube.driver.reporting import Reporter, WorkerPods, report_of
 from fulmen.kube.driver.spark_settings import TEMPLATE_FILE, Surroundings, spark_settings
 from fulmen.kube.driver.termination import Terminated, Termination
 from fulmen.metrics import MetricsServer
+from fulmen.topology.validation.check import Runnable
 
 FIRST_WORKER_SECONDS = 1800.0
 """At least: images are pulled, nodes are added. The operator says what is being waited for."""
@@ -110,7 +111,7 @@ class DriverPod:
         self._ended = threading.Event()
         self._grace = GRACE_SECONDS
         self._pods = WorkerPods(api, where.app_id)
-        self._witness = EventLog()
+        self._event_log = EventLog()
 
     def run(self) -> tuple[int, Ended]:
         """Run it to its end. Raises what makes it impossible."""
@@ -127,30 +128,23 @@ class DriverPod:
                 reporter.stop()
 
     def _run(self) -> tuple[int, Ended]:
-        prepared = prepare(self._plan)
-        topology = prepared.topology
+        runnable = prepare(self._plan)
+        topology = runnable.topology
+        checkpoint = str(topology.spec.checkpoint.uri)
         _log.info(
             "topology %r, generation %d, attempt %d; checkpoint %s",
             topology.name,
             self._plan.generation,
             self._where.attempt,
-            prepared.checkpoint,
+            checkpoint,
         )
-        self._jobs = self._spark(prepared)
-        self._driver = Driver(
-            topology=topology,
-            streams=prepared.streams,
-            jobs=self._jobs,
-            checkpoint=prepared.checkpoint,
-            code_folder=prepared.code_folder,
-            pinned=prepared.pinned,
-            observer=self._witness,
-        )
+        self._jobs = self._spark(runnable)
+        self._driver = Driver(runnable, self._jobs, checkpoint, observer=self._event_log)
         try:
             self._driver.start()
             self._obey(self._plan)
             self._termination.raise_no_more()
-            self._witness.heard = time.monotonic()  # starting may have taken long
+            self._event_log.heard = time.monotonic()  # starting may have taken long
             self._phase = DriverPhase.ACTIVE
             self._plans.watch(self._obey)
             threading.Thread(target=self._await_end, name="fulmen-end", daemon=True).start()
@@ -160,11 +154,11 @@ class DriverPod:
             self._ended.set()
             self._driver.close()
 
-    def _spark(self, prepared: Prepared) -> SparkJobs:
+    def _spark(self, runnable: Runnable) -> SparkJobs:
         """Spark with pods as workers; started by the first batch."""
         plan, where = self._plan, self._where
         Path(TEMPLATE_FILE).write_text(json.dumps(plan.worker_pod), encoding="utf-8")
-        spec = prepared.topology.spec
+        spec = runnable.topology.spec
         own_pod = self._api.pod(where.pod_name)
         self._grace = own_pod["spec"].get("terminationGracePeriodSeconds", GRACE_SECONDS)
         conf = spark_settings(
@@ -175,7 +169,7 @@ class DriverPod:
                 workers=spec.workers,
                 slots=spec.slots,
                 conf={**spec.spark.conf, **conf},
-                code_path=str(prepared.code_folder) if prepared.code_folder else None,
+                code_path=str(runnable.code_folder) if runnable.code_folder else None,
                 work_dir=Path(WORK_FOLDER),
                 log_file=Path(LOG_FILE),
                 start_timeout_seconds=max(FIRST_WORKER_SECONDS, spec.start_timeout_seconds),
@@ -208,7 +202,8 @@ class DriverPod:
 
     def totals(self) -> Totals | None:
         """What was counted; None before the start."""
-        return getattr(self._driver, "totals", None)
+        driver = self._driver
+        return driver.totals if driver is not None and driver.is_started else None
 
     def is_ready(self) -> bool:
         """Whether batches run."""
@@ -220,7 +215,7 @@ class DriverPod:
         if self._driver is None or self._phase is not DriverPhase.ACTIVE:
             return True
         limit = self._driver.topology.spec.batch_timeout_seconds + STUCK_SECONDS
-        return time.monotonic() - self._witness.heard < limit
+        return time.monotonic() - self._event_log.heard < limit
 
     def report(self) -> Report:
         """What there is to say."""
@@ -229,7 +224,7 @@ class DriverPod:
         if driver is None or jobs is None or phase is DriverPhase.STARTING:
             return Report(phase=phase, generation=self._plan.generation, message="starting")
         pods = self._pods.names(jobs.hosts)
-        message = self._witness.latest
+        message = self._event_log.latest
         where = self._where.pod_name
         present = self._present(driver, jobs)
         return report_of(driver, phase, self._generation, present, pods, where, message)
@@ -240,7 +235,7 @@ class DriverPod:
         The next one waits for as long as no worker is there.
         """
         workers = driver.placed.workers
-        if time.monotonic() - self._witness.counted < QUIET_SECONDS:
+        if time.monotonic() - self._event_log.counted < QUIET_SECONDS:
             return workers
         try:
             alive = jobs.alive()

@@ -181,7 +181,7 @@ def report_of(
         batch=driver.coordinator.number,
         committed=driver.totals.batches > 0,
         workers=hosted(plan, names),
-        planned=() if is_whole else planned(topology, driver.pinned),
+        planned=() if is_whole else planned(topology, driver.runnable.pinned),
         tasks={name: len(tasks) for name, tasks in plan.component_tasks.items()},
         errors=errors_of(driver.totals),
         message=message,

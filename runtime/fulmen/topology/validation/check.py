@@ -1,7 +1,9 @@
 """Every mistake in a topology, all at once: what the command line and the operator call."""
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,38 @@ class Checked:
         if self.errors:
             raise ValidationFailed(self.errors)
         return parse(self.document)
+
+    def runnable(
+        self, code_folder: Path | None = None, checkpoint_tasks: Mapping[str, int] | None = None
+    ) -> Runnable:
+        """The topology as a driver runs it.
+
+        Args:
+            code_folder: Where the author's modules are; None: installed packages.
+            checkpoint_tasks: The number of tasks of each component that has a checkpoint.
+
+        Raises:
+            ValidationFailed: There are errors; it names all of them.
+        """
+        topology = with_checkpoint_tasks(self.topology(), checkpoint_tasks or {})
+        return Runnable(topology, self.streams, self.pinned, code_folder)
+
+
+@dataclass(frozen=True)
+class Runnable:
+    """A topology that was checked, with all that a driver has to know of it.
+
+    Attributes:
+        topology: Valid, with every number of tasks.
+        streams: The output streams of each component, by name.
+        pinned: Names of the spouts that are hosted by the driver.
+        code_folder: Where the author's modules are; None: installed packages.
+    """
+
+    topology: Topology
+    streams: Mapping[str, Mapping[str, api.Stream]]
+    pinned: Sequence[str]
+    code_folder: Path | None
 
 
 def validate(

@@ -115,7 +115,7 @@ def live(world):
             return store, driver
         except (Unreachable, DriverDied):
             chaos.crashes = None
-            asleep = hasattr(driver, "totals") and driver.log._doubtful is None
+            asleep = driver.is_started and driver.log._doubtful is None
             if asleep and chaos.random.random() < 0.5:
                 zombies.append(driver)
 
