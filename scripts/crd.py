@@ -109,7 +109,7 @@ def _schema() -> dict[str, Any]:
 
 
 class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 (as PyYAML calls it)
         """Write everything out: kubectl does not care, but people do."""
         return True
 

@@ -47,14 +47,14 @@ class Photographer(Silent):
 
 def figures_after(seconds: float) -> Figures:
     """The figures of a real run."""
-    with prepare(ROOT / EXAMPLE, (), None, None, False) as prepared:
+    with prepare(ROOT / EXAMPLE, (), None, None, in_process=False) as prepared:
         topology, stop = prepared.runnable.topology, Stop()
         meter = Meter(topology, time.monotonic)
         photographer = Photographer(meter, stop, seconds)
         log_file = Path(tempfile.mkstemp(prefix="fulmen-picture-")[1])
         driver = Driver(
             prepared.runnable,
-            make_jobs(prepared, False, log_file),
+            make_jobs(prepared, log_file, in_process=False),
             prepared.checkpoint,
             photographer,
         )

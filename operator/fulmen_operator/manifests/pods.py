@@ -185,9 +185,11 @@ def preflight_pod(
     )
     candidate = {"name": CANDIDATE_VOLUME, "configMap": {"name": f"{seen.name}-candidate"}}
     mounts = [_mount(TEMP_VOLUME, contract.TEMP_FOLDER), _mount(WORK_VOLUME, contract.WORK_FOLDER)]
-    mounts.append(_mount(CANDIDATE_VOLUME, contract.CANDIDATE_FILE.rsplit("/", 1)[0], True))
+    mounts.append(
+        _mount(CANDIDATE_VOLUME, contract.CANDIDATE_FILE.rsplit("/", 1)[0], read_only=True)
+    )
     if accepted.code_name:
-        mounts.append(_mount(CODE_VOLUME, contract.CODE_FOLDER, True))
+        mounts.append(_mount(CODE_VOLUME, contract.CODE_FOLDER, read_only=True))
 
     def container(name: str, image: str, pod: Pod) -> Manifest:
         return {
@@ -354,7 +356,7 @@ def _probes() -> Manifest:
     }
 
 
-def _mount(volume: str, path: str, read_only: bool = False) -> Manifest:
+def _mount(volume: str, path: str, *, read_only: bool = False) -> Manifest:
     mount: Manifest = {"name": volume, "mountPath": path}
     return mount | ({"readOnly": True} if read_only else {})
 
@@ -366,9 +368,9 @@ def _mounts(accepted: Accepted, spark_volume: str = "") -> list[Manifest]:
     ]
     if spark_volume:
         mounts.append(_mount(spark_volume, contract.SPARK_FOLDER))
-    mounts.append(_mount(SECRET_VOLUME, contract.SECRET_FILE.rsplit("/", 1)[0], True))
+    mounts.append(_mount(SECRET_VOLUME, contract.SECRET_FILE.rsplit("/", 1)[0], read_only=True))
     if accepted.code_name:
-        mounts.append(_mount(CODE_VOLUME, contract.CODE_FOLDER, True))
+        mounts.append(_mount(CODE_VOLUME, contract.CODE_FOLDER, read_only=True))
     if accepted.claim:
         mounts.append(_mount(CHECKPOINT_VOLUME, contract.CHECKPOINT_FOLDER))
     return mounts

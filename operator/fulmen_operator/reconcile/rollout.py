@@ -137,7 +137,7 @@ def _try(
     name = preflight_name(seen.name, judged.hash)
     pod = next((pod for pod in seen.pods if name_of(pod) == name), None)
     if pod is not None:
-        return _after_preflight(seen, judged, before, candidate, pod, settings)
+        return _after_preflight(seen, judged, before, candidate, pod)
     preflight = preflight_pod(seen, judged, candidate.images, settings.image_pull_policy)
     dry_run = _dry_run(seen, judged, before, candidate, attempt, settings, preflight)
     if dry_run is not None:
@@ -196,7 +196,6 @@ def _after_preflight(
     before: contract.DriverPlan,
     candidate: contract.DriverPlan,
     pod: Object,
-    settings: Settings,
 ) -> Verdict:
     name = name_of(pod)
     ending = preflight_ending_of(pod, seen.now)

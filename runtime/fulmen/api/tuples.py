@@ -52,7 +52,7 @@ class Held:
 
     __slots__ = ("began", "component", "edges", "fields", "roots", "stream", "task", "xor")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (all that a tuple is)
         self,
         component: str,
         stream: str,
@@ -72,15 +72,15 @@ class Held:
         self.xor = xor
         self.began = began
 
-    def source_task(self, i: int) -> int:
+    def source_task(self, i: int) -> int:  # noqa: ARG002 (one tuple: its own)
         """The id of the task that emitted the tuple, whatever `i`."""
         return self.task
 
-    def lineage(self, i: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    def lineage(self, i: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:  # noqa: ARG002 (one tuple: its own)
         """Roots, edges and xor of the tuple, whatever `i`."""
         return self.roots, self.edges, self.xor
 
-    def began_at(self, i: int) -> float:
+    def began_at(self, i: int) -> float:  # noqa: ARG002 (one tuple: its own)
         """When `execute` was called with the tuple, whatever `i`."""
         return self.began
 

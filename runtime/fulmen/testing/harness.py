@@ -229,7 +229,7 @@ class BoltHarness:
         if isinstance(self.bolt, ArrowBolt):
             return ArrowCollector(self)
         kind = BasicCollector if isinstance(self.bolt, BasicBolt) else BoltCollector
-        return kind(self.who, self.routes, True, self.report)
+        return kind(self.who, self.routes, ordered=True, report=self.report)
 
     def _tuple(self, values: Sequence[Any]) -> Tuple:
         if isinstance(values, str | bytes) or len(values) != len(self._fields):

@@ -76,6 +76,8 @@ class Result:
         notes: What a person who runs the topology would be told, such as batches run again.
         checkpoint: Give it to another `run`, to go on from here.
         batches: How many batches counted.
+        emits: Of each tuple that was emitted: component, stream and values, if they were asked for.
+        number: Of the last commit.
     """
 
     checkpoint: Store
@@ -83,9 +85,9 @@ class Result:
     errors: list[ErrorReport] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     batches: int = 0
-    _emits: list[tuple[str, str, Sequence[Any]]] = field(default_factory=list, repr=False)
+    emits: list[tuple[str, str, Sequence[Any]]] = field(default_factory=list, repr=False)
     _shows_emits: bool = False
-    _number: int = 0
+    number: int = 0
 
     @property
     def trees(self) -> dict[str, int]:
@@ -106,7 +108,7 @@ class Result:
         if not self._shows_emits:
             raise ValueError("what components emit is not known: call run(..., emits=True)")
         return [
-            values for name, on, values in self._emits if name == component and stream in (None, on)
+            values for name, on, values in self.emits if name == component and stream in (None, on)
         ]
 
     def state(self, component: str, task: int | None = None) -> dict[Any, Any]:
@@ -172,7 +174,7 @@ class Result:
         return [f"{component}/{i}" for i in tasks if task in (None, i)]
 
     def _load(self, key: str) -> dict[str, list[bytes]]:
-        return load(self.checkpoint, read_manifest(self.checkpoint, self._number), key)
+        return load(self.checkpoint, read_manifest(self.checkpoint, self.number), key)
 
 
 FAILURES_WITHOUT_TUPLES = 5
@@ -229,7 +231,7 @@ class _RunObserver(Silent):
         for summary in done.summaries:
             result.errors += summary.errors
             for task, stream, rows in summary.extra.get("emits", ()):
-                result._emits += [(plan.component_of(task), stream, values) for values in rows]
+                result.emits += [(plan.component_of(task), stream, values) for values in rows]
         self.look(totals)
         if self._enough(result):
             self.stop.now = True
@@ -247,7 +249,7 @@ class _RunObserver(Silent):
         assert self.driver is not None
         self._result.batches = totals.batches
         self._result.report = totals.report()
-        self._result._number = self.driver.log.manifest.number
+        self._result.number = self.driver.log.manifest.number
 
     def error(self, error: ErrorReport) -> None:
         self._told.append(error)
@@ -259,7 +261,7 @@ class _RunObserver(Silent):
         self._result.notes.append(text)
 
 
-def run(
+def run(  # noqa: PLR0913 (all but the first by name)
     topology: Topology | TopologyBuilder | Path | str,
     *,
     until: Literal["drained"] | Callable[[Result], bool] = "drained",
@@ -342,7 +344,7 @@ def _condition(
     """Whether that is enough, of a result so far."""
     if batches is not None:
         return lambda result: result.batches >= batches
-    return until if callable(until) else lambda result: False
+    return until if callable(until) else lambda _result: False
 
 
 def _store(checkpoint: Result | Store | str | None) -> Store:

@@ -187,7 +187,7 @@ def test_a_failed_attempt_is_one_line(letters, monkeypatch):
         if next(moments, "no") == "now":
             raise Crash("killed")
 
-    monkeypatch.setattr(run_module, "make_jobs", lambda *_: InProcessJobs(fault))
+    monkeypatch.setattr(run_module, "make_jobs", lambda *_, **__: InProcessJobs(fault))
     result = letters()
     [line] = result.stderr.removeprefix(STARTED).splitlines()
     assert re.fullmatch(r"batch \d+ is run again: worker \d was lost in stage \d: killed", line)
@@ -204,7 +204,7 @@ def test_a_mistake_of_ours_is_in_the_log(letters, monkeypatch, tmp_path):
         def run(self, header, timeout_seconds):
             return [][0]
 
-    monkeypatch.setattr(run_module, "make_jobs", lambda *_: Broken())
+    monkeypatch.setattr(run_module, "make_jobs", lambda *_, **__: Broken())
     result = letters()
     [log] = tmp_path.glob("state/fulmen/runs/*/run.log")
     assert (result.exit_code, result.stdout) == (1, "")

@@ -133,7 +133,7 @@ def test_the_older_of_two_runs_stops(run, uri, monkeypatch):
                 CommitLog.open(Store.open(uri), "letters", "the other one").claim()
             return super().run(header, timeout_seconds)
 
-    monkeypatch.setattr(run_module, "make_jobs", lambda *_: Replaced())
+    monkeypatch.setattr(run_module, "make_jobs", lambda *_, **__: Replaced())
     result = run()
     assert result.exit_code == 1
     assert "letters: failed after" in result.stdout

@@ -32,7 +32,7 @@ def scraped(monkeypatch):
                     scrapes.append(Scrape(answer.read().decode()))
 
     monkeypatch.setattr(run_module, "MetricsServer", Server)
-    monkeypatch.setattr(run_module, "make_jobs", lambda *_: Jobs())
+    monkeypatch.setattr(run_module, "make_jobs", lambda *_, **__: Jobs())
     return servers, scrapes
 
 

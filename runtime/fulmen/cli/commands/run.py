@@ -117,7 +117,7 @@ def run(
         _open_log(prepared.runnable.topology.name) as log,
         logged_to(log.file),
     ):
-        jobs = make_jobs(prepared, in_process, log.file)
+        jobs = make_jobs(prepared, log.file, in_process=in_process)
         stop = Stop(after_seconds=seconds, when_drained=until_drained)
         start = RunPhase.STARTING if in_process else RunPhase.STARTING_SPARK
         local_run = LocalRun(prepared, jobs, stop, log, start)
@@ -129,7 +129,7 @@ def run(
                     _write_report(report, local_run.totals.report())
 
 
-def make_jobs(prepared: Prepared, in_process: bool, log_file: Path) -> Jobs:
+def make_jobs(prepared: Prepared, log_file: Path, *, in_process: bool) -> Jobs:
     """What runs the batches."""
     if in_process:
         return InProcessJobs()

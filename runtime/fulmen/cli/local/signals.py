@@ -51,7 +51,7 @@ class Signals:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
         if not self._asked:
             self._asked = self._stop.drain = True
             return

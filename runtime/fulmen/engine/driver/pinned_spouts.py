@@ -197,11 +197,11 @@ class PinnedSpouts:
         summary = Summary(-1, DRIVER, process=(DRIVER, os.getpid()))
         started = time.perf_counter()
         if header.active:
-            task.set_active(True, outbox)
+            task.set_active(outbox, active=True)
         if deliveries:
             task.deliver(deliveries, outbox)
         if not header.active:
-            task.set_active(False, outbox)
+            task.set_active(outbox, active=False)
         else:
             deadline = time.monotonic() + header.emit_seconds
             most_bytes = emit_bytes(placed) // len(self._hosted)

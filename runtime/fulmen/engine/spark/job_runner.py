@@ -248,7 +248,7 @@ class JobRunner:
             future = self._future
         if future is not None:
             with suppress(*JVM_ERRORS):
-                future.cancel(True)
+                future.cancel(True)  # noqa: FBT003 (of the JVM)
 
     def _failure(self, error: Exception, timeout_seconds: float | None) -> FulmenError:
         """What an exception means. A job that took too long is cancelled here."""
@@ -271,8 +271,12 @@ class JobRunner:
         return SparkLost(how, str(self._session.settings.log_file))
 
 
-def answer(
-    stage: int, partition: int, header: str, void: str | None, rows: Iterator[bytes]
+def answer(  # what any stage is called with
+    stage: int,  # noqa: ARG001
+    partition: int,  # noqa: ARG001
+    header: str,  # noqa: ARG001
+    void: str | None,
+    rows: Iterator[bytes],  # noqa: ARG001
 ) -> Iterator[tuple[int, bytes]]:
     """A stage that only says whether something is wrong with its place."""
     if void:

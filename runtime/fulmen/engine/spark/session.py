@@ -272,7 +272,7 @@ def _is_not_from_py4j(record: logging.LogRecord) -> bool:
     return Path(record.pathname).parent.name != "py4j"
 
 
-def _close(connection: ClientServerConnection, remote_port: int, local_port: int) -> None:
+def _close(connection: ClientServerConnection, remote_port: int, local_port: int) -> None:  # noqa: ARG001 (takes the place of py4j's)
     connection.close()
 
 

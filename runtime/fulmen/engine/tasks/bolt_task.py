@@ -89,7 +89,7 @@ class BoltTask(TaskBase):
         self.seconds = time.perf_counter() - started
         chunk.pace = self.seconds / max(1, len(chunk))
 
-    def execute(self, chunk: Chunk) -> None:
+    def execute(self, chunk: Chunk) -> None:  # noqa: ARG002 (for those below)
         """The loop over the tuples of a chunk."""
         raise AssertionError("each kind of bolt has its own")
 
@@ -148,7 +148,7 @@ class BoltTask(TaskBase):
             self.fail_origin(buffer.origins[i], chunk, str(error))
             buffer.remove(i)
 
-    def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:
+    def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:  # noqa: ARG002 (for those below)
         """An emit came to nothing: fail what it is anchored to."""
         if origin not in [i for i, _ in self.failed]:
             self.failed.append((origin, reason))
@@ -239,7 +239,7 @@ class BasicBoltTask(BoltTask):
     def execute(self, chunk: Chunk) -> None:
         execute, collector = self.instance.execute, self.collector
         if self.callback == "drain":
-            execute = lambda tup, collector: self.instance.drain(collector)  # noqa: E731
+            execute = lambda tup, collector: self.instance.drain(collector)  # noqa: ARG005, E731
         kept: list[Tuple] = []
         tup = Tuple((), chunk, 0)
         for collector.position, values in enumerate(chunk.rows):
@@ -273,7 +273,7 @@ class AnchoringBoltTask(BoltTask):
     def execute(self, chunk: Chunk) -> None:
         execute = self.instance.execute
         if self.callback == "drain":
-            execute = lambda tup: self.instance.drain()  # noqa: E731
+            execute = lambda tup: self.instance.drain()  # noqa: ARG005, E731
         self.collector.chunk = chunk
         self.kept: list[Tuple] = []
         tup = Tuple((), chunk, 0)

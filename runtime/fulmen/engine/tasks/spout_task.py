@@ -158,7 +158,7 @@ class SpoutTask(TaskBase):
         else:
             self.guarded("fail", lambda: self.instance.fail(msg_id))  # type: ignore[call-arg]
 
-    def set_active(self, active: bool, outbox: Outbox, poison: str | None = None) -> None:
+    def set_active(self, outbox: Outbox, *, active: bool, poison: str | None = None) -> None:
         """Call activate or deactivate if this changes anything."""
         if active != self.is_active:
             self.was_called = True

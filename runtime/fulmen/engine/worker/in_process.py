@@ -33,7 +33,7 @@ class InProcessJobs:
         store: Store | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.fault = fault or (lambda stage, partition, moment: None)
+        self.fault = fault or (lambda _stage, _partition, _moment: None)
         self.store = store
         self.clock = clock
         self._workers: list[Worker] = []
@@ -49,7 +49,7 @@ class InProcessJobs:
         self._workers = [self._worker() for _ in range(placed.plan.workers)]
         return placed.workers
 
-    def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
+    def run(self, header: Header, timeout_seconds: float) -> list[bytes]:  # noqa: ARG002 (nothing is cancelled here)
         """One job, one part after another."""
         n = self._placed.plan.workers
         header = Header.decode(header.encode())

@@ -79,6 +79,7 @@ class StageTasks:
         self._by_task: dict[int, BoltTask] = {}
         self._ackers: dict[int, AckerTask] = {}
         self._threads: ThreadPoolExecutor | None = None
+        self._thread_count = 0
 
     def tasks_of(self, component: str) -> list[int]:
         """The component's tasks on this worker."""
@@ -278,7 +279,7 @@ class StageTasks:
             permit = header.permit(task.task)
             poison = header.cause if task.task in header.poisoned else None
             if header.active:  # first: it may connect there to what ack and fail need
-                task.set_active(True, outbox, poison)
+                task.set_active(outbox, active=True, poison=poison)
             delivery = deliveries.get(task.origin) if deliveries else None
             if delivery is not None:
                 at_most = permit if header.is_suspect else None
@@ -288,7 +289,7 @@ class StageTasks:
                 if header.is_suspect:  # what ack and fail emit counts as well
                     permit -= min(permit, len(delivery))
             if not header.active:
-                task.set_active(False, outbox, poison)
+                task.set_active(outbox, active=False, poison=poison)
             else:
                 deadline = started + header.emit_seconds * (i + 1) / len(self._spouts)
                 for emitted in task.emit(permit, most_bytes, deadline, outbox, poison):
@@ -339,7 +340,8 @@ class StageTasks:
 
     def _run_threads(self, queues: Sequence[Work], outbox: Outbox) -> None:
         """Run a blocking bolt: its executors wait side by side, with a chunk each."""
-        if self._threads is None or self._threads._max_workers < len(queues):
+        if self._threads is None or self._thread_count < len(queues):
+            self._thread_count = len(queues)
             self._threads = ThreadPoolExecutor(len(queues), "fulmen-executor")
         while any(queues):
             turn = [queue.pop(0) for queue in queues if queue]

@@ -27,7 +27,7 @@ class EventLog:
         self.latest = ""
         self.heard = self.counted = time.monotonic()
 
-    def batch(self, totals: Totals, done: Done) -> None:
+    def batch(self, totals: Totals, done: Done) -> None:  # noqa: ARG002 (of Observer)
         """A batch counted."""
         self.heard = self.counted = time.monotonic()
         if totals.batches == 1:

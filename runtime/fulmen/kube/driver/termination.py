@@ -48,7 +48,7 @@ class Termination:
         """Wait until SIGTERM comes."""
         os.read(self._reader, 1)
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
         if not self.asked:
             self.asked = True
             os.write(self._writer, b".")

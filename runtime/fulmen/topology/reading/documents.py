@@ -71,7 +71,7 @@ _Loader.yaml_implicit_resolvers = {
 class _Dumper(yaml.SafeDumper):
     """Text of several lines, such as code, as a block; no anchors."""
 
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 (as PyYAML calls it)
         """Write everything out: two components with one config object are still two."""
         return True
 
