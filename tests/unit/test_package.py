@@ -3,14 +3,20 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
+import tomllib
 
-DOCKERFILE = Path(__file__).parents[2] / "Dockerfile"
+from fulmen.cli.main import ENGINES
+from support.pages import ROOT
+
 ALL_OF_OPERATOR = """
 import importlib, pkgutil, fulmen_operator
 for module in pkgutil.walk_packages(fulmen_operator.__path__, "fulmen_operator."):
     importlib.import_module(module.name)
 """
+
+
+def read(file):
+    return tomllib.loads((ROOT / file).read_text(encoding="utf-8"))
 
 
 def loaded_by(code):
@@ -26,9 +32,19 @@ def test_importing_fulmen_loads_no_pyspark():
     assert "pyspark" not in loaded_by("import fulmen")
 
 
-def test_the_operator_needs_nothing_that_its_image_leaves_out():
-    (left_out,) = re.findall(r"--extra operator --without ([\w ]+)", DOCKERFILE.read_text())
+def test_the_operator_needs_nothing_of_the_engine():
     loaded = loaded_by(ALL_OF_OPERATOR)
-    assert "kopf" in loaded
-    assert loaded.isdisjoint(left_out.split())
-    assert "pyarrow" in left_out
+    assert {"kopf", "fulmen"} <= loaded
+    assert loaded & ENGINES == {"prometheus_client"}  # which it names itself
+
+
+def test_both_distributions_have_one_version():
+    fulmen, operator = (read(f"{place}pyproject.toml")["project"] for place in ("", "operator/"))
+    assert fulmen["version"] == operator["version"]
+    assert f"fulmen=={fulmen['version']}" in operator["dependencies"]
+
+
+def test_the_engine_is_what_the_command_line_says():
+    project = read("pyproject.toml")["project"]
+    names = {re.match(r"[\w-]+", line)[0] for line in project["optional-dependencies"]["engine"]}
+    assert {name.replace("-", "_") for name in names} == ENGINES - {"py4j"}  # pyspark's

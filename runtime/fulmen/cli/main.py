@@ -1,8 +1,10 @@
 """The command `fulmen`: its subcommands, and how errors end it.
 
-Each subcommand is a module of its own, and is added to the group here.
+Each subcommand is in a module of its own, which is imported when it is needed: those that run
+topologies need packages which are not installed everywhere.
 """
 
+import importlib
 import io
 import os
 import sys
@@ -12,17 +14,26 @@ from typing import Any
 import click
 
 from fulmen.cli import BAD_INPUT, FAILURE, BadInput
-from fulmen.cli.commands.lifecycle import activate, deactivate, kill
-from fulmen.cli.commands.manifest import manifest
-from fulmen.cli.commands.plan import plan
-from fulmen.cli.commands.rebalance import rebalance
-from fulmen.cli.commands.run import run
-from fulmen.cli.commands.state import state
-from fulmen.cli.commands.top import top
-from fulmen.cli.commands.validate import validate
 from fulmen.errors import CodeError, DeclarationError, FulmenError, ValidationFailed
 
 TRACEBACK_VARIABLE = "FULMEN_TRACEBACK"
+MODULES = {
+    "activate": "lifecycle",
+    "deactivate": "lifecycle",
+    "kill": "lifecycle",
+    "manifest": "manifest",
+    "plan": "plan",
+    "rebalance": "rebalance",
+    "run": "run",
+    "state": "state",
+    "top": "top",
+    "validate": "validate",
+}
+"""Each subcommand, and its module in `fulmen.cli.commands`."""
+ENGINES = frozenset(
+    {"msgpack", "numpy", "obstore", "prometheus_client", "py4j", "pyarrow", "pyspark"}
+)
+"""What is missing if Fulmen was installed without its extra `local`."""
 
 
 class _BadInput(click.ClickException):
@@ -35,6 +46,16 @@ class _Failure(click.ClickException):
 
 class _Group(click.Group):
     """Ends with one clear message on stderr instead of a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all subcommands."""
+        return sorted({*MODULES, *super().list_commands(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A subcommand, if there is one of that name."""
+        if cmd_name in MODULES and cmd_name not in self.commands:
+            self.add_command(_load(cmd_name))
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand."""
@@ -56,6 +77,34 @@ class _Group(click.Group):
             raise _Failure(f"{what} ({hint})") from error
 
 
+def _load(name: str) -> click.Command:
+    """The subcommand, or one that says what has to be installed for it."""
+    try:
+        module = importlib.import_module(f"fulmen.cli.commands.{MODULES[name]}")
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in ENGINES:
+            raise
+        return _uninstalled(name, missing)
+    command: click.Command = getattr(module, name)
+    return command
+
+
+def _uninstalled(name: str, missing: str) -> click.Command:
+    def tell(**_: object) -> None:
+        raise BadInput(
+            f"`fulmen {name}` needs the package {missing}, which is not installed. Install Fulmen"
+            " with what runs topologies: its extra 'local', as in pip install 'fulmen[local]'."
+        )
+
+    anything = click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)
+    settings = {"ignore_unknown_options": True}
+    text = "Not installed: needs the extra 'local' of Fulmen."
+    return click.Command(
+        name, callback=tell, params=[anything], help=text, context_settings=settings
+    )
+
+
 def _version() -> str:
     try:
         return version("fulmen")
@@ -67,15 +116,3 @@ def _version() -> str:
 @click.version_option(_version(), prog_name="fulmen")
 def main() -> None:
     """Storm-style topologies on Apache Spark."""
-
-
-main.add_command(activate)
-main.add_command(deactivate)
-main.add_command(kill)
-main.add_command(manifest)
-main.add_command(plan)
-main.add_command(rebalance)
-main.add_command(run)
-main.add_command(state)
-main.add_command(top)
-main.add_command(validate)

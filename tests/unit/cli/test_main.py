@@ -1,10 +1,14 @@
 """How the command ends."""
 
+import subprocess
+import sys
+
 import click
 import pytest
 
-from fulmen.cli.main import main
+from fulmen.cli.main import ENGINES, MODULES, main
 from fulmen.errors import CodeError, FulmenError
+from support.examples import EXAMPLES
 
 
 @pytest.fixture
@@ -64,6 +68,46 @@ def test_version(fulmen):
 
 def test_every_command_has_a_help(fulmen):
     assert fulmen("-h").exit_code == 0
-    for name in main.commands:
+    for name in MODULES:
         result = fulmen(name, "--help")
         assert (result.exit_code, result.stdout.startswith("Usage: fulmen")) == (0, True)
+
+
+@pytest.fixture
+def light(tmp_path):
+    """Runs `fulmen` in a process of its own, without the packages of the extra `local`."""
+    refuse = f"""
+import sys
+
+class Refusing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {set(ENGINES)}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Refusing())
+from fulmen.cli.main import main
+main(prog_name="fulmen")
+"""
+
+    def run(*arguments):
+        command = [sys.executable, "-c", refuse, *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def test_without_an_engine_topologies_are_validated(light, tmp_path):
+    (tmp_path / "wordcount.py").write_text((EXAMPLES / "word-count" / "wordcount.py").read_text())
+    file = EXAMPLES / "word-count" / "topology.yaml"
+    (tmp_path / "topology.yaml").write_text(file.read_text())
+    done = light("validate", "topology.yaml")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert light("manifest", "topology.yaml").returncode == 0
+
+
+def test_without_an_engine_other_commands_say_what_to_install(light):
+    done = light("run", "topology.yaml", "--until-drained")
+    assert done.returncode == 2
+    assert "which is not installed" in done.stderr
+    assert "pip install 'fulmen[local]'" in done.stderr
+    assert "needs the extra 'local'" in light("--help").stdout
