@@ -4,6 +4,7 @@ It knows nothing of topologies, Spark or Kubernetes. docs/checkpoint.md describe
 guarantees. The driver uses `CommitLog`, workers use `save`, `read_manifest` and `load_many`.
 """
 
+from fulmen.checkpoint.layout import LAYOUT, read_layout, tasks_in
 from fulmen.checkpoint.log import CommitLog, new_tag
 from fulmen.checkpoint.payloads import (
     load,
@@ -27,6 +28,7 @@ from fulmen.checkpoint.store import Store
 
 __all__ = [
     "INLINE_BYTES",
+    "LAYOUT",
     "Commit",
     "CommitLog",
     "Manifest",
@@ -38,9 +40,11 @@ __all__ = [
     "load_many",
     "new_tag",
     "read_commit",
+    "read_layout",
     "read_manifest",
     "read_newest",
     "read_state_part",
     "save",
     "state_file_name",
+    "tasks_in",
 ]

@@ -17,13 +17,27 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from fulmen.engine.driver.totals import Totals
-from fulmen.engine.protocol.statistics import BATCH, COMPLETE, EXECUTE, PROCESS, Histogram
+from fulmen.engine.protocol.statistics import (
+    ACKED,
+    BATCH,
+    COMPLETE,
+    CRASHED,
+    EMITTED,
+    EXECUTE,
+    EXECUTED,
+    FAILED,
+    PROCESS,
+    TIMED_OUT,
+    TRANSFERRED,
+    Histogram,
+    acker_name,
+)
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot, source_and_stream
 from fulmen.topology.resource.spec import ACKER
 
 SOURCE = ("source_component", "source_stream")
 PHASES = ("run", "commit", "wait")
-FAILED, TIMED_OUT, CRASHED = "failed", "timeout", "crashed worker"
+BY_FAIL, BY_TIMEOUT, BY_CRASH = "failed", "timeout", "crashed worker"
 _PER_CHUNK = "Timed once per chunk of tuples: each tuple counts with the mean of its chunk."
 
 Rows = Iterable[tuple[Sequence[str], float]]
@@ -100,14 +114,14 @@ def _tuples(now: Snapshot) -> Iterator[Metric]:
     """What spouts and bolts did to tuples."""
     labels = ("component", "stream")
     streams, inputs = list(now.streams()), list(now.inputs())
-    emitted = [(s, now.counts[s[0], "emitted", s[1]]) for s in streams]
+    emitted = [(s, now.counts[s[0], EMITTED, s[1]]) for s in streams]
     yield _counter(now, "emitted", "Calls of emit, whatever the number of copies.", labels, emitted)
-    copies = [(s, now.counts[s[0], "transferred", s[1]]) for s in streams]
+    copies = [(s, now.counts[s[0], TRANSFERRED, s[1]]) for s in streams]
     yield _counter(now, "transferred", "Copies of tuples sent to tasks.", labels, copies)
-    executed = [((c, *source_and_stream(of)), now.counts[c, "executed", of]) for c, of in inputs]
+    executed = [((c, *source_and_stream(of)), now.counts[c, EXECUTED, of]) for c, of in inputs]
     yield _counter(now, "executed", "Calls of execute.", ("component", *SOURCE), executed)
-    acked = [((c, *source_and_stream(of)), now.counts[c, "acked", of]) for c, of in inputs]
-    acked += [((spout, "", ""), now.counts[spout, "acked", ""]) for spout in now.spouts]
+    acked = [((c, *source_and_stream(of)), now.counts[c, ACKED, of]) for c, of in inputs]
+    acked += [((spout, "", ""), now.counts[spout, ACKED, ""]) for spout in now.spouts]
     text = "Bolts: inputs that were acked. Spouts: tuple trees that were acked entirely."
     yield _counter(now, "acked", text, ("component", *SOURCE), acked)
     text = "Bolts: inputs that were failed. Spouts: tuple trees that failed, and why."
@@ -116,13 +130,13 @@ def _tuples(now: Snapshot) -> Iterator[Metric]:
 
 def _failed(now: Snapshot, inputs: Iterable[tuple[str, str]]) -> Rows:
     for component, of in inputs:
-        failed = now.counts[component, "failed", of]
-        yield (component, *source_and_stream(of), FAILED), failed
+        failed = now.counts[component, FAILED, of]
+        yield (component, *source_and_stream(of), BY_FAIL), failed
     for spout in now.spouts:
-        late, crashed = now.counts[spout, "timed_out", ""], now.counts[spout, "crashed", ""]
-        yield (spout, "", "", FAILED), now.counts[spout, "failed", ""] - late - crashed
-        yield (spout, "", "", TIMED_OUT), late
-        yield (spout, "", "", CRASHED), crashed
+        late, crashed = now.counts[spout, TIMED_OUT, ""], now.counts[spout, CRASHED, ""]
+        yield (spout, "", "", BY_FAIL), now.counts[spout, FAILED, ""] - late - crashed
+        yield (spout, "", "", BY_TIMEOUT), late
+        yield (spout, "", "", BY_CRASH), crashed
 
 
 def _latencies(now: Snapshot) -> Iterator[Metric]:
@@ -152,7 +166,7 @@ def _latencies(now: Snapshot) -> Iterator[Metric]:
 
 def _trees(now: Snapshot) -> Iterator[Metric]:
     """Pending trees, and what acker tasks do about them."""
-    names = {task: f"{ACKER}/{task}" for task in now.ackers}
+    names = {task: acker_name(task) for task in now.ackers}
     yield _gauge(
         now,
         "acker_pending_trees",
@@ -166,7 +180,7 @@ def _trees(now: Snapshot) -> Iterator[Metric]:
         "Messages that an acker task executed: one for each root of a tuple.",
         ("task", "stream"),
         [
-            ((str(task), stream), now.counts[name, "executed", stream])
+            ((str(task), stream), now.counts[name, EXECUTED, stream])
             for task, name in names.items()
             for stream in ACKER_INPUTS
         ],
@@ -175,7 +189,7 @@ def _trees(now: Snapshot) -> Iterator[Metric]:
         ("acker_trees_acked", "__ack_ack", "Trees that an acker task saw acked entirely."),
         ("acker_trees_failed", "__ack_fail", "Trees that an acker task saw fail or time out."),
     ):
-        rows = [((str(t),), now.counts[of, "emitted", stream]) for t, of in names.items()]
+        rows = [((str(t),), now.counts[of, EMITTED, stream]) for t, of in names.items()]
         yield _counter(now, name, text, ("task",), rows)
     yield _gauge(
         now,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fulmen.engine.driver.totals import Totals
+from fulmen.engine.protocol.statistics import EXECUTED
 from fulmen.metrics.snapshot import Snapshot
 
 SECONDS_KEPT = 300
@@ -108,7 +109,7 @@ def point(number: int, before: Snapshot, after: Snapshot) -> Point:
 
 def _executed(now: Snapshot) -> int:
     """By bolts, system bolts left out."""
-    return sum(now.sums[bolt.name, "executed"] for bolt in now.placed.topology.spec.bolts)
+    return sum(now.sums[bolt.name, EXECUTED] for bolt in now.placed.topology.spec.bolts)
 
 
 def _failed(now: Snapshot) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 from fulmen.engine.driver.totals import Latencies, Totals, TreeCounts
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.statistics import Histogram, Times
+from fulmen.engine.protocol.statistics import EMITTED, EXECUTED, CountKey, Histogram, Times
 from fulmen.plan import Executor
 from fulmen.topology.resource.spec import ACKER
 
@@ -53,7 +53,7 @@ class Snapshot:
     failed_attempts: int
     last_failure: str
     trees: TreeCounts
-    counts: Counter[tuple[str, str, str]]
+    counts: Counter[CountKey]
     times: Times
     latencies: Latencies
     executors: Mapping[int, float]
@@ -133,7 +133,7 @@ class Snapshot:
         emitted = [
             (component, stream)
             for component, what, stream in self.counts
-            if what == "emitted" and "/" not in component
+            if what == EMITTED and "/" not in component
         ]
         yield from dict.fromkeys(declared + sorted(emitted))
 
@@ -148,7 +148,7 @@ class Snapshot:
         executed = [
             (component, source)
             for component, what, source in self.counts
-            if what == "executed" and "/" not in component
+            if what == EXECUTED and "/" not in component
         ]
         yield from dict.fromkeys(declared + sorted(executed))
 

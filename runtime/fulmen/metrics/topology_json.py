@@ -9,7 +9,19 @@ from functools import cached_property
 from typing import Any
 
 from fulmen.engine.driver.totals import STATISTICS
-from fulmen.engine.protocol.statistics import BATCH, COMPLETE, EXECUTE, PROCESS, Histogram
+from fulmen.engine.protocol.statistics import (
+    ACKED,
+    BATCH,
+    COMPLETE,
+    EMITTED,
+    EXECUTE,
+    EXECUTED,
+    FAILED,
+    PROCESS,
+    TRANSFERRED,
+    Histogram,
+    acker_name,
+)
 from fulmen.metrics.collector import PHASES
 from fulmen.metrics.history import Point
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot
@@ -99,12 +111,12 @@ class TopologyJson:
 
     def _output(self, component: str, stream: str) -> Json:
         emitted, transferred = (
-            self.now.counts[component, what, stream] for what in ("emitted", "transferred")
+            self.now.counts[component, what, stream] for what in (EMITTED, TRANSFERRED)
         )
         return {"stream": stream, "emitted": emitted, "transferred": transferred}
 
     def _input(self, component: str, of: str) -> Json:
-        counts = {w: self.now.counts[component, w, of] for w in ("executed", "acked", "failed")}
+        counts = {w: self.now.counts[component, w, of] for w in (EXECUTED, ACKED, FAILED)}
         return {
             "from": of,
             **counts,
@@ -120,7 +132,7 @@ class TopologyJson:
 
     def _edges(self) -> Iterator[Json]:
         for s in self.now.placed.subscriptions:
-            key = s.target, "executed", f"{s.source}:{s.stream}"
+            key = s.target, EXECUTED, f"{s.source}:{s.stream}"
             after, before = self.now.counts[key], self.before.counts[key]
             yield {
                 "from": s.source,
@@ -133,19 +145,19 @@ class TopologyJson:
             }
 
     def _acker(self, task: int) -> Json:
-        now, name = self.now, f"{ACKER}/{task}"
+        now, name = self.now, acker_name(task)
         after, before = (
-            sum(s.counts[name, "executed", stream] for stream in ACKER_INPUTS)
+            sum(s.counts[name, EXECUTED, stream] for stream in ACKER_INPUTS)
             for s in (now, self.before)
         )
         return {
             "task": task,
             "worker": now.placed.plan.worker_of(task),
             "pending": now.pending_trees.get(task, 0),
-            "executed": {stream: now.counts[name, "executed", stream] for stream in ACKER_INPUTS},
+            EXECUTED: {stream: now.counts[name, EXECUTED, stream] for stream in ACKER_INPUTS},
             "executed_per_second": self._rate(after, before),
-            "acked": now.counts[name, "emitted", "__ack_ack"],
-            "failed": now.counts[name, "emitted", "__ack_fail"],
+            ACKED: now.counts[name, EMITTED, "__ack_ack"],
+            FAILED: now.counts[name, EMITTED, "__ack_fail"],
         }
 
     def _workers(self) -> Iterator[Json]:

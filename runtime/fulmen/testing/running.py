@@ -21,6 +21,7 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.state.committed_state import read_components
+from fulmen.engine.state.journals import FIELDS
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.errors import FulmenError, JobFailed, TopologyFailed
@@ -135,7 +136,7 @@ class Result:
     def fields(self, component: str, task: int = 0) -> dict[str, Any]:
         """The durable fields of one task's instance, as committed."""
         for key in self._keys(component, task):
-            for record in self._load(key).get("fields", []):
+            for record in self._load(key).get(FIELDS, []):
                 fields: dict[str, Any] = pickle.loads(record)[0]
                 return fields
         return {}

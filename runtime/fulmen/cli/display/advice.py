@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.cli.display.figures import count, milliseconds
 from fulmen.engine.driver.totals import Totals
-from fulmen.engine.protocol.statistics import EXECUTE
+from fulmen.engine.protocol.statistics import ACKED, EXECUTE, EXECUTED, FAILED
 from fulmen.topology.resource.spec import BoltSpec, Topology
 
 SLOW_SECONDS = 0.02
@@ -28,8 +28,8 @@ def not_acked(totals: Totals, topology: Topology) -> Iterator[str]:
     if not totals.trees.timed_out:
         return
     for bolt in topology.spec.bolts:
-        executed = _tuples(totals, bolt, "executed")
-        left = executed - _tuples(totals, bolt, "acked") - _tuples(totals, bolt, "failed")
+        executed = _tuples(totals, bolt, EXECUTED)
+        left = executed - _tuples(totals, bolt, ACKED) - _tuples(totals, bolt, FAILED)
         if left > 0:
             yield (
                 f"bolt {bolt.name!r} has neither acked nor failed {count(left)} of its"
@@ -43,7 +43,7 @@ def _not_anchored(totals: Totals, topology: Topology) -> Iterator[str]:
     if totals.trees.failed or totals.trees.timed_out or not topology.spec.acker_tasks:
         return
     for bolt in topology.spec.bolts:
-        if failed := _tuples(totals, bolt, "failed"):
+        if failed := _tuples(totals, bolt, FAILED):
             yield (
                 f"bolt {bolt.name!r} has failed {count(failed)} tuples, but they are in no tree, so"
                 " no spout was told. Anchor what is emitted, as in emit(values, anchors=tup), and"

@@ -15,6 +15,7 @@ from fulmen.cli.display.meter import (
 from fulmen.cli.display.output import FiguresTable
 from fulmen.engine.batches.idle import WARM_BATCHES
 from fulmen.engine.driver.totals import Totals
+from fulmen.engine.protocol.statistics import EXECUTED
 from fulmen.topology.resource.spec import ACKER, Topology
 
 
@@ -166,7 +167,7 @@ def summary_lines(totals: Totals, topology: Topology, end: str) -> Iterator[str]
     p50, p99 = totals.latencies.quantile(0.5), totals.latencies.quantile(0.99)
     yield f"latency      p50 {milliseconds(p50)}, p99 {milliseconds(p99)}"
     sums = sums_by_component(totals)
-    executed = sum(sums[bolt.name, "executed"] for bolt in topology.spec.bolts)
+    executed = sum(sums[bolt.name, EXECUTED] for bolt in topology.spec.bolts)
     yield (
         f"throughput   {count(executed / seconds)} tuples/s,"
         f" {count(trees.acked / seconds)} trees acked/s"

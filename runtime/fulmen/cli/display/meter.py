@@ -15,6 +15,7 @@ import numpy.typing as npt
 from fulmen.api import Stream
 from fulmen.engine.batches.coordinator import Done
 from fulmen.engine.driver.totals import Totals
+from fulmen.engine.protocol.statistics import ACKED, EMITTED, EXECUTED, FAILED
 from fulmen.topology.resource.spec import ACKER, Topology
 
 Streams = Mapping[str, Mapping[str, Stream]]
@@ -183,7 +184,7 @@ class Meter:
 
     def _sample(self, totals: Totals, now: float) -> None:
         sums = sums_by_component(totals)
-        executed = {line.name: sums[line.name, "executed"] for line in self._lines}
+        executed = {line.name: sums[line.name, EXECUTED] for line in self._lines}
         self._samples.append(
             _Sample(now, totals.batches, self._busy_seconds, totals.trees.acked, executed)
         )
@@ -253,10 +254,10 @@ def component_figures(
     return tuple(
         replace(
             line,
-            emitted=sums[line.name, "emitted"],
-            executed=sums[line.name, "executed"],
-            acked=sums[line.name, "acked"],
-            failed=sums[line.name, "failed"],
+            emitted=sums[line.name, EMITTED],
+            executed=sums[line.name, EXECUTED],
+            acked=sums[line.name, ACKED],
+            failed=sums[line.name, FAILED],
             errors=totals.error_counts[line.name],
         )
         for line in lines

@@ -1,6 +1,5 @@
 """Where `fulmen run` keeps state, and what is there already."""
 
-import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -9,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fulmen.checkpoint import CommitLog, Store
+from fulmen.checkpoint import CommitLog, Store, tasks_in
 from fulmen.cli import BadInput
-from fulmen.errors import CheckpointError, Denied
+from fulmen.errors import CheckpointError, Unreachable
 from fulmen.topology.resource.spec import ACKER, Topology
 
 
@@ -64,13 +63,11 @@ def look_at(uri: str, document: Any) -> Known:
         return Known()
     try:
         manifest = CommitLog.open(Store.open(uri), name, driver="").manifest
-    except CheckpointError as error:
-        if type(error) in (CheckpointError, Denied):
-            raise BadInput(str(error)) from error
+    except Unreachable:
         raise
-    layout = manifest.sections.get("layout")
-    tasks = json.loads(layout)["tasks"] if layout else {}
-    return Known(manifest.number, {k: n for k, n in tasks.items() if k != ACKER})
+    except CheckpointError as error:
+        raise BadInput(str(error)) from error
+    return Known(manifest.number, {k: n for k, n in tasks_in(manifest).items() if k != ACKER})
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,9 @@ from fulmen.checkpoint.rewriting import Journals, RewritePolicy, Update
 from fulmen.engine.acking.messages import Messages
 from fulmen.engine.acking.trees import Outcome, Trees, step
 from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids
+
+TREES: Final = "trees"
+"""The journal of an acker's task: the trees that are pending."""
 
 Columns = tuple[bytes, bytes, bytes, bytes]
 
@@ -27,7 +31,7 @@ class AckerTask:
 
     def __init__(self, task: int, journals: Journals) -> None:
         self.task = task
-        records = journals.get("trees", ())
+        records = journals.get(TREES, ())
         self.trees = restore(records)
         self.executed: dict[str, int] = {}
         self._policy = RewritePolicy(len(records))
@@ -61,9 +65,9 @@ class AckerTask:
             return {}
         self._changed = None
         if self._policy.rewrite(len(self.trees), int(changed.sum()) + len(self._ended)):
-            return {"trees": (pickle.dumps((columns(self.trees), None), 5), number)}
+            return {TREES: (pickle.dumps((columns(self.trees), None), 5), number)}
         return {
-            "trees": (
+            TREES: (
                 pickle.dumps((columns(self.trees.take(changed)), self._ended.tobytes()), 5),
                 0,
             )

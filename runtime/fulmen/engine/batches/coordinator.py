@@ -25,6 +25,7 @@ from fulmen.engine.batches.summaries import BYTES_PER_SECOND, restore_seconds, w
 from fulmen.engine.protocol.deliveries import Deliveries, pack_deliveries
 from fulmen.engine.protocol.header import HEADER_BYTES, Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.statistics import EMITTED, EXECUTED
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tuples.chunk import Ranges
 
@@ -347,10 +348,7 @@ class Coordinator:
 def _executed(summaries: Sequence[Summary]) -> bool:
     """Whether any component emitted or executed a tuple."""
     return any(
-        n
-        for s in summaries
-        for (_, what, _), n in s.counts.items()
-        if what in ("executed", "emitted")
+        n for s in summaries for (_, what, _), n in s.counts.items() if what in (EXECUTED, EMITTED)
     )
 
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from fulmen.checkpoint import Manifest, Store, Update, load_many
-from fulmen.engine.acking.acker_task import columns, restore
+from fulmen.checkpoint import LAYOUT, Manifest, Store, Update, load_many, read_layout
+from fulmen.engine.acking.acker_task import TREES, columns, restore
 from fulmen.engine.acking.messages import acker_index
 from fulmen.engine.acking.root_ids import sequence_ranges
 from fulmen.engine.acking.trees import Trees
@@ -29,8 +29,6 @@ from fulmen.plan import Plan
 from fulmen.topology.resource.spec import ACKER, Topology
 
 ACKERS_OFF = "acking was turned off"
-LAYOUT = "layout"
-"""The section of a commit."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +110,8 @@ class Migration:
 
 def layout_of(manifest: Manifest) -> Layout | None:
     """What a checkpoint belongs to; None: nothing was ever committed."""
-    known = manifest.sections.get(LAYOUT)
-    return Layout.from_json(json.loads(known)) if known else None
+    known = read_layout(manifest)
+    return Layout.from_json(known) if known else None
 
 
 def migrate(
@@ -146,7 +144,7 @@ def migrate(
     if not ackers or before.tasks.get(ACKER) == tasks.get(ACKER):
         return Migration(layout, rest=Change(layout, removed))
     found = load_many(store, manifest, ackers)
-    trees = _together([restore(journals_of.get("trees", ())) for journals_of in found.values()])
+    trees = _together([restore(journals_of.get(TREES, ())) for journals_of in found.values()])
     if not tasks.get(ACKER):
         return Migration(layout, None, Change(layout, removed), _ended(trees))
     first = Change(
@@ -190,7 +188,7 @@ def _divided(trees: Trees, ackers: int, number: int) -> dict[str, dict[str, Upda
     """Pending trees for another number of ackers."""
     to = acker_index(trees.roots, ackers)
     records = {k: pickle.dumps((columns(trees.take(to == k)), None), 5) for k in range(ackers)}
-    return {f"{ACKER}/{k}": {"trees": Update(data, None, number)} for k, data in records.items()}
+    return {f"{ACKER}/{k}": {TREES: Update(data, None, number)} for k, data in records.items()}
 
 
 def _ended(trees: Trees) -> dict[int, Deliveries]:

@@ -23,9 +23,10 @@ import numpy.typing as npt
 from fulmen.checkpoint.rewriting import Update
 from fulmen.engine.emitting.outbox import Outbox, groups
 from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.statistics import DROPPED
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.state import dropped_tuples
-from fulmen.engine.tasks.spout_task import CRASHED
+from fulmen.engine.tasks.spout_task import CRASH_REASON
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import batch_rows
 from fulmen.plan.model import DRIVER
@@ -77,12 +78,12 @@ class SpoutTurn:
         summary = replace(self.summary, counts=Counter(self.summary.counts))
         for parcel, at in self._chosen():
             if parcel.lineage is not None and len(roots := parcel.lineage.take(at).roots):
-                outbox.messages.fails = [(int(roots[0]), CRASHED)]
+                outbox.messages.fails = [(int(roots[0]), CRASH_REASON)]
             text = dropped_tuples.message(first_row(parcel, at), cause)
             (task,) = set(parcel.sources.tolist())
             component = placed.plan.component_of(task)
             summary.errors = [*summary.errors, ErrorReport(component, task, text)]
-            summary.counts[component, "dropped", ""] = 1
+            summary.counts[component, DROPPED, ""] = 1
         outbox.pack_messages()
         return rows + outbox.take_rows(), summary
 

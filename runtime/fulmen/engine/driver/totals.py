@@ -16,7 +16,21 @@ from typing import Any
 from fulmen.engine.batches.coordinator import Done
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.statistics import BATCH, COMPLETE, Times, Window
+from fulmen.engine.protocol.statistics import (
+    ACKED,
+    BATCH,
+    COMPLETE,
+    DEAD_LETTERED,
+    DROPPED,
+    EMITTED,
+    EXECUTED,
+    FAILED,
+    REPLAYED,
+    TRANSFERRED,
+    CountKey,
+    Times,
+    Window,
+)
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 
 _PER_DECADE = 200
@@ -25,7 +39,7 @@ ERRORS_PER_INTERVAL = 5
 ERROR_INTERVAL_SECONDS = 10.0
 REPEAT_SECONDS = 60.0
 """An error with the same message is logged again after that time, with a count."""
-STATISTICS = ("emitted", "transferred", "executed", "acked", "failed")
+STATISTICS = (EMITTED, TRANSFERRED, EXECUTED, ACKED, FAILED)
 _CAPACITY_SECONDS, _CAPACITY_PARTS = 600.0, 20  # as in Storm
 _LOAD_SECONDS, _LOAD_PARTS = 10.0, 10
 
@@ -128,7 +142,7 @@ class Totals:
     seconds: float = 0.0
     trees: TreeCounts = field(default_factory=TreeCounts)
     latencies: Latencies = field(default_factory=Latencies)
-    counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    counts: Counter[CountKey] = field(default_factory=Counter)
     errors: dict[str, deque[dict[str, Any]]] = field(default_factory=dict)
     error_counts: Counter[str] = field(default_factory=Counter)
     restored: int = 0
@@ -234,9 +248,9 @@ class Totals:
                 self.latencies.add(seconds * 1000, n)
                 self.times[self.placed.component_of_origin(origin), COMPLETE, ""].add(seconds, n)
             logged += self._to_be_logged(summary.errors, wall_clock)
-        trees.replayed = self._sum("replayed")
-        trees.dead_lettered = self._sum("dead_lettered")
-        trees.dropped = self._sum("dropped")
+        trees.replayed = self._sum(REPLAYED)
+        trees.dead_lettered = self._sum(DEAD_LETTERED)
+        trees.dropped = self._sum(DROPPED)
         return logged
 
     def _sum(self, what: str) -> int:

@@ -23,7 +23,7 @@ from fulmen.engine.acking.messages import Messages
 from fulmen.engine.emitting.routes import Chosen, Routes
 from fulmen.engine.grouping.choosers import Choice, Chooser
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
-from fulmen.engine.protocol.statistics import ChunkTimes
+from fulmen.engine.protocol.statistics import EMITTED, TRANSFERRED, ChunkTimes, CountKey
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, Ids, Lineage, Positions, Tasks
 from fulmen.engine.tuples.emitted_rows import EmittedRows
@@ -72,7 +72,7 @@ class Outbox:
         self.waiting = 0
         self.rows: list[tuple[int, bytes]] = []
         self.messages = Messages()
-        self.counts: Counter[tuple[str, str, str]] = Counter()
+        self.counts: Counter[CountKey] = Counter()
         self.times: ChunkTimes = {}
         self.busy: dict[int, float] = defaultdict(float)
         self.refused: list[tuple[int, str]] = []
@@ -195,8 +195,8 @@ class Outbox:
                 choice = chooser.choose(view)
             transferred += len(choice.tasks)
             found.append((subscription, choice))
-        self.counts[routes.component, "emitted", routes.stream] += len(view)
-        self.counts[routes.component, "transferred", routes.stream] += transferred
+        self.counts[routes.component, EMITTED, routes.stream] += len(view)
+        self.counts[routes.component, TRANSFERRED, routes.stream] += transferred
         if self._placed.shows_emits:
             self.emits.append((task, routes.stream, list(view.rows)))
         return found

@@ -10,6 +10,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Mapping
+from typing import Final
+
+from fulmen.topology.resource.spec import ACKER
 
 BOUNDS = (
     *(1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4),
@@ -18,11 +21,30 @@ BOUNDS = (
 )
 """Upper bounds of the histograms' buckets in seconds, for anything from an `execute` to a tree."""
 
+EMITTED: Final = "emitted"
+TRANSFERRED: Final = "transferred"
+EXECUTED: Final = "executed"
+ACKED: Final = "acked"
+FAILED: Final = "failed"
+TIMED_OUT: Final = "timed_out"
+CRASHED: Final = "crashed"
+REPLAYED: Final = "replayed"
+DEAD_LETTERED: Final = "dead_lettered"
+DROPPED: Final = "dropped"
+"""What is counted. The first five are Storm's; the next two are kinds of failed ones."""
+CountKey = tuple[str, str, str]
+"""(component, one of these, of which): of which stream, or of which input `component:stream`."""
+
 EXECUTE, PROCESS, COMPLETE, BATCH = "execute", "process", "complete", "batch"
 Key = tuple[str, str, str]
 """(component, one of these, of which): of which input `component:stream`, or phase of a batch."""
 ChunkTimes = dict[tuple[str, str, int], list[float]]
 """What a worker sends: (component, source, bucket) -> executed, acked, the seconds of either."""
+
+
+def acker_name(task: int) -> str:
+    """Under which name an acker task is counted by itself; `ACKER` is all of them together."""
+    return f"{ACKER}/{task}"
 
 
 def add_chunk(

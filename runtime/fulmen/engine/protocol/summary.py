@@ -10,7 +10,7 @@ from fulmen.checkpoint import Update
 from fulmen.engine.protocol.deliveries import (
     Deliveries,
 )
-from fulmen.engine.protocol.statistics import ChunkTimes
+from fulmen.engine.protocol.statistics import ChunkTimes, CountKey
 from fulmen.engine.tuples.chunk import Ranges
 
 
@@ -74,7 +74,7 @@ class Summary:
     stage: int
     partition: int
     updates: dict[str, dict[str, Update]] = field(default_factory=dict)
-    counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    counts: Counter[CountKey] = field(default_factory=Counter)
     acked: dict[int, Ranges] = field(default_factory=dict)
     failed: list[tuple[int, int, str]] = field(default_factory=list)
     timed_out: int = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,9 +9,10 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from fulmen.checkpoint import Manifest, Store, load_many, read_newest, read_state_part
+from fulmen.checkpoint import Manifest, Store, load_many, read_newest, read_state_part, tasks_in
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.state.fields import fields_in
+from fulmen.engine.state.journals import DROPPED, FIELDS, STATE
 from fulmen.engine.state.keyed_state import KeyedState, segment_journals
 from fulmen.engine.state.segment_format import (
     HEAD_BYTES,
@@ -27,7 +27,6 @@ from fulmen.errors import NotFound, text_of
 
 T = TypeVar("T")
 
-STATE_JOURNAL = "state"
 _TRIES = 5
 
 
@@ -53,8 +52,7 @@ def read_components(store: Store) -> dict[str, int]:
     Raises:
         CheckpointError: It can't be read.
     """
-    layout = read_newest(store).sections.get("layout")
-    return dict(json.loads(layout)["tasks"]) if layout else {}
+    return tasks_in(read_newest(store))
 
 
 def read_state(store: Store, component: str) -> CommittedState:
@@ -65,7 +63,7 @@ def read_state(store: Store, component: str) -> CommittedState:
     Raises:
         CheckpointError: The checkpoint can't be read.
     """
-    return _read(store, component, KeyedState.restore, partial(_is_of, STATE_JOURNAL))
+    return _read(store, component, KeyedState.restore, partial(_is_of, STATE))
 
 
 def read_key(store: Store, component: str, text: str) -> CommittedState:
@@ -81,10 +79,10 @@ def read_fields(store: Store, component: str) -> CommittedState:
     """The durable fields of a component's instances. Needs and raises what `read_state` does."""
 
     def fields(journals: Journals) -> Mapping[str, Any]:
-        records = journals.get("fields")
+        records = journals.get(FIELDS)
         return fields_in(records[-1]) if records else {}
 
-    return _read(store, component, fields, lambda journal: journal == "fields")
+    return _read(store, component, fields, lambda journal: journal == FIELDS)
 
 
 def _is_of(name: str, journal: str) -> bool:
@@ -94,8 +92,8 @@ def _is_of(name: str, journal: str) -> bool:
 
 def read_dropped(store: Store, component: str) -> CommittedState:
     """The tuples of a spout that were dropped because they kill their workers, by number."""
-    restore = partial(KeyedState.restore, name="dropped")
-    return _read(store, component, restore, partial(_is_of, "dropped"))
+    restore = partial(KeyedState.restore, name=DROPPED)
+    return _read(store, component, restore, partial(_is_of, DROPPED))
 
 
 def _read(
@@ -136,13 +134,11 @@ def _find(store: Store, manifest: Manifest, key: str, text: str) -> dict[Any, An
     files = {
         journal: refs[-1].file
         for journal, refs in journals.items()
-        if journal.startswith(f"{STATE_JOURNAL}.") and refs[-1].file is not None
+        if journal.startswith(f"{STATE}.") and refs[-1].file is not None
     }
-    rest = load_many(store, manifest, [key], lambda s: _is_of(STATE_JOURNAL, s) and s not in files)[
-        key
-    ]
-    items: dict[Any, Any] = dict(KeyedState.restore({STATE_JOURNAL: rest.get(STATE_JOURNAL, ())}))
-    for journal in segment_journals(journals, STATE_JOURNAL):
+    rest = load_many(store, manifest, [key], lambda s: _is_of(STATE, s) and s not in files)[key]
+    items: dict[Any, Any] = dict(KeyedState.restore({STATE: rest.get(STATE, ())}))
+    for journal in segment_journals(journals, STATE):
         file = files.get(journal)
         where = f"checkpoint {store.uri}, {file or journal!r}"
         contents = (

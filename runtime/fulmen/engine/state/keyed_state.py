@@ -16,6 +16,7 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.components import Component
+from fulmen.engine.state.journals import STATE
 from fulmen.engine.state.pickling import INSTANCE, made_of
 from fulmen.engine.state.segment_format import DELETED_BYTES, decode, encode
 from fulmen.engine.state.segments import Segments
@@ -49,7 +50,7 @@ class KeyedState(dict[Any, Any]):
         self,
         items: Mapping[Any, Any] | None = None,
         owner: Component | None = None,
-        name: str = "state",
+        name: str = STATE,
         segments: Segments | None = None,
     ) -> None:
         """`items` is what was restored from these segments, whose journals begin with `name`."""
@@ -155,7 +156,7 @@ class KeyedState(dict[Any, Any]):
     def restore(
         journals: Mapping[str, Sequence[bytes]],
         owner: Component | None = None,
-        name: str = "state",
+        name: str = STATE,
     ) -> KeyedState:
         """The state that is in these journals of a task.
 

@@ -15,9 +15,19 @@ from fulmen.engine.acking.root_ids import SEQUENCE_BITS, origin_and_sequence, se
 from fulmen.engine.acking.trees import Outcome
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.statistics import add_chunk
+from fulmen.engine.protocol.statistics import (
+    ACKED,
+    CRASHED,
+    EMITTED,
+    EXECUTED,
+    FAILED,
+    TIMED_OUT,
+    TRANSFERRED,
+    acker_name,
+    add_chunk,
+)
 from fulmen.engine.protocol.summary import Summary
-from fulmen.engine.tasks.spout_task import CRASHED
+from fulmen.engine.tasks.spout_task import CRASH_REASON
 from fulmen.topology.resource.spec import ACKER
 
 
@@ -62,24 +72,24 @@ def count_trees(placed: PlacedTopology, acker: AckerTask, outcome: Outcome, outb
     counts = outbox.counts
     for stream, n in acker.executed.items():
         if n:
-            counts[ACKER, "executed", stream] += n
-            counts[ACKER, "acked", stream] += n
-            counts[f"{ACKER}/{acker.task}", "executed", stream] += n
+            counts[ACKER, EXECUTED, stream] += n
+            counts[ACKER, ACKED, stream] += n
+            counts[acker_name(acker.task), EXECUTED, stream] += n
     for stream, n in (("__ack_ack", len(outcome.acked)), ("__ack_fail", len(outcome.failed))):
         if n:
-            counts[ACKER, "emitted", stream] += n
-            counts[ACKER, "transferred", stream] += n
-            counts[f"{ACKER}/{acker.task}", "emitted", stream] += n
+            counts[ACKER, EMITTED, stream] += n
+            counts[ACKER, TRANSFERRED, stream] += n
+            counts[acker_name(acker.task), EMITTED, stream] += n
     for origin, a, b in _origins(outcome):
-        counts[placed.component_of_origin(origin), "acked", ""] += b - a
+        counts[placed.component_of_origin(origin), ACKED, ""] += b - a
     first_late = len(outcome.failed) - outcome.timed_out
     for i, (root, reason) in enumerate(outcome.failed):
         spout = placed.component_of_origin(origin_and_sequence(root)[0])
-        counts[spout, "failed", ""] += 1
+        counts[spout, FAILED, ""] += 1
         if i >= first_late:
-            counts[spout, "timed_out", ""] += 1
-        elif reason == CRASHED:
-            counts[spout, "crashed", ""] += 1
+            counts[spout, TIMED_OUT, ""] += 1
+        elif reason == CRASH_REASON:
+            counts[spout, CRASHED, ""] += 1
 
 
 def time_messages(acker: AckerTask, seconds: float, outbox: Outbox) -> None:

@@ -27,7 +27,7 @@ from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
-from fulmen.engine.protocol.statistics import add_chunk
+from fulmen.engine.protocol.statistics import ACKED, EXECUTED, FAILED, add_chunk
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
 from fulmen.engine.tuples.chunk import Chunk, Ids
@@ -107,10 +107,10 @@ class BoltTask(TaskBase):
         self.send_emits(chunk, xors, outbox)
         acked = self.acked(chunk)
         if chunk.stream != DRAIN_STREAM:  # which is no tuple
-            counts[self.component, "executed", name] += len(chunk)
+            counts[self.component, EXECUTED, name] += len(chunk)
             n_acked = len(chunk) if acked is None else len(acked)
-            counts[self.component, "acked", name] += n_acked
-            counts[self.component, "failed", name] += len(self.failed)
+            counts[self.component, ACKED, name] += n_acked
+            counts[self.component, FAILED, name] += len(self.failed)
             add_chunk(outbox.times, self.component, name, chunk.pace, len(chunk), n_acked)
         outbox.busy[self.executor] += self.seconds
         self.send_acks(chunk, xors, acked, outbox)
@@ -340,7 +340,7 @@ class AnchoringBoltTask(BoltTask):
         for tup, reason in self.collector.late:
             name = f"{tup.component}:{tup.stream}"
             roots, edges, xor = tup._origin.lineage(tup._position)
-            outbox.counts[self.component, "acked" if reason is None else "failed", name] += 1
+            outbox.counts[self.component, ACKED if reason is None else FAILED, name] += 1
             if reason is not None:
                 outbox.messages.fail(roots, reason)
             elif roots:

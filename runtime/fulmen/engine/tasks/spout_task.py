@@ -19,7 +19,9 @@ from fulmen.engine.emitting.collectors import SpoutCollector, not_a_list
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_emits import Emits
 from fulmen.engine.protocol.deliveries import Deliveries
+from fulmen.engine.protocol.statistics import DEAD_LETTERED, DROPPED, REPLAYED
 from fulmen.engine.state import dropped_tuples
+from fulmen.engine.state import journals as journals_of
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.tasks.forks import FORKED, end_child
@@ -32,7 +34,7 @@ SLICE = 4096
 """So many tuples are emitted before the stage's bolts run: less memory, and warm caches."""
 SLICE_BYTES = 4 << 20
 """The same for tuples that are large."""
-CRASHED = "crashed worker"
+CRASH_REASON = "crashed worker"
 _FAILURES = 100_000
 _CHECK_SECONDS = 0.005
 
@@ -59,9 +61,9 @@ class SpoutTask(TaskBase):
     def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
         self.origin = self.placed.origins[self.placed.plan.key_of(self.task)]
         self.sequence: int = engine.get("sequence", 0)
-        self.failures = KeyedState.restore(journals, name="failures")
-        self.dropped = KeyedState.restore(journals, name="dropped")
-        self.pending = PendingMessages.restore(journals.get("pending", ()))
+        self.failures = KeyedState.restore(journals, name=journals_of.FAILURES)
+        self.dropped = KeyedState.restore(journals, name=journals_of.DROPPED)
+        self.pending = PendingMessages.restore(journals.get(journals_of.PENDING, ()))
         self.is_active = False
         self.exhausted = False
 
@@ -86,7 +88,7 @@ class SpoutTask(TaskBase):
         found = super().updates(number)
         pending = self.guarded("pickling its message ids", lambda: self.pending.record(number))
         if pending is not None:
-            found["pending"] = pending
+            found[journals_of.PENDING] = pending
         return found | self.failures.updates(number) | self.dropped.updates(number)
 
     # How trees ended
@@ -297,12 +299,12 @@ class SpoutTask(TaskBase):
             if found is None:
                 continue
             if limit is None or found[0] < limit:
-                outbox.counts[self.component, "replayed", ""] += 1
+                outbox.counts[self.component, REPLAYED, ""] += 1
             else:
                 dead[i] = [emits.stream, list(emits.view.row(i)), msg_id, *found]
         if not dead:
             return emits
-        outbox.counts[self.component, "dead_lettered", ""] += len(dead)
+        outbox.counts[self.component, DEAD_LETTERED, ""] += len(dead)
         ids = [emits.msg_ids[i] for i in dead]
         self._send(Emits(DEAD_LETTERS, EmittedRows(list(dead.values())), ids), outbox, None)
         return emits.take([i for i in range(len(emits.msg_ids)) if i not in dead])
@@ -360,7 +362,7 @@ class SpoutTask(TaskBase):
     def _drop(self, emits: Emits, roots: Ids, cause: str, outbox: Outbox) -> None:
         """Fail the trees of tuples that killed their workers; keep them, and send nothing."""
         ids = emits.msg_ids or [None] * len(emits.view)
-        letters, reason = [], f"{CRASHED}: {cause}".rstrip(": ")
+        letters, reason = [], f"{CRASH_REASON}: {cause}".rstrip(": ")
         for i, msg_id in enumerate(ids):
             values = emits.view.row(i)
             dropped_tuples.note(self.dropped, emits.stream, values, msg_id, cause, self.now())
@@ -368,8 +370,8 @@ class SpoutTask(TaskBase):
             letters.append([emits.stream, kept["values"], kept["msg_id"], 1, reason])
         self.report(dropped_tuples.message(letters[0][1], cause))
         if len(roots):
-            self._fail_at_once(roots, CRASHED, outbox)
-        outbox.counts[self.component, "dropped", ""] += len(letters)
+            self._fail_at_once(roots, CRASH_REASON, outbox)
+        outbox.counts[self.component, DROPPED, ""] += len(letters)
         if self.routes[DEAD_LETTERS].subscriptions:
             outbox.send(self.task, self.routes[DEAD_LETTERS], EmittedRows(letters), None)
 

@@ -19,6 +19,7 @@ from fulmen.engine.emitting.routes import Routes, context_of
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.state.fields import Fields
+from fulmen.engine.state.journals import ENGINE, FIELDS
 from fulmen.engine.state.keyed_state import KeyedState, take_state
 from fulmen.engine.tasks.forks import end_child
 from fulmen.errors import FulmenError, error_text, text_of
@@ -103,7 +104,7 @@ class TaskBase:
         self.who = f"{kind} {self.component!r}, task {task}"
         self.routes = self.guarded("making its groupings", lambda: self._routes(rng))
         self._engine_record: bytes | None = None
-        engine = pickle.loads(journals["engine"][-1]) if journals.get("engine") else {}
+        engine = pickle.loads(journals[ENGINE][-1]) if journals.get(ENGINE) else {}
         for stream, state in engine.get("routes", {}).items():
             if stream in self.routes:
                 self.routes[stream].restore(state)
@@ -127,7 +128,7 @@ class TaskBase:
             "conf": self.conf,
         }
         self.fields = Fields(self.instance, injected, is_copy=spec.instance is not None)
-        record = journals["fields"][-1] if journals.get("fields") else None
+        record = journals[FIELDS][-1] if journals.get(FIELDS) else None
         restored = (
             self.guarded("restoring its fields", lambda: self.fields.apply(record))
             if record
@@ -210,11 +211,11 @@ class TaskBase:
         if engine != self._engine_record and (
             self._engine_record is not None or engine != _NOTHING
         ):
-            found["engine"] = engine, number
+            found[ENGINE] = engine, number
         self._engine_record = engine
         fields = self.guarded("pickling its fields", self.fields.record)
         if fields is not None:
-            found["fields"] = fields, number
+            found[FIELDS] = fields, number
         self._take_state()
         state = self.guarded("pickling self.state", lambda: self.state.updates(number, self.calls))
         self.calls = 0

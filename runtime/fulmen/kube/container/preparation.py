@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fulmen.checkpoint import CommitLog, Store
+from fulmen.checkpoint import CommitLog, Store, tasks_in
 from fulmen.errors import Denied, ValidationFailed
 from fulmen.kube.container.ending import CheckpointLost
 from fulmen.kube.contract import CODE_FOLDER, DriverPlan
@@ -81,9 +80,7 @@ def known_tasks(uri: str, topology: str, last_batch: int) -> dict[str, int]:
             " or, to begin anew without what was committed, annotate the Topology with"
             " fulmen.dev/accept-checkpoint-loss=true"
         )
-    layout = manifest.sections.get("layout")
-    tasks: dict[str, int] = json.loads(layout)["tasks"] if layout else {}
-    return {name: n for name, n in tasks.items() if name != ACKER}
+    return {name: n for name, n in tasks_in(manifest).items() if name != ACKER}
 
 
 def code_folder(folder: Path) -> Path | None:
