@@ -56,9 +56,8 @@ def test_the_topology_of_the_readme_runs(wheels, tmp_path):
     folder = tmp_path / "project"
     folder.mkdir()
     write_files("README.md", folder, only={"topology.yaml", "wordcount.py"})
-    [console] = [
-        block.text for block in blocks("README.md", "console") if "state state" in block.text
-    ]
+    shown = [block.text for block in blocks("README.md", "console")]
+    console = next(text for text in shown if "--until-drained" in text)
     commands, output = [], []
     for line in console.splitlines():
         (commands if line.startswith("$ ") else output).append(line)
