@@ -51,6 +51,11 @@ test: classes ## every test that this machine can run (those in tests/cluster: m
 test-cluster: setup ## tests on the Kubernetes cluster of KUBECONFIG
 	@$(BIN)/pytest tests/cluster -m cluster $(PYTEST_ARGS)
 
+.PHONY: docs
+docs: setup ## the documentation as a searchable site, in artifacts/site
+	@NO_MKDOCS_2_WARNING=1 scripts/quietly $(BIN)/mkdocs build --strict
+	@echo "artifacts/site/index.html"
+
 # On a cluster, that of KUBECONFIG: make soak SOAK_ROUNDS=100
 SOAK_ROUNDS ?=
 .PHONY: soak

@@ -1,0 +1,58 @@
+"""The documentation as a site."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from support.pages import ROOT
+
+
+def build(folder, config=ROOT / "mkdocs.yml"):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
+    return subprocess.run(
+        [*command, "--config-file", str(config), "--site-dir", str(folder)],
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_the_site_has_every_page_and_can_be_searched(tmp_path):
+    done = build(tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.html")}
+    pages = {f"{path.stem}.html" for path in (ROOT / "docs").glob("*.md")}
+    examples = {
+        f"examples/{path.parent.name}.html" for path in (ROOT / "examples").glob("*/README.md")
+    }
+    assert pages | examples | {"index.html", "examples/index.html"} <= found
+    index = json.loads((tmp_path / "search" / "search_index.json").read_text())
+    texts = {entry["location"].partition("#")[0]: entry["text"] for entry in index["docs"]}
+    assert texts.keys() >= pages
+    page = (tmp_path / "index.html").read_text()
+    assert 'href="operations.html"' in page
+    assert 'src="images/page.png"' in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", ["[a](nowhere.md)", "[a](concepts.md#nowhere)"])
+def test_a_wrong_link_fails_the_build(wrong, tmp_path):
+    (tmp_path / "docs").mkdir()
+    for page in (ROOT / "docs").glob("*.md"):
+        (tmp_path / "docs" / page.name).write_text(page.read_text() + "\n")
+    images = tmp_path / "docs" / "images"
+    images.symlink_to(ROOT / "docs" / "images")
+    with open(tmp_path / "docs" / "cli.md", "a") as file:
+        file.write(f"\n{wrong}\n")
+    content = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    content |= {"docs_dir": str(tmp_path / "docs"), "hooks": [str(ROOT / "scripts" / "site.py")]}
+    (tmp_path / "mkdocs.yml").write_text(yaml.safe_dump(content))
+    done = build(tmp_path / "site", tmp_path / "mkdocs.yml")
+    assert done.returncode == 1
+    assert "nowhere" in done.stderr
