@@ -280,7 +280,9 @@ def chosen(targets, n):
 
 def wide(workers, limit):
     """The topology. Each worker has a task of `numbers`, from which `limit` numbers come."""
-    b = TopologyBuilder("wide", workers=workers, config={"limit": limit})
+    b = TopologyBuilder(
+        "wide", workers=workers, config={"limit": limit}, message_timeout_seconds=600
+    )
     b.set_spout("numbers", Numbers, workers)
     b.set_spout("columns", Columns)
     b.set_spout("tickets", Tickets)
