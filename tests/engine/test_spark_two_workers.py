@@ -108,7 +108,7 @@ def test_a_killed_daemon_is_replaced(runs, places):
     wait_until(lambda: not is_alive(process), "the end of its process")
     after, failures = runs.until_it_counts()
     assert is_partitioned(after, 2)
-    assert after[0, 0] == places[0, 0]
+    assert after[0, 1] != places[0, 1]  # the other one's may stay: Spark kills a void batch's tasks
     assert len(failures) <= 1
 
 
