@@ -115,12 +115,12 @@ def test_a_lost_checkpoint_is_never_started_afresh_unless_the_user_says_so(clust
     assert cluster.status["lastBatch"] == 7
     cluster.topology["metadata"]["annotations"] = {"fulmen.dev/accept-checkpoint-loss": "true"}
     cluster.reconcile()
-    assert cluster.plan.last_batch == 0
+    assert cluster.revision.last_batch == 0
     cluster.settle()
     assert summary(cluster) == ("Active", "True", "Active")
     cluster.end("word-count-driver-2", 143)
     cluster.settle()
-    assert cluster.plan.last_batch == 7
+    assert cluster.revision.last_batch == 7
 
 
 def test_an_unreachable_checkpoint_is_tried_again(cluster):
