@@ -22,7 +22,7 @@ FulmenError
         Unreachable         the store does not answer: the same call may be repeated
         Denied              the store refuses for want of a right: who knows that it was there waits
         Fenced              another driver has taken over: this one must stop
-        CheckpointMismatch  it is another topology's, or its tasks are others: trying again is no use
+        CheckpointMismatch  another topology's, or of other tasks: trying again is no use
         CheckpointLost      it is empty, but was not: the user decides whether to start anew
     JobFailed               a batch's Spark job ended without a result: recover, then run it again
         JobTimedOut         it took too long: one of its tuples may hang

@@ -7,7 +7,7 @@ from support.documents import word_count
 
 
 def observed(changes=None, **more):
-    """The word count in the namespace `blue`, with changes by path; `more`: of what else is seen."""
+    """The word count in the namespace `blue`, with changes by path, and what else is seen."""
     fixed = {"metadata.namespace": "blue", "metadata.uid": "u-1", "metadata.generation": 3}
     return Observed(
         word_count({**fixed, **(changes or {})}), datetime(2026, 1, 1, tzinfo=UTC), **more

@@ -98,7 +98,10 @@ MESSAGES = [
     ),
     (_NotFound("kubectl: there is no 'shop'"), "kubectl: there is no 'shop'"),
 ]
-WITH_NAMES = [pytest.param(*row, id=f"{type(row[0]).__name__}-{n}") for n, row in enumerate(MESSAGES)]
+WITH_NAMES = [
+    pytest.param(*row, id=f"{number}-{type(row[0]).__name__}")
+    for number, row in enumerate(MESSAGES)
+]
 
 
 def classes():

@@ -1,7 +1,7 @@
 """Whether what a Topology asks for can be run, and what exactly it means. Pure.
 
-What was accepted is kept as a whole in the revision, so that drivers are never started from a spec that
-nobody has looked at.
+What was accepted is kept as a whole in the revision, so that drivers are never started from a spec
+that nobody has looked at.
 """
 
 from collections.abc import Iterable, Mapping

@@ -60,7 +60,11 @@ class Access:
     """
 
     def __init__(
-        self, api: ApiServer, clock: Callable[[], datetime], secret: Callable[[], str], store: WatchCache
+        self,
+        api: ApiServer,
+        clock: Callable[[], datetime],
+        secret: Callable[[], str],
+        store: WatchCache,
     ) -> None:
         self._api = api
         self._clock = clock
@@ -105,7 +109,7 @@ class Access:
             await self._look("Pod", key.namespace, name)
 
     async def _revision(self, key: Key, topology: Object) -> Object | None:
-        """The revision. It is asked for if the watch told only that there is one, or nothing yet."""
+        """The revision. It is asked for if the watch told only that it exists, or nothing yet."""
         name = names.revision(key.name)
         known = self._store.get("ConfigMap", key.namespace, name)
         if known is None or "data" not in known:

@@ -71,7 +71,11 @@ async def _refresh(api: ApiServer, store: WatchCache, kind: str, namespace: str)
 
 
 async def keep_fresh(
-    api: ApiServer, store: WatchCache, namespaces: Sequence[str], queue: Queue[Key], filled: asyncio.Event
+    api: ApiServer,
+    store: WatchCache,
+    namespaces: Sequence[str],
+    queue: Queue[Key],
+    filled: asyncio.Event,
 ) -> None:
     """List all at once, and again every ten minutes, for ever; say when it was done first.
 

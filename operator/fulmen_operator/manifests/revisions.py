@@ -99,7 +99,7 @@ def accepted_in(revision: contract.Revision) -> Accepted:
 def mounts_of(revision: contract.Revision) -> contract.Mounts:
     """What the pods of a revision mount.
 
-    Operators up to 0.1 did not write it down: then its own template of worker pods tells.
+    Older operators did not write it down: then its template of worker pods tells.
     """
     if revision.mounts is not None:
         return revision.mounts

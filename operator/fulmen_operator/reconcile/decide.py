@@ -55,6 +55,8 @@ from fulmen_operator.reconcile.step import Start, Step, Stop
 from fulmen_operator.reconcile.trial import begun, seconds_left, tried
 from fulmen_operator.settings import Settings
 
+WITH_WORKERS: Final = ("Starting", "Active", "Inactive", "Rebalancing")
+"""States in which there should be workers."""
 LOOK_AGAIN: Final = 10
 """Seconds after which to look again while workers are missing."""
 EXPECTED: Final = ("AsPlanned", "Moving", "NotAccepted", "WorkersMissing")
@@ -156,7 +158,7 @@ def _probe(seen: Observed, revision: contract.Revision, step: Step, desired: int
     driver = driver_of(seen, step.attempt)
     if driver is None or driver.get("status", {}).get("phase") != "Running":
         return None
-    if isinstance(step.does, Start) or step.state not in ("Starting", "Active", "Inactive", "Rebalancing"):
+    if isinstance(step.does, Start) or step.state not in WITH_WORKERS:
         return None
     workers = [
         pod

@@ -11,8 +11,14 @@ from typing import Literal
 from fulmen.kube import contract, names
 from fulmen_operator.acceptance.verdict import Accepted, Refused, judge
 from fulmen_operator.manifests.permission import permitted
-from fulmen_operator.manifests.revisions import for_attempt, hash_in, new_revision, on_trial, was_given_up
 from fulmen_operator.manifests.pods import driver_pod, preflight_pod
+from fulmen_operator.manifests.revisions import (
+    for_attempt,
+    hash_in,
+    new_revision,
+    on_trial,
+    was_given_up,
+)
 from fulmen_operator.manifests.storage import candidate_map, code_map
 from fulmen_operator.model import (
     Action,
@@ -75,8 +81,8 @@ def consider(
         before: The revision that holds.
         tasks: The numbers of tasks that components were first accepted with.
         attempt: The number of the driver.
-        proven: Whether the revision that holds is known to work: then nothing takes its place untried,
-            also while its driver is just being started anew.
+        proven: Whether the revision that holds is known to work: then nothing takes its place
+            untried, also while its driver is just being started anew.
         settings: The operator's.
     """
     judged = permitted(judge(seen, tasks), settings)

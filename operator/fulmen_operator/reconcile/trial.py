@@ -1,7 +1,7 @@
 """Whether a new version works, and when the one before it comes back. Pure.
 
-A version has proven itself when a driver of it has committed a batch. Until then the revision before it
-is kept in its own.
+A version has proven itself when a driver of it has committed a batch. Until then the revision
+before it is kept in its own.
 """
 
 from typing import Final

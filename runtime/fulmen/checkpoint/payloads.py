@@ -2,9 +2,9 @@
 
 Whoever reads a checkpoint begins with its section `layout`, which says which tasks there are.
 
-A worker saves tasks' state before a commit, in state files whose names no other attempt has. Nothing
-refers to them until the driver commits. What an attempt leaves behind that is never committed, the
-driver deletes later.
+A worker saves tasks' state before a commit, in state files whose names no other attempt has.
+Nothing refers to them until the driver commits. What an attempt leaves behind that is never
+committed, the driver deletes later.
 
 Loading reads each object once, however many tasks' payloads are in it, and many at a time. Objects
 stay for `garbage.LAG` commits after they are dropped, so that the newest few commits can always be

@@ -12,8 +12,8 @@ _CODE: Final = "code"
 def revision(topology: str) -> str:
     """The ConfigMap with what was accepted last, which the driver reads and watches.
 
-    It is called `plan` since the first release. Running drivers watch it by that name, with a right
-    for that name only, so it stays.
+    It has been called `plan` from the beginning. Running drivers watch it by that name, with a
+    right for that name only, so it stays.
     """
     return f"{topology}-plan"
 

@@ -1,8 +1,8 @@
 """The settings that Spark is started with, and why. Pure.
 
-Two kinds. What the engine's correctness rests on (topology/validation/reserved_settings.py) can't be
-changed: a setting of the user's that says otherwise is an error. All else are defaults, chosen for
-short batches.
+Two kinds. What the engine's correctness rests on (topology/validation/reserved_settings.py) can't
+be changed: a setting of the user's that says otherwise is an error. All else are defaults, chosen
+for short batches.
 """
 
 import os

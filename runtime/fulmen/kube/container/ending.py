@@ -40,7 +40,7 @@ def of_error(error: Exception) -> tuple[ExitCode, Ended]:
             return ExitCode.CHECKPOINT, Ended(reason=unreachable, message=one_line(error))
         case CheckpointMismatch():
             return ExitCode.CHECKPOINT, Ended(reason="CheckpointMismatch", message=one_line(error))
-        case CheckpointError():  # it may be mended, or a right be given: the next driver looks again
+        case CheckpointError():  # it may be mended, or a right given: the next driver looks again
             return ExitCode.CHECKPOINT, Ended(reason="CheckpointUnusable", message=one_line(error))
         case FulmenError():
             return ExitCode.FAILED, Ended(reason="Error", message=one_line(error))

@@ -1,4 +1,4 @@
-"""From a revision to what can be run: spec, authors' classes and checkpoint, all of them checked."""
+"""From a revision to what can be run: spec, authors' classes and checkpoint, all checked."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """`driver`: what the driver's pod runs, from its revision to its end.
 
-Threads: the main one runs batches. Beside it, one watches the revision, one writes reports, one waits
-for SIGTERM, one serves metrics and probes. They change nothing but `Stop`, which the main thread
-reads between two batches.
+Threads: the main one runs batches. Beside it, one watches the revision, one writes reports, one
+waits for SIGTERM, one serves metrics and probes. They change nothing but `Stop`, which the main
+thread reads between two batches.
 """
 
 from __future__ import annotations
@@ -96,7 +96,12 @@ class DriverPod:
     """One driver in its pod."""
 
     def __init__(
-        self, where: Surroundings, api: Api, revisions: Revisions, revision: Revision, end: Termination
+        self,
+        where: Surroundings,
+        api: Api,
+        revisions: Revisions,
+        revision: Revision,
+        end: Termination,
     ) -> None:
         self._where = where
         self._api = api
@@ -185,7 +190,8 @@ class DriverPod:
             self._stop.drain = True
         else:
             self._stop.active = revision.directive is Directive.RUN
-        if revision.generation != self._latest.generation and revision.input_hash == self._revision.input_hash:
+        is_live = revision.input_hash == self._revision.input_hash
+        if revision.generation != self._latest.generation and is_live:
             wanted = topology_of(revision)
             if runs_unlike(wanted, topology_of(self._latest)):
                 self._stop.topology = wanted

@@ -26,13 +26,15 @@ def as_older(revision):
 
 
 def test_a_revision_says_all_that_drivers_are_started_from():
-    accepted, revision = written({**CODE, "spec.checkpoint": {"deletionPolicy": "Delete"}}, {"split": 9})
+    deleted = {"spec.checkpoint": {"deletionPolicy": "Delete"}}
+    accepted, revision = written({**CODE, **deleted}, {"split": 9})
     assert revision.generation == 3
     spec = revision.topology["spec"]
     assert "code" not in spec
     assert spec["checkpoint"] == {"uri": "file:///checkpoint", "deletionPolicy": "Delete"}
     assert [c["numTasks"] for c in spec["bolts"]] == [9, 4]
-    assert revision.topology["metadata"] == {"name": "word-count", "namespace": "blue", "uid": "u-1"}
+    metadata = {"name": "word-count", "namespace": "blue", "uid": "u-1"}
+    assert revision.topology["metadata"] == metadata
     again = accepted_in(revision)
     assert (again.topology, again.hash) == (accepted.topology, accepted.hash)
     assert (again.code_name, again.claim, again.owns_claim) == (
