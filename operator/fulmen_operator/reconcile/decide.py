@@ -13,8 +13,8 @@ from fulmen.kube import contract, names
 from fulmen.topology.resource.status import TopologyStatus
 from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.common import marked
-from fulmen_operator.manifests.revisions import accepted_in, for_attempt
 from fulmen_operator.manifests.pods import driver_pod
+from fulmen_operator.manifests.revisions import accepted_in, for_attempt
 from fulmen_operator.manifests.rights import rights
 from fulmen_operator.manifests.storage import (
     auth_secret,

@@ -151,7 +151,6 @@ def read_newest(store: Store) -> Manifest:
     )
 
 
-
 def read_layout(manifest: Manifest) -> Mapping[str, Any]:
     """The layout as it was written; empty if nothing was committed."""
     data = manifest.sections.get(LAYOUT)

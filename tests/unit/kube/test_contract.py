@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from fulmen.kube import contract
-from fulmen.kube.contract import Directive, DriverPhase, Revision, Ended, Mistake, Report
+from fulmen.kube.contract import Directive, DriverPhase, Ended, Mistake, Report, Revision
 
 REVISION = Revision(generation=3, topology={"kind": "Topology"})
 

@@ -33,16 +33,16 @@ from fulmen.kube.contract import (
     WORK_FOLDER,
     Directive,
     DriverPhase,
-    Revision,
     Ended,
     ExitCode,
     Report,
+    Revision,
 )
 from fulmen.kube.driver.api import Api, ApiError
 from fulmen.kube.driver.event_log import EventLog
-from fulmen.kube.driver.revisions import Revisions
-from fulmen.kube.driver.reporting import Reporter, WorkerPods, report_of
 from fulmen.kube.driver.pod_settings import TEMPLATE_FILE, Surroundings, pod_settings
+from fulmen.kube.driver.reporting import Reporter, WorkerPods, report_of
+from fulmen.kube.driver.revisions import Revisions
 from fulmen.kube.driver.termination import Terminated, Termination
 from fulmen.metrics import MetricsServer
 from fulmen.topology.validation.check import Runnable

@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fulmen.kube.contract import Directive, DriverPhase, Revision, Hosted, Report, ReportedError
+from fulmen.kube.contract import Directive, DriverPhase, Hosted, Report, ReportedError, Revision
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.resource.status import Condition, Placement, TopologyStatus
 from fulmen_operator.model import Observed, Refusal
 from fulmen_operator.reconcile.conditions import Facts, conditions
-from fulmen_operator.reconcile.step import Overdue, Stall, Step
 from fulmen_operator.reconcile.rollout import Verdict
 from fulmen_operator.reconcile.status import new_status, read_status, written
+from fulmen_operator.reconcile.step import Overdue, Stall, Step
 from support.documents import word_count
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
