@@ -99,6 +99,29 @@ def test_an_operator_that_makes_other_digests_replaces_only_what_was_changed(
     assert (cluster.revision.input_hash == "of-another") == (attempt == 1)
 
 
+def volumes(pod):
+    """What a pod mounts, but for its attempt's secret."""
+    return [volume for volume in pod["spec"]["volumes"] if "secret" not in volume]
+
+
+def test_an_upgrade_restarts_nothing_that_an_older_operator_accepted(cluster):
+    """It wrote down what was accepted, but not what its pods mount."""
+    place = cluster._place("ConfigMap", "word-count-plan")
+    older = json.loads(cluster.api.objects[place]["data"]["plan.json"])
+    del older["mounts"]
+    data = {"plan.json": json.dumps(older)}
+    cluster.api._store(place, {**cluster.api.objects[place], "data": data})
+    objects = {kind: cluster.names(kind) for kind in ("Pod", "ConfigMap", "PersistentVolumeClaim")}
+    mounted = volumes(cluster.pod("word-count-driver-1"))
+    cluster.settle()
+    assert cluster.status["attempt"] == 1
+    assert {kind: cluster.names(kind) for kind in objects} == objects
+    cluster.remove("Pod", "word-count-driver-1")
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert volumes(cluster.pod("word-count-driver-2")) == mounted
+
+
 def test_what_somebody_changed_is_put_right(cluster):
     role = cluster.api.objects[cluster._place("Role", "word-count-driver")]
     role["rules"] = []
