@@ -16,7 +16,7 @@ from rich.text import Text
 from fulmen.cli.commands.run import make_jobs
 from fulmen.cli.display.figures import component_table, live_header
 from fulmen.cli.display.meter import Figures, Meter
-from fulmen.cli.local.preparation import prepare
+from fulmen.cli.local.prepared_run import prepare
 from fulmen.engine.batches.coordinator import Done
 from fulmen.engine.driver.driver import Driver, Stop
 from fulmen.engine.driver.observer import Silent

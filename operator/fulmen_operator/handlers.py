@@ -19,8 +19,8 @@ from prometheus_client import start_http_server
 
 from fulmen.kube import contract
 from fulmen_operator import metrics
-from fulmen_operator.cluster.access import NOT_FOUND, Access
-from fulmen_operator.cluster.api import KINDS, ApiError
+from fulmen_operator.cluster.access import Access
+from fulmen_operator.cluster.api import KINDS, NOT_FOUND, CallFailed
 from fulmen_operator.cluster.client import KubernetesApi
 from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.controller.loop import Memory, work
@@ -96,7 +96,7 @@ async def must_be_served(api: KubernetesApi) -> None:
     group = f"/apis/{contract.GROUP}/{contract.VERSION}"
     try:
         await api.call("GET", group)
-    except ApiError as error:
+    except CallFailed as error:
         if error.status != NOT_FOUND:
             return  # the watch tries again by itself
         message = f"the cluster serves no topologies ({group}): install the definition in crds/"

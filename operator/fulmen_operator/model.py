@@ -61,7 +61,7 @@ class Observed:
     Attributes:
         topology: The resource.
         now: The time.
-        plan: The ConfigMap with the plan, if there is one.
+        revision: The ConfigMap with the revision, if there is one.
         pods: All pods of the topology.
         children: Its other objects by (kind, name); of ConfigMaps only the metadata.
         source: The ConfigMap that `spec.code.configMap` names, if it does and there is one.
@@ -73,7 +73,7 @@ class Observed:
 
     topology: Object
     now: datetime
-    plan: Object | None = None
+    revision: Object | None = None
     pods: Sequence[Object] = ()
     children: Mapping[tuple[str, str], Object] = field(default_factory=dict)
     source: Object | None = None

@@ -1,24 +1,39 @@
 """Every error that Fulmen raises on purpose.
 
-A class of its own exists only where somebody reacts differently.
+A class of its own exists only where somebody reacts differently. One that only a single room knows
+is in that room, and here with its file.
 
 FulmenError
-    DeclarationError      a component declares its output streams wrongly
-    StreamError           an emit that the component's declaration does not allow
-    CollectorError        a collector used outside of a callback
-    GroupingError         no task can be chosen for a tuple
-    CodeError             a class of the author's can't be imported, or an instance of it made
-    ValidationFailed      a topology's document has mistakes: all of them, not only the first
-    CheckpointError       the checkpoint can't be read or written
-        AlreadyExists     a put found its key taken
-        NotFound          a get found nothing
-        Unreachable       the store does not answer: the same call may be repeated
-        Denied            the store refuses for want of a right: who knows that it was there waits
-        Fenced            another driver has taken over: this one must stop
-    JobFailed             a batch's Spark job ended without a result: recover, then run it again
-        JobTimedOut       it took too long: one of its tuples may hang
-    TopologyFailed        a topology can't go on
-    SparkLost             Spark itself has ended: the driver has to be started anew
+    DeclarationError        a component declares its output streams wrongly
+    StreamError             an emit that the component's declaration does not allow
+    CollectorError          a collector used outside of a callback
+    GroupingError           no task can be chosen for a tuple
+    StateError              what a component holds can't be kept in the checkpoint
+    CodeError               a class of the author's can't be imported, or an instance of it made
+    ComponentFailed         an author's code raised where the topology can't go on
+                            (engine/tasks/task_base.py)
+        Unavailable         it can't connect to what it needs, and may do so later
+                            (engine/tasks/task_base.py)
+    ValidationFailed        a topology's document has mistakes: all of them, not only the first
+    BadInput                the user's file or option can't be used (cli/__init__.py)
+    CheckpointError         the checkpoint can't be read or written
+        AlreadyExists       a put found its key taken
+        NotFound            a get found nothing
+        Unreachable         the store does not answer: the same call may be repeated
+        Denied              the store refuses for want of a right: who knows that it was there waits
+        Fenced              another driver has taken over: this one must stop
+        CheckpointMismatch  another topology's, or of other tasks: trying again is no use
+        CheckpointLost      it is empty, but was not: the user decides whether to start anew
+    JobFailed               a batch's Spark job ended without a result: recover, then run it again
+        JobTimedOut         it took too long: one of its tuples may hang
+    TopologyFailed          a topology can't go on
+    SparkLost               Spark itself has ended: the driver has to be started anew
+    NotDrained              a test's topology goes on and on (testing/running.py)
+    ApiError                the API server refused a driver's request, or can't be reached
+                            (kube/driver/api.py)
+    _NotFound               the API server does not have what kubectl asked for (cli/kubectl.py)
+
+What authors raise themselves, `FailedException`, is in api/components.py.
 """
 
 from collections.abc import Callable, Sequence
@@ -222,6 +237,14 @@ class Fenced(CheckpointError):
             " must stop, without acking or emitting anything more. If both were started on purpose,"
             " give each topology a checkpoint of its own (spec.checkpoint)."
         )
+
+
+class CheckpointMismatch(CheckpointError):
+    """The checkpoint is not this topology's. Its text says whose it is, and the cure."""
+
+
+class CheckpointLost(CheckpointError):
+    """The checkpoint is empty, but was not: starting anew would lose what was committed."""
 
 
 class JobFailed(FulmenError):

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 import pytest
 
 from fulmen_operator.cluster.access import Access
-from fulmen_operator.cluster.api import KINDS, MERGE, ApiError
+from fulmen_operator.cluster.api import KINDS, MERGE, CallFailed
 from fulmen_operator.cluster.client import KubernetesApi
 from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.controller.loop import Memory, reconcile
@@ -119,7 +119,7 @@ class Impersonating(KubernetesApi):
         self.wrote |= method != "GET"
         try:
             return await super().call(method, path, *args, **options)
-        except ApiError as error:
+        except CallFailed as error:
             if error.status == 403:
                 self.refused.append(error.message)
             raise
@@ -146,7 +146,7 @@ async def refusals(namespace, name):
                     await refresh(api, store, [namespace])
                     access = Access(api, lambda: datetime.now(UTC), lambda: "secret", store)
                     await reconcile(Key(namespace, name), access, Settings(), memory)
-                except ApiError as error:
+                except CallFailed as error:
                     if error.status == 409:  # such as what an earlier test has left
                         continue
                     if error.status != 403:

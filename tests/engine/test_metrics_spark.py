@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fulmen.cli.local.preparation import prepare
+from fulmen.cli.local.prepared_run import prepare
 from fulmen.engine.driver.driver import Driver, Stop
 from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.metrics import MetricsServer

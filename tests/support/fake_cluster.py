@@ -11,13 +11,13 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 
 from fulmen.kube import contract
-from fulmen.kube.contract import DriverPhase, DriverPlan, Ended, Hosted, Report
+from fulmen.kube.contract import DriverPhase, Ended, Hosted, Report, Revision
 from fulmen.kube.placing import planned
 from fulmen.topology.resource.spec import Topology
 from fulmen_operator.cluster.access import Access
-from fulmen_operator.cluster.api import KINDS, ApiError
+from fulmen_operator.cluster.api import KINDS, CallFailed
 from fulmen_operator.cluster.store import WatchCache
-from fulmen_operator.controller.loop import Memory, reconcile
+from fulmen_operator.controller.loop import AGAIN_SECONDS, Again, Done, Gone, Memory, reconcile
 from fulmen_operator.controller.watching import WATCHED
 from fulmen_operator.model import Key, text_of
 from fulmen_operator.settings import Settings
@@ -60,7 +60,7 @@ class FakeApi:
         what = f"{method} {path}"
         for end, error in self.refusals.items():
             if method != "GET" and path.endswith(end):
-                raise ApiError(*error, what)
+                raise CallFailed(*error, what)
         body = json.loads(json.dumps(body))
         act = self._merge if merge else getattr(self, f"_{method.lower()}")
         answer = act(path, body, query or {}, what)
@@ -87,14 +87,14 @@ class FakeApi:
         name = meta.get("name") or f"{meta['generateName']}{next(self._versions)}"
         place = f"{path}/{name}"
         if place in self.objects:
-            raise ApiError(409, "exists", what)
+            raise CallFailed(409, "exists", what)
         return body if "dryRun" in query else self._store(place, body)
 
     def _merge(self, path, body, query, what):
         """Takes the gates of a pod away."""
         old = self._existing(path, what)
         if body["metadata"]["uid"] != old["metadata"]["uid"]:
-            raise ApiError(409, "another uid", what)
+            raise CallFailed(409, "another uid", what)
         assert body["spec"] == {"schedulingGates": None}
         spec = {key: value for key, value in old["spec"].items() if key != "schedulingGates"}
         return self._store(path, {**old, "spec": spec})
@@ -104,18 +104,18 @@ class FakeApi:
             path = path.removesuffix("/status")
             old = self._existing(path, what)
             if body["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"]:
-                raise ApiError(409, "changed meanwhile", what)
+                raise CallFailed(409, "changed meanwhile", what)
             return self._store(path, {**old, "status": body["status"]})
         old = self.objects.get(path)
         known = ("uid", "resourceVersion")
         if old is None or any(body["metadata"][k] != old["metadata"][k] for k in known):
-            raise ApiError(409, "changed meanwhile", what)
+            raise CallFailed(409, "changed meanwhile", what)
         return self._store(path, {**old, **body})
 
     def _delete(self, path, body, query, what):
         old = self._existing(path, what)
         if body["preconditions"]["uid"] != old["metadata"]["uid"]:
-            raise ApiError(409, "another uid", what)
+            raise CallFailed(409, "another uid", what)
         del self.objects[path]
         self.collect_garbage()
         return old
@@ -131,7 +131,7 @@ class FakeApi:
 
     def _existing(self, path, what):
         if path not in self.objects:
-            raise ApiError(404, "not found", what)
+            raise CallFailed(404, "not found", what)
         return self.objects[path]
 
     def _store(self, path, thing):
@@ -207,9 +207,9 @@ class FakeCluster:
         return self.topology.get("status", {})
 
     @property
-    def plan(self):
+    def revision(self):
         found = self.api.objects[self._place("ConfigMap", f"{KEY.name}-plan")]
-        return DriverPlan.from_json(found["data"]["plan.json"])
+        return Revision.from_json(found["data"]["plan.json"])
 
     def condition(self, kind):
         return next(c for c in self.status["conditions"] if c["type"] == kind)
@@ -241,8 +241,14 @@ class FakeCluster:
     def reconcile(self, memory=None):
         """Let the operator look once; returns after how many seconds it wants to look again."""
         access = self.access()
-        done = reconcile(KEY, access, self.settings, memory or self._memory)
-        return asyncio.run(done).again_in
+        step = reconcile(KEY, access, self.settings, memory or self._memory)
+        match asyncio.run(step):
+            case Done(again_in):
+                return again_in
+            case Again():
+                return AGAIN_SECONDS
+            case Gone():
+                return None
 
     def access(self):
         """An operator's, which has been told of all there is."""
@@ -250,11 +256,7 @@ class FakeCluster:
 
     def reconcile_once_more(self):
         """Let the operator look; after a conflict it looks again, as its queue would have it."""
-        try:
-            self.reconcile()
-        except ApiError as error:
-            if error.status != 409:
-                raise
+        if self.reconcile() == AGAIN_SECONDS:
             self.reconcile()
 
     def store(self):
@@ -302,31 +304,31 @@ class FakeCluster:
         ready = {"type": "Ready", "status": "True"}
         self.set_status(pod, {"phase": "Running", "conditions": [ready]})
         attempt = pod["metadata"]["labels"][contract.ATTEMPT_LABEL]
-        for number in range(self.plan.topology["spec"].get("workers", 1)):
+        for number in range(self.revision.topology["spec"].get("workers", 1)):
             name = f"{KEY.name}-{attempt}-exec-{number}"
-            worker = deepcopy(self.plan.worker_pod)
+            worker = deepcopy(self.revision.worker_pod)
             owner = {"kind": "Pod", **{k: pod["metadata"][k] for k in ("name", "uid")}}
             worker["metadata"] |= {"name": name, "ownerReferences": [owner]}
             status = {"phase": "Running", "conditions": [ready]}
             self.api._store(self._place("Pod", name), {**worker, "status": status})
 
     def drive(self, pod):
-        """It does what its plan says, and reports that."""
-        plan = self.plan
-        if plan.directive is contract.Directive.DRAIN:
+        """It does what its revision says, and reports that."""
+        revision = self.revision
+        if revision.directive is contract.Directive.DRAIN:
             self.end(pod["metadata"]["name"], 0, Ended(reason="Drained", message="drained"))
             return
-        if pod["metadata"]["annotations"]["fulmen.dev/input"] != plan.input_hash:
+        if pod["metadata"]["annotations"]["fulmen.dev/input"] != revision.input_hash:
             return
-        inactive = plan.directive is contract.Directive.INACTIVE
-        topology = Topology.model_validate(plan.topology, by_alias=True, by_name=False)
+        inactive = revision.directive is contract.Directive.INACTIVE
+        topology = Topology.model_validate(revision.topology, by_alias=True, by_name=False)
         hosted = [
             Hosted(worker=h.worker, pod=f"{KEY.name}-exec-{h.worker}", executors=h.executors)
             for h in planned(topology, ())
         ]
         phase = DriverPhase.INACTIVE if inactive else DriverPhase.ACTIVE
         report = Report(
-            phase=phase, generation=plan.generation, epoch=1, batch=7, workers=tuple(hosted)
+            phase=phase, generation=revision.generation, epoch=1, batch=7, workers=tuple(hosted)
         )
         self.say(pod, report)
 

@@ -1,13 +1,14 @@
 """Whether what a Topology asks for can be run, and what exactly it means. Pure.
 
-What was accepted is kept as a whole in the plan, so that drivers are never started from a spec that
-nobody has looked at.
+What was accepted is kept as a whole in the revision, so that drivers are never started from a spec
+that nobody has looked at.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from fulmen.kube import names
 from fulmen.kube.contract import CHECKPOINT_URI
 from fulmen.topology.problems import Problem
 from fulmen.topology.resource.pods import Checkpoint, Code
@@ -83,8 +84,8 @@ def judge(seen: Observed, tasks: Mapping[str, int]) -> Accepted | Refused:
         topology=_resolved(given, seen, tasks),
         hash=input_hash(given, code_hash),
         code=code,
-        code_name=code_name(given.name, code_hash) if code else "",
-        claim="" if checkpoint.uri else named or own_claim(given.name),
+        code_name=names.code(given.name, code_hash) if code else "",
+        claim="" if checkpoint.uri else named or names.claim(given.name),
         owns_claim=not checkpoint.uri and named is None,
         warnings=tuple(str(problem) for problem in checked.warnings),
     )
@@ -96,16 +97,6 @@ def listed(problems: Iterable[Problem | str]) -> str:
     if len(texts) == 1:
         return texts[0]
     return " ".join(f"({number}) {text}" for number, text in enumerate(texts, 1))
-
-
-def code_name(topology: str, code_hash: str) -> str:
-    """The ConfigMap for code of that digest."""
-    return f"{topology}-code-{code_hash}"
-
-
-def own_claim(topology: str) -> str:
-    """The claim that is made for a topology that names none."""
-    return f"{topology}-checkpoint"
 
 
 def _document(topology: Object) -> dict[str, object]:

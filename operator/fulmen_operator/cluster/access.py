@@ -5,10 +5,20 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-from fulmen.kube import contract
+from fulmen.kube import contract, names
 from fulmen.topology.resource.spec import API_VERSION, KIND
-from fulmen_operator.acceptance.verdict import own_claim
-from fulmen_operator.cluster.api import APPLY, CREATE, KINDS, MERGE, Api, ApiError, whole
+from fulmen_operator.cluster.api import (
+    APPLY,
+    CONFLICT,
+    CREATE,
+    KINDS,
+    MERGE,
+    NOT_FOUND,
+    ApiServer,
+    CallFailed,
+    Overtaken,
+    whole,
+)
 from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.model import (
@@ -33,7 +43,6 @@ from fulmen_operator.model import (
 from fulmen_operator.ownership import CLAIM, belongs, obstacle, own_pods
 
 LISTED = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy")
-NOT_FOUND, CONFLICT = 404, 409
 MAX_NOTE = 1024
 """As much as an Event's message may have."""
 OTHERS_SECONDS: Final = 30
@@ -51,7 +60,11 @@ class Access:
     """
 
     def __init__(
-        self, api: Api, clock: Callable[[], datetime], secret: Callable[[], str], store: WatchCache
+        self,
+        api: ApiServer,
+        clock: Callable[[], datetime],
+        secret: Callable[[], str],
+        store: WatchCache,
     ) -> None:
         self._api = api
         self._clock = clock
@@ -75,13 +88,13 @@ class Access:
             if belongs(item, topology)
         }
         await self._look_for_driver(key, topology)
-        own = self._store.get(CLAIM, key.namespace, own_claim(key.name))
+        own = self._store.get(CLAIM, key.namespace, names.claim(key.name))
         claims = [own, await self._other(key, topology, CLAIM, named) if named else None]
         children |= {(CLAIM, name_of(claim)): claim for claim in claims if claim is not None}
         return Observed(
             topology=topology,
             now=self._clock(),
-            plan=await self._plan(key, topology),
+            revision=await self._revision(key, topology),
             pods=own_pods(self._store.of(key, "Pod"), topology),
             children=children,
             source=await self._other(key, topology, "ConfigMap", source) if source else None,
@@ -95,9 +108,9 @@ class Access:
         if is_wanted and self._store.get("Pod", key.namespace, name) is None:
             await self._look("Pod", key.namespace, name)
 
-    async def _plan(self, key: Key, topology: Object) -> Object | None:
-        """The plan. It is asked for if the watch told only that there is one, or nothing yet."""
-        name = contract.plan_name(key.name)
+    async def _revision(self, key: Key, topology: Object) -> Object | None:
+        """The revision. It is asked for if the watch told only that it exists, or nothing yet."""
+        name = names.revision(key.name)
         known = self._store.get("ConfigMap", key.namespace, name)
         if known is None or "data" not in known:
             known = await self._look("ConfigMap", key.namespace, name)
@@ -119,7 +132,8 @@ class Access:
         """Write the whole status, unless somebody has changed the topology since it was read.
 
         Raises:
-            ApiError: Of status 409 if so, or if it is gone.
+            CallFailed: Somebody has (`is_conflict`), or the server could not be reached.
+            Overtaken: The topology is gone.
         """
         meta = {
             "name": seen.name,
@@ -131,9 +145,9 @@ class Access:
         path = KINDS["Topology"].path(seen.namespace, seen.name)
         try:
             written = await self._api.call("PATCH", f"{path}/status", body, APPLY)
-        except ApiError as error:
+        except CallFailed as error:
             if error.status == NOT_FOUND:
-                raise ApiError(CONFLICT, "it was deleted meanwhile", error.what) from error
+                raise Overtaken(f"{error.what}: it was deleted meanwhile") from error
             raise
         self._store.put("Topology", written)
 
@@ -141,8 +155,9 @@ class Access:
         """Do one thing. What is done already is not an error.
 
         Raises:
-            ApiError: The server refused it, or could not be reached.
+            CallFailed: The server refused it, or could not be reached.
             InTheWay: An object of others has the name.
+            Overtaken: It can't be done as it was decided.
         """
         match action:
             case Apply(manifest):
@@ -165,7 +180,7 @@ class Access:
             What it refuses, in its words; nothing if it would take them.
 
         Raises:
-            ApiError: It could not be reached.
+            CallFailed: It could not be reached.
         """
         path = KINDS["Pod"].path(seen.namespace)
         query = {"dryRun": "All", "fieldValidation": "Strict"}
@@ -173,7 +188,7 @@ class Access:
         for pod in trial.pods:
             try:
                 await self._api.call("POST", path, pod, query)
-            except ApiError as error:
+            except CallFailed as error:
                 if not error.is_refusal or error.is_namespace_going:
                     raise
                 if in_quotas or "exceeded quota" not in error.message:
@@ -229,8 +244,8 @@ class Access:
         path = KINDS[kind].path(seen.namespace, name)
         try:
             self._store.put(kind, await self._api.call("PATCH", path, body, APPLY))
-        except ApiError as error:
-            if error.status == CONFLICT:  # it is not what it was: look at it anew
+        except CallFailed as error:
+            if error.is_conflict:  # it is not what it was: look at it anew
                 await self._look(kind, seen.namespace, name)
             raise
 
@@ -247,12 +262,12 @@ class Access:
             meta = {key: value for key, value in meta.items() if key != "ownerReferences"}
         try:
             made = await self._api.call("POST", path, {**manifest, "metadata": meta}, CREATE)
-        except ApiError as error:
-            if error.status != CONFLICT:
+        except CallFailed as error:
+            if not error.is_conflict:
                 raise
             found = await self._look(kind, seen.namespace, meta["name"])
             if found is None:
-                raise ApiError(CONFLICT, "it was there, and is gone", error.what) from error
+                raise Overtaken(f"{error.what}: it was there, and is gone") from error
             return found
         self._store.put(kind, made)
         return made if kind == CLAIM and owned else None
@@ -268,8 +283,8 @@ class Access:
         gated = {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
         try:
             made = await self._api.call("POST", pods, gated, CREATE)
-        except ApiError as error:
-            if error.status == CONFLICT:
+        except CallFailed as error:
+            if error.is_conflict:
                 await self._is_there(seen, name)
                 return
             raise
@@ -282,8 +297,8 @@ class Access:
         }
         try:
             await self._api.call("POST", KINDS["Secret"].path(seen.namespace), content, CREATE)
-        except ApiError as error:
-            if error.status != CONFLICT:
+        except CallFailed as error:
+            if not error.is_conflict:
                 raise
             await self._delete(seen, "Pod", name, uid_of(made))
             raise obstacle("Secret", meta["name"], None, seen.topology) from error
@@ -296,18 +311,18 @@ class Access:
         """A driver's pod is there already: whose, and does it run?"""
         found = await self._look("Pod", seen.namespace, name)
         if found is None:
-            raise ApiError(CONFLICT, "it was there, and is gone", name)
+            raise Overtaken(f"pod {name} was there, and is gone")
         if not belongs(found, seen.topology):
             raise obstacle("Pod", name, found, seen.topology)
         if is_gated(found):
             await self._delete(seen, "Pod", name, uid_of(found))
-            raise ApiError(CONFLICT, "it was made without its secret: once more", name)
+            raise Overtaken(f"pod {name} was made without its secret, and is made anew")
 
     async def _delete(self, seen: Observed, kind: str, name: str, uid: str) -> None:
         path = KINDS[kind].path(seen.namespace, name)
         try:
             await self._api.call("DELETE", path, {"preconditions": {"uid": uid}})
-        except ApiError as error:
+        except CallFailed as error:
             if error.status not in (NOT_FOUND, CONFLICT):
                 raise
         if kind != "Pod":  # a pod ends in its own time

@@ -9,6 +9,9 @@ from fulmen_operator.model import Object
 
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
 
+NOT_FOUND: Final = 404
+CONFLICT: Final = 409
+
 APPLY: Final = {"fieldManager": contract.MANAGER, "force": "true", "fieldValidation": "Strict"}
 """The query of a server-side apply."""
 CREATE: Final = {"fieldManager": contract.MANAGER, "fieldValidation": "Strict"}
@@ -17,7 +20,7 @@ MERGE: Final = {"fieldManager": contract.MANAGER}
 """The query of a merge."""
 
 
-class ApiError(Exception):
+class CallFailed(Exception):
     """The API server did not do what it was asked to.
 
     Attributes:
@@ -36,6 +39,11 @@ class ApiError(Exception):
         return f"{self.what}: {self.message} ({self.status})"
 
     @property
+    def is_conflict(self) -> bool:
+        """Whether somebody was faster: what there is has to be read anew."""
+        return self.status == CONFLICT
+
+    @property
     def is_namespace_going(self) -> bool:
         """Whether nothing can be made any more, since the whole namespace is being deleted."""
         return self.status == 403 and "because it is being terminated" in self.message
@@ -48,7 +56,11 @@ class ApiError(Exception):
         return self.status in (400, 403, 404, 413, 422)
 
 
-class Api(Protocol):
+class Overtaken(Exception):
+    """Something is no longer as it was when it was decided about: decide anew."""
+
+
+class ApiServer(Protocol):
     """The API server."""
 
     async def call(
@@ -72,7 +84,7 @@ class Api(Protocol):
             merge: A PATCH merges what is sent into the object.
 
         Raises:
-            ApiError: The server refused, or could not be reached.
+            CallFailed: The server refused, or could not be reached.
         """
 
 

@@ -10,7 +10,7 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
 from fulmen_operator.cluster.access import words_of
-from fulmen_operator.cluster.api import ApiError, Method
+from fulmen_operator.cluster.api import CallFailed, Method
 from fulmen_operator.metrics import REQUESTS
 from fulmen_operator.model import Object
 
@@ -50,7 +50,7 @@ class KubernetesApi:
         metadata_only: bool = False,
         merge: bool = False,
     ) -> dict[str, Any]:
-        """One call, as `Api.call` says."""
+        """One call, as `ApiServer.call` says."""
         what = f"{method} {path}"
         REQUESTS.labels(method).inc()
         headers = {
@@ -60,9 +60,9 @@ class KubernetesApi:
         try:
             status, text = await self._send(method, path, body, query, headers)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise ApiError(0, f"{type(error).__name__}: {error}", what) from error
+            raise CallFailed(0, f"{type(error).__name__}: {error}", what) from error
         if status >= 400:
-            raise ApiError(status, words_of(text), what)
+            raise CallFailed(status, words_of(text), what)
         answer: dict[str, Any] = json.loads(text)
         return answer
 

@@ -7,7 +7,7 @@ decided from a state that is known to be over; when the watch tells the same, it
 from collections.abc import Iterable
 from typing import Final
 
-from fulmen.kube import contract
+from fulmen.kube import contract, names
 from fulmen_operator.model import Key, Object, label, name_of, uid_of
 
 DROPPED: Final = "managedFields"
@@ -106,7 +106,7 @@ def version_of(thing: Object) -> int:
 
 
 def _is_plan(config_map: Object) -> bool:
-    return name_of(config_map) == contract.plan_name(label(config_map, contract.TOPOLOGY_LABEL))
+    return name_of(config_map) == names.revision(label(config_map, contract.TOPOLOGY_LABEL))
 
 
 def key_of(kind: str, thing: Object) -> Key:

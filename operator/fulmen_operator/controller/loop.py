@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Final
 
-from fulmen_operator.cluster.access import CONFLICT, Access
-from fulmen_operator.cluster.api import ApiError
+from fulmen_operator.cluster.access import Access
+from fulmen_operator.cluster.api import CallFailed, Overtaken
 from fulmen_operator.controller.queue import Queue
 from fulmen_operator.metrics import RECONCILES, SECONDS, show
 from fulmen_operator.model import Decision, Event, Key, Observed, Refusal, StartDriver, Trial
@@ -30,6 +30,8 @@ FIGURES_SECONDS: Final = 60
 """How often a status is written in which nothing is new but that field."""
 TRIAL_SECONDS: Final = 60
 """For how long the result of a dry run holds."""
+AGAIN_SECONDS: Final = 0.1
+"""When to look again at what has changed while it was looked at."""
 PROBE_SECONDS: Final = 10
 """The same for one that asks why a worker is missing."""
 
@@ -59,29 +61,57 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a reconcile ended.
+class Gone:
+    """There is no such topology any more."""
+
+
+@dataclass(frozen=True)
+class Again:
+    """What was decided does not hold any more: look again soon.
 
     Attributes:
-        exists: Whether there is such a topology.
+        why: What has changed meanwhile.
+    """
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was decided is done, as far as it can be.
+
+    Attributes:
         again_in: Seconds after which to look again although nothing happened, if so.
     """
 
-    exists: bool
     again_in: float | None = None
 
 
-async def reconcile(key: Key, access: Access, settings: Settings, memory: Memory) -> Outcome:
+Reconciled = Gone | Again | Done
+
+
+async def reconcile(key: Key, access: Access, settings: Settings, memory: Memory) -> Reconciled:
     """Take one topology a step nearer to its spec.
 
     Raises:
-        ApiError: Something could not be done; the next reconcile goes on from there.
+        CallFailed: Something could not be done; the next reconcile goes on from there.
     """
+    try:
+        return await _step(key, access, settings, memory)
+    except Overtaken as overtaken:
+        return Again(str(overtaken))
+    except CallFailed as error:
+        if error.is_conflict:
+            return Again(str(error))
+        raise
+
+
+async def _step(key: Key, access: Access, settings: Settings, memory: Memory) -> Reconciled:
     seen = await access.observe(key)
     if seen is None:
         memory.forget(key)
         show(key.namespace, key.name, None)
-        return Outcome(exists=False)
+        return Gone()
     seen = replace(seen, refusal=memory.refusals.get(key), trial=_known_trial(key, memory))
     decision = decide(seen, settings)
     if decision.trial is not None:
@@ -98,9 +128,11 @@ async def reconcile(key: Key, access: Access, settings: Settings, memory: Memory
     wait = _wait_with_figures(key, seen, decision, memory)
     if wait is not None:
         decision = replace(decision, status=None)
-    again_in = await _carry_out(key, seen, decision, access, memory)
-    waits = [w for w in (wait, again_in, decision.again_in) if w is not None]
-    return Outcome(exists=True, again_in=min(waits, default=None))
+    done = await _carry_out(key, seen, decision, access, memory)
+    if isinstance(done, Again):
+        return done
+    waits = [w for w in (wait, done.again_in, decision.again_in) if w is not None]
+    return Done(min(waits, default=None))
 
 
 async def _probed(key: Key, seen: Observed, probe: Trial, access: Access, memory: Memory) -> str:
@@ -130,8 +162,8 @@ def _wait_with_figures(
 
 async def _carry_out(
     key: Key, seen: Observed, decision: Decision, access: Access, memory: Memory
-) -> float | None:
-    """Do all of it. Returns seconds after which to look again, if something is in the way."""
+) -> Again | Done:
+    """Do all of it."""
     if decision.status is not None:  # first: an operator that dies now leaves a trace
         await access.write_status(seen, decision.status)
         memory.written[key] = monotonic()
@@ -147,19 +179,19 @@ async def _carry_out(
                 await access.carry_out(seen, action)
             except InTheWay as obstacle:
                 obstacles.append(obstacle)
-    except ApiError as error:
+    except CallFailed as error:
         if error.is_refusal and not error.is_namespace_going:
             memory.refusals[key] = Refusal("Refused", error.message)
         raise
     if obstacles:
         return _hindered(key, obstacles, memory)
-    if memory.refusals.pop(key, None) is not None:
-        raise ApiError(CONFLICT, "what was refused is accepted now: look again", str(key))
-    return None
+    if memory.refusals.pop(key, None) is not None:  # the status says that it is refused
+        return Again("what was refused is accepted now")
+    return Done()
 
 
-def _hindered(key: Key, obstacles: list[InTheWay], memory: Memory) -> float:
-    """Remember what is in the way. Returns seconds after which to look whether it still is."""
+def _hindered(key: Key, obstacles: list[InTheWay], memory: Memory) -> Done:
+    """Remember what is in the way, and look later whether it still is."""
     passing = all(obstacle.passing for obstacle in obstacles)
     reason = "EarlierTopologyEnds" if passing else "ObjectInTheWay"
     message = " ".join(obstacle.message for obstacle in obstacles)
@@ -167,14 +199,14 @@ def _hindered(key: Key, obstacles: list[InTheWay], memory: Memory) -> float:
     is_news = memory.refusals.get(key) != refusal
     memory.refusals[key] = refusal
     if is_news:
-        return 0.1  # the next reconcile says it
-    return PASSING_SECONDS if passing else IN_THE_WAY_SECONDS
+        return Done(AGAIN_SECONDS)  # the next reconcile says it
+    return Done(PASSING_SECONDS if passing else IN_THE_WAY_SECONDS)
 
 
 async def _tell(seen: Observed, event: Event, access: Access) -> None:
     try:
         await access.tell(seen, event)
-    except ApiError as error:
+    except CallFailed as error:
         level = logging.DEBUG if error.is_namespace_going else logging.WARNING
         logger.log(level, "%s/%s: no event: %s", seen.namespace, seen.name, error)
 
@@ -201,11 +233,8 @@ async def _one(
 ) -> str:
     try:
         async with asyncio.timeout(RECONCILE_SECONDS):
-            outcome = await reconcile(key, access, settings, memory)
-    except ApiError as error:
-        if error.status == CONFLICT:  # somebody was faster: look again
-            queue.done(key, 0.1)
-            return "conflict"
+            reconciled = await reconcile(key, access, settings, memory)
+    except CallFailed as error:
         if error.is_namespace_going:
             queue.done(key, GOING_SECONDS)
             return "gone"
@@ -219,8 +248,14 @@ async def _one(
         logger.exception("%s: a mistake of the operator's", key)
         queue.failed(key)
         return "error"
-    if not outcome.exists:
-        queue.forget(key)
-        return "gone"
-    queue.done(key, outcome.again_in)
-    return "done"
+    match reconciled:
+        case Gone():
+            queue.forget(key)
+            return "gone"
+        case Again(why):
+            logger.debug("%s: again: %s", key, why)
+            queue.done(key, AGAIN_SECONDS)
+            return "conflict"
+        case Done(again_in):
+            queue.done(key, again_in)
+            return "done"

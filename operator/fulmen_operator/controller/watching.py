@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fulmen.kube import contract
-from fulmen_operator.cluster.api import KINDS, Api, ApiError, whole
+from fulmen_operator.cluster.api import KINDS, ApiServer, CallFailed, whole
 from fulmen_operator.cluster.store import WatchCache, key_of
 from fulmen_operator.controller.queue import Queue
 from fulmen_operator.model import Key, Object, name_of, uid_of
@@ -33,14 +33,14 @@ PAGE: Final = "500"
 logger = logging.getLogger(__name__)
 
 
-async def refresh(api: Api, store: WatchCache, namespaces: Sequence[str]) -> set[Key]:
+async def refresh(api: ApiServer, store: WatchCache, namespaces: Sequence[str]) -> set[Key]:
     """List all objects with a topology's label, and drop what is there no more.
 
     Returns:
         The topologies of which there is news: at the start all of them.
 
     Raises:
-        ApiError: They could not be listed.
+        CallFailed: They could not be listed.
     """
     news: set[Key] = set()
     for kind in WATCHED:
@@ -49,8 +49,8 @@ async def refresh(api: Api, store: WatchCache, namespaces: Sequence[str]) -> set
     return news
 
 
-async def _refresh(api: Api, store: WatchCache, kind: str, namespace: str) -> set[Key]:
-    """ConfigMaps without content: plans are asked for when they are needed."""
+async def _refresh(api: ApiServer, store: WatchCache, kind: str, namespace: str) -> set[Key]:
+    """ConfigMaps without content: revisions are asked for when they are needed."""
     news: set[Key] = set()
     query = {"limit": PAGE}
     if kind != "Topology":
@@ -71,7 +71,11 @@ async def _refresh(api: Api, store: WatchCache, kind: str, namespace: str) -> se
 
 
 async def keep_fresh(
-    api: Api, store: WatchCache, namespaces: Sequence[str], queue: Queue[Key], filled: asyncio.Event
+    api: ApiServer,
+    store: WatchCache,
+    namespaces: Sequence[str],
+    queue: Queue[Key],
+    filled: asyncio.Event,
 ) -> None:
     """List all at once, and again every ten minutes, for ever; say when it was done first.
 
@@ -81,7 +85,7 @@ async def keep_fresh(
     while True:
         try:
             news = await refresh(api, store, namespaces)
-        except ApiError as error:
+        except CallFailed as error:
             logger.warning("%s; again in %d s", error, RETRY_SECONDS)
             await asyncio.sleep(RETRY_SECONDS)
             continue

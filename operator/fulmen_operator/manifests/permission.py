@@ -3,7 +3,7 @@
 from fulmen.kube import contract
 from fulmen_operator.acceptance.pod_security import forbidden
 from fulmen_operator.acceptance.verdict import Accepted, Refused, listed
-from fulmen_operator.manifests.pods import with_template
+from fulmen_operator.manifests.pod_template import with_template
 from fulmen_operator.settings import Settings
 
 

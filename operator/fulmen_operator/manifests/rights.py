@@ -1,6 +1,6 @@
 """Who driver and workers are, and what the driver may do."""
 
-from fulmen.kube import contract
+from fulmen.kube import contract, names
 from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.common import metadata
 from fulmen_operator.manifests.pods import service_account
@@ -18,7 +18,7 @@ def driver_role(topology: str) -> list[Manifest]:
         {
             "apiGroups": [""],
             "resources": ["configmaps"],
-            "resourceNames": [contract.plan_name(topology)],
+            "resourceNames": [names.revision(topology)],
             "verbs": ["get", "watch"],
         },
         {
@@ -43,11 +43,11 @@ def rights(seen: Observed, accepted: Accepted) -> list[Manifest]:
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "RoleBinding",
-            "metadata": metadata(seen, f"{seen.name}-driver"),
+            "metadata": metadata(seen, names.driver_role(seen.name)),
             "roleRef": {
                 "apiGroup": "rbac.authorization.k8s.io",
                 "kind": "Role",
-                "name": f"{seen.name}-driver",
+                "name": names.driver_role(seen.name),
             },
             "subjects": [
                 {"kind": "ServiceAccount", "name": name, "namespace": seen.namespace}
@@ -73,7 +73,7 @@ def _account(seen: Observed, role: str) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": metadata(seen, f"{seen.name}-{role}"),
+        "metadata": metadata(seen, names.service_account(seen.name, role)),
         "automountServiceAccountToken": False,
     }
 
@@ -82,6 +82,6 @@ def _role(seen: Observed) -> Manifest:
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
-        "metadata": metadata(seen, f"{seen.name}-driver"),
+        "metadata": metadata(seen, names.driver_role(seen.name)),
         "rules": driver_role(seen.name),
     }

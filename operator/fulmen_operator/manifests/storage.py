@@ -2,21 +2,20 @@
 
 from collections.abc import Mapping
 
-from fulmen.kube import contract
+from fulmen.kube import contract, names
 from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.common import CODE, metadata, selector
-from fulmen_operator.manifests.pods import secret_name
 from fulmen_operator.model import Manifest, Object, Observed
 from fulmen_operator.settings import Settings
 
 
-def plan_map(seen: Observed, plan: contract.DriverPlan) -> Manifest:
+def revision_map(seen: Observed, revision: contract.Revision) -> Manifest:
     """What was accepted last, for the driver and for the operator itself."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": metadata(seen, contract.plan_name(seen.name)),
-        "data": {contract.PLAN_KEY: plan.to_json()},
+        "metadata": metadata(seen, names.revision(seen.name)),
+        "data": {contract.REVISION_KEY: revision.to_json()},
     }
 
 
@@ -39,7 +38,7 @@ def candidate_map(seen: Observed, accepted: Accepted, tasks: Mapping[str, int]) 
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": metadata(seen, f"{seen.name}-candidate"),
+        "metadata": metadata(seen, names.candidate(seen.name)),
         "data": {contract.CANDIDATE_KEY: candidate.to_json()},
     }
 
@@ -53,7 +52,7 @@ def auth_secret(seen: Observed, attempt: int) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": metadata(seen, secret_name(seen.name, attempt), owned=False),
+        "metadata": metadata(seen, names.auth_secret(seen.name, attempt), owned=False),
         "immutable": True,
     }
 
@@ -98,7 +97,7 @@ def network_policy(seen: Observed) -> Manifest:
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": metadata(seen, seen.name),
+        "metadata": metadata(seen, names.network_policy(seen.name)),
         "spec": {
             "podSelector": {"matchLabels": selector(seen.name)},
             "policyTypes": ["Ingress"],

@@ -20,8 +20,8 @@ from typing import Final, Literal
 
 from fulmen.topology.resource.status import MAX_CONDITION_MESSAGE, Condition, Placement
 from fulmen_operator.model import Refusal, clipped, text_of
-from fulmen_operator.reconcile.driver_steps import Step
 from fulmen_operator.reconcile.rollout import Verdict
+from fulmen_operator.reconcile.step import Overdue, Step
 
 Truth = Literal["True", "False", "Unknown"]
 Said = tuple[Truth, str, str, int]
@@ -104,18 +104,18 @@ def _hindered(refusal: Refusal | None, facts: Facts) -> Said | None:
 
 
 def _ready(facts: Facts) -> Said:
-    step, plan = facts.step, facts.verdict.plan
-    if step is None or plan is None:
+    step, revision = facts.step, facts.verdict.revision
+    if step is None or revision is None:
         return "False", facts.verdict.reason, facts.verdict.message, facts.generation
     if step.report is not None and (outage := step.report.outage) is not None:
         since = text_of(datetime.fromtimestamp(outage.since, UTC))
         message = f"since {since}, and tried again: {outage.message}"
         return "False", outage.reason, message, facts.generation
     if step.state in READY:
-        applied = step.report.generation if step.report else plan.generation
-        return "True", step.state, step.message, min(applied, plan.generation)
-    if step.trouble and step.overdue:
-        return "False", step.trouble[0], step.trouble[1], facts.generation
+        applied = step.report.generation if step.report else revision.generation
+        return "True", step.state, step.message, min(applied, revision.generation)
+    if isinstance(step.does, Overdue):
+        return "False", *step.does.trouble, facts.generation
     return "False", step.reason, step.message, facts.generation
 
 
@@ -123,10 +123,10 @@ def _reconciling(facts: Facts) -> Said:
     step, verdict = facts.step, facts.verdict
     if verdict.status == "Unknown":
         return "True", verdict.reason, verdict.message, facts.generation
-    if step is not None and step.state in ON_THE_WAY and not (step.stalled or step.hopeless):
+    if step is not None and step.state in ON_THE_WAY and not (step.is_stalled or step.hopeless):
         return "True", step.state, step.message, facts.generation
-    report, plan = step.report if step else None, verdict.plan
-    if report and plan and report.generation < plan.generation:
+    report, revision = step.report if step else None, verdict.revision
+    if report and revision and report.generation < revision.generation:
         return "True", "Applying", "the driver takes the change over", facts.generation
     return "False", FINE, "", facts.generation
 
@@ -135,7 +135,7 @@ def _stalled(facts: Facts) -> Said:
     step, verdict = facts.step, facts.verdict
     if verdict.status == "False":
         return "True", verdict.reason, verdict.message, facts.generation
-    if step is not None and step.stalled:
+    if step is not None and step.is_stalled:
         return "True", step.reason, step.message, facts.generation
     if step is not None and step.hopeless:
         return "True", *step.hopeless, facts.generation
@@ -145,7 +145,7 @@ def _stalled(facts: Facts) -> Said:
 def _accepted(facts: Facts) -> Said:
     """What the driver finds out about the author's classes counts as well."""
     step, verdict = facts.step, facts.verdict
-    if step is not None and step.stalled and step.reason == "InvalidSpec":
+    if step is not None and step.is_stalled and step.reason == "InvalidSpec":
         return "False", step.reason, step.message, facts.generation
     return verdict.status, verdict.reason, verdict.message, facts.generation
 

@@ -9,18 +9,18 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from fulmen.kube import contract
+from fulmen.kube import contract, names
 from fulmen.topology.resource.status import TopologyStatus
 from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.common import marked
-from fulmen_operator.manifests.plans import accepted_in, for_attempt
 from fulmen_operator.manifests.pods import driver_pod
+from fulmen_operator.manifests.revisions import accepted_in, for_attempt
 from fulmen_operator.manifests.rights import rights
 from fulmen_operator.manifests.storage import (
     auth_secret,
     checkpoint_claim,
     network_policy,
-    plan_map,
+    revision_map,
 )
 from fulmen_operator.model import (
     APPLIED_ANNOTATION,
@@ -39,15 +39,24 @@ from fulmen_operator.model import (
     component_of,
     uid_of,
 )
-from fulmen_operator.reconcile.driver_steps import Situation, Step, driver_of, next_step
 from fulmen_operator.reconcile.garbage import leftovers
+from fulmen_operator.reconcile.next_step import Situation, driver_of, next_step
 from fulmen_operator.reconcile.pod_states import Next, mounting_for
-from fulmen_operator.reconcile.recovery import recovered
 from fulmen_operator.reconcile.rollout import Verdict, consider
-from fulmen_operator.reconcile.status import kept_tasks, new_status, paused, read_status, written
+from fulmen_operator.reconcile.status import (
+    kept_tasks,
+    new_status,
+    paused,
+    read_status,
+    recovered,
+    written,
+)
+from fulmen_operator.reconcile.step import Start, Step, Stop
 from fulmen_operator.reconcile.trial import begun, seconds_left, tried
 from fulmen_operator.settings import Settings
 
+WITH_WORKERS: Final = ("Starting", "Active", "Inactive", "Rebalancing")
+"""States in which there should be workers."""
 LOOK_AGAIN: Final = 10
 """Seconds after which to look again while workers are missing."""
 EXPECTED: Final = ("AsPlanned", "Moving", "NotAccepted", "WorkersMissing")
@@ -68,7 +77,7 @@ def decide(seen: Observed, settings: Settings) -> Decision:
     """What to do about a topology."""
     if seen.topology["metadata"].get("deletionTimestamp"):
         return Decision()  # the garbage collector ends everything, and nothing may be made anew
-    held = plan_of(seen.plan)
+    held = revision_of(seen.revision)
     before = recovered(read_status(seen.topology.get("status")), seen, held)
     if seen.annotation(contract.PAUSED_ANNOTATION) == "true":
         return _told(seen, before, paused(seen, before), Decision())
@@ -78,38 +87,38 @@ def decide(seen: Observed, settings: Settings) -> Decision:
     verdict = consider(seen, held, kept_tasks(before), before.attempt, proven, settings)
     if verdict.trial is not None:
         return Decision(trial=verdict.trial)
-    if verdict.plan is None:
+    if verdict.revision is None:
         status = new_status(seen, before, verdict, None, None)
         return _told(seen, before, status, Decision(again_in=verdict.again_in))
-    return _with_plan(seen, before, verdict, verdict.plan, settings)
+    return _with_revision(seen, before, verdict, verdict.revision, settings)
 
 
-def plan_of(plan: Object | None) -> contract.DriverPlan | None:
+def revision_of(revision: Object | None) -> contract.Revision | None:
     """What was accepted last, if it can still be read; if not, the spec is accepted anew."""
-    if plan is None:
+    if revision is None:
         return None
-    text = (plan.get("data") or {}).get(contract.PLAN_KEY, "")
+    text = (revision.get("data") or {}).get(contract.REVISION_KEY, "")
     try:
-        found = contract.DriverPlan.from_json(text)
+        found = contract.Revision.from_json(text)
         accepted_in(found)
     except (ValidationError, KeyError):
         return None
     return found
 
 
-def _with_plan(
+def _with_revision(
     seen: Observed,
     before: TopologyStatus,
     verdict: Verdict,
-    plan: contract.DriverPlan,
+    revision: contract.Revision,
     settings: Settings,
 ) -> Decision:
-    accepted = accepted_in(plan)
+    accepted = accepted_in(revision)
     spec = accepted.topology.spec
     step = next_step(
         Situation(
             seen=seen,
-            plan=plan,
+            revision=revision,
             wanted=str(seen.topology["spec"].get("state", "Active")),
             status=before,
             start_timeout=spec.start_timeout_seconds,
@@ -117,17 +126,17 @@ def _with_plan(
         )
     )
     status = new_status(seen, before, verdict, step, accepted.topology)
-    plan = plan.model_copy(update={"directive": step.directive})
-    if step.start:
-        plan = begun(for_attempt(plan, seen.name, step.attempt, status.last_batch), seen)
+    revision = revision.model_copy(update={"directive": step.directive})
+    if isinstance(step.does, Start):
+        revision = begun(for_attempt(revision, seen.name, step.attempt, status.last_batch), seen)
     actions = (
-        *_objects(seen, accepted, plan, verdict, settings),
-        *_driver(seen, accepted, plan, step, settings),
+        *_objects(seen, accepted, revision, verdict, settings),
+        *_driver(seen, accepted, revision, step, settings),
         *leftovers(seen, step, verdict, accepted),
     )
-    probe = _probe(seen, plan, step, spec.pods)
+    probe = _probe(seen, revision, step, spec.pods)
     limits = (
-        *(step.again_in, verdict.again_in, seconds_left(plan, seen)),
+        *(step.again_in, verdict.again_in, seconds_left(revision, seen)),
         LOOK_AGAIN if probe is not None else None,
         *_until_mounted(seen),
     )
@@ -144,12 +153,12 @@ def _until_mounted(seen: Observed) -> list[float]:
     return [wait + 1 for wait in waits if wait is not None and wait > 0]
 
 
-def _probe(seen: Observed, plan: contract.DriverPlan, step: Step, desired: int) -> Trial | None:
+def _probe(seen: Observed, revision: contract.Revision, step: Step, desired: int) -> Trial | None:
     """What to ask the API server if workers are missing: whether it would take another one."""
     driver = driver_of(seen, step.attempt)
     if driver is None or driver.get("status", {}).get("phase") != "Running":
         return None
-    if step.start or step.state not in ("Starting", "Active", "Inactive", "Rebalancing"):
+    if isinstance(step.does, Start) or step.state not in WITH_WORKERS:
         return None
     workers = [
         pod
@@ -158,8 +167,8 @@ def _probe(seen: Observed, plan: contract.DriverPlan, step: Step, desired: int) 
     ]
     if len(workers) >= desired:
         return None
-    meta = {**plan.worker_pod["metadata"], "name": f"{seen.name}-worker-probe"}
-    return Trial(f"workers-{step.attempt}", ({**plan.worker_pod, "metadata": meta},))
+    meta = {**revision.worker_pod["metadata"], "name": names.worker_probe(seen.name)}
+    return Trial(f"workers-{step.attempt}", ({**revision.worker_pod, "metadata": meta},))
 
 
 # ---- objects
@@ -168,7 +177,7 @@ def _probe(seen: Observed, plan: contract.DriverPlan, step: Step, desired: int) 
 def _objects(
     seen: Observed,
     accepted: Accepted,
-    plan: contract.DriverPlan,
+    revision: contract.Revision,
     verdict: Verdict,
     settings: Settings,
 ) -> list[Action]:
@@ -181,7 +190,7 @@ def _objects(
     return [
         *_applied(seen, wanted),
         *(action for action in verdict.actions if _is_needed(seen, action)),
-        *_plan(seen, plan),
+        *_revision(seen, revision),
     ]
 
 
@@ -229,21 +238,21 @@ def _is_needed(seen: Observed, action: Action) -> bool:
     return found is None or annotation(found, APPLIED_ANNOTATION) != mark
 
 
-def _plan(seen: Observed, plan: contract.DriverPlan) -> list[Action]:
-    manifest = marked(plan_map(seen, plan))
-    same = seen.plan is not None and is_as_wanted(seen.plan, manifest)
+def _revision(seen: Observed, revision: contract.Revision) -> list[Action]:
+    manifest = marked(revision_map(seen, revision))
+    same = seen.revision is not None and is_as_wanted(seen.revision, manifest)
     return [] if same else [Apply(manifest)]
 
 
 def _driver(
-    seen: Observed, accepted: Accepted, plan: contract.DriverPlan, step: Step, settings: Settings
+    seen: Observed, accepted: Accepted, revision: contract.Revision, step: Step, settings: Settings
 ) -> list[Action]:
-    if step.start:
+    if isinstance(step.does, Start):
         policy = settings.image_pull_policy
-        pod = driver_pod(seen, accepted, plan, step.attempt, policy)
+        pod = driver_pod(seen, accepted, revision, step.attempt, policy)
         return [StartDriver(pod, auth_secret(seen, step.attempt), contract.SECRET_KEY)]
-    if step.stop:
-        name = contract.driver_pod_name(seen.name, step.attempt)
+    if isinstance(step.does, Stop):
+        name = names.driver_pod(seen.name, step.attempt)
         found = next(pod for pod in seen.pods if pod["metadata"]["name"] == name)
         return [Delete("Pod", name, uid_of(found))]
     return []

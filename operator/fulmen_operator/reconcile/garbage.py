@@ -1,8 +1,8 @@
 """What is left over and can go. Pure."""
 
-from fulmen.kube import contract
+from fulmen.kube import contract, names
 from fulmen_operator.acceptance.verdict import Accepted
-from fulmen_operator.manifests.plans import accepted_in
+from fulmen_operator.manifests.revisions import accepted_in
 from fulmen_operator.model import (
     CODE_ANNOTATION,
     Action,
@@ -15,9 +15,9 @@ from fulmen_operator.model import (
     name_of,
     uid_of,
 )
-from fulmen_operator.reconcile.driver_steps import Step
 from fulmen_operator.reconcile.pod_states import ending_of, is_terminating
 from fulmen_operator.reconcile.rollout import Verdict
+from fulmen_operator.reconcile.step import Clear, Step
 
 
 def leftovers(seen: Observed, step: Step, verdict: Verdict, accepted: Accepted) -> list[Action]:
@@ -49,7 +49,7 @@ def _has_ended(seen: Observed, pod: Object) -> bool:
 def _drivers(seen: Observed, step: Step) -> list[Object]:
     """Drivers that can go, and their secrets with them."""
     drivers = _of(seen, contract.DRIVER)
-    if step.clear:
+    if isinstance(step.does, Clear):
         return drivers
     failed = [
         pod
@@ -79,22 +79,24 @@ def _preflights(seen: Observed, verdict: Verdict) -> list[Object]:
 
 
 def _config_maps(seen: Observed, verdict: Verdict, accepted: Accepted) -> list[Action]:
-    """The candidate when there is none, and code that no pod has mounted and no plan names."""
+    """The candidate when there is none, and code that no pod has mounted and no revision names."""
     mounted = {annotation(pod, CODE_ANNOTATION) for pod in seen.pods}
-    previous = verdict.plan.previous if verdict.plan else None
+    previous = verdict.revision.previous if verdict.revision else None
     returning = accepted_in(previous).code_name if previous else ""
     kept = {accepted.code_name, verdict.code_name, returning, *mounted}
-    names = [name for kind, name in seen.children if kind == "ConfigMap"]
-    code, candidate = f"{seen.name}-code-", f"{seen.name}-candidate"
-    gone = [name for name in names if name.startswith(code) and name not in kept]
-    if candidate in names and not verdict.preflight:
+    found = [name for kind, name in seen.children if kind == "ConfigMap"]
+    code = [name for name in found if names.code_digest(seen.name, name) is not None]
+    gone = [name for name in code if name not in kept]
+    candidate = names.candidate(seen.name)
+    if candidate in found and not verdict.preflight:
         gone.append(candidate)
     return [Delete("ConfigMap", name, uid_of(seen.children["ConfigMap", name])) for name in gone]
 
 
 def _policy(seen: Observed, accepted: Accepted) -> list[Action]:
     wanted = accepted.topology.spec.network_policy == "Restrict"
-    found = seen.children.get(("NetworkPolicy", seen.name))
+    name = names.network_policy(seen.name)
+    found = seen.children.get(("NetworkPolicy", name))
     if wanted or found is None:
         return []
-    return [Delete("NetworkPolicy", seen.name, uid_of(found))]
+    return [Delete("NetworkPolicy", name, uid_of(found))]

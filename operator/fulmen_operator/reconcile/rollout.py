@@ -1,4 +1,4 @@
-"""From a spec that may have changed to the plan that holds. Pure.
+"""From a spec that may have changed to the revision that holds. Pure.
 
 Nothing replaces a running driver before the API server has seen its pods, and its own image has
 seen its code.
@@ -8,11 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from fulmen.kube import contract
+from fulmen.kube import contract, names
 from fulmen_operator.acceptance.verdict import Accepted, Refused, judge
 from fulmen_operator.manifests.permission import permitted
-from fulmen_operator.manifests.plans import for_attempt, hash_in, new_plan, on_trial, was_given_up
-from fulmen_operator.manifests.pods import driver_pod, preflight_name, preflight_pod
+from fulmen_operator.manifests.pods import driver_pod, preflight_pod
+from fulmen_operator.manifests.revisions import (
+    for_attempt,
+    hash_in,
+    new_revision,
+    on_trial,
+    was_given_up,
+)
 from fulmen_operator.manifests.storage import candidate_map, code_map
 from fulmen_operator.model import (
     Action,
@@ -38,7 +44,7 @@ class Verdict:
     """What becomes of the spec.
 
     Attributes:
-        plan: What holds: the spec if it is accepted, else what was accepted before.
+        revision: What holds: the spec if it is accepted, else what was accepted before.
         status: Of the condition SpecAccepted.
         reason: Of that condition.
         message: Of that condition.
@@ -49,7 +55,7 @@ class Verdict:
         again_in: Seconds after which to look again although nothing happened, if so.
     """
 
-    plan: contract.DriverPlan | None
+    revision: contract.Revision | None
     status: Literal["True", "False", "Unknown"]
     reason: str
     message: str
@@ -62,7 +68,7 @@ class Verdict:
 
 def consider(
     seen: Observed,
-    before: contract.DriverPlan | None,
+    before: contract.Revision | None,
     tasks: Mapping[str, int],
     attempt: int,
     proven: bool,
@@ -72,11 +78,11 @@ def consider(
 
     Args:
         seen: Everything.
-        before: The plan that holds.
+        before: The revision that holds.
         tasks: The numbers of tasks that components were first accepted with.
         attempt: The number of the driver.
-        proven: Whether the plan that holds is known to work: then nothing takes its place untried,
-            also while its driver is just being started anew.
+        proven: Whether the revision that holds is known to work: then nothing takes its place
+            untried, also while its driver is just being started anew.
         settings: The operator's.
     """
     judged = permitted(judge(seen, tasks), settings)
@@ -85,11 +91,11 @@ def consider(
     if before is not None and (judged.hash == before.input_hash or judged.hash == hash_in(before)):
         judged = replace(judged, hash=before.input_hash)
         same = before.generation == seen.generation and before.rolled_back is None
-        plan = before if same else new_plan(seen, judged, before, settings)
-        return _accepted(seen, judged, plan)
+        revision = before if same else new_revision(seen, judged, before, settings)
+        return _accepted(seen, judged, revision)
     if before is not None and before.rolled_back and was_given_up(before, judged, seen.generation):
         return Verdict(before, "False", "RolledBack", _told(before.rolled_back))
-    candidate = new_plan(seen, judged, before, settings)
+    candidate = new_revision(seen, judged, before, settings)
     if before is not None:
         candidate = on_trial(candidate, before)
     if before is None or not proven:  # nothing runs that would have to go on meanwhile
@@ -106,9 +112,9 @@ def _told(given_up: contract.RolledBack) -> str:
     )
 
 
-def _accepted(seen: Observed, judged: Accepted, plan: contract.DriverPlan) -> Verdict:
+def _accepted(seen: Observed, judged: Accepted, revision: contract.Revision) -> Verdict:
     return Verdict(
-        plan,
+        revision,
         "True",
         "AcceptedWithWarnings" if judged.warnings else "Accepted",
         " ".join(judged.warnings),
@@ -127,14 +133,14 @@ def _code(seen: Observed, judged: Accepted) -> tuple[Action, ...]:
 def _try(
     seen: Observed,
     judged: Accepted,
-    before: contract.DriverPlan,
-    candidate: contract.DriverPlan,
+    before: contract.Revision,
+    candidate: contract.Revision,
     tasks: Mapping[str, int],
     attempt: int,
     settings: Settings,
 ) -> Verdict:
     """The candidate's dry run, then its preflight, then its acceptance."""
-    name = preflight_name(seen.name, judged.hash)
+    name = names.preflight_pod(seen.name, judged.hash)
     pod = next((pod for pod in seen.pods if name_of(pod) == name), None)
     if pod is not None:
         return _after_preflight(seen, judged, before, candidate, pod)
@@ -157,8 +163,8 @@ def _try(
 def _dry_run(
     seen: Observed,
     judged: Accepted,
-    before: contract.DriverPlan | None,
-    candidate: contract.DriverPlan,
+    before: contract.Revision | None,
+    candidate: contract.Revision,
     attempt: int,
     settings: Settings,
     *others: Manifest,
@@ -181,11 +187,11 @@ def _for_trial(seen: Observed, pod: Manifest) -> Manifest:
 
     A ServiceAccount that is yet to be made for the topology can't be looked up.
     """
-    meta = {**pod["metadata"], "name": f"{pod['metadata']['name']}-trial"}
+    meta = {**pod["metadata"], "name": names.for_dry_run(pod["metadata"]["name"])}
     spec = dict(pod["spec"])
     account = spec.get("serviceAccountName", "")
-    is_own = account in (f"{seen.name}-{contract.DRIVER}", f"{seen.name}-{contract.WORKER}")
-    if is_own and ("ServiceAccount", account) not in seen.children:
+    own = [names.service_account(seen.name, who) for who in (contract.DRIVER, contract.WORKER)]
+    if account in own and ("ServiceAccount", account) not in seen.children:
         del spec["serviceAccountName"]
     return {**pod, "metadata": meta, "spec": spec}
 
@@ -193,8 +199,8 @@ def _for_trial(seen: Observed, pod: Manifest) -> Manifest:
 def _after_preflight(
     seen: Observed,
     judged: Accepted,
-    before: contract.DriverPlan,
-    candidate: contract.DriverPlan,
+    before: contract.Revision,
+    candidate: contract.Revision,
     pod: Object,
 ) -> Verdict:
     name = name_of(pod)

@@ -1,6 +1,6 @@
 """The topology's status: states, counts, placement, all of it below 100 KiB. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -31,9 +31,10 @@ from fulmen_operator.model import (
     text_of,
 )
 from fulmen_operator.reconcile.conditions import Facts, conditions
-from fulmen_operator.reconcile.driver_steps import Step, driver_of, refused_worker
+from fulmen_operator.reconcile.next_step import driver_of, refused_worker
 from fulmen_operator.reconcile.pod_states import is_ready, is_terminating, report_of, waiting_for
 from fulmen_operator.reconcile.rollout import Verdict
+from fulmen_operator.reconcile.step import StartEmpty, Step
 
 ROOM: Final = 90_000
 """Bytes of JSON that the whole may have."""
@@ -44,6 +45,37 @@ def read_status(raw: Mapping[str, Any] | None) -> TopologyStatus:
     known = {f.alias for f in TopologyStatus.model_fields.values()}
     status, _ = repair(TopologyStatus, {k: v for k, v in (raw or {}).items() if k in known})
     return status or TopologyStatus()
+
+
+def recovered(
+    before: TopologyStatus, seen: Observed, held: contract.Revision | None
+) -> TopologyStatus:
+    """The status that was written last, and never less than what there is proof of.
+
+    A status may be lost: whoever restores a topology from a backup, or writes to its status, takes
+    it away. The revision and the pods say nearly all of it. The number of the driver never goes
+    backwards: pods, secrets and Spark's ids bear it.
+
+    Args:
+        before: The status as it was read.
+        seen: Everything.
+        held: The revision that holds.
+    """
+    bears = (contract.DRIVER, contract.WORKER)
+    attempts = [attempt_of(pod) for pod in seen.pods if component_of(pod) in bears]
+    if held is not None:
+        attempts.append(attempt_of(held.worker_pod) if held.worker_pod else 0)
+    reports = [report for pod in seen.pods if (report := report_of(pod)) is not None]
+    batch = max([before.last_batch, *(report.batch for report in reports)])
+    if before.attempt == 0 and held is not None:
+        batch = max(batch, held.last_batch)
+    return before.model_copy(
+        update={
+            "attempt": max([before.attempt, *attempts]),
+            "epoch": max([before.epoch, *(report.epoch for report in reports)]),
+            "last_batch": batch,
+        }
+    )
 
 
 def written(status: TopologyStatus) -> Manifest:
@@ -76,26 +108,15 @@ def new_status(
         seen: Everything.
         before: What was written last.
         verdict: What became of the spec.
-        step: What is done about the driver; None if there is no plan.
+        step: What is done about the driver; None if nothing was ever accepted.
         topology: What was accepted last, if that is known.
     """
     if step is None or topology is None:
-        return _without_plan(seen, before, verdict)
+        return _without_revision(seen, before, verdict)
     topology = _as_reported(topology, before, step.report)
-    generation = verdict.plan.generation if verdict.plan else seen.generation
-    plan_rows = _rows(topology, step.report, generation)
-    ready_pods = _ready_worker_pods(seen, step.attempt)
-    # the last pod may have slots that are nobody's
-    ready = min(ready_pods * topology.spec.slots, topology.spec.workers)
-    facts = Facts(
-        generation=seen.generation,
-        verdict=verdict,
-        step=step,
-        desired=topology.spec.workers,
-        ready=ready,
-        rows=plan_rows,
-        waiting=_waiting_worker(seen, step.attempt),
-    )
+    generation = verdict.revision.generation if verdict.revision else seen.generation
+    rows = _rows(topology, step.report, generation)
+    facts = _facts(seen, verdict, step, topology, rows)
     state_since = before.state_since if before.state == step.state else text_of(seen.now)
     return TopologyStatus(
         observed_generation=seen.generation,
@@ -107,11 +128,11 @@ def new_status(
         active_since=_active_since(seen, before, step),
         epoch=_epoch(before, step),
         last_batch=_last_batch(before, step),
-        workers=WorkerCounts(desired=topology.spec.workers, ready=ready),
+        workers=WorkerCounts(desired=facts.desired, ready=facts.ready),
         selector=_selector(seen.name),
-        executors=sum(len(row.planned) for row in plan_rows),
+        executors=sum(len(row.planned) for row in rows),
         ackers=topology.spec.acker_tasks,
-        assignment=plan_rows,
+        assignment=rows,
         restarts=_restarts(seen, before, step),
         errors=_errors(seen, before, step),
         conditions=conditions(before.conditions, facts, seen.now, seen.refusal),
@@ -141,10 +162,26 @@ def paused(seen: Observed, before: TopologyStatus) -> TopologyStatus:
 # ---- parts
 
 
-def _without_plan(seen: Observed, before: TopologyStatus, verdict: Verdict) -> TopologyStatus:
+def _facts(
+    seen: Observed, verdict: Verdict, step: Step, topology: Topology, rows: Sequence[Placement]
+) -> Facts:
+    ready_pods = _ready_worker_pods(seen, step.attempt)
+    return Facts(
+        generation=seen.generation,
+        verdict=verdict,
+        step=step,
+        desired=topology.spec.workers,
+        # the last pod may have slots that are nobody's
+        ready=min(ready_pods * topology.spec.slots, topology.spec.workers),
+        rows=rows,
+        waiting=_waiting_worker(seen, step.attempt),
+    )
+
+
+def _without_revision(seen: Observed, before: TopologyStatus, verdict: Verdict) -> TopologyStatus:
     facts = Facts(seen.generation, verdict, None, 0, 0, ())
     now = text_of(seen.now)
-    return before.model_copy(  # the rest: a plan that was lost had attempts, tasks and commits
+    return before.model_copy(  # the rest: one that was lost had attempts, tasks and commits
         update={
             "observed_generation": seen.generation,
             "state": "Failed",
@@ -257,7 +294,7 @@ def _epoch(before: TopologyStatus, step: Step) -> int:
 
 def _last_batch(before: TopologyStatus, step: Step) -> int:
     """Kept when nobody says more, so that an empty checkpoint is known to be a lost one."""
-    if step.forget_checkpoint:
+    if isinstance(step.does, StartEmpty):
         return 0
     return (step.report.batch if step.report else 0) or before.last_batch
 

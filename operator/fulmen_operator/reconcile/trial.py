@@ -1,14 +1,14 @@
 """Whether a new version works, and when the one before it comes back. Pure.
 
-A version has proven itself when a driver of it has committed a batch. Until then the plan before it
-is kept in its own.
+A version has proven itself when a driver of it has committed a batch. Until then the revision
+before it is kept in its own.
 """
 
 from typing import Final
 
 from fulmen.kube import contract
 from fulmen.topology.resource.status import TopologyStatus
-from fulmen_operator.manifests.plans import accepted_in
+from fulmen_operator.manifests.revisions import accepted_in
 from fulmen_operator.model import (
     INPUT_ANNOTATION,
     Object,
@@ -20,7 +20,7 @@ from fulmen_operator.model import (
     seconds_since,
     text_of,
 )
-from fulmen_operator.reconcile.driver_steps import MOST_FAILURES, driver_of, failures_after
+from fulmen_operator.reconcile.next_step import MOST_FAILURES, driver_of, failures_after
 from fulmen_operator.reconcile.pod_states import (
     Ending,
     Next,
@@ -33,11 +33,11 @@ from fulmen_operator.reconcile.pod_states import (
 OF_THE_STORE: Final = "CheckpointUnreachable"
 
 
-def tried(held: contract.DriverPlan, seen: Observed, before: TopologyStatus) -> contract.DriverPlan:
-    """The plan that holds now: the one that held, or the one before it if that one is given up.
+def tried(held: contract.Revision, seen: Observed, before: TopologyStatus) -> contract.Revision:
+    """The revision that holds now: the one that held, or the one before it if that one is given up.
 
     Args:
-        held: The plan that was accepted last.
+        held: The revision that was accepted last.
         seen: Everything.
         before: The status that was written last.
     """
@@ -64,27 +64,27 @@ def tried(held: contract.DriverPlan, seen: Observed, before: TopologyStatus) -> 
     )
 
 
-def begun(plan: contract.DriverPlan, seen: Observed) -> contract.DriverPlan:
-    """The plan when a driver is started with it: its time begins with the first."""
-    if plan.previous is None or plan.tried_since:
-        return plan
-    return plan.model_copy(update={"tried_since": text_of(seen.now)})
+def begun(revision: contract.Revision, seen: Observed) -> contract.Revision:
+    """The revision when a driver is started with it: its time begins with the first."""
+    if revision.previous is None or revision.tried_since:
+        return revision
+    return revision.model_copy(update={"tried_since": text_of(seen.now)})
 
 
-def seconds_left(plan: contract.DriverPlan, seen: Observed) -> float | None:
+def seconds_left(revision: contract.Revision, seen: Observed) -> float | None:
     """After how many seconds a version that is tried is looked at again; None: none is tried."""
-    if plan.previous is None or not plan.tried_since:
+    if revision.previous is None or not revision.tried_since:
         return None
-    left = _limit(plan) - seconds_since(plan.tried_since, seen.now)
+    left = _limit(revision) - seconds_since(revision.tried_since, seen.now)
     return max(left, 0) + 1
 
 
-def _limit(plan: contract.DriverPlan) -> int:
-    return accepted_in(plan).topology.spec.start_timeout_seconds
+def _limit(revision: contract.Revision) -> int:
+    return accepted_in(revision).topology.spec.start_timeout_seconds
 
 
 def _why_given_up(
-    held: contract.DriverPlan, seen: Observed, before: TopologyStatus, driver: Object | None
+    held: contract.Revision, seen: Observed, before: TopologyStatus, driver: Object | None
 ) -> str:
     """Why a version that has committed nothing is given up; empty if it goes on."""
     ending = ending_of(driver, contract.DRIVER_CONTAINER, seen.now) if driver else None
@@ -103,7 +103,7 @@ def _why_given_up(
     return f"it made no commit within startTimeoutSeconds ({limit} s){words and ': '}{words}"
 
 
-def _is_outage(held: contract.DriverPlan, ending: Ending) -> bool:
+def _is_outage(held: contract.Revision, ending: Ending) -> bool:
     """Whether the store is away which the version before needs as well."""
     if ending.reason != OF_THE_STORE or held.previous is None:
         return False

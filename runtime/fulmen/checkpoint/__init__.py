@@ -4,16 +4,18 @@ It knows nothing of topologies, Spark or Kubernetes. docs/checkpoint.md describe
 guarantees. The driver uses `CommitLog`, workers use `save`, `read_manifest` and `load_many`.
 """
 
-from fulmen.checkpoint.layout import LAYOUT, read_layout, tasks_in
 from fulmen.checkpoint.log import CommitLog, new_tag
 from fulmen.checkpoint.payloads import (
+    LAYOUT,
     load,
     load_many,
     read_commit,
+    read_layout,
     read_manifest,
     read_newest,
     read_state_part,
     save,
+    tasks_in,
 )
 from fulmen.checkpoint.record import (
     INLINE_BYTES,

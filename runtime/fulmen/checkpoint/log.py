@@ -32,7 +32,14 @@ from fulmen.checkpoint.record import (
     encode,
 )
 from fulmen.checkpoint.store import Store
-from fulmen.errors import AlreadyExists, CheckpointError, Denied, Fenced, NotFound
+from fulmen.errors import (
+    AlreadyExists,
+    CheckpointError,
+    CheckpointMismatch,
+    Denied,
+    Fenced,
+    NotFound,
+)
 
 _CLAIM_TRIES = 1000  # against a driver that commits as fast as we try, each may fail
 
@@ -98,7 +105,8 @@ class CommitLog:
             tags: Makes the tags of claims.
 
         Raises:
-            CheckpointError: The checkpoint is another topology's, damaged, or of a newer format.
+            CheckpointMismatch: The checkpoint is another topology's.
+            CheckpointError: It is damaged, or of a newer format.
             Unreachable: The store does not answer.
         """
         log = cls(store, topology, driver, clock, tags)
@@ -323,7 +331,7 @@ class CommitLog:
 
     def _check_topology(self) -> None:
         if self._manifest.number and self._manifest.topology != self._topology:
-            raise CheckpointError(
+            raise CheckpointMismatch(
                 f"checkpoint {self._store.uri} is that of topology {self._manifest.topology!r}, not"
                 f" of {self._topology!r}. Give each topology a checkpoint of its own"
                 " (spec.checkpoint)."

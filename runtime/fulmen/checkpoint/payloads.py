@@ -1,7 +1,10 @@
-"""What worker processes do with the checkpoint: save tasks' state before a commit, load it after.
+"""Reads and writes what a checkpoint holds: which tasks there are, and the state of each.
 
-A worker saves in state files whose names no other attempt has; nothing refers to them until the
-driver commits. What an attempt leaves behind that is never committed, the driver deletes later.
+Whoever reads a checkpoint begins with its section `layout`, which says which tasks there are.
+
+A worker saves tasks' state before a commit, in state files whose names no other attempt has.
+Nothing refers to them until the driver commits. What an attempt leaves behind that is never
+committed, the driver deletes later.
 
 Loading reads each object once, however many tasks' payloads are in it, and many at a time. Objects
 stay for `garbage.LAG` commits after they are dropped, so that the newest few commits can always be
@@ -10,7 +13,9 @@ loaded. For an older one loading may raise `NotFound`: then the attempt that ask
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from fulmen.checkpoint.record import (
     COMMITS,
@@ -30,6 +35,8 @@ from fulmen.checkpoint.record import (
 from fulmen.checkpoint.store import Store
 from fulmen.errors import CheckpointError, NotFound
 
+LAYOUT: Final = "layout"
+"""The name of the section that says which tasks there are."""
 Journals = dict[str, list[bytes]]
 """Journal -> its payloads, in the order of their commits."""
 
@@ -142,6 +149,18 @@ def read_newest(store: Store) -> Manifest:
         " from a copy of the store, or start the topology with an empty checkpoint, which loses its"
         " state."
     )
+
+
+def read_layout(manifest: Manifest) -> Mapping[str, Any]:
+    """The layout as it was written; empty if nothing was committed."""
+    data = manifest.sections.get(LAYOUT)
+    found: Mapping[str, Any] = json.loads(data) if data else {}
+    return found
+
+
+def tasks_in(manifest: Manifest) -> dict[str, int]:
+    """The number of tasks of each component; empty if nothing was committed."""
+    return dict(read_layout(manifest).get("tasks", {}))
 
 
 def _first_missing(store: Store, manifest: Manifest) -> str:

@@ -82,7 +82,8 @@ SPARK_VOLUME: Final = "spark-local-dir-1"
 """The volume at SPARK_FOLDER in worker pods: Spark takes volumes of that name for its own."""
 LOG_FILE: Final = "/var/fulmen/spark.log"
 TERMINATION_FILE: Final = "/dev/termination-log"
-PLAN_KEY: Final = "plan.json"
+REVISION_KEY: Final = "plan.json"
+"""What older operators and drivers know it by: it stays."""
 
 GRACE_SECONDS: Final = 30
 """What a driver's pod gets on top of messageTimeoutSeconds, to end in."""
@@ -93,21 +94,6 @@ FIGURES_SECONDS: Final = 20
 REPORT_BYTES: Final = 64 * 1024
 ENDED_BYTES: Final = 4096
 """As much as the kubelet takes of a termination message."""
-
-
-def plan_name(topology: str) -> str:
-    """The ConfigMap that the driver reads and watches."""
-    return f"{topology}-plan"
-
-
-def driver_pod_name(topology: str, attempt: int) -> str:
-    """The pod of the driver."""
-    return f"{topology}-driver-{attempt}"
-
-
-def app_id(topology: str, attempt: int) -> str:
-    """Spark's id of the application, and what the names of worker pods begin with."""
-    return f"{topology}-{attempt}"
 
 
 def executor_name(component: str, first: int, last: int) -> str:
@@ -148,7 +134,7 @@ class Hosted(ContractModel):
 
     Attributes:
         worker: Its number; -1 is the driver, which hosts pinned spouts.
-        pod: Its pod; empty in a plan.
+        pod: Its pod; empty if it is planned only.
         executors: As `executor_name` names them, by ascending task ids.
     """
 
@@ -166,7 +152,7 @@ class Directive(StrEnum):
 
 
 class Images(ContractModel):
-    """The images that the plan was accepted with."""
+    """The images that a revision was accepted with."""
 
     driver: str = ""
     worker: str = ""
@@ -188,8 +174,22 @@ class RolledBack(ContractModel):
     message: str
 
 
-class DriverPlan(ContractModel):
-    """The last accepted spec, resolved. In the ConfigMap `plan_name`, under the key PLAN_KEY.
+class Mounts(ContractModel):
+    """What the pods of a revision mount, besides what all pods mount.
+
+    Attributes:
+        code: The ConfigMap with the code; empty if there is none.
+        claim: The claim that the checkpoint is on; empty if it is at a URI.
+        owns_claim: Whether the operator makes that claim.
+    """
+
+    code: str = ""
+    claim: str = ""
+    owns_claim: bool = False
+
+
+class Revision(ContractModel):
+    """The last accepted spec, resolved. In the ConfigMap `names.revision`, under REVISION_KEY.
 
     Attributes:
         schema_version: SCHEMA_VERSION of the operator that wrote it.
@@ -199,13 +199,14 @@ class DriverPlan(ContractModel):
             with numTasks resolved, `checkpoint` as a uri, and without `code`.
         worker_pod: A pod manifest, Spark's template for worker pods.
         images: Of driver and workers.
+        mounts: What its pods mount. None: an older operator has accepted it.
         input_hash: Of the user's accepted input.
         last_batch: The last commit that is known of, when the attempt was begun. If it is above 0,
             an empty checkpoint is a lost one. 0: the user has accepted the loss.
         worked: Whether a driver of it has committed a batch.
-        previous: The plan before it, which has worked, until this one has committed a batch.
-        tried_since: When the first driver of this plan was started, while there is a previous one.
-        rolled_back: The version that was tried last, if this plan is one that came back.
+        previous: The revision before it, which has worked, until this one has committed a batch.
+        tried_since: When its first driver was started, while there is a previous one.
+        rolled_back: The version that was tried last, if this one has come back.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -214,6 +215,7 @@ class DriverPlan(ContractModel):
     topology: dict[str, Any]
     worker_pod: dict[str, Any] = Field(default_factory=dict)
     images: Images = Images()
+    mounts: Mounts | None = None
     input_hash: str = ""
     last_batch: int = 0
     worked: bool = False
@@ -226,7 +228,7 @@ class Candidate(ContractModel):
     """What a preflight validates: in the file CANDIDATE_FILE.
 
     Attributes:
-        topology: The whole document, as in a plan.
+        topology: The whole document, as in a revision.
         tasks: The number of tasks of each component that has a checkpoint.
     """
 
@@ -283,7 +285,7 @@ class Report(ContractModel):
 
     Attributes:
         phase: What it is doing.
-        generation: Of the plan that it runs.
+        generation: Of the revision that it runs.
         epoch: Its epoch in the checkpoint; 0: not claimed yet.
         batch: The number of the last commit.
         committed: Whether this driver itself has run a batch to its end.
@@ -329,6 +331,7 @@ EndReason = Literal[
     "CheckpointLost",
     "CheckpointUnreachable",
     "CheckpointMismatch",
+    "CheckpointUnusable",
     "Fenced",
     "Terminated",
     "Error",

@@ -243,7 +243,7 @@ def _module_of(definition: Any, label: str) -> str:
     raise CodeError(message, "Move it to a module: a file whose name is a Python name.")
 
 
-class _Pickler(pickle.Pickler):
+class _PortablePickler(pickle.Pickler):
     """Names what `__main__` defines by its real module: workers have another `__main__`."""
 
     def __init__(self, file: io.BytesIO, label: str) -> None:
@@ -264,7 +264,7 @@ def _find(module: str, name: str) -> Any:
 def _pickled(instance: Any, label: str) -> str:
     file = io.BytesIO()
     try:
-        _Pickler(file, label).dump(instance)
+        _PortablePickler(file, label).dump(instance)
     except CodeError:
         raise
     except Exception as error:  # the author's objects

@@ -7,22 +7,19 @@ import pytest
 from pydantic import ValidationError
 
 from fulmen.kube import contract
-from fulmen.kube.contract import Directive, DriverPhase, DriverPlan, Ended, Mistake, Report
+from fulmen.kube.contract import Directive, DriverPhase, Ended, Mistake, Report, Revision
 
-PLAN = DriverPlan(generation=3, topology={"kind": "Topology"})
+REVISION = Revision(generation=3, topology={"kind": "Topology"})
 
 
-def test_names():
-    assert contract.plan_name("shop") == "shop-plan"
-    assert contract.driver_pod_name("shop", 2) == "shop-driver-2"
-    assert contract.app_id("shop", 2) == "shop-2"
+def test_executors_are_named_by_their_tasks():
     assert contract.executor_name("split", 3, 4) == "split[3-4]"
 
 
 @pytest.mark.parametrize(
     "message",
     [
-        pytest.param(PLAN, id="plan"),
+        pytest.param(REVISION, id="revision"),
         pytest.param(Report(phase=DriverPhase.ACTIVE, generation=1, tasks={"a": 2}), id="report"),
         pytest.param(
             Ended(reason="Drained", message="ß", errors=(Mistake(reason="r"),)), id="ended"
@@ -44,19 +41,19 @@ def test_what_utf8_can_not_say_becomes_a_question_mark():
 
 
 def test_fields_of_a_newer_version_are_ignored():
-    text = PLAN.to_json().replace('"generation":3', '"generation":3,"colour":"red"')
-    assert DriverPlan.from_json(text) == PLAN
+    text = REVISION.to_json().replace('"generation":3', '"generation":3,"colour":"red"')
+    assert Revision.from_json(text) == REVISION
 
 
 def test_what_an_older_version_leaves_out_has_a_default():
-    plan = DriverPlan.from_json('{"generation": 1, "topology": {}}')
-    assert plan.directive is Directive.RUN
-    assert plan.last_batch == 0
+    revision = Revision.from_json('{"generation": 1, "topology": {}}')
+    assert revision.directive is Directive.RUN
+    assert revision.last_batch == 0
 
 
 def test_a_directive_nobody_knows_is_an_error():
     with pytest.raises(ValidationError):
-        DriverPlan.from_json('{"generation": 1, "topology": {}, "directive": "Dance"}')
+        Revision.from_json('{"generation": 1, "topology": {}, "directive": "Dance"}')
 
 
 def test_it_loads_neither_spark_nor_a_kubernetes_client():

@@ -5,16 +5,21 @@ import json
 import pytest
 
 from fulmen.errors import (
+    AlreadyExists,
     CheckpointError,
+    CheckpointLost,
+    CheckpointMismatch,
     CodeError,
+    Denied,
     Fenced,
     FulmenError,
+    NotFound,
     SparkLost,
     TopologyFailed,
     Unreachable,
     ValidationFailed,
 )
-from fulmen.kube.container.ending import CheckpointLost, of_error, write_ended
+from fulmen.kube.container.ending import of_error, write_ended
 from fulmen.kube.contract import ENDED_BYTES, Ended, Mistake
 from fulmen.topology.problems import Problem
 
@@ -28,7 +33,11 @@ PROBLEMS = [Problem("spec.workers", "is 0", "Write 1."), Problem("spec.bolts", "
         (CodeError("there is no module 'shop'"), 2, "InvalidSpec"),
         (CheckpointLost("empty"), 3, "CheckpointLost"),
         (Unreachable("s3://a", "commits/1", "timeout"), 3, "CheckpointUnreachable"),
-        (CheckpointError("of other tasks"), 3, "CheckpointMismatch"),
+        (CheckpointMismatch("of other tasks"), 3, "CheckpointMismatch"),
+        (CheckpointError("it is damaged"), 3, "CheckpointUnusable"),
+        (NotFound("s3://a", "commits/1"), 3, "CheckpointUnusable"),
+        (AlreadyExists("s3://a", "commits/1"), 3, "CheckpointUnusable"),
+        (Denied("s3://a", "commits/1", "no right."), 3, "CheckpointUnusable"),
         (Fenced("s3://a", 1, "me", 1, "you", 2), 4, "Fenced"),
         (TopologyFailed("bolt 'a' failed", "Traceback"), 1, "Error"),
         (SparkLost("killed", "/var/fulmen/spark.log"), 1, "Error"),

@@ -1,4 +1,4 @@
-"""From a plan to what can be run; and what preflights say about candidates."""
+"""From a revision to what can be run; and what preflights say about candidates."""
 
 import errno
 import os
@@ -6,10 +6,15 @@ import os
 import pytest
 
 from fulmen.checkpoint import CommitLog, Store
-from fulmen.errors import CheckpointError, Denied, Unreachable, ValidationFailed
-from fulmen.kube.container.ending import CheckpointLost
+from fulmen.errors import (
+    CheckpointLost,
+    CheckpointMismatch,
+    Denied,
+    Unreachable,
+    ValidationFailed,
+)
 from fulmen.kube.container.preparation import code_folder, known_tasks, prepare, topology_of
-from fulmen.kube.contract import Candidate, DriverPlan
+from fulmen.kube.contract import Candidate, Revision
 from fulmen.kube.preflight import preflight
 
 CODE = """
@@ -49,27 +54,27 @@ def document(tmp_path, **spec):
     }
 
 
-def plan(tmp_path, last_batch=0, **spec):
-    return DriverPlan(generation=1, topology=document(tmp_path, **spec), last_batch=last_batch)
+def revision(tmp_path, last_batch=0, **spec):
+    return Revision(generation=1, topology=document(tmp_path, **spec), last_batch=last_batch)
 
 
 def test_a_plan_can_be_run(tmp_path, code):
-    prepared = prepare(plan(tmp_path), code)
+    prepared = prepare(revision(tmp_path), code)
     assert prepared.topology.spec.spouts[0].tasks == 3
     assert prepared.streams["source"]["default"].fields == ("n",)
     assert prepared.code_folder == code
 
 
 def test_what_a_newer_operator_knows_is_left_out(tmp_path, code):
-    newer = plan(tmp_path, colour="blue", worker={"env": [{"name": "A", "kind": "new"}]})
+    newer = revision(tmp_path, colour="blue", worker={"env": [{"name": "A", "kind": "new"}]})
     assert prepare(newer, code).topology.spec.worker.env[0].name == "A"
     assert topology_of(newer).spec.spouts[0].name == "source"
     with pytest.raises(ValidationFailed):
-        topology_of(plan(tmp_path, workers="new"))
+        topology_of(revision(tmp_path, workers="new"))
 
 
 def test_mistakes_are_all_told(tmp_path, code):
-    wrong = plan(tmp_path, workers=0, spouts=[{"name": "source", "class": "parts.Sourc"}])
+    wrong = revision(tmp_path, workers=0, spouts=[{"name": "source", "class": "parts.Sourc"}])
     with pytest.raises(ValidationFailed) as caught:
         prepare(wrong, code)
     assert [problem.path for problem in caught.value.problems] == [
@@ -79,7 +84,7 @@ def test_mistakes_are_all_told(tmp_path, code):
 
 
 def test_settings_that_fulmen_decides_are_refused(tmp_path, code):
-    wrong = plan(tmp_path, spark={"conf": {"spark.master": "local"}})
+    wrong = revision(tmp_path, spark={"conf": {"spark.master": "local"}})
     with pytest.raises(ValidationFailed) as caught:
         prepare(wrong, code)
     assert caught.value.problems[0].path == "spec.spark.conf[spark.master]"
@@ -87,7 +92,7 @@ def test_settings_that_fulmen_decides_are_refused(tmp_path, code):
 
 def test_an_empty_checkpoint_in_which_something_was_committed(tmp_path, code):
     with pytest.raises(CheckpointLost) as caught:
-        prepare(plan(tmp_path, last_batch=17), code)
+        prepare(revision(tmp_path, last_batch=17), code)
     assert "batch 17 was committed there" in str(caught.value)
 
 
@@ -106,9 +111,13 @@ def test_a_checkpoint_that_can_t_be_read_any_more_is_an_outage(
 def test_the_checkpoint_of_another_topology(tmp_path, code):
     store = Store.open((tmp_path / "checkpoint").as_uri())
     CommitLog.open(store, "bakery", "somebody").claim()
-    with pytest.raises(CheckpointError) as caught:
-        prepare(plan(tmp_path), code)
-    assert "bakery" in str(caught.value)
+    uri = (tmp_path / "checkpoint").as_uri()
+    with pytest.raises(CheckpointMismatch) as caught:
+        prepare(revision(tmp_path), code)
+    assert str(caught.value) == (
+        f"checkpoint {uri} is that of topology 'bakery', not of 'shop'. Give each topology a"
+        " checkpoint of its own (spec.checkpoint)."
+    )
 
 
 def test_no_code_is_mounted(tmp_path):

@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import pytest
 
-from fulmen_operator.cluster.api import ApiError
+from fulmen_operator.cluster.api import CallFailed
 from fulmen_operator.model import Delete
 from fulmen_operator.reconcile.decide import decide
 from support.fake_cluster import KEY, FakeCluster
@@ -131,7 +131,7 @@ def test_an_object_that_is_another_one_since_it_was_seen_is_not_changed(cluster,
     cluster.remove(kind, "word-count-driver")
     theirs = foreign(cluster, kind, "word-count-driver")
     (apply,) = decide(seen, cluster.settings).actions
-    with pytest.raises(ApiError, match="changed meanwhile"):
+    with pytest.raises(CallFailed, match="changed meanwhile"):
         asyncio.run(access.carry_out(seen, apply))
     assert cluster.api.objects[place] == theirs
 
@@ -249,7 +249,7 @@ def test_after_a_lost_status_attempts_never_go_backwards(cluster):
     lose_status(cluster)
     cluster.settle()
     assert cluster.status["attempt"] >= 3
-    assert cluster.plan.last_batch == 7
+    assert cluster.revision.last_batch == 7
     drivers = [name for name in cluster.names("Pod") if "driver" in name]
     assert drivers == ["word-count-driver-2", f"word-count-driver-{cluster.status['attempt']}"]
     cluster.change({**CODE, "spec.state": "Suspended"})

@@ -16,7 +16,7 @@ import click
 from fulmen.cli import BadInput
 from fulmen.cli.display.live_display import RunPhase
 from fulmen.cli.local.local_run import LocalRun
-from fulmen.cli.local.preparation import Prepared, prepare
+from fulmen.cli.local.prepared_run import Prepared, prepare
 from fulmen.cli.local.run_log import RunLog, runs_folder
 from fulmen.cli.topology_file import topology_arguments
 from fulmen.engine.driver.driver import Stop

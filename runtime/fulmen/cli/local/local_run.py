@@ -9,7 +9,7 @@ from fulmen.cli.display.figures import error_lines, summary_lines, summary_table
 from fulmen.cli.display.live_display import Display, RunPhase, make_display
 from fulmen.cli.display.meter import Meter
 from fulmen.cli.display.output import open_console
-from fulmen.cli.local.preparation import Prepared
+from fulmen.cli.local.prepared_run import Prepared
 from fulmen.cli.local.run_log import RunLog
 from fulmen.cli.local.signals import Signals, StoppedAtOnce
 from fulmen.engine.batches.coordinator import Done

@@ -24,7 +24,7 @@ from fulmen.engine.acking.messages import acker_index
 from fulmen.engine.acking.root_ids import sequence_ranges
 from fulmen.engine.acking.trees import Trees
 from fulmen.engine.protocol.deliveries import Deliveries
-from fulmen.errors import CheckpointError
+from fulmen.errors import CheckpointMismatch
 from fulmen.plan import Plan
 from fulmen.topology.resource.spec import ACKER, Topology
 
@@ -120,7 +120,7 @@ def migrate(
     """What the checkpoint needs for this topology.
 
     Raises:
-        CheckpointError: A component has another number of tasks there.
+        CheckpointMismatch: A component has another number of tasks there.
     """
     before = known or Layout()
     keys = {plan.key_of(task) for ids in plan.component_tasks.values() for task in ids}
@@ -166,7 +166,7 @@ def _check_tasks(before: Mapping[str, int], tasks: Mapping[str, int], where: str
     for name, n in tasks.items():
         old = before.get(name, n)
         if n != old and name != ACKER:
-            raise CheckpointError(
+            raise CheckpointMismatch(
                 f"checkpoint {where}: component {name!r} has {old} tasks there, and {n} in this"
                 " topology, whose state would be lost or in the wrong places. numTasks is fixed for"
                 f" a topology's life: set it to {old}, or give the component another name"

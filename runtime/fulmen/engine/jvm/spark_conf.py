@@ -1,8 +1,8 @@
 """The settings that Spark is started with, and why. Pure.
 
-Two kinds. What the engine's correctness rests on (topology/validation/spark_settings.py) can't be
-changed: a setting of the user's that says otherwise is an error. All else are defaults, chosen for
-short batches.
+Two kinds. What the engine's correctness rests on (topology/validation/reserved_settings.py) can't
+be changed: a setting of the user's that says otherwise is an error. All else are defaults, chosen
+for short batches.
 """
 
 import os
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fulmen.errors import FulmenError
-from fulmen.topology.validation.spark_settings import NEEDED, contradictions
+from fulmen.topology.validation.reserved_settings import NEEDED, contradictions
 
 LOG4J = Path(__file__).with_name("log4j2.properties")
 

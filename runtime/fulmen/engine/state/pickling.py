@@ -54,7 +54,7 @@ def made_of(parts: Mapping[str, Any]) -> Iterator[None]:
         _made.parts = {}
 
 
-class _Pickler(pickle.Pickler):
+class _StatePickler(pickle.Pickler):
     """Is asked about none but objects of classes, to be fast."""
 
     def __init__(self, file: BytesIO, names: Mapping[int, str]) -> None:
@@ -67,7 +67,7 @@ class _Pickler(pickle.Pickler):
         return NotImplemented if name is None else (part, (name,))
 
 
-class _Comparer(_Pickler):
+class _Comparer(_StatePickler):
     """Writes equal sets as equal bytes: their order depends on the process and on their past."""
 
     @override
@@ -79,7 +79,7 @@ class _Comparer(_Pickler):
         return kind.__module__, kind.__qualname__, own, elements
 
 
-def _bytes(kind: type[_Pickler], value: Any, names: Mapping[int, str]) -> bytes:
+def _bytes(kind: type[_StatePickler], value: Any, names: Mapping[int, str]) -> bytes:
     file = BytesIO()
     kind(file, names).dump(value)
     return file.getvalue()
@@ -92,7 +92,7 @@ def dumps(value: Any, names: Mapping[int, str]) -> bytes:
         value: Anything.
         names: By id, of parts.
     """
-    return _bytes(_Pickler, value, names)
+    return _bytes(_StatePickler, value, names)
 
 
 def digest(value: Any, names: Mapping[int, str]) -> bytes | None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from fulmen.errors import (
     CheckpointError,
+    CheckpointLost,
+    CheckpointMismatch,
     CodeError,
     DeclarationError,
     Fenced,
@@ -19,10 +21,6 @@ from fulmen.kube.contract import ENDED_BYTES, TERMINATION_FILE, Ended, EndReason
 from fulmen.topology.problems import Problem
 
 MESSAGE_CHARACTERS = 1000
-
-
-class CheckpointLost(CheckpointError):
-    """The checkpoint is empty, but was not: starting anew would lose what was committed."""
 
 
 def of_error(error: Exception) -> tuple[ExitCode, Ended]:
@@ -40,8 +38,10 @@ def of_error(error: Exception) -> tuple[ExitCode, Ended]:
         case Unreachable():
             unreachable: EndReason = "CheckpointUnreachable"
             return ExitCode.CHECKPOINT, Ended(reason=unreachable, message=one_line(error))
-        case CheckpointError():
+        case CheckpointMismatch():
             return ExitCode.CHECKPOINT, Ended(reason="CheckpointMismatch", message=one_line(error))
+        case CheckpointError():  # it may be mended, or a right given: the next driver looks again
+            return ExitCode.CHECKPOINT, Ended(reason="CheckpointUnusable", message=one_line(error))
         case FulmenError():
             return ExitCode.FAILED, Ended(reason="Error", message=one_line(error))
     traceback.print_exception(error)

@@ -1,4 +1,4 @@
-"""From a plan to what can be run: spec, authors' classes and checkpoint, all of them checked."""
+"""From a revision to what can be run: spec, authors' classes and checkpoint, all checked."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fulmen.checkpoint import CommitLog, Store, tasks_in
-from fulmen.errors import Denied, ValidationFailed
-from fulmen.kube.container.ending import CheckpointLost
-from fulmen.kube.contract import CODE_FOLDER, DriverPlan
+from fulmen.errors import CheckpointLost, Denied, ValidationFailed
+from fulmen.kube.contract import CODE_FOLDER, Revision
 from fulmen.topology.problems import Problem
 from fulmen.topology.reading.field_problems import parse, without_unknown
 from fulmen.topology.resource.spec import ACKER, Topology
@@ -19,11 +18,11 @@ OPERATORS = {"state", "checkpoint", "start_timeout_seconds", "network_policy"}
 """Fields of the spec that may change without a driver, and are not for it to take over."""
 
 
-def prepare(plan: DriverPlan, folder: Path = Path(CODE_FOLDER)) -> Runnable:
-    """What a plan says, checked with this image's classes.
+def prepare(revision: Revision, folder: Path = Path(CODE_FOLDER)) -> Runnable:
+    """What a revision says, checked with this image's classes.
 
     Args:
-        plan: From the operator.
+        revision: From the operator.
         folder: Where code is mounted.
 
     Raises:
@@ -32,13 +31,13 @@ def prepare(plan: DriverPlan, folder: Path = Path(CODE_FOLDER)) -> Runnable:
         CheckpointError: The checkpoint can't be used, or does not answer.
     """
     code = code_folder(folder)
-    document = without_unknown(plan.topology)
+    document = without_unknown(revision.topology)
     runnable = checked(document, code, {})  # mistakes come before what the checkpoint says
     uri = runnable.topology.spec.checkpoint.uri
     if uri is None:
-        problem = Problem("spec.checkpoint", "the plan names no uri")
+        problem = Problem("spec.checkpoint", "the revision names no uri")
         raise ValidationFailed([problem])
-    tasks = known_tasks(uri, runnable.topology.name, plan.last_batch)
+    tasks = known_tasks(uri, runnable.topology.name, revision.last_batch)
     return checked(document, code, tasks) if tasks else runnable
 
 
@@ -92,13 +91,13 @@ def code_folder(folder: Path) -> Path | None:
     return folder if has_files else None
 
 
-def topology_of(plan: DriverPlan) -> Topology:
-    """The topology of a plan that changes nothing that classes or the checkpoint have a say in.
+def topology_of(revision: Revision) -> Topology:
+    """The topology of a revision that changes nothing that classes or the checkpoint have a say in.
 
     Raises:
         ValidationFailed: It can't be understood.
     """
-    return parse(without_unknown(plan.topology))
+    return parse(without_unknown(revision.topology))
 
 
 def runs_unlike(topology: Topology, other: Topology) -> bool:

@@ -1,8 +1,8 @@
-"""`driver`: what the driver's pod runs, from its plan to its end.
+"""`driver`: what the driver's pod runs, from its revision to its end.
 
-Threads: the main one runs batches. Beside it, one watches the plan, one writes reports, one waits
-for SIGTERM, one serves metrics and probes. They change nothing but `Stop`, which the main thread
-reads between two batches.
+Threads: the main one runs batches. Beside it, one watches the revision, one writes reports, one
+waits for SIGTERM, one serves metrics and probes. They change nothing but `Stop`, which the main
+thread reads between two batches.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from fulmen.kube.contract import (
     WORK_FOLDER,
     Directive,
     DriverPhase,
-    DriverPlan,
     Ended,
     ExitCode,
     Report,
+    Revision,
 )
 from fulmen.kube.driver.api import Api, ApiError
 from fulmen.kube.driver.event_log import EventLog
-from fulmen.kube.driver.instructions import Plans
+from fulmen.kube.driver.pod_settings import TEMPLATE_FILE, Surroundings, pod_settings
 from fulmen.kube.driver.reporting import Reporter, WorkerPods, report_of
-from fulmen.kube.driver.spark_settings import TEMPLATE_FILE, Surroundings, spark_settings
+from fulmen.kube.driver.revisions import Revisions
 from fulmen.kube.driver.termination import Terminated, Termination
 from fulmen.metrics import MetricsServer
 from fulmen.topology.validation.check import Runnable
@@ -76,9 +76,9 @@ def drive(environ: Mapping[str, str]) -> tuple[int, Ended]:
     with Termination() as termination:
         try:
             api = Api.of_pod(where.namespace)
-            plans = Plans(api, where.topology)
-            plan = plans.first()
-            return DriverPod(where, api, plans, plan, termination).run()
+            revisions = Revisions(api, where.topology)
+            revision = revisions.first()
+            return DriverPod(where, api, revisions, revision, termination).run()
         except Terminated:
             return ExitCode.TERMINATED, Ended(
                 reason="Terminated", message="ended by SIGTERM before the first batch"
@@ -96,13 +96,18 @@ class DriverPod:
     """One driver in its pod."""
 
     def __init__(
-        self, where: Surroundings, api: Api, plans: Plans, plan: DriverPlan, end: Termination
+        self,
+        where: Surroundings,
+        api: Api,
+        revisions: Revisions,
+        revision: Revision,
+        end: Termination,
     ) -> None:
         self._where = where
         self._api = api
-        self._plans = plans
-        self._plan = plan
-        self._latest = plan
+        self._revisions = revisions
+        self._revision = revision
+        self._latest = revision
         self._termination = end
         self._stop = Stop()
         self._driver: Driver | None = None
@@ -124,17 +129,17 @@ class DriverPod:
                 return self._run()
             finally:
                 self._ended.set()
-                self._plans.stop()
+                self._revisions.stop()
                 reporter.stop()
 
     def _run(self) -> tuple[int, Ended]:
-        runnable = prepare(self._plan)
+        runnable = prepare(self._revision)
         topology = runnable.topology
         checkpoint = str(topology.spec.checkpoint.uri)
         _log.info(
             "topology %r, generation %d, attempt %d; checkpoint %s",
             topology.name,
-            self._plan.generation,
+            self._revision.generation,
             self._where.attempt,
             checkpoint,
         )
@@ -142,11 +147,11 @@ class DriverPod:
         self._driver = Driver(runnable, self._jobs, checkpoint, observer=self._event_log)
         try:
             self._driver.start()
-            self._obey(self._plan)
+            self._obey(self._revision)
             self._termination.raise_no_more()
             self._event_log.heard = time.monotonic()  # starting may have taken long
             self._phase = DriverPhase.ACTIVE
-            self._plans.watch(self._obey)
+            self._revisions.watch(self._obey)
             threading.Thread(target=self._await_end, name="fulmen-end", daemon=True).start()
             self._driver.run(self._stop)
             return self._how_it_ended()
@@ -156,13 +161,13 @@ class DriverPod:
 
     def _spark(self, runnable: Runnable) -> SparkJobs:
         """Spark with pods as workers; started by the first batch."""
-        plan, where = self._plan, self._where
-        Path(TEMPLATE_FILE).write_text(json.dumps(plan.worker_pod), encoding="utf-8")
+        revision, where = self._revision, self._where
+        Path(TEMPLATE_FILE).write_text(json.dumps(revision.worker_pod), encoding="utf-8")
         spec = runnable.topology.spec
         own_pod = self._api.pod(where.pod_name)
         self._grace = own_pod["spec"].get("terminationGracePeriodSeconds", GRACE_SECONDS)
-        conf = spark_settings(
-            where, self._api.url, plan.images.worker, plan.worker_pod, own_pod, spec.pods
+        conf = pod_settings(
+            where, self._api.url, revision.images.worker, revision.worker_pod, own_pod, spec.pods
         )
         return SparkJobs(
             SessionSettings(
@@ -179,24 +184,25 @@ class DriverPod:
             )
         )
 
-    def _obey(self, plan: DriverPlan) -> None:
-        """Do what a plan says. Draining is never taken back: the next driver runs again."""
-        if plan.directive is Directive.DRAIN:
+    def _obey(self, revision: Revision) -> None:
+        """Do what a revision says. Draining is never taken back: the next driver runs again."""
+        if revision.directive is Directive.DRAIN:
             self._stop.drain = True
         else:
-            self._stop.active = plan.directive is Directive.RUN
-        if plan.generation != self._latest.generation and plan.input_hash == self._plan.input_hash:
-            wanted = topology_of(plan)
+            self._stop.active = revision.directive is Directive.RUN
+        is_live = revision.input_hash == self._revision.input_hash
+        if revision.generation != self._latest.generation and is_live:
+            wanted = topology_of(revision)
             if runs_unlike(wanted, topology_of(self._latest)):
                 self._stop.topology = wanted
-        self._latest = plan
+        self._latest = revision
 
     @property
     def _generation(self) -> int:
-        """Of the plan that is run: changes take until no tree is pending."""
-        if self._stop.topology is None and self._latest.input_hash == self._plan.input_hash:
+        """Of the revision that is run: changes take until no tree is pending."""
+        if self._stop.topology is None and self._latest.input_hash == self._revision.input_hash:
             return self._latest.generation
-        return self._plan.generation
+        return self._revision.generation
 
     # What others ask
 
@@ -222,7 +228,7 @@ class DriverPod:
         driver, jobs = self._driver, self._jobs
         phase = self._phase_now()
         if driver is None or jobs is None or phase is DriverPhase.STARTING:
-            return Report(phase=phase, generation=self._plan.generation, message="starting")
+            return Report(phase=phase, generation=self._revision.generation, message="starting")
         pods = self._pods.names(jobs.hosts)
         message = self._event_log.latest
         where = self._where.pod_name

@@ -12,7 +12,7 @@ from fulmen.topology.resource.pods import Code, Pod
 from fulmen.topology.resource.quantity import mebibytes
 from fulmen.topology.resource.spec import TopologySpec
 from fulmen.topology.resource.uris import BadUri, read_uri
-from fulmen.topology.validation.spark_settings import contradictions, of_pods
+from fulmen.topology.validation.reserved_settings import contradictions, of_pods
 
 LEAST_MEBIBYTES = 1200
 """Of a container. Spark refuses a JVM with less than 450 MiB for objects: a heap of 480."""

@@ -15,7 +15,7 @@ from fulmen.engine.acking.root_ids import root_ids
 from fulmen.engine.acking.trees import Trees
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.migration import ACKERS_OFF, Change, Layout, Migration, layout_of, migrate
-from fulmen.errors import CheckpointError
+from fulmen.errors import CheckpointMismatch
 from fulmen.plan import make_plan
 from fulmen.testing import PAUSE, CollectBolt, ListSpout, run
 from support.components import Count, Sentences
@@ -101,7 +101,7 @@ def test_another_number_of_tasks_is_refused():
     builder = TopologyBuilder()
     builder.set_spout("source", Sentences, 3)
     builder.set_bolt("count", Count).shuffle_grouping("source")
-    with pytest.raises(CheckpointError) as refusal:
+    with pytest.raises(CheckpointMismatch) as refusal:
         life.become(builder.build())
     assert str(refusal.value) == (
         f"checkpoint {life.store.uri}: component 'source' has 2 tasks there, and 3 in this"

@@ -2,7 +2,7 @@ import pytest
 
 from fulmen.engine.jvm.spark_conf import LOG4J, at_launch, complete, java_size
 from fulmen.errors import FulmenError
-from fulmen.topology.validation.spark_settings import NEEDED
+from fulmen.topology.validation.reserved_settings import NEEDED
 
 
 @pytest.fixture

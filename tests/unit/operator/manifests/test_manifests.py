@@ -1,30 +1,21 @@
 """The objects that the operator makes: what is in them, who decides it, what they may do."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from fulmen.kube import contract
-from fulmen_operator.acceptance.verdict import Accepted, Refused, judge
+from fulmen_operator.acceptance.verdict import Accepted, judge
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.manifests.merge import merged
-from fulmen_operator.manifests.plans import accepted_in, for_attempt, hash_in, new_plan
 from fulmen_operator.manifests.pods import driver_pod, preflight_pod
+from fulmen_operator.manifests.revisions import for_attempt, new_revision
 from fulmen_operator.manifests.rights import rights
 from fulmen_operator.manifests.storage import auth_secret, checkpoint_claim, network_policy
-from fulmen_operator.model import APPLIED_ANNOTATION, Observed
+from fulmen_operator.model import APPLIED_ANNOTATION
 from fulmen_operator.settings import Settings
-from support.documents import word_count
+from support.observed import observed
 
 SAME = contract.Images(driver="mine:1", worker="mine:1")
 CODE = {"spec.code": {"files": {"wordcount.py": "class A: ..."}}}
-
-
-def observed(changes=None, **more):
-    fixed = {"metadata.namespace": "blue", "metadata.uid": "u-1", "metadata.generation": 3}
-    return Observed(
-        word_count({**fixed, **(changes or {})}), datetime(2026, 1, 1, tzinfo=UTC), **more
-    )
 
 
 def made(changes=None, **more):
@@ -32,8 +23,8 @@ def made(changes=None, **more):
     seen = observed(changes, **more)
     accepted = judge(seen, {})
     assert isinstance(accepted, Accepted), accepted
-    plan = for_attempt(new_plan(seen, accepted, None, Settings()), seen.name, 2, 7)
-    return driver_pod(seen, accepted, plan, 2, ""), plan.worker_pod
+    revision = for_attempt(new_revision(seen, accepted, None, Settings()), seen.name, 2, 7)
+    return driver_pod(seen, accepted, revision, 2, ""), revision.worker_pod
 
 
 def container(pod):
@@ -213,10 +204,10 @@ def test_the_operators_image_is_pulled_as_the_operator_says_and_others_as_the_us
     seen = observed({"spec.driver.imagePullPolicy": "Always"})
     accepted = judge(seen, {})
     settings = Settings(image_pull_policy="Never")
-    plan = for_attempt(new_plan(seen, accepted, None, settings), seen.name, 1, 0)
-    driver = driver_pod(seen, accepted, plan, 1, settings.image_pull_policy)
+    revision = for_attempt(new_revision(seen, accepted, None, settings), seen.name, 1, 0)
+    driver = driver_pod(seen, accepted, revision, 1, settings.image_pull_policy)
     assert container(driver)["imagePullPolicy"] == "Always"
-    assert container(plan.worker_pod)["imagePullPolicy"] == "Never"
+    assert container(revision.worker_pod)["imagePullPolicy"] == "Never"
 
 
 # ---- storage
@@ -291,47 +282,6 @@ def test_a_service_account_of_the_users_gets_the_rights_and_a_draining_driver_ke
     assert bound({}, "Running") == ["word-count-driver"]
 
 
-# ---- plans
-
-
-def test_a_plan_says_all_that_drivers_are_started_from():
-    seen = observed({**CODE, "spec.checkpoint": {"deletionPolicy": "Delete"}})
-    accepted = judge(seen, {"split": 9})
-    plan = new_plan(seen, accepted, None, Settings())
-    assert plan.generation == 3
-    spec = plan.topology["spec"]
-    assert "code" not in spec
-    assert spec["checkpoint"] == {"uri": "file:///checkpoint", "deletionPolicy": "Delete"}
-    assert [c["numTasks"] for c in spec["bolts"]] == [9, 4]
-    assert plan.topology["metadata"] == {"name": "word-count", "namespace": "blue", "uid": "u-1"}
-    again = accepted_in(contract.DriverPlan.from_json(plan.to_json()))
-    assert (again.topology, again.hash) == (accepted.topology, accepted.hash)
-    assert (again.code_name, again.claim, again.owns_claim) == (
-        accepted.code_name,
-        "word-count-checkpoint",
-        True,
-    )
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        pytest.param({}, id="nothing"),
-        pytest.param(CODE, id="code"),
-        pytest.param({"spec.checkpoint": {"uri": "s3://a/b"}}, id="uri"),
-        pytest.param({"spec.checkpoint": {"persistentVolumeClaim": "mine"}}, id="claim"),
-        pytest.param({"spec.worker": {"resources": {"limits": {"memory": "2Gi"}}}}, id="memory"),
-        pytest.param({"spec.driver": {"podTemplate": {"spec": {"a": [None, 1.5]}}}}, id="template"),
-        pytest.param({"spec.bolts.0.blocking": True, "spec.workers": 5}, id="components"),
-    ],
-)
-def test_the_digest_of_what_was_accepted_can_be_made_from_the_plan(changes):
-    seen = observed(changes)
-    accepted = judge(seen, {"split": 9})
-    plan = new_plan(seen, accepted, None, Settings())
-    assert hash_in(contract.DriverPlan.from_json(plan.to_json())) == accepted.hash
-
-
 def test_a_mark_changes_with_the_manifest_and_not_with_itself():
     claim = checkpoint_claim(observed(), judge(observed(), {}), Settings())
     once = marked(claim)
@@ -339,57 +289,3 @@ def test_a_mark_changes_with_the_manifest_and_not_with_itself():
     other = marked({**claim, "spec": {}})
     marks = [m["metadata"]["annotations"][APPLIED_ANNOTATION] for m in (once, other)]
     assert marks[0] != marks[1]
-
-
-# ---- specs that can't be run
-
-
-@pytest.mark.parametrize(
-    ("changes", "source", "reason", "words"),
-    [
-        (
-            {"spec.code": {"folder": "."}},
-            None,
-            "InvalidSpec",
-            "fulmen manifest FILE | kubectl apply",
-        ),
-        ({"spec.code": {"configMap": "c"}}, None, "CodeNotFound", "there is no ConfigMap 'c'"),
-        ({"spec.code": {"configMap": "c"}}, {"data": None}, "CodeNotFound", "has no data"),
-        (
-            {"spec.code": {"configMap": "c"}},
-            {"data": {"a.py": "x" * 921_601}},
-            "CodeTooBig",
-            "921600",
-        ),
-        ({"spec.workers": 0}, None, "InvalidSpec", "at least 1"),
-        (
-            {"spec.worker.resources": {"requests": {"memory": "1Gi"}}},
-            None,
-            "InvalidSpec",
-            "memory is requested, but not limited",
-        ),
-        (
-            {"spec.worker.resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}},
-            None,
-            "InvalidSpec",
-            "1Gi of memory are requested, but the limit is 2Gi",
-        ),
-        (
-            {"spec.driver.env": [{"name": "A", "value": "1", "valueFrom": {"x": 1}}]},
-            None,
-            "InvalidSpec",
-            "variable 'A' has both value and valueFrom",
-        ),
-    ],
-)
-def test_what_cant_be_run_is_refused_with_its_cure(changes, source, reason, words):
-    refused = judge(observed(changes, source=source), {})
-    assert isinstance(refused, Refused)
-    assert refused.reason == reason
-    assert words in refused.message
-
-
-def test_all_mistakes_are_told_at_once():
-    refused = judge(observed({"spec.workers": 0, "spec.bolts.0.inputs.0.from": "x"}), {})
-    assert refused.message.startswith("(1) ")
-    assert "(2) " in refused.message

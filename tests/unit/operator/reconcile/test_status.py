@@ -5,21 +5,21 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fulmen.kube.contract import Directive, DriverPhase, DriverPlan, Hosted, Report, ReportedError
+from fulmen.kube.contract import Directive, DriverPhase, Hosted, Report, ReportedError, Revision
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.resource.status import Condition, Placement, TopologyStatus
 from fulmen_operator.model import Observed, Refusal
 from fulmen_operator.reconcile.conditions import Facts, conditions
-from fulmen_operator.reconcile.driver_steps import Step
 from fulmen_operator.reconcile.rollout import Verdict
 from fulmen_operator.reconcile.status import new_status, read_status, written
+from fulmen_operator.reconcile.step import Overdue, Stall, Step
 from support.documents import word_count
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-PLAN = DriverPlan(generation=2, topology={})
-ACCEPTED = Verdict(PLAN, "True", "Accepted", "")
-REFUSED = Verdict(PLAN, "False", "InvalidSpec", "(1) bad")
-CHECKING = Verdict(PLAN, "Unknown", "Checking", "a preflight")
+REVISION = Revision(generation=2, topology={})
+ACCEPTED = Verdict(REVISION, "True", "Accepted", "")
+REFUSED = Verdict(REVISION, "False", "InvalidSpec", "(1) bad")
+CHECKING = Verdict(REVISION, "Unknown", "Checking", "a preflight")
 ROWS = (Placement(worker=0, pod="w", planned=("a[1-1]",), executors=("a[1-1]",)),)
 
 
@@ -82,7 +82,7 @@ CASES = [
         id="draining",
     ),
     pytest.param(
-        step("Failed", "CheckpointLost", stalled=True),
+        step("Failed", "CheckpointLost", does=Stall()),
         ACCEPTED,
         "False/CheckpointLost False/AsExpected True/CheckpointLost True/Accepted False/Failed",
         id="failed",
@@ -94,7 +94,7 @@ CASES = [
         id="backing-off",
     ),
     pytest.param(
-        step("Pending", trouble=("ErrImagePull", "no"), overdue=True),
+        step("Pending", does=Overdue(("ErrImagePull", "no"))),
         ACCEPTED,
         "False/ErrImagePull True/Pending False/AsExpected True/Accepted False/ErrImagePull",
         id="no-image",

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fulmen.kube import names
 from fulmen.kube.contract import (
     ATTEMPT_ENV,
     BLOCK_MANAGER_PORT,
@@ -24,7 +25,6 @@ from fulmen.kube.contract import (
     UID_ENV,
     WORK_FOLDER,
     WORKER_CONTAINER,
-    app_id,
 )
 from fulmen.topology.resource.quantity import mebibytes
 
@@ -70,10 +70,10 @@ class Surroundings:
     @property
     def app_id(self) -> str:
         """Spark's id of this attempt."""
-        return app_id(self.topology, self.attempt)
+        return names.app_id(self.topology, self.attempt)
 
 
-def spark_settings(
+def pod_settings(
     where: Surroundings,
     api_url: str,
     worker_image: str,

@@ -1,20 +1,14 @@
-"""The loop: what failures, conflicts and deletions do to the queue; and what kopf's handlers do."""
+"""The loop: what failures, conflicts and deletions do to the queue."""
 
 import asyncio
 
-import kopf
 import pytest
 from prometheus_client import REGISTRY
 
 from fulmen.kube.contract import DriverPhase, Report
-from fulmen_operator import handlers
-from fulmen_operator.cluster.access import words_of
-from fulmen_operator.cluster.api import ApiError
 from fulmen_operator.controller.loop import Memory, work
 from fulmen_operator.controller.queue import Queue
-from fulmen_operator.controller.watching import WATCHED
-from fulmen_operator.model import Key, Refusal
-from fulmen_operator.settings import Settings
+from fulmen_operator.model import Refusal
 from support.fake_cluster import KEY, FakeCluster
 
 
@@ -123,10 +117,20 @@ def test_what_failed_backs_off(status, caplog):
     assert "no" in caplog.text
 
 
-def test_a_conflict_is_looked_at_again_at_once(caplog):
+@pytest.mark.parametrize("answer", [(409, "changed"), (404, "not found")])
+def test_a_topology_that_was_changed_or_deleted_meanwhile_is_looked_at_again_at_once(
+    answer, caplog
+):
     cluster = FakeCluster()
-    cluster.api.refusals["/status"] = (409, "changed")
+    cluster.api.refusals["/status"] = answer
     assert due_in(*worked(cluster)) == pytest.approx(0.1)
+    assert not caplog.text
+
+
+def test_what_was_refused_and_is_accepted_now_is_looked_at_again_at_once(caplog):
+    memory = Memory(refusals={KEY: Refusal("Refused", "no quota")})
+    assert due_in(*worked(FakeCluster(), memory=memory)) == pytest.approx(0.1)
+    assert memory.refusals == {}
     assert not caplog.text
 
 
@@ -159,32 +163,6 @@ def test_an_event_that_cant_be_told_stops_nothing(caplog):
     assert "no events" in caplog.text
 
 
-# ---- errors of the API
-
-
-@pytest.mark.parametrize(
-    ("status", "message", "refused"),
-    [
-        (422, "invalid", True),
-        (403, "forbidden", True),
-        (500, "failed to create typed patch object: field not declared", True),
-        (500, "etcd is away", False),
-        (429, "slow down", False),
-        (0, "no route", False),
-    ],
-)
-def test_what_would_be_refused_again(status, message, refused):
-    assert ApiError(status, message, "GET /x").is_refusal == refused
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [('{"message": "no such pod"}', "no such pod"), ("<html>", "<html>"), ("[1]", "[1]")],
-)
-def test_the_servers_words(body, words):
-    assert words_of(body) == words
-
-
 # ---- what the operator tells Prometheus
 
 
@@ -198,64 +176,3 @@ def test_whether_topologies_are_ready_is_told():
     cluster.change({"spec.state": "Suspended"})
     cluster.settle()
     assert readiness() is None
-
-
-# ---- handlers
-
-
-def tell(running, kind, event, name, labels, version=1):
-    """A watch tells of an object."""
-    metadata = {
-        "name": name,
-        "namespace": "blue",
-        "uid": "u",
-        "labels": labels,
-        "resourceVersion": str(version),
-    }
-    told = {"type": event, "object": {"metadata": metadata}}
-    asyncio.run(handlers.changed(kind, event=told, memo=running))
-
-
-@pytest.fixture
-def running():
-    return handlers.Running(Settings())
-
-
-def test_events_put_a_topology_into_the_queue(running):
-    tell(running, "Topology", "ADDED", "a", {})
-    tell(running, "Pod", None, "b", {"fulmen.dev/topology": "word-count"})
-    assert set(running.queue._due) == {Key("blue", "a"), Key("blue", "word-count")}
-
-
-def test_what_is_known_already_wakes_nobody(running):
-    tell(running, "Topology", "ADDED", "a", {}, version=2)
-    running.queue._due.clear()
-    tell(running, "Topology", "MODIFIED", "a", {}, version=2)
-    tell(running, "Topology", "MODIFIED", "a", {}, version=1)
-    tell(running, "Role", "DELETED", "b", {"fulmen.dev/topology": "a"})
-    assert not running.queue._due
-    tell(running, "Topology", "MODIFIED", "a", {}, version=3)
-    assert set(running.queue._due) == {Key("blue", "a")}
-
-
-def test_an_objects_end_is_news_once(running):
-    label = {"fulmen.dev/topology": "a"}
-    tell(running, "Role", "ADDED", "b", label)
-    for due in (1, 0):
-        running.queue._due.clear()
-        tell(running, "Role", "DELETED", "b", label)
-        assert len(running.queue._due) == due
-
-
-def test_the_probe_fails_when_nothing_moves(running, monkeypatch):
-    assert asyncio.run(handlers.is_moving(memo=running)) == 0
-    monkeypatch.setattr(running.queue, "stuck_for", lambda: 301.0)
-    with pytest.raises(kopf.PermanentError, match="301"):
-        asyncio.run(handlers.is_moving(memo=running))
-
-
-def test_kopf_gets_no_handler_that_would_add_a_finalizer():
-    registry = kopf.get_default_registry()
-    assert not registry._changing.get_all_handlers()
-    assert not registry._spawning.get_all_handlers()
-    assert len(list(registry._watching.get_all_handlers())) == len(WATCHED)

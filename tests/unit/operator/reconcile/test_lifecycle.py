@@ -67,24 +67,24 @@ def test_the_attempt_is_in_the_status_before_anything_of_it_is_made(cluster):
 
 
 def test_a_new_version_of_the_operator_restarts_nothing(cluster, monkeypatch):
-    monkeypatch.setattr("fulmen_operator.manifests.pods.OUTAGE_SECONDS", 999)
+    monkeypatch.setattr("fulmen_operator.manifests.pod_template.OUTAGE_SECONDS", 999)
     cluster.settings = type(cluster.settings)(image="fulmen:next")
     cluster.change({**CODE, "spec.workers": 3})
     cluster.settle()
     assert cluster.status["attempt"] == 1
-    assert cluster.plan.images.driver == "fulmen:dev"
+    assert cluster.revision.images.driver == "fulmen:dev"
     cluster.change({**CODE, "spec.workers": 3, "spec.restartNonce": 1})
     cluster.settle()
     assert cluster.status["attempt"] == 2
-    assert cluster.plan.images.driver == "fulmen:next"
+    assert cluster.revision.images.driver == "fulmen:next"
 
 
 @pytest.mark.parametrize(("change", "attempt"), [({}, 1), ({"spec.restartNonce": 1}, 2)])
 def test_an_operator_that_makes_other_digests_replaces_only_what_was_changed(
     cluster, change, attempt
 ):
-    """What an older one wrote down has its own digest, in the plan and in the driver's pod."""
-    digest = cluster.plan.input_hash
+    """What an older one wrote down has its own digest, in the revision and in the driver's pod."""
+    digest = cluster.revision.input_hash
     for kind, name in (("ConfigMap", "word-count-plan"), ("Pod", "word-count-driver-1")):
         place = cluster._place(kind, name)
         written = json.dumps(cluster.api.objects[place])
@@ -96,7 +96,30 @@ def test_an_operator_that_makes_other_digests_replaces_only_what_was_changed(
     assert summary(cluster) == ("Active", "True", "Active")
     assert cluster.status["workers"]["desired"] == 3
     assert cluster.status["attempt"] == attempt
-    assert (cluster.plan.input_hash == "of-another") == (attempt == 1)
+    assert (cluster.revision.input_hash == "of-another") == (attempt == 1)
+
+
+def volumes(pod):
+    """What a pod mounts, but for its attempt's secret."""
+    return [volume for volume in pod["spec"]["volumes"] if "secret" not in volume]
+
+
+def test_an_upgrade_restarts_nothing_that_an_older_operator_accepted(cluster):
+    """It wrote down what was accepted, but not what its pods mount."""
+    place = cluster._place("ConfigMap", "word-count-plan")
+    older = json.loads(cluster.api.objects[place]["data"]["plan.json"])
+    del older["mounts"]
+    data = {"plan.json": json.dumps(older)}
+    cluster.api._store(place, {**cluster.api.objects[place], "data": data})
+    objects = {kind: cluster.names(kind) for kind in ("Pod", "ConfigMap", "PersistentVolumeClaim")}
+    mounted = volumes(cluster.pod("word-count-driver-1"))
+    cluster.settle()
+    assert cluster.status["attempt"] == 1
+    assert {kind: cluster.names(kind) for kind in objects} == objects
+    cluster.remove("Pod", "word-count-driver-1")
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert volumes(cluster.pod("word-count-driver-2")) == mounted
 
 
 def test_what_somebody_changed_is_put_right(cluster):
@@ -109,16 +132,16 @@ def test_what_somebody_changed_is_put_right(cluster):
 @pytest.mark.parametrize(
     "text", ["{", '{"generation": 1, "topology": {"kind": "Topology"}, "workerPod": {}}']
 )
-def test_a_plan_that_cant_be_read_is_made_anew_and_restarts_nothing(cluster, text):
+def test_a_revision_that_cant_be_read_is_made_anew_and_restarts_nothing(cluster, text):
     place = cluster._place("ConfigMap", "word-count-plan")
-    plan = cluster.plan
+    revision = cluster.revision
     cluster.api._store(place, {**cluster.api.objects[place], "data": {"plan.json": text}})
     cluster.settle()
     assert summary(cluster) == ("Active", "True", "Active")
-    assert (cluster.status["attempt"], cluster.plan.input_hash) == (1, plan.input_hash)
+    assert (cluster.status["attempt"], cluster.revision.input_hash) == (1, revision.input_hash)
 
 
-def test_a_plan_that_is_lost_while_the_spec_is_bad_takes_no_history_with_it(cluster):
+def test_a_revision_that_is_lost_while_the_spec_is_bad_takes_no_history_with_it(cluster):
     cluster.remove("Pod", "word-count-driver-1")
     cluster.settle()
     before = cluster.status

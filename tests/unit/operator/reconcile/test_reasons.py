@@ -17,7 +17,7 @@ MODULES = (
     "acceptance/verdict",
     "controller/loop",
     "reconcile/conditions",
-    "reconcile/driver_steps",
+    "reconcile/next_step",
     "reconcile/rollout",
     "reconcile/status",
 )

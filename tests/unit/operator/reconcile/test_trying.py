@@ -15,7 +15,7 @@ class Started:
 
     def __init__(self, cluster):
         self.cluster = cluster
-        self.good = cluster.plan.input_hash
+        self.good = cluster.revision.input_hash
         self.run = cluster.run
         cluster.run = self._run
 
@@ -62,12 +62,12 @@ def fail_until_given_up(cluster, first=2, ended=BOOM):
 
 
 def test_a_version_that_fails_three_times_gives_way_to_the_last_one_that_worked(bad):
-    good = bad.plan
+    good = bad.revision
     bad.change(OTHER_CODE)
     fail_until_given_up(bad)
     assert summary(bad) == ("Active", "True", "Active")
-    assert bad.plan.input_hash == good.input_hash
-    assert bad.plan.topology == good.topology
+    assert bad.revision.input_hash == good.input_hash
+    assert bad.revision.topology == good.topology
     accepted = bad.condition("SpecAccepted")
     assert (accepted["status"], accepted["reason"]) == ("False", "RolledBack")
     assert "generation 2 was tried" in accepted["message"]
@@ -109,7 +109,7 @@ def test_a_restart_nonce_tries_once_more_and_the_old_spec_is_accepted(bad):
     bad.change(CODE)
     bad.settle()
     assert bad.condition("SpecAccepted")["status"] == "True"
-    assert bad.plan.rolled_back is None
+    assert bad.revision.rolled_back is None
     assert summary(bad) == ("Active", "True", "Active")
 
 
@@ -141,7 +141,7 @@ def test_a_mistake_that_only_the_driver_finds_is_given_up_at_once(bad):
 def test_a_version_that_has_committed_is_not_given_up(cluster):
     cluster.change(OTHER_CODE)
     cluster.settle()
-    assert (cluster.plan.worked, cluster.plan.previous) == (True, None)
+    assert (cluster.revision.worked, cluster.revision.previous) == (True, None)
     for attempt in (2, 3, 4, 5):
         cluster.end(f"word-count-driver-{attempt}", 1, BOOM)
         cluster.later(cluster.reconcile())
@@ -158,18 +158,18 @@ def test_a_store_that_is_away_gives_no_version_up(bad):
         until_started(bad, attempt)
         bad.end(f"word-count-driver-{attempt}", 3, away)
         bad.later(bad.reconcile())
-    assert bad.plan.previous is not None
+    assert bad.revision.previous is not None
     assert bad.condition("SpecAccepted")["status"] == "True"
 
 
 def test_a_third_version_is_tried_while_the_second_fails_and_the_first_comes_back(bad):
-    good = bad.plan.input_hash
+    good = bad.revision.input_hash
     bad.change(OTHER_CODE)
     until_started(bad, 2)
     bad.change(THIRD_CODE)
     fail_until_given_up(bad, 3)
-    assert bad.plan.input_hash == good
-    assert bad.plan.rolled_back.generation == 3
+    assert bad.revision.input_hash == good
+    assert bad.revision.rolled_back.generation == 3
 
 
 def test_suspended_in_between_the_time_begins_anew(bad):
@@ -183,7 +183,7 @@ def test_suspended_in_between_the_time_begins_anew(bad):
     bad.change(OTHER_CODE)
     until_started(bad, 3)
     bad.reconcile()
-    assert bad.plan.previous is not None
+    assert bad.revision.previous is not None
 
 
 def test_a_first_version_that_fails_has_its_error_in_the_status_all_the_time():
@@ -207,7 +207,7 @@ def test_a_first_version_that_fails_has_its_error_in_the_status_all_the_time():
     assert summary(cluster)[:2] == ("Starting", "False")
     assert "boom" in cluster.condition("Ready")["message"]
     assert cluster.status["errors"][0]["message"] == "in prepare: boom"
-    assert cluster.plan.previous is None
+    assert cluster.revision.previous is None
 
 
 def test_a_first_version_whose_drivers_all_fail_is_stalled_until_one_works():
@@ -257,4 +257,4 @@ def test_a_version_after_a_first_one_that_never_worked_has_none_to_go_back_to():
     cluster.reconcile()
     cluster.change(OTHER_CODE)
     cluster.reconcile()
-    assert cluster.plan.previous is None
+    assert cluster.revision.previous is None

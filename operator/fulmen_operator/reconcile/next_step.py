@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from fulmen.kube import contract
+from fulmen.kube import contract, names
 from fulmen.topology.resource.status import State, TopologyStatus
 from fulmen_operator.model import (
     GENERATION_ANNOTATION,
@@ -35,6 +35,16 @@ from fulmen_operator.reconcile.pod_states import (
     report_of,
     waiting_for,
 )
+from fulmen_operator.reconcile.step import (
+    Clear,
+    Overdue,
+    Stall,
+    Start,
+    StartEmpty,
+    Step,
+    Stop,
+    Wait,
+)
 
 SUSPENDING: Final = "Suspending"
 REPLACING: Final = "Replacing"
@@ -58,55 +68,12 @@ DRAIN_MARGIN: Final = 30
 
 
 @dataclass(frozen=True)
-class Step:
-    """What is to be done about the driver, and what to say about it.
-
-    Attributes:
-        state: What the topology is doing.
-        reason: Why, for programs.
-        message: Why, for people.
-        directive: For the plan.
-        attempt: The number of the driver, after this step.
-        start: Whether the driver's pod of that number is to be made.
-        stop: Whether the driver's pod is to be deleted, although it has not ended.
-        clear: Whether no pod is to be left.
-        stalled: Whether nothing will happen until the user changes something.
-        hopeless: Why a version that never worked fails again and again: the last reason and words.
-        trouble: What keeps pods from starting: the reason and Kubernetes' words.
-        overdue: Whether that lasts longer than it may.
-        cause: Why the driver before ended, if a new one is started because of it.
-        failures: How many failures in a row there are, after this step.
-        forget_checkpoint: Whether the user has accepted that the checkpoint is lost.
-        report: What the driver says about itself.
-        again_in: Seconds after which to look again although nothing happened, if so.
-    """
-
-    state: State
-    reason: str
-    message: str
-    directive: contract.Directive
-    attempt: int
-    start: bool = False
-    stop: bool = False
-    clear: bool = False
-    stalled: bool = False
-    hopeless: tuple[str, str] | None = None
-    trouble: tuple[str, str] | None = None
-    overdue: bool = False
-    cause: Ending | None = None
-    failures: int = 0
-    forget_checkpoint: bool = False
-    report: contract.Report | None = None
-    again_in: float | None = None
-
-
-@dataclass(frozen=True)
 class Situation:
     """What a step depends on.
 
     Attributes:
         seen: Everything.
-        plan: What was accepted last.
+        revision: What was accepted last.
         wanted: `spec.state`.
         status: What was written last.
         start_timeout: Seconds that a pod may take to start.
@@ -114,7 +81,7 @@ class Situation:
     """
 
     seen: Observed
-    plan: contract.DriverPlan
+    revision: contract.Revision
     wanted: str
     status: TopologyStatus
     start_timeout: int
@@ -140,7 +107,7 @@ class Situation:
 
 def driver_of(seen: Observed, attempt: int) -> Object | None:
     """The driver's pod of an attempt; none if an operator died while it made it."""
-    name = contract.driver_pod_name(seen.name, attempt)
+    name = names.driver_pod(seen.name, attempt)
     found = (
         pod
         for pod in seen.pods
@@ -159,7 +126,7 @@ def next_step(now: Situation) -> Step:
 
 def _hopeless(now: Situation, step: Step, ending: Ending | None) -> tuple[str, str] | None:
     """Why a version that never worked fails again and again."""
-    if now.plan.worked or now.plan.previous or step.state not in ("Pending", "Starting"):
+    if now.revision.worked or now.revision.previous or step.state not in ("Pending", "Starting"):
         return None
     last = now.status.restarts
     failures, reason, message = last.failures, last.cause, last.message
@@ -178,7 +145,7 @@ def _next_step(now: Situation, driver: Object | None, ending: Ending | None) -> 
         return _without_driver(now)
     if ending is not None:
         return _after(now, driver, ending)
-    if annotation(driver, INPUT_ANNOTATION) != now.plan.input_hash:
+    if annotation(driver, INPUT_ANNOTATION) != now.revision.input_hash:
         message = f"{name_of(driver)} drains, to be replaced"
         return _drain(now, driver, REPLACING, message)
     if is_terminating(driver):
@@ -197,12 +164,12 @@ def _suspend(now: Situation, alive: Object | None) -> Step:
         step = _stay(now, "Draining", SUSPENDING, "drained; the pods are removed")
     else:
         step = _stay(now, "Suspended", "Suspended", "suspended: no pods, state is kept")
-    return replace(step, directive=contract.Directive.DRAIN, clear=True)
+    return replace(step, directive=contract.Directive.DRAIN, does=Clear())
 
 
 def _without_driver(now: Situation) -> Step:
     attempt = now.status.attempt
-    name = contract.driver_pod_name(now.seen.name, attempt)
+    name = names.driver_pod(now.seen.name, attempt)
     if attempt == 0 or now.had_to_go:
         return _start(now, attempt + 1)
     workers = (p for p in now.seen.pods if component_of(p) == contract.WORKER)
@@ -220,9 +187,9 @@ def _after(now: Situation, driver: Object, ending: Ending) -> Step:
     if ending.next is Next.NEVER:
         accepted = now.seen.annotation(contract.ACCEPT_LOSS_ANNOTATION) == "true"
         if ending.reason == "CheckpointLost" and accepted:
-            return replace(_start(now, attempt + 1, ending), forget_checkpoint=True)
+            return replace(_start(now, attempt + 1, ending), does=StartEmpty(ending))
         message = _with_errors(ending)
-        return replace(_stay(now, "Failed", ending.reason, message), stalled=True)
+        return replace(_stay(now, "Failed", ending.reason, message), does=Stall())
     if ending.next is Next.AT_ONCE:
         return _start(now, attempt + 1, ending, status.restarts.failures)
     return _later(now, ending)
@@ -257,8 +224,8 @@ def _is_outdated(now: Situation, driver: Object) -> bool:
     report = report_of(driver)
     made_from = int(annotation(driver, GENERATION_ANNOTATION) or 0)
     applied = max(made_from, report.generation if report else 0)
-    other = annotation(driver, INPUT_ANNOTATION) != now.plan.input_hash
-    return other or now.plan.generation > applied
+    other = annotation(driver, INPUT_ANNOTATION) != now.revision.input_hash
+    return other or now.revision.generation > applied
 
 
 def _with_errors(ending: Ending) -> str:
@@ -278,8 +245,7 @@ def _start(now: Situation, attempt: int, cause: Ending | None = None, failures: 
         message,
         now.directive,
         attempt,
-        start=True,
-        cause=cause,
+        Start(cause),
         failures=failures,
         again_in=now.start_timeout,
     )
@@ -311,13 +277,9 @@ def _drain(now: Situation, driver: Object, reason: str, message: str) -> Step:
     step = _stay(now, "Draining", reason, message, driver)
     # what has committed nothing has begun no trees, and what waits to start does not listen
     is_idle = step.report is None or (reason == REPLACING and not has_committed(driver))
-    stop = left <= 0 or waiting_for(driver, now.seen.now) is not None or is_idle
-    return replace(
-        step,
-        directive=contract.Directive.DRAIN,
-        stop=stop and not is_terminating(driver),
-        again_in=max(left, 1),
-    )
+    is_over = left <= 0 or waiting_for(driver, now.seen.now) is not None or is_idle
+    step = replace(step, directive=contract.Directive.DRAIN, again_in=max(left, 1))
+    return replace(step, does=Stop()) if is_over and not is_terminating(driver) else step
 
 
 def _live(now: Situation, driver: Object) -> Step:
@@ -335,16 +297,15 @@ def _live(now: Situation, driver: Object) -> Step:
     if is_deserted:
         since = now.status.state_since if now.status.state == state else text_of(now.seen.now)
     waited = seconds_since(since, now.seen.now)
-    overdue = waited > now.start_timeout
-    if overdue and trouble is None:
+    if waited > now.start_timeout:
         who = "no worker is" if is_deserted else f"{name_of(driver)} is not"
-        trouble = "StartTimeout", f"{who} ready after {now.start_timeout} s"
+        trouble = trouble or ("StartTimeout", f"{who} ready after {now.start_timeout} s")
+        return replace(step, does=Overdue(trouble), message=trouble[1])
     return replace(
         step,
-        trouble=trouble,
-        overdue=overdue,
+        does=Wait(trouble),
         message=trouble[1] if trouble else _after_failures(now, message),
-        again_in=None if overdue else now.start_timeout - waited + 1,
+        again_in=now.start_timeout - waited + 1,
     )
 
 

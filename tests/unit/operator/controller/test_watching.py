@@ -1,12 +1,11 @@
 """The store: filled by lists, kept by watches; and what is done when it lags behind."""
 
 import asyncio
-from contextlib import suppress
 
 import pytest
 
 from fulmen.kube.contract import COMPONENT_LABEL
-from fulmen_operator.cluster.api import ApiError
+from fulmen_operator.cluster.api import CallFailed
 from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.controller import watching
 from fulmen_operator.controller.loop import Memory, reconcile
@@ -58,7 +57,7 @@ class Paged:
     async def call(self, method, path, *, query, metadata_only):
         if self.failures:
             self.failures -= 1
-            raise ApiError(0, "no route", path)
+            raise CallFailed(0, "no route", path)
         number = int(query.get("continue", 0))
         metadata = {"name": f"t{number}", "namespace": "blue", "uid": f"{path}{number}"}
         more = {"continue": str(number + 1)} if number < 2 else {}
@@ -112,8 +111,7 @@ def look(cluster, store, times=3):
     access, memory = cluster.access(), Memory()
     access._store = store
     for _ in range(times):
-        with suppress(ApiError):
-            asyncio.run(reconcile(KEY, access, cluster.settings, memory))
+        asyncio.run(reconcile(KEY, access, cluster.settings, memory))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in WATCHED if kind != "Topology"])

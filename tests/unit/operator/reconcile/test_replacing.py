@@ -85,7 +85,7 @@ def test_new_code_replaces_the_driver_after_a_preflight(cluster):
 def test_bad_code_is_refused_with_all_errors_and_the_last_good_one_runs_on(cluster):
     mistakes = (Mistake(path="spec.bolts[0]", reason="bad"), Mistake(reason="worse"))
     cluster.verdict = 2, Ended(reason="InvalidSpec", message="2 problems:", errors=mistakes)
-    plan = cluster.plan
+    revision = cluster.revision
     cluster.change(OTHER_CODE)
     cluster.settle()
     accepted = cluster.condition("SpecAccepted")
@@ -94,7 +94,7 @@ def test_bad_code_is_refused_with_all_errors_and_the_last_good_one_runs_on(clust
     assert summary(cluster) == ("Active", "True", "Active")
     assert cluster.condition("Ready")["observedGeneration"] == 1
     assert cluster.condition("Stalled")["status"] == "True"
-    assert cluster.plan == plan
+    assert cluster.revision == revision
     assert cluster.events().count("InvalidSpec") == 1
     cluster.change(CODE)
     cluster.settle()
@@ -128,7 +128,7 @@ def test_two_good_images_replace_what_runs(cluster):
     cluster.change(with_images("mine:1", "theirs:1"))
     cluster.settle()
     assert (summary(cluster), cluster.status["attempt"]) == (("Active", "True", "Active"), 2)
-    assert cluster.plan.worker_pod["spec"]["containers"][0]["image"] == "theirs:1"
+    assert cluster.revision.worker_pod["spec"]["containers"][0]["image"] == "theirs:1"
 
 
 def test_two_images_and_what_the_drivers_lacks(cluster):
@@ -252,23 +252,23 @@ def test_what_the_checkpoint_knows_of_tasks_wins(cluster):
     cluster.reconcile()
     split = next(c for c in cluster.status["components"] if c["name"] == "split")
     assert split == {"name": "split", "tasks": 7, "executors": 2}
-    assert "numTasks" not in cluster.plan.topology["spec"]["bolts"][0]
+    assert "numTasks" not in cluster.revision.topology["spec"]["bolts"][0]
     cluster.end("word-count-driver-1", 1, Ended(reason="Error", message="boom"))
     cluster.reconcile()
     split = next(c for c in cluster.status["components"] if c["name"] == "split")
     assert split["tasks"] == 7, "what no driver reports now is still so"
     cluster.change({**CODE, "spec.workers": 3})
     cluster.reconcile()
-    assert cluster.plan.topology["spec"]["bolts"][0]["numTasks"] == 7
+    assert cluster.revision.topology["spec"]["bolts"][0]["numTasks"] == 7
 
 
-def test_a_plan_that_would_be_refused_now_was_accepted_and_goes_on(cluster):
+def test_a_revision_that_would_be_refused_now_was_accepted_and_goes_on(cluster):
     """What an operator before this one let through."""
     template = {"spec": {"hostNetwork": True}, "nodeSelector": {"a": "b"}}
     place = cluster._place("ConfigMap", "word-count-plan")
-    plan = json.loads(cluster.api.objects[place]["data"]["plan.json"])
-    plan["topology"]["spec"]["worker"] = {"podTemplate": template}
-    data = {"plan.json": json.dumps(plan)}
+    revision = json.loads(cluster.api.objects[place]["data"]["plan.json"])
+    revision["topology"]["spec"]["worker"] = {"podTemplate": template}
+    data = {"plan.json": json.dumps(revision)}
     cluster.api._store(place, {**cluster.api.objects[place], "data": data})
     cluster.change({**CODE, "spec.worker": {"podTemplate": template}})
     cluster.forget()
@@ -306,7 +306,7 @@ def test_numbers_of_tasks_are_fixed_only_when_a_driver_has_seen_the_checkpoint()
     cluster.reconcile()
     cluster.change(CODE)
     cluster.reconcile()
-    assert "numTasks" not in cluster.plan.topology["spec"]["bolts"][0]
+    assert "numTasks" not in cluster.revision.topology["spec"]["bolts"][0]
 
 
 def test_another_claim_is_tried_while_the_one_that_was_made_is_left_alone(cluster):

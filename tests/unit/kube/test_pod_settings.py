@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from fulmen.kube.driver.spark_settings import Surroundings, spark_settings
-from fulmen.topology.validation.spark_settings import of_pods
+from fulmen.kube.driver.pod_settings import Surroundings, pod_settings
+from fulmen.topology.validation.reserved_settings import of_pods
 
 WHERE = Surroundings("blue", "shop", "u-1", 4, "shop-driver-4", "10.0.0.7")
 
@@ -15,7 +15,7 @@ def pod(name, **container):
 
 
 def settings(worker=None, driver=None, workers=2, where=WHERE):
-    return spark_settings(
+    return pod_settings(
         where,
         "https://10.0.0.1:443",
         "shop:1",

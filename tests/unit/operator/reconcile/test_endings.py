@@ -39,6 +39,9 @@ ENDINGS = [
         exited(3, said("CheckpointMismatch")), Next.NEVER, "CheckpointMismatch", id="other"
     ),
     pytest.param(
+        exited(3, said("CheckpointUnusable")), Next.LATER, "CheckpointUnusable", id="damaged"
+    ),
+    pytest.param(
         exited(3, said("CheckpointUnreachable")), Next.LATER, "CheckpointUnreachable", id="away"
     ),
     pytest.param(exited(4, said("Fenced")), Next.LATER, "Fenced", id="fenced"),

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from fulmen.topology.resource.pods import Pod
 from fulmen_operator.acceptance.pod_security import forbidden
-from fulmen_operator.manifests.pods import with_template
+from fulmen_operator.manifests.pod_template import with_template
 from fulmen_operator.settings import Settings
 from support.fake_cluster import FakeCluster
 from support.operated import CODE, summary
@@ -142,7 +142,7 @@ def test_a_change_that_asks_for_it_leaves_alone_what_runs(cluster):
     cluster.settle()
     assert summary(cluster) == ("Active", "True", "Active")
     assert cluster.condition("SpecAccepted")["reason"] == "InvalidSpec"
-    assert "hostPID" not in json.dumps([cluster.pods("driver"), cluster.plan.to_json()])
+    assert "hostPID" not in json.dumps([cluster.pods("driver"), cluster.revision.to_json()])
 
 
 def test_whoever_installs_the_operator_may_allow_it():

@@ -1,0 +1,92 @@
+"""What the containers of a topology's pods mount, and from where."""
+
+from typing import Final
+
+from fulmen.kube import contract, names
+from fulmen_operator.acceptance.verdict import Accepted
+from fulmen_operator.model import Manifest
+
+SECRET_MODE: Final = 0o440
+"""For the user of the containers, by way of `fsGroup`."""
+SECRET_VOLUME: Final = "fulmen-auth"
+CODE_VOLUME: Final = "fulmen-code"
+CHECKPOINT_VOLUME: Final = "fulmen-checkpoint"
+CANDIDATE_VOLUME: Final = "fulmen-candidate"
+TEMP_VOLUME: Final = "fulmen-tmp"
+WORK_VOLUME: Final = "fulmen-work"
+
+
+def mounts(accepted: Accepted, spark_volume: str = "") -> list[Manifest]:
+    """Where the container of a driver or a worker has its volumes."""
+    found = _scratch_mounts()
+    if spark_volume:
+        found.append(_mount(spark_volume, contract.SPARK_FOLDER))
+    found.append(_mount(SECRET_VOLUME, contract.SECRET_FILE.rsplit("/", 1)[0], read_only=True))
+    found += _code_mount(accepted)
+    if accepted.claim:
+        found.append(_mount(CHECKPOINT_VOLUME, contract.CHECKPOINT_FOLDER))
+    return found
+
+
+def of_pod(accepted: Accepted, topology: str, attempt: int) -> list[Manifest]:
+    """The volumes of a driver's or a worker's pod."""
+    found = [*_scratch(), _secret(topology, attempt), *_code(accepted)]
+    if accepted.claim:
+        claim = {"claimName": accepted.claim}
+        found.append({"name": CHECKPOINT_VOLUME, "persistentVolumeClaim": claim})
+    return found
+
+
+def of_attempt(made: list[Manifest], topology: str, attempt: int) -> list[Manifest]:
+    """The same volumes for another driver: with its secret."""
+    secret = _secret(topology, attempt)
+    return [{**volume, **secret} if volume["name"] == SECRET_VOLUME else volume for volume in made]
+
+
+def preflight_mounts(accepted: Accepted) -> list[Manifest]:
+    """Where the container of a preflight has its volumes."""
+    folder = contract.CANDIDATE_FILE.rsplit("/", 1)[0]
+    candidate = _mount(CANDIDATE_VOLUME, folder, read_only=True)
+    return [*_scratch_mounts(), candidate, *_code_mount(accepted)]
+
+
+def of_preflight(accepted: Accepted, topology: str) -> list[Manifest]:
+    """The volumes of a preflight's pod."""
+    candidate = {"name": CANDIDATE_VOLUME, "configMap": {"name": names.candidate(topology)}}
+    return [*_scratch(), *_code(accepted), candidate]
+
+
+def _mount(volume: str, path: str, *, read_only: bool = False) -> Manifest:
+    mount: Manifest = {"name": volume, "mountPath": path}
+    return mount | ({"readOnly": True} if read_only else {})
+
+
+def _scratch_mounts() -> list[Manifest]:
+    return [
+        _mount(TEMP_VOLUME, contract.TEMP_FOLDER),
+        _mount(WORK_VOLUME, contract.WORK_FOLDER),
+    ]
+
+
+def _code_mount(accepted: Accepted) -> list[Manifest]:
+    if not accepted.code_name:
+        return []
+    return [_mount(CODE_VOLUME, contract.CODE_FOLDER, read_only=True)]
+
+
+def _scratch() -> list[Manifest]:
+    return [
+        {"name": TEMP_VOLUME, "emptyDir": {"sizeLimit": "1Gi"}},
+        {"name": WORK_VOLUME, "emptyDir": {"sizeLimit": "4Gi"}},
+    ]
+
+
+def _secret(topology: str, attempt: int) -> Manifest:
+    auth = {"secretName": names.auth_secret(topology, attempt), "defaultMode": SECRET_MODE}
+    return {"name": SECRET_VOLUME, "secret": auth}
+
+
+def _code(accepted: Accepted) -> list[Manifest]:
+    if not accepted.code_name:
+        return []
+    return [{"name": CODE_VOLUME, "configMap": {"name": accepted.code_name}}]

@@ -1,0 +1,89 @@
+"""The names of all objects that belong to a topology. Pure.
+
+Objects on clusters bear these names: under another name, an upgrade would leave them behind, or
+restart a driver that finds none of its own.
+"""
+
+from typing import Final
+
+_CODE: Final = "code"
+
+
+def revision(topology: str) -> str:
+    """The ConfigMap with what was accepted last, which the driver reads and watches.
+
+    It has been called `plan` from the beginning. Running drivers watch it by that name, with a
+    right for that name only, so it stays.
+    """
+    return f"{topology}-plan"
+
+
+def code(topology: str, digest: str) -> str:
+    """The ConfigMap for code of that digest."""
+    return f"{topology}-{_CODE}-{digest}"
+
+
+def code_digest(topology: str, config_map: str) -> str | None:
+    """The digest in the name of a ConfigMap for code; None for any other ConfigMap."""
+    start = code(topology, "")
+    return config_map[len(start) :] if config_map.startswith(start) else None
+
+
+def candidate(topology: str) -> str:
+    """The ConfigMap with what a preflight validates."""
+    return f"{topology}-candidate"
+
+
+def auth_secret(topology: str, attempt: int) -> str:
+    """The Secret by which driver and workers of an attempt know each other."""
+    return f"{topology}-auth-{attempt}"
+
+
+def claim(topology: str) -> str:
+    """The claim that is made for a topology that names none."""
+    return f"{topology}-checkpoint"
+
+
+def network_policy(topology: str) -> str:
+    """The NetworkPolicy of a topology's pods."""
+    return topology
+
+
+def service_account(topology: str, component: str) -> str:
+    """The ServiceAccount that is made for the driver, or for the workers."""
+    return f"{topology}-{component}"
+
+
+def driver_role(topology: str) -> str:
+    """The Role of the driver, and its RoleBinding."""
+    return f"{topology}-driver"
+
+
+def driver_pod(topology: str, attempt: int) -> str:
+    """The pod of the driver."""
+    return f"{topology}-driver-{attempt}"
+
+
+def worker_template(topology: str) -> str:
+    """What Spark makes workers' pods from, and names anew."""
+    return f"{topology}-worker"
+
+
+def worker_probe(topology: str) -> str:
+    """A worker's pod that is never made: the API server only says whether it would be."""
+    return f"{topology}-worker-probe"
+
+
+def preflight_pod(topology: str, input_hash: str) -> str:
+    """The pod that validates a candidate with its own image and code."""
+    return f"{topology}-preflight-{input_hash[:10]}"
+
+
+def for_dry_run(name: str) -> str:
+    """The name of a pod in a dry run. It can't be taken: an existing pod would hide mistakes."""
+    return f"{name}-trial"
+
+
+def app_id(topology: str, attempt: int) -> str:
+    """Spark's id of the application, and what the names of worker pods begin with."""
+    return f"{topology}-{attempt}"

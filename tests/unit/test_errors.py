@@ -1,0 +1,150 @@
+"""Errors: the tree of them is complete, each crosses processes, and each has a whole message."""
+
+import pickle
+import re
+
+import pytest
+
+from fulmen import errors
+from fulmen.cli import BadInput
+from fulmen.cli.kubectl import _NotFound
+from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
+from fulmen.kube.driver.api import ApiError
+from fulmen.testing.running import NotDrained
+from fulmen.topology.problems import Problem
+from support.pages import ROOT
+
+RUNTIME = ROOT / "runtime" / "fulmen"
+S3 = "s3://bucket/shop"
+FAILED = ErrorReport("count", 7, "ValueError: no number", traceback="Traceback", fatal=True)
+TWO = [Problem("spec.workers", "is 0", "Write 1."), Problem("spec.bolts", "is empty")]
+MESSAGES = [
+    (errors.FulmenError("no worker"), "no worker"),
+    (errors.DeclarationError("bolt 'a': two outputs"), "bolt 'a': two outputs"),
+    (errors.StreamError("no stream 'x'"), "no stream 'x'"),
+    (errors.CollectorError("emit outside of execute"), "emit outside of execute"),
+    (errors.GroupingError("no stable hash", 3, 1), "no stable hash"),
+    (errors.StateError("field 'model' can't be pickled"), "field 'model' can't be pickled"),
+    (
+        errors.CodeError("there is no module 'shop'", "Put it into code."),
+        "there is no module 'shop'. Put it into code.",
+    ),
+    (errors.CodeError("there is no module 'shop'"), "there is no module 'shop'."),
+    (ComponentFailed(FAILED), "count, task 7: ValueError: no number"),
+    (Unavailable(FAILED), "count, task 7: ValueError: no number"),
+    (errors.ValidationFailed(TWO[:1]), "spec.workers: is 0. Write 1."),
+    (
+        errors.ValidationFailed(TWO),
+        "2 problems:\n  1. spec.workers: is 0. Write 1.\n  2. spec.bolts: is empty.",
+    ),
+    (BadInput("the checkpoint is empty text"), "the checkpoint is empty text"),
+    (errors.CheckpointError("checkpoint s3://a is damaged"), "checkpoint s3://a is damaged"),
+    (
+        errors.AlreadyExists(S3, "commits/7"),
+        "checkpoint s3://bucket/shop: 'commits/7' exists already, and objects are never"
+        " overwritten. Somebody else wrote it: use a name of one's own, or read it first.",
+    ),
+    (
+        errors.NotFound(S3, "commits/7"),
+        "checkpoint s3://bucket/shop: there is no 'commits/7'. Either it was never written, or it"
+        " was deleted because a newer commit made it superfluous: read the newest commit.",
+    ),
+    (
+        errors.Unreachable(S3, "commits/7", "timed out"),
+        "checkpoint s3://bucket/shop: can't reach 'commits/7': timed out. Check that the store is"
+        " up and can be reached from here; then try again, which is safe.",
+    ),
+    (
+        errors.Unreachable(S3, "commits/7", "timed out", unknown=True),
+        "checkpoint s3://bucket/shop: can't tell whether it wrote 'commits/7': timed out. Check"
+        " that the store is up and can be reached from here; then try again, which is safe.",
+    ),
+    (
+        errors.Denied(S3, "commits/7", "access denied. Check the rights."),
+        "checkpoint s3://bucket/shop, 'commits/7': access denied. Check the rights.",
+    ),
+    (
+        errors.Fenced(S3, 7, "pod-1", 1, "pod-2", 2),
+        "driver 'pod-1' (epoch 1) can't make commit 7 in checkpoint s3://bucket/shop: driver"
+        " 'pod-2' (epoch 2) has taken over. Its batch is lost to nobody: the other driver runs it"
+        " again. This driver must stop, without acking or emitting anything more. If both were"
+        " started on purpose, give each topology a checkpoint of its own (spec.checkpoint).",
+    ),
+    (errors.CheckpointMismatch("it is that of 'bakery'"), "it is that of 'bakery'"),
+    (errors.CheckpointLost("checkpoint s3://a is empty"), "checkpoint s3://a is empty"),
+    (errors.JobFailed("worker 1 was lost", is_clusters=True), "worker 1 was lost"),
+    (errors.JobTimedOut(60.0), "the batch took more than 60 seconds and was cancelled"),
+    (errors.TopologyFailed("bolt 'a' failed"), "bolt 'a' failed"),
+    (errors.TopologyFailed("bolt 'a' failed", "Traceback\n"), "bolt 'a' failed\nTraceback"),
+    (
+        errors.SparkLost("the JVM was killed", "/tmp/spark.log"),
+        "Spark is gone: the JVM was killed. More may be in '/tmp/spark.log'. What is committed"
+        " stays: started again, the topology goes on from its checkpoint.",
+    ),
+    (
+        NotDrained(100, 3),
+        "the topology has not come to its end after 100 batches; 3 trees are pending. A spout ends"
+        " by is_exhausted(), or by emitting nothing in 20 batches. For one that never ends give"
+        " `batches`, or `until` a condition.",
+    ),
+    (
+        ApiError("GET /api/v1/pods", 403, "forbidden"),
+        "Kubernetes API: GET /api/v1/pods answered 403: forbidden",
+    ),
+    (
+        ApiError("GET /api/v1/pods", 0, "no route to host"),
+        "Kubernetes API: GET /api/v1/pods does not answer: no route to host",
+    ),
+    (_NotFound("kubectl: there is no 'shop'"), "kubectl: there is no 'shop'"),
+]
+WITH_NAMES = [
+    pytest.param(*row, id=f"{number}-{type(row[0]).__name__}")
+    for number, row in enumerate(MESSAGES)
+]
+
+
+def classes():
+    """Each class of error, its base, and its file: as the code has them."""
+    bases, files = {}, {}
+    for file in sorted(RUNTIME.rglob("*.py")):
+        for name, base in re.findall(r"^class (\w+)\((\w+)\):", file.read_text(), re.MULTILINE):
+            bases[name], files[name] = base, file.relative_to(RUNTIME).as_posix()
+    found = {"FulmenError": ""}
+    while more := {n: b for n, b in bases.items() if b in found and n not in found}:
+        found |= more
+    return {name: (base, files.get(name, "errors.py")) for name, base in found.items()}
+
+
+def tree():
+    """The same, as the docstring has them."""
+    above, found = {}, {}
+    for line in errors.__doc__.splitlines():
+        if match := re.fullmatch(r"((?:    ){0,3})(\w+Error|[A-Z_]\w+)(?:  +\S.*)?", line):
+            depth, name = len(match[1]) // 4, match[2]
+            above[depth] = name
+            found[name] = [above[depth - 1] if depth else "", "errors.py"]
+        if file := re.search(r"\((\w[\w/]*\.py)\)$", line):
+            found[above[depth]][1] = file[1]
+    return {name: tuple(place) for name, place in found.items()}
+
+
+def test_the_tree_has_every_error_under_its_base_and_with_its_file():
+    assert tree() == classes()
+
+
+def test_every_error_has_its_message_tested():
+    assert {type(error).__name__ for error, _ in MESSAGES} == set(classes())
+
+
+@pytest.mark.parametrize(("error", "message"), WITH_NAMES)
+def test_the_message_is_whole(error, message):
+    assert str(error) == message
+
+
+@pytest.mark.parametrize(("error", "message"), WITH_NAMES)
+def test_an_error_is_the_same_in_another_process(error, message):
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == message
+    assert vars(again) == vars(error)
