@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import goals, lifetimes, running, shapes
+from benchmarks import goals, lifetimes, running, shapes, slots, starts
 from benchmarks.running import Watcher, cpu_seconds, memory_bytes, run_for, word_count
 
 sys.path.insert(0, str(running.TOPOLOGIES))
@@ -173,15 +173,18 @@ ALL: dict[str, Callable[[argparse.Namespace], list[Result]]] = {
     "row": shapes.row,
     "idle": idle,
     "linear": linear,
-    "start": lifetimes.start,
+    "start": starts.start,
+    "example": starts.example,
     "recovery": lifetimes.recovery,
     "overhead": lifetimes.overhead,
+    "slots": slots.slots,
     "keys": lifetimes.keys,
     "soak": lifetimes.soak,
 }
 
 
 SMALL = ["bare", "bytewax", "throughput"]
+"""Those that need no hour."""
 
 
 def numbers(text: str) -> list[int]:
@@ -201,6 +204,7 @@ def main() -> None:
     parser.add_argument("--target", type=int, default=1000, help="batchTargetMillis of throughput")
     parser.add_argument("--sizes", type=numbers, default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--counts", type=numbers, default=[2, 4, 8, 16], help="of overhead")
+    parser.add_argument("--starts", type=int, default=3, help="of start and example, each cold")
     parser.add_argument("--minutes", type=float, default=30, help="of soak")
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(ALL):
@@ -218,7 +222,8 @@ def main() -> None:
         share = (running.stolen_seconds() - stolen) / (time.monotonic() - began)
         if share > NOISE:
             print(f"{name}: {share:.2f} cores went to other machines of this host, which delays")
-    print(f"\nOn {machine}:")
+    warm = f"measured for {arguments.seconds:g} s, warm for {arguments.warm:g} s"
+    print(f"\nOn {machine}, {warm}:")
     print("\n".join(goals.table(results)))
 
 
