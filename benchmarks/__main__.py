@@ -8,39 +8,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import goals, lifetimes, running, shapes, slots, starts
+from benchmarks.machine import bare, machine
 from benchmarks.running import Watcher, cpu_seconds, memory_bytes, run_for, word_count
-
-sys.path.insert(0, str(running.TOPOLOGIES))
-from sentences import SENTENCES
 
 Result = dict[str, Any]
 NOISE = 0.02
 """Cores that may be missing before figures are worth little."""
 WARM_EMIT_SECONDS = 0.02
 """Of batches that warm JVMs: they warm with the number of jobs, and a long batch is one job too."""
-
-
-def bare(arguments: argparse.Namespace) -> list[Result]:
-    """Sentences a second on one core in a Python loop that splits and counts, without Fulmen."""
-    counts: dict[str, int] = {}
-    n, began = 0, time.perf_counter()
-    while time.perf_counter() - began < 2:
-        for sentence in SENTENCES:
-            for word in sentence.split(" "):
-                counts[word] = counts.get(word, 0) + 1
-        n += len(SENTENCES)
-    return [{"sentences_per_second": round(n / (time.perf_counter() - began))}]
 
 
 def latency(arguments: argparse.Namespace) -> list[Result]:
@@ -184,7 +166,7 @@ ALL: dict[str, Callable[[argparse.Namespace], list[Result]]] = {
 
 
 SMALL = ["bare", "bytewax", "throughput"]
-"""Those that need no hour."""
+"""What `--small` measures."""
 
 
 def numbers(text: str) -> list[int]:
@@ -211,8 +193,7 @@ def main() -> None:
         parser.error(f"no benchmark {sorted(unknown)}: there are {sorted(ALL)}")
     if arguments.small:
         arguments.names, arguments.warm, arguments.seconds = SMALL, 10.0, 5.0
-    machine = f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    print(machine)
+    print(machine())
     results = goals.Results()
     for name in arguments.names or ALL:
         began, stolen = time.monotonic(), running.stolen_seconds()
@@ -223,16 +204,8 @@ def main() -> None:
         if share > NOISE:
             print(f"{name}: {share:.2f} cores went to other machines of this host, which delays")
     warm = f"measured for {arguments.seconds:g} s, warm for {arguments.warm:g} s"
-    print(f"\nOn {machine}, {warm}:")
+    print(f"\nOn {machine()}, {warm}:")
     print("\n".join(goals.table(results)))
-
-
-def _processor() -> str:
-    """Its name, where Linux tells it."""
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
 
 
 if __name__ == "__main__":

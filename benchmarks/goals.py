@@ -1,9 +1,16 @@
-"""What the figures are to be, and a table of what they are."""
+"""What the figures are to be, and a table of what they are.
+
+`python -m benchmarks.goals FILE ...` makes the table of what earlier runs have printed. Of figures
+that were measured more than once, the first counts.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 Result = dict[str, Any]
@@ -225,3 +232,18 @@ def table(results: Results) -> Iterator[str]:
 def _line(*cells: str) -> str:
     name, number, unit, ratio, wanted, wished, verdict = cells
     return f"{name:<46} {number:>9} {unit:<11} {ratio:>8}  {wanted:<18} {wished:<11} {verdict}"
+
+
+def read(files: Sequence[Path]) -> Results:
+    """The figures that runs have printed into these files."""
+    results = Results()
+    for file in files:
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if line.startswith("{"):
+                found = json.loads(line)
+                results.add(found.pop("benchmark"), found)
+    return results
+
+
+if __name__ == "__main__":
+    print("\n".join(table(read([Path(name) for name in sys.argv[1:]]))))
