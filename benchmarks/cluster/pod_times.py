@@ -27,11 +27,12 @@ class PodTimes:
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str, str], float] = {}
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods?watch=1"
-        self._watch = subprocess.Popen(["kubectl", "get", "--raw", path], stdout=subprocess.PIPE)
+        self._watch: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._read, daemon=True)
 
     def __enter__(self) -> PodTimes:
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods?watch=1"
+        self._watch = subprocess.Popen(["kubectl", "get", "--raw", path], stdout=subprocess.PIPE)
         self._thread.start()
         return self
 
@@ -41,12 +42,13 @@ class PodTimes:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        assert self._watch is not None
         self._watch.terminate()
         self._watch.wait()
         self._thread.join()
 
     def _read(self) -> None:
-        assert self._watch.stdout is not None
+        assert self._watch is not None and self._watch.stdout is not None
         for line in self._watch.stdout:
             self.see(json.loads(line)["object"], time.time())
 
