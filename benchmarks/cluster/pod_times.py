@@ -48,7 +48,8 @@ class PodTimes:
         self._thread.join()
 
     def _read(self) -> None:
-        assert self._watch is not None and self._watch.stdout is not None
+        assert self._watch is not None
+        assert self._watch.stdout is not None
         for line in self._watch.stdout:
             self.see(json.loads(line)["object"], time.time())
 

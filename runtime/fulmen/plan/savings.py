@@ -14,9 +14,8 @@ from fulmen.plan.model import Plan
 from fulmen.plan.stages import Hosts, cut_stages, is_local
 from fulmen.topology.resource.spec import ACKER, BoltSpec, Grouping, Topology
 
-BATCH_MILLIS = 3.0
-STAGE_MILLIS = 5.0
-STAGE_MILLIS_OF_A_WORKER = 1.0
+STAGE_MILLIS = 4.0
+STAGE_MILLIS_OF_A_WORKER = 0.5
 """See "A model up to 100 workers" in docs/performance.md."""
 
 
@@ -56,11 +55,11 @@ def stage_costs(topology: Topology, plan: Plan) -> Iterator[StageCost]:
         name: [plan.worker_of(task) for task in tasks]
         for name, tasks in plan.component_tasks.items()
     }
-    more = STAGE_MILLIS + STAGE_MILLIS_OF_A_WORKER * plan.workers
+    millis = STAGE_MILLIS + STAGE_MILLIS_OF_A_WORKER * plan.workers
     for index, stage in enumerate(plan.stages):
         yield StageCost(
             stage=index + 1,
-            millis=more if index else BATCH_MILLIS + STAGE_MILLIS_OF_A_WORKER * plan.workers,
+            millis=millis,
             savings=_savings(topology, plan, hosts, stage),
             is_ackers=index > 0 and stage == (ACKER,),
         )

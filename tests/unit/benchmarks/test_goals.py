@@ -3,7 +3,6 @@
 import json
 
 import pytest
-
 from benchmarks.goals import Goal, Results, read, table
 
 
@@ -60,6 +59,8 @@ def test_verdicts(goal, value, verdict):
 
 def test_figures_of_several_runs_make_one_table(tmp_path):
     files = [tmp_path / "one", tmp_path / "two"]
-    files[0].write_text("A machine\n" + json.dumps({"benchmark": "bare", **BARE[1]}) + "\n\nOn it:\n")
+    files[0].write_text(
+        "A machine\n" + json.dumps({"benchmark": "bare", **BARE[1]}) + "\n\nOn it:\n"
+    )
     files[1].write_text(json.dumps({"benchmark": "throughput", **THROUGHPUT[1]}) + "\n")
     assert [" ".join(line.split()) for line in table(read(files))] == lines(BARE, THROUGHPUT)

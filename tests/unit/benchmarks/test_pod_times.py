@@ -1,7 +1,6 @@
 """What the start of a topology on pods is spent on."""
 
 import pytest
-
 from benchmarks.cluster.pod_times import BEGINS, COMMITTED, PodTimes, parts
 
 

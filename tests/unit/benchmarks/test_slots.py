@@ -1,7 +1,6 @@
 """The model of what workers cost, by how many of them share a JVM."""
 
 import pytest
-
 from benchmarks.slots import LAYOUTS, fit, predict
 
 STAGES = 3
@@ -60,6 +59,6 @@ def test_no_constant_is_negative():
 def test_more_slots_need_less_time_and_memory_by_the_model():
     model = fit([layout(*which) for which in LAYOUTS])
     one, four = (predict(model, 100, count)["by_the_model"] for count in (1, 4))
-    # 3 × 6 ms, 1 + 100 × 0.5 ms, and half of 4 + 300 × 1.5 + 3 × JVMs × 0.5 ms
+    # 3 times 6 ms, 1 + 100 times 0.5 ms, and half of 4 + 300 times 1.5 + 3 times JVMs times 0.5 ms
     assert (one["batch_ms"], four["batch_ms"]) == (371, 315)
     assert (one["megabytes"], four["megabytes"]) == (29_500, 14_500)

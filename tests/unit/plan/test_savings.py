@@ -85,5 +85,9 @@ def test_every_stage_costs_more_with_more_workers():
 
 def test_only_a_stage_of_the_ackers_alone_can_be_left_out():
     bolts = {"b": (2, {"a": "shuffle"})}
-    assert [c.is_ackers for c in costs(topology({"a": 2}, bolts, workers=2))] == [False, False, True]
+    assert [c.is_ackers for c in costs(topology({"a": 2}, bolts, workers=2))] == [
+        False,
+        False,
+        True,
+    ]
     assert [c.is_ackers for c in costs(topology({"a": 2}, bolts, workers=1))] == [False]
