@@ -213,7 +213,15 @@ def table(results: Results) -> Iterator[str]:
         bare = BARE(results)
     except LookupError:
         bare = 0.0
-    yield _line("", "", "", "bare" if bare else "", "", "", "").rstrip()
+    rows = list(_rows(results, bare))
+    if bare and rows:
+        yield _line("", "", "", "bare", "", "", "").rstrip()
+    yield from rows
+    if bare and rows:
+        yield NOTE
+
+
+def _rows(results: Results, bare: float) -> Iterator[str]:
     for goal in GOALS:
         try:
             value = goal.figure(results)
@@ -225,8 +233,6 @@ def table(results: Results) -> Iterator[str]:
         verdict = goal.verdict(value) if has_goal else ""
         cells = (goal.name, number, goal.unit, ratio, goal.wanted, goal.wished, verdict)
         yield _line(*cells).rstrip()
-    if bare:
-        yield NOTE
 
 
 def _line(*cells: str) -> str:
