@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from fulmen.plan.model import Plan
-from fulmen.plan.stages import Hosts, cut_stages, is_local
+from fulmen.plan.stages import Hosts, cut_stages
 from fulmen.topology.resource.spec import ACKER, BoltSpec, Grouping, Topology
 
 STAGE_MILLIS = 4.0
@@ -94,11 +94,7 @@ def _shuffled_to(bolt: BoltSpec, hosts: Hosts) -> tuple[str, ...]:
     """The components whose tuples are shuffled to the bolt and need not be."""
     after = _kept_local(bolt, hosts).inputs
     return tuple(
-        dict.fromkeys(
-            was.from_
-            for was, now in zip(bolt.inputs, after, strict=True)
-            if was != now and not is_local(was, bolt.name, hosts)
-        )
+        dict.fromkeys(was.from_ for was, now in zip(bolt.inputs, after, strict=True) if was != now)
     )
 
 

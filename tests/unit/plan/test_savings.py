@@ -91,3 +91,8 @@ def test_only_a_stage_of_the_ackers_alone_can_be_left_out():
         True,
     ]
     assert [c.is_ackers for c in costs(topology({"a": 2}, bolts, workers=1))] == [False]
+
+
+def test_ackers_in_the_first_stage_are_not_left_out():
+    spec = topology({"a": 1}, {}, workers=2)
+    assert [cost.is_ackers for cost in costs(spec, pinned=("a",))] == [False]
