@@ -51,7 +51,9 @@ class PodTimes:
         assert self._watch is not None
         assert self._watch.stdout is not None
         for line in self._watch.stdout:
-            self.see(json.loads(line)["object"], time.time())
+            event = json.loads(line)
+            if event["type"] != "ERROR":  # its object is no pod
+                self.see(event["object"], time.time())
 
     def see(self, pod: Mapping[str, Any], now: float) -> None:
         """A pod has changed, as of now."""
