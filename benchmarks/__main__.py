@@ -8,39 +8,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks import goals, lifetimes, running, shapes
+from benchmarks import goals, lifetimes, running, shapes, slots, starts
+from benchmarks.machine import bare, machine
 from benchmarks.running import Watcher, cpu_seconds, memory_bytes, run_for, word_count
-
-sys.path.insert(0, str(running.TOPOLOGIES))
-from sentences import SENTENCES
 
 Result = dict[str, Any]
 NOISE = 0.02
 """Cores that may be missing before figures are worth little."""
 WARM_EMIT_SECONDS = 0.02
 """Of batches that warm JVMs: they warm with the number of jobs, and a long batch is one job too."""
-
-
-def bare(arguments: argparse.Namespace) -> list[Result]:
-    """Sentences a second on one core in a Python loop that splits and counts, without Fulmen."""
-    counts: dict[str, int] = {}
-    n, began = 0, time.perf_counter()
-    while time.perf_counter() - began < 2:
-        for sentence in SENTENCES:
-            for word in sentence.split(" "):
-                counts[word] = counts.get(word, 0) + 1
-        n += len(SENTENCES)
-    return [{"sentences_per_second": round(n / (time.perf_counter() - began))}]
 
 
 def latency(arguments: argparse.Namespace) -> list[Result]:
@@ -173,15 +155,18 @@ ALL: dict[str, Callable[[argparse.Namespace], list[Result]]] = {
     "row": shapes.row,
     "idle": idle,
     "linear": linear,
-    "start": lifetimes.start,
+    "start": starts.start,
+    "example": starts.example,
     "recovery": lifetimes.recovery,
     "overhead": lifetimes.overhead,
+    "slots": slots.slots,
     "keys": lifetimes.keys,
     "soak": lifetimes.soak,
 }
 
 
 SMALL = ["bare", "bytewax", "throughput"]
+"""What `--small` measures."""
 
 
 def numbers(text: str) -> list[int]:
@@ -201,14 +186,14 @@ def main() -> None:
     parser.add_argument("--target", type=int, default=1000, help="batchTargetMillis of throughput")
     parser.add_argument("--sizes", type=numbers, default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--counts", type=numbers, default=[2, 4, 8, 16], help="of overhead")
+    parser.add_argument("--starts", type=int, default=3, help="of start and example, each cold")
     parser.add_argument("--minutes", type=float, default=30, help="of soak")
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(ALL):
         parser.error(f"no benchmark {sorted(unknown)}: there are {sorted(ALL)}")
     if arguments.small:
         arguments.names, arguments.warm, arguments.seconds = SMALL, 10.0, 5.0
-    machine = f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    print(machine)
+    print(machine())
     results = goals.Results()
     for name in arguments.names or ALL:
         began, stolen = time.monotonic(), running.stolen_seconds()
@@ -218,16 +203,9 @@ def main() -> None:
         share = (running.stolen_seconds() - stolen) / (time.monotonic() - began)
         if share > NOISE:
             print(f"{name}: {share:.2f} cores went to other machines of this host, which delays")
-    print(f"\nOn {machine}:")
+    warm = f"measured for {arguments.seconds:g} s, warm for {arguments.warm:g} s"
+    print(f"\nOn {machine()}, {warm}:")
     print("\n".join(goals.table(results)))
-
-
-def _processor() -> str:
-    """Its name, where Linux tells it."""
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
 
 
 if __name__ == "__main__":

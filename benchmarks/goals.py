@@ -1,12 +1,24 @@
-"""What the figures are to be, and a table of what they are."""
+"""What the figures are to be, and a table of what they are.
+
+`python -m benchmarks.goals FILE ...` makes the table of what earlier runs have printed. Of figures
+that were measured more than once, the first counts.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 Result = dict[str, Any]
+
+NOTE = (
+    "bare: of a rate, its share of what one core does in a bare Python loop; of a time, the"
+    " thousands of sentences that this loop does meanwhile."
+)
 
 
 class Results:
@@ -29,109 +41,215 @@ class Results:
         raise LookupError(f"{benchmark} {which}")
 
 
+Figure = Callable[[Results], float]
+
+
 @dataclass(frozen=True)
 class Goal:
     """A figure that is to be reached.
 
     Attributes:
         name: What it is.
+        unit: Of the figure.
         figure: From the results.
         at_least: The least that it is to be; None: there is none.
         at_most: The most that it is to be; None: there is none.
+        aim: What it would better be; None: there is no aim beside the goal.
     """
 
     name: str
-    figure: Callable[[Results], float]
+    unit: str
+    figure: Figure
     at_least: float | None = None
     at_most: float | None = None
+    aim: float | None = None
 
     @property
     def wanted(self) -> str:
         """The goal in words."""
         if self.at_least is not None:
             return f"at least {self.at_least:,.10g}"
-        return f"at most {self.at_most:,.10g}"
+        return "" if self.at_most is None else f"at most {self.at_most:,.10g}"
 
-    def is_met(self, value: float) -> bool:
+    @property
+    def wished(self) -> str:
+        """The aim in words."""
+        return "" if self.aim is None else f"aim {self.aim:,.10g}"
+
+    def verdict(self, value: float) -> str:
         """Whether that is good enough."""
         too_low = self.at_least is not None and value < self.at_least
-        return not too_low and (self.at_most is None or value <= self.at_most)
+        too_high = self.at_most is not None and value > self.at_most
+        if too_low or too_high:
+            return "missed"
+        if self.aim is None:
+            return "reached"
+        has_aim = value >= self.aim if self.at_least is not None else value <= self.aim
+        if has_aim:
+            return "aim reached"
+        return "aim missed" if self.at_least is None and self.at_most is None else "reached"
+
+    def in_bare(self, value: float, bare: float) -> str:
+        """The figure in what one core does in a bare loop. Empty: it is neither rate nor time.
+
+        Args:
+            value: The figure.
+            bare: Sentences a second of that loop.
+        """
+        match self.unit:
+            case "sentences/s":
+                return f"{value / bare:.2f}"
+            case "ms":
+                return f"{value / 1e6 * bare:,.0f}k"
+            case "s":
+                return f"{value / 1e3 * bare:,.0f}k"
+        return ""
 
 
-def _of(benchmark: str, field: str, **which: Any) -> Callable[[Results], float]:
+def _of(benchmark: str, field: str, **which: Any) -> Figure:
     return lambda results: results.get(benchmark, field, **which)
 
 
-def _ratio(
-    above: Callable[[Results], float], below: Callable[[Results], float]
-) -> Callable[[Results], float]:
+def _ratio(above: Figure, below: Figure) -> Figure:
     return lambda results: above(results) / below(results)
 
 
+BARE = _of("bare", "sentences_per_second")
 ONE = _of("throughput", "sentences_per_second", workers=1)
 TWO = _of("throughput", "sentences_per_second", workers=2)
 BYTEWAX = _of("bytewax", "sentences_per_second", threads=2)
 
 
-def _latency(field: str, workers: int, rate: int = 1000) -> Callable[[Results], float]:
+def _latency(field: str, workers: int, rate: int = 1000) -> Figure:
     return _of("latency", field, workers=workers, rate=rate)
 
 
-def _overhead(field: str, workers: int) -> Callable[[Results], float]:
+def _overhead(field: str, workers: int) -> Figure:
     return _of("overhead", field, workers=workers)
 
 
-GOALS: Sequence[Goal] = (
-    Goal("2 workers, sentences/s", TWO, at_least=210_000),
-    Goal("2 workers, times 1 worker", _ratio(TWO, ONE), at_least=1.0),
-    Goal("2 workers, times Bytewax with 2 threads", _ratio(TWO, BYTEWAX), at_least=2.0),
-    Goal("1 worker, sentences/s", ONE, at_least=200_000),
-    Goal(
-        "2 workers, Arrow, sentences/s",
-        _of("arrow", "sentences_per_second", workers=2),
-        at_least=500_000,
-    ),
-    Goal("2 workers, 1,000/s, p50 in ms", _latency("p50_ms", 2), at_most=55),
-    Goal("2 workers, 1,000/s, p99 in ms", _latency("p99_ms", 2), at_most=150),
-    Goal("1 worker, 1,000/s, p50 in ms", _latency("p50_ms", 1), at_most=10),
-    Goal("1 worker, 1,000/s, p99 in ms", _latency("p99_ms", 1), at_most=40),
-    Goal(
-        "2 workers, p50 at 10,000/s, times that at 1,000/s",
-        _ratio(_latency("p50_ms", 2, 10_000), _latency("p50_ms", 2)),
-        at_most=1.3,
-    ),
-    Goal("2 workers, 1,000/s, cores", _latency("cores", 2), at_most=1.0),
-    Goal(
-        "batch of 4 workers, times that of 2",
-        _ratio(_overhead("batch_p50_ms", 4), _overhead("batch_p50_ms", 2)),
-        at_most=1.6,
-    ),
-    Goal(
-        "batch of 8 workers, times that of 2",
-        _ratio(_overhead("batch_p50_ms", 8), _overhead("batch_p50_ms", 2)),
-        at_most=2.5,
-    ),
-    Goal("2 workers, memory in MB", _overhead("megabytes", 2), at_most=1100),
-    Goal(
-        "another worker, memory in MB",
+def _pods(field: str, rate: int) -> Figure:
+    return _of("pods", field, workers=2, slots=2, rate=rate)
+
+
+def _count(workers: int) -> str:
+    return "1 worker" if workers == 1 else f"{workers} workers"
+
+
+def _throughputs() -> Iterator[Goal]:
+    rate = "sentences/s"
+    yield Goal("2 workers", rate, TWO, at_least=210_000, aim=250_000)
+    yield Goal("2 workers, of 1 worker", "times", _ratio(TWO, ONE), at_least=1.0)
+    bytewax = _ratio(TWO, BYTEWAX)
+    yield Goal("2 workers, of Bytewax with 2 threads", "times", bytewax, at_least=2.0, aim=2.5)
+    yield Goal("1 worker", rate, ONE, at_least=200_000)
+    arrow = _of("arrow", "sentences_per_second", workers=2)
+    yield Goal("2 workers, Arrow", rate, arrow, at_least=500_000)
+
+
+def _latencies() -> Iterator[Goal]:
+    for workers, p50, p99, aims in ((2, 55, 150, (40, 100)), (1, 10, 40, (None, None))):
+        who = _count(workers)
+        for field, goal, aim in (("p50_ms", p50, aims[0]), ("p99_ms", p99, aims[1])):
+            name, at = field.removesuffix("_ms"), _latency(field, workers)
+            yield Goal(f"{who}, 1,000/s, {name}", "ms", at, at_most=goal, aim=aim)
+            more = _ratio(_latency(field, workers, 10_000), at)
+            yield Goal(f"{who}, 10,000/s, {name}, of that", "times", more, at_most=1.3)
+        cores = _latency("cores", workers)
+        yield Goal(f"{who}, 1,000/s", "cores", cores, at_most=1.0)
+    row = _of("row", "p50_ms", workers=2)
+    yield Goal("ten bolts in a row, 1,000/s, p50", "ms", row, at_most=150)
+    trees = _of("row", "first_trees", workers=2)
+    yield Goal("ten bolts in a row, the first 40 s", "trees", trees, at_least=1_700_000)
+
+
+def _overheads() -> Iterator[Goal]:
+    for workers, most in ((4, 1.6), (8, 2.5)):
+        ratio = _ratio(_overhead("batch_p50_ms", workers), _overhead("batch_p50_ms", 2))
+        yield Goal(f"batch of {workers} workers, of that of 2", "times", ratio, at_most=most)
+    yield Goal("2 workers, memory", "MB", _overhead("megabytes", 2), at_most=1100)
+    yield Goal(
+        "each worker more, memory",
+        "MB",
         lambda r: (_overhead("megabytes", 8)(r) - _overhead("megabytes", 2)(r)) / 6,
         at_most=200,
-    ),
-    Goal("start to the first ack, 1 worker, in s", _of("start", "seconds", workers=1), at_most=5),
-    Goal("start to the first ack, 2 workers, in s", _of("start", "seconds", workers=2), at_most=6),
-    Goal("start to the first ack, 4 workers, in s", _of("start", "seconds", workers=4), at_most=8),
-    Goal("the first 30 s, share of warm", _of("cold", "share", workers=2), at_least=0.6),
-    Goal("ten bolts, 1,000/s, p50 in ms", _of("row", "p50_ms", workers=2), at_most=150),
-    Goal("ten bolts, trees in 40 s", _of("row", "first_trees", workers=2), at_least=1_700_000),
+    )
+
+
+def _starts() -> Iterator[Goal]:
+    for has_archive, how in ((True, ""), (False, ", no class archive")):
+        for workers, most in ((1, 5), (2, 6), (4, 8), (8, None)):
+            seconds = _of("start", "seconds", workers=workers, class_archive=has_archive)
+            name = f"{_count(workers)}, start to the first ack{how}"
+            yield Goal(name, "s", seconds, at_most=most)
+    cold = _of("cold", "share", workers=2)
+    yield Goal("2 workers, the first 30 s, of warm", "times", cold, at_least=0.6)
+    yield Goal("make run", "s", _of("example", "seconds"), aim=10)
+
+
+def _on_pods() -> Iterator[Goal]:
+    one = "1 pod of 2 slots"
+    yield Goal(f"{one}, 1,000/s, p50", "ms", _pods("p50_ms", 1000), at_most=90)
+    yield Goal(f"{one}, 1,000/s, p99", "ms", _pods("p99_ms", 1000), at_most=250)
+    yield Goal(one, "sentences/s", _pods("sentences_per_second", 0), at_least=110_000)
+    start = _of("pods-start", "seconds", workers=2, slots=2)
+    yield Goal(f"{one}, apply to the first ack", "s", start, at_most=20)
+    back = _of("pods-loss", "seconds", workers=2, slots=2, lost="driver")
+    yield Goal(f"{one}, a deleted driver is back", "s", back, at_most=20)
+
+
+GOALS: Sequence[Goal] = (
+    *_throughputs(),
+    *_latencies(),
+    *_overheads(),
+    *_starts(),
+    *_on_pods(),
 )
 
 
 def table(results: Results) -> Iterator[str]:
     """The goals whose figures were measured, line by line."""
+    try:
+        bare = BARE(results)
+    except LookupError:
+        bare = 0.0
+    rows = list(_rows(results, bare))
+    if bare and rows:
+        yield _line("", "", "", "bare", "", "", "").rstrip()
+    yield from rows
+    if bare and rows:
+        yield NOTE
+
+
+def _rows(results: Results, bare: float) -> Iterator[str]:
     for goal in GOALS:
         try:
             value = goal.figure(results)
         except LookupError:
             continue
-        verdict = "reached" if goal.is_met(value) else "missed"
-        yield f"{goal.name:<52} {value:>13,.4g}   {goal.wanted:<20} {verdict}"
+        ratio = goal.in_bare(value, bare) if bare else ""
+        number = f"{value:,.0f}" if value >= 1000 else f"{value:,.3g}"
+        has_goal = (goal.at_least, goal.at_most, goal.aim) != (None, None, None)
+        verdict = goal.verdict(value) if has_goal else ""
+        cells = (goal.name, number, goal.unit, ratio, goal.wanted, goal.wished, verdict)
+        yield _line(*cells).rstrip()
+
+
+def _line(*cells: str) -> str:
+    name, number, unit, ratio, wanted, wished, verdict = cells
+    return f"{name:<46} {number:>9} {unit:<11} {ratio:>8}  {wanted:<18} {wished:<11} {verdict}"
+
+
+def read(files: Sequence[Path]) -> Results:
+    """The figures that runs have printed into these files."""
+    results = Results()
+    for file in files:
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if line.startswith("{"):
+                found = json.loads(line)
+                results.add(found.pop("benchmark"), found)
+    return results
+
+
+if __name__ == "__main__":
+    print("\n".join(table(read([Path(name) for name in sys.argv[1:]]))))

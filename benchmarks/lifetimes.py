@@ -1,4 +1,4 @@
-"""What a topology costs over its life: its start, its losses, its workers, its age, its state."""
+"""What a topology costs over its life: its losses, its workers, its age, its state."""
 
 from __future__ import annotations
 
@@ -34,18 +34,6 @@ Result = dict[str, Any]
 PERIODS = 6
 
 
-def start(arguments: argparse.Namespace) -> list[Result]:
-    """Seconds from the first call to the commit of the first ack, Spark's start included."""
-    results = []
-    for workers in sorted({*arguments.workers, 4}):
-        watcher, began = Watcher(), time.monotonic()
-        with running.running(word_count(workers, spout="Endless"), watcher) as driver:
-            _until_acked(driver, watcher)
-            seconds = time.monotonic() - began
-        results.append({"workers": workers, "seconds": round(seconds, 1)})
-    return results
-
-
 def _until_acked(driver: Driver, watcher: Watcher) -> None:
     before = sum(watcher.acked)
     while sum(watcher.acked) == before:
@@ -59,17 +47,14 @@ def recovery(arguments: argparse.Namespace) -> list[Result]:
         watcher = Watcher()
         with running.running(word_count(workers, spout="Endless"), watcher) as driver:
             run_for(driver, arguments.warm / 2)
-            for kind in ("python", "worker-jvm"):
-                if kind not in processes().values():
-                    continue  # one worker runs in the driver's
-                seconds = []
-                for _ in range(3):
-                    os.kill(_newest(kind), signal.SIGKILL)
-                    began = time.monotonic()
-                    _until_acked(driver, watcher)
-                    seconds.append(round(time.monotonic() - began, 2))
-                    run_for(driver, 10)
-                results.append({"workers": workers, "killed": kind, "seconds": seconds})
+            seconds = []
+            for _ in range(3):
+                os.kill(_newest("python"), signal.SIGKILL)
+                began = time.monotonic()
+                _until_acked(driver, watcher)
+                seconds.append(round(time.monotonic() - began, 2))
+                run_for(driver, 10)
+            results.append({"workers": workers, "killed": "python", "seconds": seconds})
         results.append({"workers": workers, "killed": "driver", "seconds": _driver_kills(workers)})
     return results
 
@@ -105,7 +90,7 @@ def _acked(port: int) -> int:
 
 
 def _newest(kind: str) -> int:
-    """The process of that kind that was started last: a worker's, not the driver's."""
+    """The process of that kind that was started last: a worker, not the daemon that forks them."""
     return max(pid for pid, found in processes().items() if found == kind)
 
 

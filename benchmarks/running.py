@@ -19,7 +19,8 @@ from fulmen.engine.batches.coordinator import Done
 from fulmen.engine.driver.driver import Driver
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.driver.totals import Totals
-from fulmen.engine.spark.jobs import LocalSparkJobs
+from fulmen.engine.spark.jobs import LocalSparkJobs, SparkJobs
+from fulmen.topology.resource.spec import TopologySpec
 from fulmen.topology.validation.check import check
 
 TOPOLOGIES = Path(__file__).parent / "topologies"
@@ -34,6 +35,7 @@ class Watcher(Silent):
         seconds: How long each batch took, without its commit.
         acked: Trees acked in each batch.
         latencies: Milliseconds from when a sentence was due to its ack's commit, if `due` is set.
+        skipped: How many stages each batch left out.
         due: Seconds of the wall clock at which the sentences of these sequence numbers were due.
     """
 
@@ -41,12 +43,14 @@ class Watcher(Silent):
     seconds: list[float] = field(default_factory=list)
     acked: list[int] = field(default_factory=list)
     latencies: list[np.ndarray] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
     def batch(self, totals: Totals, done: Done) -> None:
         """One batch counted."""
         now = time.time()
         self.seconds.append(done.seconds)
+        self.skipped.append(len(done.skipped))
         n = 0
         for summary in done.summaries:
             for ranges in summary.acked.values():
@@ -65,6 +69,7 @@ class Watcher(Silent):
         self.seconds.clear()
         self.acked.clear()
         self.latencies.clear()
+        self.skipped.clear()
 
 
 def document(
@@ -113,14 +118,24 @@ def word_count(
     )
 
 
+Jobs = Callable[[TopologySpec, Path], SparkJobs]
+"""Spark for a topology, whose log is in that file."""
+
+
+def in_the_driver(spec: TopologySpec, log_file: Path) -> SparkJobs:
+    """All workers in the JVM of the driver, as `fulmen run` has them."""
+    return LocalSparkJobs(spec.workers, spec.spark.conf, TOPOLOGIES, log_file)
+
+
 @contextmanager
-def running(content: Mapping[str, Any], watcher: Watcher) -> Iterator[Driver]:
+def running(
+    content: Mapping[str, Any], watcher: Watcher, jobs: Jobs = in_the_driver
+) -> Iterator[Driver]:
     """A driver on real Spark, with a checkpoint on this machine's disk."""
     runnable = check(content, TOPOLOGIES).runnable(TOPOLOGIES)
     spec = runnable.topology.spec
     folder = Path(tempfile.mkdtemp(prefix="fulmen-benchmark-"))
-    jobs = LocalSparkJobs(spec.workers, spec.spark.conf, TOPOLOGIES, folder / "log")
-    driver = Driver(runnable, jobs, f"file://{folder}/checkpoint", watcher)
+    driver = Driver(runnable, jobs(spec, folder / "log"), f"file://{folder}/checkpoint", watcher)
     try:
         driver.start()
         yield driver
@@ -138,7 +153,10 @@ def run_for(driver: Driver, seconds: float) -> None:
 
 
 def processes() -> dict[int, str]:
-    """This process and all below it: process id -> driver, driver-jvm, worker-jvm or python."""
+    """This process and all below it: process id -> its kind.
+
+    Kinds: driver, driver-jvm, python and, where workers have JVMs of their own, worker-jvm.
+    """
     below: dict[int, list[int]] = defaultdict(list)
     for name in filter(str.isdigit, os.listdir("/proc")):
         fields = _stat(int(name))

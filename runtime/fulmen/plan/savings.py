@@ -1,4 +1,4 @@
-"""Which groupings would save stages of a batch. Pure.
+"""What each stage costs a batch, and which groupings would save it. Pure.
 
 A shuffle grouping deals a task's tuples to all tasks of the bolt, so most of them go to another
 worker, and a stage ends there. A local-or-shuffle grouping deals them to those of the same worker:
@@ -7,59 +7,95 @@ worker then has as much work for the bolt as it has tuples. Where a worker has t
 none that emit to it, it would have no work at all: then nothing is said.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from fulmen.plan.model import Plan
-from fulmen.plan.stages import Hosts, cut_stages, is_local
-from fulmen.topology.resource.spec import BoltSpec, Grouping, Topology
+from fulmen.plan.stages import Hosts, cut_stages
+from fulmen.topology.resource.spec import ACKER, BoltSpec, Grouping, Topology
 
-STAGE_MILLIS = 8.0
-STAGE_MILLIS_OF_A_WORKER = 2.0
+STAGE_MILLIS = 4.0
+STAGE_MILLIS_OF_A_WORKER = 0.5
 """See "A model up to 100 workers" in docs/performance.md."""
 
 
 @dataclass(frozen=True)
 class Saving:
-    """Shuffle groupings of a bolt which end stages that local-or-shuffle would not end.
+    """Shuffle groupings of a bolt that end a stage, which local-or-shuffle would not.
 
     Attributes:
         bolt: The bolt.
         sources: The components whose tuples are shuffled to it.
-        stages: How many stages a batch would have less.
     """
 
     bolt: str
     sources: tuple[str, ...]
-    stages: int
 
 
-def stage_millis(workers: int) -> float:
-    """What an additional stage costs a small batch, in milliseconds."""
-    return STAGE_MILLIS + STAGE_MILLIS_OF_A_WORKER * workers
+@dataclass(frozen=True)
+class StageCost:
+    """What a stage costs.
+
+    Attributes:
+        stage: Its number, from 1.
+        millis: What it adds to a batch of few tuples, in milliseconds.
+        savings: Local-or-shuffle in all these places would save it. Empty: nothing would.
+        is_ackers: Only the ackers are in it: small batches leave it out if all of their trees end.
+    """
+
+    stage: int
+    millis: float
+    savings: tuple[Saving, ...]
+    is_ackers: bool
 
 
-def savings(topology: Topology, plan: Plan) -> Iterator[Saving]:
-    """What local-or-shuffle would save, bolt by bolt, each by itself."""
+def stage_costs(topology: Topology, plan: Plan) -> Iterator[StageCost]:
+    """What each stage costs, and what would save it."""
     hosts = {
         name: [plan.worker_of(task) for task in tasks]
         for name, tasks in plan.component_tasks.items()
     }
-    for bolt in topology.spec.bolts:
-        changed = _kept_local(bolt, hosts)
-        bolts = tuple(changed if other is bolt else other for other in topology.spec.bolts)
-        spec = topology.spec.model_copy(update={"bolts": bolts})
-        other = topology.model_copy(update={"spec": spec})
-        saved = len(plan.stages) - len(cut_stages(other, hosts, plan.pinned))
-        if saved > 0:
-            sources = tuple(
-                dict.fromkeys(
-                    before.from_
-                    for before, after in zip(bolt.inputs, changed.inputs, strict=True)
-                    if before != after and not is_local(before, bolt.name, hosts)
-                )
-            )
-            yield Saving(bolt.name, sources, saved)
+    millis = STAGE_MILLIS + STAGE_MILLIS_OF_A_WORKER * plan.workers
+    for index, stage in enumerate(plan.stages):
+        yield StageCost(
+            stage=index + 1,
+            millis=millis,
+            savings=_savings(topology, plan, hosts, stage),
+            is_ackers=index > 0 and stage == (ACKER,),
+        )
+
+
+def _savings(
+    topology: Topology, plan: Plan, hosts: Hosts, stage: Collection[str]
+) -> tuple[Saving, ...]:
+    """The fewest bolts of a stage that have to keep their input local, so that it is saved."""
+    bolts = [bolt for bolt in topology.spec.bolts if bolt.name in stage]
+    needed = [bolt for bolt in bolts if _kept_local(bolt, hosts) != bolt]
+    if not _saves(topology, plan, hosts, needed):
+        return ()
+    for bolt in list(needed):
+        others = [other for other in needed if other is not bolt]
+        if _saves(topology, plan, hosts, others):
+            needed = others
+    return tuple(Saving(bolt.name, _shuffled_to(bolt, hosts)) for bolt in needed)
+
+
+def _saves(topology: Topology, plan: Plan, hosts: Hosts, local: Collection[BoltSpec]) -> bool:
+    """Whether a batch has fewer stages if these bolts keep their input local."""
+    bolts = tuple(
+        _kept_local(bolt, hosts) if bolt in local else bolt for bolt in topology.spec.bolts
+    )
+    spec = topology.spec.model_copy(update={"bolts": bolts})
+    other = topology.model_copy(update={"spec": spec})
+    return len(cut_stages(other, hosts, plan.pinned)) < len(plan.stages)
+
+
+def _shuffled_to(bolt: BoltSpec, hosts: Hosts) -> tuple[str, ...]:
+    """The components whose tuples are shuffled to the bolt and need not be."""
+    after = _kept_local(bolt, hosts).inputs
+    return tuple(
+        dict.fromkeys(was.from_ for was, now in zip(bolt.inputs, after, strict=True) if was != now)
+    )
 
 
 def _kept_local(bolt: BoltSpec, hosts: Hosts) -> BoltSpec:

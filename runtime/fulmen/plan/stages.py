@@ -27,7 +27,7 @@ def cut_stages(topology: Topology, hosts: Hosts, pinned: Sequence[str]) -> list[
     stage: dict[str, int] = dict.fromkeys(pinned, -1)
     for name in order:
         if name not in stage:
-            cuts = (_stage_after(stage[i.from_], is_local(i, name, hosts)) for i in inputs[name])
+            cuts = (_stage_after(stage[i.from_], _is_local(i, name, hosts)) for i in inputs[name])
             stage[name] = max(cuts, default=0)
     if ACKER in hosts:
         stage[ACKER] = max(
@@ -38,7 +38,7 @@ def cut_stages(topology: Topology, hosts: Hosts, pinned: Sequence[str]) -> list[
     return [[name for name in order if stage[name] == number] for number in range(count)]
 
 
-def is_local(edge: Input, target: str, hosts: Hosts) -> bool:
+def _is_local(edge: Input, target: str, hosts: Hosts) -> bool:
     """Whether no tuple of an edge can leave the worker that emits it."""
     sources = set(hosts[edge.from_])
     if DRIVER in sources:

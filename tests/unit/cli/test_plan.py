@@ -18,11 +18,12 @@ word-count
            count      [5-6]     2
            split      [8]       1
 
-stage 1: sentences
-stage 2: split
-stage 3: count
-stage 4: __acker
-Each stage but the first costs a small batch 12 ms.
+stage 1, 5 ms: sentences
+stage 2, 5 ms: split
+stage 3, 5 ms: count
+stage 4, 5 ms: __acker
+  left out of small batches whose trees all end
+The times are what each stage adds to a batch of few tuples.
 9 tasks in 7 executors on 2 workers
 """
 
@@ -36,7 +37,8 @@ word-count
            split      [7]       1
            split      [8]       1
 
-stage 1: split, count, __acker
+stage 1, 4 ms: split, count, __acker
+The times are what each stage adds to a batch of few tuples.
 8 tasks in 6 executors on 1 worker
 """
 
@@ -75,13 +77,17 @@ def test_table(fulmen, write):
 
 def test_a_grouping_that_would_save_a_stage(fulmen, write):
     file = write({"spec.spouts.0.parallelism": 2})
-    saving = {"bolt": "split", "sources": ["sentences"], "stages": 1}
-    assert json.loads(fulmen("plan", file, "-o", "json").stdout)["savings"] == [saving]
+    costs = json.loads(fulmen("plan", file, "-o", "json").stdout)["stage_costs"]
+    assert [cost["stage"] for cost in costs] == [1, 2, 3, 4]
+    assert [cost["millis"] for cost in costs] == [5, 5, 5, 5]
+    saving = {"bolt": "split", "sources": ["sentences"]}
+    assert [cost["savings"] for cost in costs] == [[], [saving], [], []]
     result = fulmen("plan", file)
-    assert (
-        "local-or-shuffle instead of shuffle from sentences to split would save a stage: tuples"
-        " then stay on their worker."
-    ) in lines(result.stdout)
+    assert lines(result.stdout)[-8:-5] == [
+        "stage 1, 5 ms: sentences",
+        "stage 2, 5 ms: split",
+        "  saved by local-or-shuffle instead of shuffle from sentences to split",
+    ]
 
 
 def test_table_with_pinned_spouts(fulmen, write):
@@ -93,7 +99,7 @@ def test_table_with_pinned_spouts(fulmen, write):
 def test_json(fulmen, write, tmp_path):
     result = fulmen("plan", write(), "-o", "json", "--set", "spec.ackers=0")
     content = json.loads(result.stdout)
-    assert list(content) == ["workers", "tasks", "executors", "stages", "savings"]
+    assert list(content) == ["workers", "tasks", "executors", "stages", "stage_costs"]
     assert (content["workers"], len(content["tasks"])) == (2, 7)
     assert content["tasks"][:3] == [
         {"task": 1, "component": "count", "executor": [1, 2], "worker": 0},
@@ -102,7 +108,7 @@ def test_json(fulmen, write, tmp_path):
     ]
     assert content["executors"][0] == {"component": "count", "first": 1, "last": 2, "worker": 0}
     assert content["stages"] == [["sentences"], ["split"], ["count"]]
-    assert content["savings"] == []
+    assert [cost["savings"] for cost in content["stage_costs"]] == [[], [], []]
     topology = load(tmp_path / "topology.yaml")
     spec = topology.spec.model_copy(update={"ackers": 0})
     assert Plan.from_json(content) == make_plan(topology.model_copy(update={"spec": spec}))

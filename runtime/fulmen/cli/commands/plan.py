@@ -1,7 +1,7 @@
 """`fulmen plan`: where a topology's executors run, and in which stages."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from fulmen.cli.display.output import open_console
 from fulmen.cli.topology_file import check_file, tell_warnings, topology_arguments
 from fulmen.plan import Executor, Plan, make_plan
 from fulmen.plan.model import DRIVER
-from fulmen.plan.savings import savings, stage_millis
+from fulmen.plan.savings import Saving, stage_costs
 from fulmen.topology.resource.spec import Input, Topology
 
 
@@ -69,7 +69,7 @@ def plan_json(topology: Topology, plan: Plan) -> dict[str, Any]:
         "tasks": tasks,
         "executors": content["executors"],
         "stages": content["stages"],
-        "savings": [asdict(saving) for saving in savings(topology, plan)],
+        "stage_costs": [asdict(cost) for cost in stage_costs(topology, plan)],
     }
 
 
@@ -91,18 +91,18 @@ def _print_tables(topology: Topology, plan: Plan, console: Console) -> None:
 
 
 def _stages(topology: Topology, plan: Plan) -> Iterator[str]:
-    """The stages, what they cost, and what would save some."""
-    for number, stage in enumerate(plan.stages, 1):
-        yield f"stage {number}: {', '.join(stage)}"
-    if len(plan.stages) > 1:
-        yield f"Each stage but the first costs a small batch {stage_millis(plan.workers):.0f} ms."
-    for saving in savings(topology, plan):
-        sources = " and ".join(saving.sources)
-        yield (
-            f"local-or-shuffle instead of shuffle from {sources} to {saving.bolt} would save"
-            f" {'a stage' if saving.stages == 1 else f'{saving.stages} stages'}: tuples then stay"
-            " on their worker."
-        )
+    """The stages, what each of them costs, and what would save it."""
+    for stage, cost in zip(plan.stages, stage_costs(topology, plan), strict=True):
+        yield f"stage {cost.stage}, {cost.millis:.0f} ms: {', '.join(stage)}"
+        if cost.savings:
+            yield f"  saved by local-or-shuffle instead of shuffle {_places(cost.savings)}"
+        elif cost.is_ackers:
+            yield "  left out of small batches whose trees all end"
+    yield "The times are what each stage adds to a batch of few tuples."
+
+
+def _places(savings: Sequence[Saving]) -> str:
+    return ", and ".join(f"from {' and '.join(s.sources)} to {s.bolt}" for s in savings)
 
 
 def mermaid(topology: Topology, plan: Plan) -> Iterator[str]:

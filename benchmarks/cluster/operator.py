@@ -1,4 +1,4 @@
-"""`python -m benchmarks.operator`: what an operator costs, on the cluster of KUBECONFIG.
+"""`python -m benchmarks.cluster.operator`: what an operator costs, on the cluster of KUBECONFIG.
 
 The operator runs here, as a process of its own that looks after one namespace; no other may do so
 meanwhile. Topologies that are "pending" have a driver's pod that no node takes, and "suspended"
@@ -28,8 +28,8 @@ from urllib.request import urlopen
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from benchmarks.cluster import Samples, quantile, total
-from benchmarks.cluster import kubectl as any_kubectl
+from benchmarks.cluster.kubectl import kubectl as any_kubectl
+from benchmarks.cluster.metrics import Samples, quantile, total
 from benchmarks.running import TOPOLOGIES, word_count
 
 NAMESPACE = "fulmen-operator-benchmark"
