@@ -25,7 +25,7 @@ from benchmarks.running import Watcher, cpu_seconds, memory_bytes, run_for, word
 from fulmen.engine.jvm.class_archive import spark_jars
 from fulmen.engine.spark.jobs import SparkJobs
 from fulmen.engine.spark.session import SessionSettings
-from fulmen.kube.driver.spark_settings import HEAP_SHARE, WORKER_MEBIBYTES
+from fulmen.kube.driver.pod_settings import HEAP_SHARE, WORKER_MEBIBYTES
 from fulmen.topology.resource.spec import TopologySpec
 
 Result = dict[str, Any]
