@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fulmen.engine.batches.coordinator import Done
-from fulmen.engine.driver.driver import Driver
+from fulmen.engine.driver.driver import Driver, RunningTopology
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.driver.totals import Totals
 from fulmen.engine.spark.jobs import LocalSparkJobs
@@ -114,7 +114,7 @@ def word_count(
 
 
 @contextmanager
-def running(content: Mapping[str, Any], watcher: Watcher) -> Iterator[Driver]:
+def running(content: Mapping[str, Any], watcher: Watcher) -> Iterator[RunningTopology]:
     """A driver on real Spark, with a checkpoint on this machine's disk."""
     runnable = check(content, TOPOLOGIES).runnable(TOPOLOGIES)
     spec = runnable.topology.spec
@@ -122,14 +122,16 @@ def running(content: Mapping[str, Any], watcher: Watcher) -> Iterator[Driver]:
     jobs = LocalSparkJobs(spec.workers, spec.spark.conf, TOPOLOGIES, folder / "log")
     driver = Driver(runnable, jobs, f"file://{folder}/checkpoint", watcher)
     try:
-        driver.start()
-        yield driver
+        topology = driver.start()
+        try:
+            yield topology
+        finally:
+            topology.close()
     finally:
-        driver.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def run_for(driver: Driver, seconds: float) -> None:
+def run_for(driver: RunningTopology, seconds: float) -> None:
     """Batches for that long, with the pauses of an idle topology."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:

@@ -14,7 +14,7 @@ from obstore.store import MemoryStore
 from fulmen.checkpoint import Store, load, read_manifest
 from fulmen.checkpoint.remote import RemoteBackend
 from fulmen.engine.batches.coordinator import Done
-from fulmen.engine.driver.driver import Driver, Stop
+from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.driver.totals import Totals
 from fulmen.engine.protocol.header import Header
@@ -220,15 +220,15 @@ class _RunObserver(Silent):
 
     def __init__(self, result: Result, enough: Callable[[Result], bool], at_most: int) -> None:
         self.stop = Stop()
-        self.driver: Driver | None = None
+        self.topology: RunningTopology | None = None
         self._result = result
         self._enough = enough
         self._at_most = at_most
         self._told: list[ErrorReport] = []
 
     def batch(self, totals: Totals, done: Done) -> None:
-        assert self.driver is not None
-        result, plan = self._result, self.driver.placed.plan
+        assert self.topology is not None
+        result, plan = self._result, self.topology.plan
         for summary in done.summaries:
             result.errors += summary.errors
             for task, stream, rows in summary.extra.get("emits", ()):
@@ -247,10 +247,10 @@ class _RunObserver(Silent):
 
     def look(self, totals: Totals) -> None:
         """Take over the figures."""
-        assert self.driver is not None
+        assert self.topology is not None
         self._result.batches = totals.batches
         self._result.report = totals.report()
-        self._result.number = self.driver.log.manifest.number
+        self._result.number = self.topology.log.manifest.number
 
     def error(self, error: ErrorReport) -> None:
         self._told.append(error)
@@ -321,14 +321,13 @@ def run(  # noqa: PLR0913 (all but the first by name)
             steady=clock,
             sleep=clock.advance,
         )
-        observer.driver = driver
-        driver.start()
-        observer.look(driver.totals)
+        running = observer.topology = driver.start()
+        observer.look(running.totals)
         try:
-            driver.run(observer.stop)
+            running.run(observer.stop)
         finally:
-            driver.close()
-            observer.end(driver.totals)
+            running.close()
+            observer.end(running.totals)
     return result
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
 from fulmen.engine.batches.coordinator import Done
 from fulmen.engine.protocol.header import Header
-from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.statistics import (
     ACKED,
     BATCH,
@@ -125,6 +126,7 @@ class Totals:
     batches.
 
     Attributes:
+        current: The topology, whose plan may change.
         header: Of the newest batch.
         times: Of tuples, trees and batches.
         executors: First task of an executor -> seconds in the author's code: for the capacity.
@@ -135,7 +137,7 @@ class Totals:
         restored_tasks: Of each component: how many times a task's state was read.
     """
 
-    placed: PlacedTopology
+    current: CurrentTopology
     steady: Callable[[], float] = time.monotonic
     batches: int = 0
     attempts_failed: int = 0
@@ -164,10 +166,19 @@ class Totals:
         self.started = self.steady()
         self._begin_windows()
 
-    def become(self, placed: PlacedTopology) -> None:
-        """Go on with other tasks: what was kept by their numbers means others now."""
+    @property
+    def placed(self) -> PlacedTopology:
+        """The topology and its plan."""
+        return self.current.placed
+
+    @contextmanager
+    def renumbering(self) -> Iterator[None]:
+        """Go on with other tasks, which come into force in the block.
+
+        What was kept by their numbers means others then.
+        """
         with self.lock:
-            self.placed = placed
+            yield
             self._begin_windows()
             self.pending_trees, self.pending_messages = {}, {}
 

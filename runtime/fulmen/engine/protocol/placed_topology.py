@@ -120,3 +120,13 @@ class PlacedTopology:
         """The task id of each origin."""
         tasks = [task for name in self.spouts for task in self.plan.tasks(name)]
         return {self.origins[self.plan.key_of(task)]: task for task in tasks}
+
+
+@dataclass
+class CurrentTopology:
+    """The placed topology that is in force: one object, which all in the driver look at.
+
+    The planner alone replaces what is in it.
+    """
+
+    placed: PlacedTopology

@@ -301,8 +301,7 @@ class StageTasks:
 
     def _committed_deliveries(self, header: Header) -> Mapping[int, Deliveries]:
         """Too many for a header: they are in the commit that the batch builds on."""
-        section = read_commit(self.store, header.number - 1).transient.get(DELIVERIES)
-        return unpack_deliveries(section) if section else {}
+        return undelivered(read_commit(self.store, header.number - 1).transient)
 
     def _sweep(self, outbox: Outbox, last: Header | None = None) -> None:
         """Run all that waits in inboxes, component by component in the stage's order.

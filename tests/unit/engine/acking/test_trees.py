@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 
 from fulmen import TopologyBuilder
-from fulmen.engine.batches import light_batches
+from fulmen.engine.batches import stage_skipping
 from fulmen.engine.driver.driver import Silent, Stop
 from fulmen.engine.tasks import spout_task
 from fulmen.engine.tuples import wire
@@ -146,7 +146,7 @@ def run_to_its_end(case, chaos):
     )
     observer, clock, store = RecordingObserver(reference), ManualClock(), new_store()
     with (
-        mock.patch.object(light_batches, "WHOLE_BATCHES", 1),
+        mock.patch.object(stage_skipping, "WHOLE_BATCHES", 1),
         mock.patch.object(spout_task, "SLICE", slices),
         mock.patch.object(wire, "ROW_TUPLES", row_tuples),
         mock.patch.object(stage_tasks, "WAITING_TUPLES", row_tuples),
@@ -155,7 +155,7 @@ def run_to_its_end(case, chaos):
             jobs = Steady(clock, 0.25, chaos.fault, store)
             driver = make_driver(topology, store=store, clock=clock, jobs=jobs, observer=observer)
             try:
-                driver.start()
+                driver = driver.start()
                 chaos.crashes = lambda driver=driver: driver.coordinator.crashes
                 driver.run(Stop(when_drained=True))
             except DriverDied:

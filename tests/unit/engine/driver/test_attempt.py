@@ -4,7 +4,7 @@ from itertools import pairwise
 from unittest import mock
 
 from fulmen import BasicBolt, Bolt, Spout, TopologyBuilder
-from fulmen.engine.batches import light_batches
+from fulmen.engine.batches import stage_skipping
 from fulmen.engine.batches.idle import WARM_BATCHES
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol import header
@@ -93,8 +93,7 @@ def make(limit=50, after=0, late=0, tick_seconds=None):
     clock = ManualClock()
     driver = make_driver(builder, clock=clock)
     driver.jobs = Jobs(clock, driver.store)
-    driver.start()
-    return driver
+    return driver.start()
 
 
 def steps(driver, n):
@@ -109,7 +108,7 @@ def limited(driver, permit, n):
     """The same, with so many tuples in each."""
     ran = []
     for _ in range(n):
-        driver.coordinator.permit = permit
+        driver.coordinator.set_batch_size(permit)
         ran += steps(driver, 1)
     return ran
 
@@ -126,8 +125,8 @@ def test_acker_tasks_rest_while_trees_end_in_their_batch():
 
 def test_acker_tasks_count_the_same_whoever_did_their_work():
     counted = []
-    for emits in (light_batches.LIGHT_EMITS, -1):
-        with mock.patch.object(light_batches, "LIGHT_EMITS", emits):
+    for emits in (stage_skipping.LIGHT_EMITS, -1):
+        with mock.patch.object(stage_skipping, "LIGHT_EMITS", emits):
             driver = make(late=20, tick_seconds=0.5)
             limited(driver, 5, 10)
             driver.run(Stop(when_drained=True))
@@ -155,7 +154,7 @@ def test_all_stages_run_for_a_while_when_trees_outlive_their_batches():
     ran = limited(driver, 5, 60)
     twice = [i for i, jobs in enumerate(ran) if len(jobs) > 1]
     assert twice
-    assert all(b - a > light_batches.WHOLE_BATCHES for a, b in pairwise(twice))
+    assert all(b - a > stage_skipping.WHOLE_BATCHES for a, b in pairwise(twice))
 
 
 def test_an_idle_topology_asks_its_spouts_only_when_it_is_warm():

@@ -12,7 +12,7 @@ from hypothesis import settings
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import load_many, log, payloads, read_manifest
 from fulmen.engine.acking.acker_task import restore
-from fulmen.engine.batches import coordinator, light_batches
+from fulmen.engine.batches import coordinator, stage_skipping
 from fulmen.engine.driver import committer
 from fulmen.engine.driver import driver as driver_module
 from fulmen.engine.driver.committer import Committer
@@ -75,7 +75,7 @@ def test_each_committed_emit_counts_exactly_once(seed):
         mock.patch.object(payloads, "INLINE_BYTES", inline),
         mock.patch.object(coordinator, "HEADER_BYTES", deliveries),
         mock.patch.object(header, "HEADER_BYTES", deliveries),
-        mock.patch.object(light_batches, "WHOLE_BATCHES", world["whole"]),
+        mock.patch.object(stage_skipping, "WHOLE_BATCHES", world["whole"]),
         mock.patch.object(log, "MANIFEST_EVERY", every),
         mock.patch.object(Committer, "collect", Committer._collect_quietly),
         mock.patch.object(np.random, "default_rng", side_effect=lambda: seeded(next(seeds))),
@@ -107,17 +107,18 @@ def live(world):
             observer=Bounded(),
         )
         driver.jobs.chaos = chaos
+        running = None
         try:
-            driver.start()
-            chaos.crashes = lambda driver=driver: driver.coordinator.crashes
+            running = driver.start()
+            chaos.crashes = lambda running=running: running.coordinator.crashes
             haunt(zombies)
-            driver.run(Stop(when_drained=True))
-            return store, driver
+            running.run(Stop(when_drained=True))
+            return store, running
         except (Unreachable, DriverDied):
             chaos.crashes = None
-            asleep = driver.is_started and driver.log._doubtful is None
+            asleep = running is not None and running.log._doubtful is None
             if asleep and chaos.random.random() < 0.5:
-                zombies.append(driver)
+                zombies.append(running)
 
 
 class Bounded(Silent):

@@ -26,7 +26,7 @@ WHOLE_BATCHES = 16
 
 
 @dataclass
-class Light:
+class StageSkipping:
     """What is to be known of the last batches.
 
     Attributes:
@@ -66,7 +66,7 @@ class Light:
         # in the first batch of a run bolts are made, and ackers tell what they hold
         return self._whole_run != placed.run or header.deliveries is None
 
-    def outlived(self) -> None:
+    def trees_outlived_batch(self) -> None:
         """Trees were left for the ackers, in a job of their own."""
         self._whole_batches = WHOLE_BATCHES + 1
 
