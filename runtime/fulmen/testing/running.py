@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.state.committed_state import read_components
-from fulmen.engine.state.journals import FIELDS
+from fulmen.engine.state.fields import fields_of
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.errors import FulmenError, JobFailed, TopologyFailed
@@ -135,11 +134,8 @@ class Result:
 
     def fields(self, component: str, task: int = 0) -> dict[str, Any]:
         """The durable fields of one task's instance, as committed."""
-        for key in self._keys(component, task):
-            for record in self._load(key).get(FIELDS, []):
-                fields: dict[str, Any] = pickle.loads(record)[0]
-                return fields
-        return {}
+        (key,) = self._keys(component, task)
+        return fields_of(self._load(key))
 
     def collected(self, component: str) -> list[Any]:
         """The values that a `CollectBolt` received, task by task, in their order."""

@@ -68,7 +68,7 @@ class SpoutTask(TaskBase):
         self.exhausted = False
 
     @override
-    def start(self, collector: Any) -> None:
+    def before_open(self) -> None:
         self._takes_reason = takes_reason(self.instance)
         self._hears_acks = type(self.instance).ack is not Spout.ack
         if isinstance(self.instance, ArrowSpout):
@@ -77,7 +77,6 @@ class SpoutTask(TaskBase):
             self.collector.acks_at_once = lambda msg_id: self.guarded(
                 "ack", lambda: self.instance.ack(msg_id)
             )
-        self.instance.open(self.conf, self.context, collector)
 
     @override
     def engine_state(self) -> dict[str, Any]:
