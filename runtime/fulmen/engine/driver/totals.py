@@ -33,6 +33,7 @@ from fulmen.engine.protocol.statistics import (
     Window,
 )
 from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.plan import task_of_key
 
 _PER_DECADE = 200
 _ERRORS_KEPT = 20
@@ -237,7 +238,7 @@ class Totals:
         self.workers.add({summary.partition: summary.seconds}, now)
         self.pending_trees.update(summary.pending)
         self.pending_messages.update(summary.spout_pending)
-        self.restored_tasks.update(key.rpartition("/")[0] for key in summary.restored)
+        self.restored_tasks.update(task_of_key(key)[0] for key in summary.restored)
         self.state_bytes += summary.state_bytes
         self.state_seconds += summary.state_seconds
 
@@ -292,7 +293,7 @@ class Totals:
     def component(self, name: str) -> dict[str, int]:
         """The statistics of one component, over all its streams."""
         return {
-            what: sum(
+            what.value: sum(
                 n
                 for (component, kind, _), n in self.counts.items()
                 if (component, kind) == (name, what)

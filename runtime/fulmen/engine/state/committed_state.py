@@ -24,6 +24,7 @@ from fulmen.engine.state.segment_format import (
     head_bytes,
 )
 from fulmen.errors import NotFound, text_of
+from fulmen.plan import task_of_key
 
 T = TypeVar("T")
 
@@ -167,5 +168,5 @@ def _tasks(manifest: Manifest, component: str) -> dict[str, int]:
 
 def _task_of(key: str, component: str) -> int | None:
     """The number within `component` of the task with this key in the checkpoint."""
-    name, _, number = key.rpartition("/")
-    return int(number) if name == component else None
+    name, number = task_of_key(key)
+    return number if name == component else None
