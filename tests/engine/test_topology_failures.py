@@ -123,7 +123,8 @@ def test_pending_trees_go_on_with_other_workers_and_ackers(spark):
     def on_batch(totals, done):
         stop.now = first.coordinator.number > 20 and first.coordinator.pending > 10
 
-    first = make_driver(chaotic(2, ackers=2), spark, checkpoint, RecordingObserver(on_batch)).start()
+    watching = RecordingObserver(on_batch)
+    first = make_driver(chaotic(2, ackers=2), spark, checkpoint, watching).start()
     first.run(stop)
     first.close()
     trees, messages, _ = Committed(checkpoint).pending()

@@ -292,7 +292,8 @@ class Coordinator:
         """Begin the next batch with another size than the last ones led to.
 
         Args:
-            permit: How many tuples each spout task may emit in it; later ones adapt. None: as it is.
+            permit: How many tuples each spout task may emit in it; later ones adapt. None: the
+                present number.
             emit_seconds: How long spouts may emit in a batch, until this is called again. 0: as the
                 target says. None: as it is.
         """

@@ -63,8 +63,7 @@ COMPLETE: Final = Statistic.COMPLETE
 BATCH: Final = Statistic.BATCH
 
 CountKey = tuple[str, Statistic, str]
-"""(component, what, of which): of which stream, of which input `component:stream`, or of which phase
-of a batch."""
+"""(component, what, of which): of which stream, input `component:stream`, or phase of a batch."""
 ChunkTimes = dict[tuple[str, str, int], list[float]]
 """What a worker sends: (component, source, bucket) -> executed, acked, the seconds of either."""
 

@@ -156,13 +156,13 @@ class BoltTask(TaskBase):
     def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         """Send the emits on one stream."""
         at = np.fromiter(buffer.origins, np.int64, len(buffer))
-        view, stream = buffer.view(), buffer.routes.stream
-        self.send_anchored(stream, view, at, chunk, xors, outbox, buffer.chosen)
+        emitted, stream = buffer.emitted_rows(), buffer.routes.stream
+        self.send_anchored(stream, emitted, at, chunk, xors, outbox, buffer.chosen)
 
     def send_anchored(
         self,
         stream: str,
-        view: EmittedRows,
+        emitted: EmittedRows,
         positions: npt.NDArray[np.int64],
         chunk: Chunk,
         xors: Ids,
@@ -172,7 +172,7 @@ class BoltTask(TaskBase):
         """Send emits that are anchored to one tuple of the chunk each."""
         lineage = chunk.lineage_columns
         parents = None if lineage is None else lineage.take(positions)
-        ids = outbox.send(self.task, self.routes[stream], view, parents, chosen)
+        ids = outbox.send(self.task, self.routes[stream], emitted, parents, chosen)
         if parents is not None:
             np.bitwise_xor.at(xors, positions, ids)
 
@@ -306,7 +306,7 @@ class AnchoringBoltTask(BoltTask):
             for origin in buffer.origins
         ]
         if not any(anchors):
-            outbox.send(self.task, buffer.routes, buffer.view(), None, buffer.chosen)
+            outbox.send(self.task, buffer.routes, buffer.emitted_rows(), None, buffer.chosen)
             return
 
         def tell(anchor: Tuple, edge: int) -> None:
@@ -315,7 +315,9 @@ class AnchoringBoltTask(BoltTask):
             elif isinstance(anchor._origin, Held):
                 anchor._origin.xor ^= edge
 
-        outbox.send_joined(self.task, buffer.routes, buffer.view(), anchors, tell, buffer.chosen)
+        outbox.send_joined(
+            self.task, buffer.routes, buffer.emitted_rows(), anchors, tell, buffer.chosen
+        )
 
     @override
     def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:

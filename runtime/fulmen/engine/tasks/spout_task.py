@@ -277,7 +277,8 @@ class SpoutTask(TaskBase):
         for buffer in runs:
             if len(buffer):
                 wrong = buffer.wrong()
-                some = Emits(buffer.routes.stream, buffer.view(), buffer.origins, buffer.chosen)
+                rows = buffer.emitted_rows()
+                some = Emits(buffer.routes.stream, rows, buffer.origins, buffer.chosen)
                 for i in reversed(wrong):
                     some = self._refuse(not_a_list(self.who, buffer.rows()[i]), i, some, outbox)
                 emits.append(some)
@@ -300,7 +301,7 @@ class SpoutTask(TaskBase):
             if limit is None or found[0] < limit:
                 outbox.counts[self.component, REPLAYED, ""] += 1
             else:
-                dead[i] = [emits.stream, list(emits.view.row(i)), msg_id, *found]
+                dead[i] = [emits.stream, list(emits.rows.row(i)), msg_id, *found]
         if not dead:
             return emits
         outbox.counts[self.component, DEAD_LETTERED, ""] += len(dead)
@@ -310,14 +311,14 @@ class SpoutTask(TaskBase):
 
     def _send(self, emits: Emits, outbox: Outbox, poison: str | None) -> None:
         """Send emits on one stream: those with a message id are the roots of trees."""
-        while len(emits.view):
+        while len(emits.rows):
             ids, roots, parents, mask = self._roots(emits)
             if poison is not None:
                 self._drop(emits, roots, poison, outbox)
             else:
                 routes = self.routes[emits.stream]
                 try:
-                    xors = outbox.send(self.task, routes, emits.view, parents, emits.chosen)
+                    xors = outbox.send(self.task, routes, emits.rows, parents, emits.chosen)
                 except GroupingError as e:
                     emits = self._refuse(e, e.emission, emits, outbox)
                     continue
@@ -356,14 +357,14 @@ class SpoutTask(TaskBase):
         if self.placed.acking and msg_id is not None:
             self._fail_at_once(root_ids(self.origin, self.sequence, 1), str(error), outbox)
             self._remember([msg_id])
-        return emits.take([k for k in range(len(emits.view)) if k != i])
+        return emits.take([k for k in range(len(emits.rows)) if k != i])
 
     def _drop(self, emits: Emits, roots: Ids, cause: str, outbox: Outbox) -> None:
         """Fail the trees of tuples that killed their workers; keep them, and send nothing."""
-        ids = emits.msg_ids or [None] * len(emits.view)
+        ids = emits.msg_ids or [None] * len(emits.rows)
         letters, reason = [], f"{CRASH_REASON}: {cause}".rstrip(": ")
         for i, msg_id in enumerate(ids):
-            values = emits.view.row(i)
+            values = emits.rows.row(i)
             dropped_tuples.note(self.dropped, emits.stream, values, msg_id, cause, self.now())
             kept = self.dropped[max(self.dropped)]
             letters.append([emits.stream, kept["values"], kept["msg_id"], 1, reason])

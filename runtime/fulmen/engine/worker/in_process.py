@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from fulmen.checkpoint import Store
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.worker.stage import Worker
+from fulmen.engine.worker.worker import Worker
 from fulmen.errors import JobFailed
 
 
