@@ -1,6 +1,7 @@
 """Drivers of topologies that run in this process, for tests that look into them."""
 
 import itertools
+import time
 
 from obstore.store import MemoryStore
 
@@ -43,6 +44,7 @@ def make_driver(
     observer=None,
     seconds=0.01,
     code_folder=None,
+    wall=time.time,
 ):
     """A driver, not yet started."""
     if isinstance(topology, TopologyBuilder):
@@ -56,6 +58,7 @@ def make_driver(
         store=store,
         steady=clock,
         sleep=clock.advance,
+        wall=wall,
     )
 
 

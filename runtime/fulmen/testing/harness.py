@@ -13,7 +13,6 @@ import pyarrow as pa
 from fulmen.api import (
     ArrowBolt,
     BasicBolt,
-    Bolt,
     FailedException,
     Stream,
     TopologyContext,

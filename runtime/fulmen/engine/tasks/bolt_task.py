@@ -7,6 +7,7 @@ Running (the author's code) and sending (the engine's) are apart, so that the ex
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Callable
 from sys import getrefcount
 from typing import Any

@@ -29,8 +29,8 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
 from fulmen.engine.tasks import forks
 from fulmen.engine.tasks.acker_run import run_ackers
-from fulmen.engine.tasks.bolt_kinds import kind_of_bolt
 from fulmen.engine.tasks.bolt_task import BoltTask
+from fulmen.engine.tasks.kinds import kind_of_bolt
 from fulmen.engine.tasks.spout_task import SpoutTask
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
 from fulmen.engine.tuples import wire
@@ -123,7 +123,7 @@ class StageTasks:
             for task, found in journals.items():
                 self._spouts[task] = SpoutTask(self.placed, task, found, number, self._rng)
         else:
-            kind = kind_of_bolt(self.placed, component, min(journals))
+            kind = kind_of_bolt(self.placed, next(iter(journals)))
             # one by one: if one fails, others are to be closed
             for task, found in journals.items():
                 bolt = kind(self.placed, task, found, number, self._rng)

@@ -78,8 +78,7 @@ def failing_store():
 
 
 def started(topology, **options):
-    driver = make_driver(topology, **options).start()
-    return driver
+    return make_driver(topology, **options).start()
 
 
 def finished(driver):

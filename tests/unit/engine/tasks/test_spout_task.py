@@ -332,8 +332,7 @@ def test_a_batch_has_only_so_many_bytes_in_it_however_much_it_may_emit(kind):
 
     spout = HookArrowSpout if kind == "arrow" else HookSpout
     driver = make_driver(topology(spout, conf=hooks(next_tuple=next_tuple))).start()
-    driver.coordinator.set_batch_size(10_000)
-    driver.coordinator.set_batch_size(emit_seconds=600)
+    driver.coordinator.set_batch_size(10_000, emit_seconds=600)
     driver.step()
     emitted = driver.totals.report()["components"]["source"]["emitted"]
     driver.close()

@@ -1,4 +1,4 @@
-"""Which kind of task an author's bolt needs."""
+"""Which kind of task a component's class needs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from fulmen.errors import CodeError
 from fulmen.topology.code.loading import create, load_class
 
 
-def kind_of_bolt(placed: PlacedTopology, component: str, task: int) -> type[BoltTask]:
-    """The kind of task for a bolt's class.
+def kind_of_bolt(placed: PlacedTopology, task: int) -> type[BoltTask]:
+    """What runs a task of a bolt, by the bolt's class.
 
     Args:
         placed: The topology.
-        component: The bolt.
-        task: The task that a mistake is reported of.
+        task: The id of the task.
 
     Raises:
         ComponentFailed: The class can't be loaded.
     """
+    component = placed.plan.component_of(task)
     spec = placed.component(component)
     try:
         if spec.instance is None:
