@@ -23,7 +23,7 @@ from fulmen.engine.batches.idle import Idle
 from fulmen.engine.batches.stage_skipping import StageSkipping
 from fulmen.engine.batches.summaries import BYTES_PER_SECOND, restore_seconds, work_seconds
 from fulmen.engine.protocol.deliveries import Deliveries, merged, pack_deliveries
-from fulmen.engine.protocol.header import HEADER_BYTES, Header
+from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.statistics import EMITTED, EXECUTED
 from fulmen.engine.protocol.summary import Summary
@@ -129,7 +129,8 @@ class Coordinator:
             self.clock += max(0.0, now - self._mark)  # workers measure with a clock of their own
         self._mark = now
         permits, poisoned = self.crashes.permits(self._spout_tasks())
-        large = self.deliveries and len(pack_deliveries(self.deliveries)) > HEADER_BYTES
+        most = self.placed.limits.header_bytes
+        large = self.deliveries and len(pack_deliveries(self.deliveries)) > most
         self.attempt = Header(
             number=self.number + 1,
             tag=self.new_tag(),
@@ -193,7 +194,7 @@ class Coordinator:
         """
         assert self.attempt is not None
         if ackers_ran:
-            self.skipping.trees_outlived_batch()
+            self.skipping.trees_outlived_batch(self.placed.limits.whole_batches)
         ended = self._ended(summaries)
         deliveries = dict(ended)
         for of_some in ({} if owed is None else owed, *(s.owed for s in summaries)):

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from fulmen.checkpoint import CommitLog, Store, new_tag
 from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error
@@ -27,6 +29,7 @@ from fulmen.engine.pinned.pinned_spouts import PinnedSpouts
 from fulmen.engine.protocol.deliveries import Deliveries, undelivered
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.jobs import Jobs, read_rows
+from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
@@ -35,12 +38,8 @@ from fulmen.plan import Plan, is_placed_like, make_plan
 from fulmen.topology.resource.spec import Topology
 from fulmen.topology.validation.check import Runnable
 
-COLLECT_EVERY = 16
-"""Commits between two runs of the garbage collector of the checkpoint."""
 OUTAGE_TOLD_SECONDS = 5.0
 """Most outages are over before."""
-LOOK_SECONDS = 2.0
-"""Between two looks for workers that were lost."""
 
 
 @dataclass
@@ -56,6 +55,8 @@ class Driver:
         steady: A clock that only goes forward, in seconds.
         sleep: Waits so many seconds.
         wall: The time of day, in seconds as of time.time().
+        generator: Makes random generators, for what the driver does of the workers' work.
+        limits: Sizes and pauses of the engine.
     """
 
     runnable: Runnable
@@ -66,6 +67,8 @@ class Driver:
     steady: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     wall: Callable[[], float] = time.time
+    generator: Callable[[], np.random.Generator] = np.random.default_rng
+    limits: EngineLimits = LIMITS
 
     def start(self) -> RunningTopology:
         """Claim the checkpoint, plan, and have the jobs start. If that fails, they are closed.
@@ -83,12 +86,11 @@ class Driver:
         store = self.store or Store.open(self.checkpoint)
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         who = f"{socket.gethostname()}, process {os.getpid()}, since {since}"
-        log = CommitLog.open(store, self.runnable.topology.metadata.name, who)
+        name, limits, note = self.runnable.topology.metadata.name, self.limits, self.observer.note
+        log = CommitLog.open(store, name, who, limits=limits.log)
         log.claim()
-        committer = Committer(log, self.observer.note, self.steady, self.sleep, self.wall)
-        planner = Planner(
-            self.runnable, self.checkpoint, store, self.jobs, committer, self.observer.note
-        )
+        committer = Committer(log, note, self.steady, self.sleep, self.wall, limits.check_seconds)
+        planner = Planner(self.runnable, self.checkpoint, store, self.jobs, committer, note, limits)
         return RunningTopology(self, store, committer, planner)
 
     def unstarted_totals(self) -> Totals:
@@ -134,6 +136,8 @@ class RunningTopology:
         self.planner = planner
         self.observer = driver.observer
         self.steady, self.sleep, self._wall = driver.steady, driver.sleep, driver.wall
+        self._generator, self._rng = driver.generator, driver.generator()
+        self._limits = driver.limits
         self.coordinator = self._new_coordinator(self.log.manifest.clock)
         self.totals = Totals(planner.current, self.steady)
         self.recovery = Recovery(
@@ -256,7 +260,7 @@ class RunningTopology:
     def _look_for_workers(self) -> None:
         """While workers are missing, see now and then whether they are back."""
         now = self.steady()
-        if self.planner.is_whole or now - self._looked < LOOK_SECONDS:
+        if self.planner.is_whole or now - self._looked < self._limits.look_seconds:
             return
         self._looked = now
         self.planner.replan(self.jobs.alive())
@@ -284,7 +288,8 @@ class RunningTopology:
         try:
             if self.plan.pinned:
                 header, taken, owed = self._take_from_pinned(header)
-            ran = run_attempt(self._job, self.placed, self.store, header, coordinator.cuts(header))
+            cuts = coordinator.cuts(header)
+            ran = run_attempt(self._job, self.placed, self.store, header, cuts, self._rng)
         except (Unavailable, JobFailed, Unreachable) as e:
             self.recovery.after_error(coordinator, header, e)
             return False
@@ -304,8 +309,9 @@ class RunningTopology:
         try:
             if self._pinned_spouts is None:
                 began = self.steady()
+                number = self.log.manifest.number
                 self._pinned_spouts = PinnedSpouts(
-                    self.planner.current, self.store, self.log.manifest.number
+                    self.planner.current, self.store, number, self._generator
                 )
                 self.coordinator.stand_still(self.steady() - began)
             if header.deliveries is None:
@@ -350,7 +356,7 @@ class RunningTopology:
         for error in self.totals.add(done, self.coordinator.pending, self._wall(), spent):
             self.observer.error(error)
         self.observer.batch(self.totals, done)
-        if done.commits and done.header.number % COLLECT_EVERY == 0:
+        if done.commits and done.header.number % self._limits.collect_every == 0:
             self.committer.collect()
 
     # The end

@@ -102,9 +102,7 @@ class Recovery:
         """What a component's `open` or `prepare` connects to is away: try again, for ever."""
         self.away = report
         self.tell([report])
-        self._failed(
-            coordinator, header, f"{self._who(report)}: {report.message}", is_outage=True
-        )
+        self._failed(coordinator, header, f"{self._who(report)}: {report.message}", is_outage=True)
 
     def _store_away(self, coordinator: Coordinator, header: Header, reason: str) -> None:
         """The store did not do what a batch needs."""

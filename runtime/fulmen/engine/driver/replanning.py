@@ -13,6 +13,7 @@ from fulmen.checkpoint import Store, new_tag
 from fulmen.engine.driver.committer import Committer
 from fulmen.engine.driver.migration import Migration, layout_of, migrate
 from fulmen.engine.protocol.jobs import Jobs
+from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.plan import Plan, make_plan
 from fulmen.topology.resource.spec import Topology
@@ -26,6 +27,7 @@ def place(
     plan: Plan,
     origins: Mapping[str, int],
     workers: Sequence[int],
+    limits: EngineLimits = LIMITS,
 ) -> PlacedTopology:
     """A topology and its plan, as workers get them.
 
@@ -36,6 +38,7 @@ def place(
         plan: Where its executors are.
         origins: The number of each spout task in root ids, by task key.
         workers: The numbers of the workers that are there.
+        limits: Sizes and pauses of the engine.
     """
     return PlacedTopology(
         run=secrets.token_hex(8),
@@ -49,6 +52,7 @@ def place(
         checkpoint=checkpoint,
         code_folder=runnable.code_folder,
         workers=tuple(workers),
+        limits=limits,
     )
 
 
@@ -64,6 +68,7 @@ class Planner:
         jobs: What runs the stages.
         committer: Writes to the checkpoint.
         note: Is told what a person should know.
+        limits: Sizes and pauses of the engine.
 
     Attributes:
         topology: What runs: that of `runnable`, until there is a change of it.
@@ -80,6 +85,7 @@ class Planner:
         jobs: Jobs,
         committer: Committer,
         note: Callable[[str], None],
+        limits: EngineLimits = LIMITS,
     ) -> None:
         self._runnable = runnable
         self._checkpoint = checkpoint
@@ -87,6 +93,7 @@ class Planner:
         self._jobs = jobs
         self._committer = committer
         self._note = note
+        self._limits = limits
         self.topology = runnable.topology
         plan = self._plan()
         self.migration = self._migrate(plan)
@@ -102,7 +109,9 @@ class Planner:
     def _placed(
         self, plan: Plan, origins: Mapping[str, int], workers: Sequence[int]
     ) -> PlacedTopology:
-        return place(self._runnable, self._checkpoint, self.topology, plan, origins, workers)
+        return place(
+            self._runnable, self._checkpoint, self.topology, plan, origins, workers, self._limits
+        )
 
     def _migrate(self, plan: Plan) -> Migration:
         """Prepare the checkpoint for the topology: what can't be undone waits for a batch."""

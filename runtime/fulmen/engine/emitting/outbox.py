@@ -80,6 +80,7 @@ class Outbox:
         self._placed = placed
         self._stage = stage
         self._rng = rng
+        self._row_tuples = placed.limits.row_tuples
         self._pieces: dict[tuple[int, int], list[_Piece]] = defaultdict(list)
         self._held: Counter[tuple[int, int]] = Counter()
         self._held_bytes: Counter[tuple[int, int]] = Counter()
@@ -272,7 +273,7 @@ class Outbox:
             self._pieces[key].append(piece)
             self._held[key] += len(piece.targets)
             self._held_bytes[key] += size * len(piece.targets) // max(1, len(emitted))
-            if self._held[key] >= wire.ROW_TUPLES or self._held_bytes[key] >= HELD_BYTES:
+            if self._held[key] >= self._row_tuples or self._held_bytes[key] >= HELD_BYTES:
                 self._pack(key)
 
     def receive(self, target: int, chunk: Chunk) -> None:
@@ -304,10 +305,10 @@ class Outbox:
                 start = end
         for parcel in parcels:
             try:
-                packed = list(wire.pack_tuples(parcel))
+                packed = list(wire.pack_tuples(parcel, self._row_tuples))
             except Exception:  # noqa: BLE001 (an author's __reduce__ may raise anything)
                 left = self._without_unpicklable(parcel)
-                packed = list(wire.pack_tuples(left)) if len(left.targets) else []
+                packed = list(wire.pack_tuples(left, self._row_tuples)) if len(left.targets) else []
             self.rows += [(worker, row) for row in packed]
 
     def _without_unpicklable(self, parcel: wire.Parcel) -> wire.Parcel:
@@ -346,7 +347,7 @@ class Outbox:
         if not self.messages or not ackers:  # acks of tuples from before acking was turned off
             return
         for task, whole in zip(ackers, self.messages.split(len(ackers)), strict=True):
-            for part in whole.parts(wire.ROW_TUPLES):
+            for part in whole.parts(self._row_tuples):
                 row = wire.pack(wire.ACKS, (task, part.inits, part.acks, part.fails, part.resets))
                 self.rows.append((self._placed.plan.worker_of(task), row))
         self.messages = Messages()

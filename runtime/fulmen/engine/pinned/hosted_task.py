@@ -9,6 +9,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from fulmen.checkpoint.rewriting import Update
 from fulmen.engine.pinned.spout_turn import SpoutTurn
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
@@ -48,6 +50,7 @@ class HostedTask:
         origin: Its number in root ids.
         thread: Calls all of its methods.
         task: The task.
+        rng: For its thread alone.
         turn: Has begun, and was not part of a batch yet.
         handed: How trees ended, as that turn was told.
         waiting: How trees ended, to be told to the next turn.
@@ -57,6 +60,7 @@ class HostedTask:
     origin: int
     thread: TaskThread
     task: SpoutTask
+    rng: np.random.Generator
     turn: Future[SpoutTurn] | None = None
     handed: Deliveries = NOTHING_ENDED
     waiting: Deliveries = NOTHING_ENDED

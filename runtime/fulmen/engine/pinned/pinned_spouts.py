@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
@@ -46,12 +47,20 @@ class PinnedSpouts:
         current: The topology, whose plan may change.
         store: The checkpoint.
         number: The commit to start from.
+        generator: Makes random generators: one for each task, as each has a thread.
     """
 
-    def __init__(self, current: CurrentTopology, store: Store, number: int) -> None:
+    def __init__(
+        self,
+        current: CurrentTopology,
+        store: Store,
+        number: int,
+        generator: Callable[[], np.random.Generator],
+    ) -> None:
         self._current = current
         placed = current.placed
         self._store = store
+        self._rng = generator()  # for the driver's thread
         self._kept: dict[int, SpoutTurn] = {}
         tasks = [task for name in placed.plan.pinned for task in placed.plan.tasks(name)]
         keys = {task: placed.plan.key_of(task) for task in tasks}
@@ -60,15 +69,18 @@ class PinnedSpouts:
         try:
             for task, key in keys.items():
                 thread = TaskThread(f"fulmen-{key}")
-                made = thread.submit(partial(self._make, task, found[key], number)).result()
-                self._hosted[task] = HostedTask(placed.origins[key], thread, made)
+                rng = generator()
+                made = thread.submit(partial(self._make, task, found[key], number, rng)).result()
+                self._hosted[task] = HostedTask(placed.origins[key], thread, made, rng)
         except Unavailable:  # all are made anew later
             self.close()
             raise
 
-    def _make(self, task: int, journals: Journals, number: int) -> SpoutTask:
+    def _make(
+        self, task: int, journals: Journals, number: int, rng: np.random.Generator
+    ) -> SpoutTask:
         forks.begin()
-        return SpoutTask(self._current.placed, task, journals, number, np.random.default_rng())
+        return SpoutTask(self._current.placed, task, journals, number, rng)
 
     def take(self, header: Header) -> tuple[Header, list[Summary], dict[int, Deliveries]]:
         """What pinned tasks have for an attempt.
@@ -91,7 +103,7 @@ class PinnedSpouts:
         summaries: list[Summary] = []
         for task, turn in self._kept.items():
             if task in header.poisoned:
-                part, summary = turn.poisoned_attempt(self._current.placed, header.cause)
+                part, summary = turn.poisoned_attempt(self._current.placed, header.cause, self._rng)
             else:
                 permit = header.permits.get(task, 0) if header.permits else None
                 part, summary = turn.attempt(self._current.placed, permit), turn.summary
@@ -99,7 +111,8 @@ class PinnedSpouts:
                 rows.setdefault(worker, []).append(row)
             summaries.append(self._completed(task, turn, summary, header))
         file = state_file_name(header.number, header.tag, "driver", "pinned")
-        injected = Injected.made(rows, file, self._store.put)
+        header_bytes = self._current.placed.limits.header_bytes
+        injected = Injected.made(rows, header_bytes, file, self._store.put)
         return header.with_injected(injected), summaries, owed
 
     def _begin_turns(self, header: Header) -> None:
@@ -110,7 +123,7 @@ class PinnedSpouts:
             if hosted.turn is None and task not in self._kept:
                 hosted.handed, hosted.waiting = hosted.waiting, NOTHING_ENDED
                 permit = header.permit(task)
-                turn = partial(self._turn, hosted.task, hosted.handed, header, permit)
+                turn = partial(self._turn, hosted, hosted.handed, header, permit)
                 hosted.turn = hosted.thread.submit(turn)
 
     def _collect_turns(self) -> None:
@@ -121,12 +134,12 @@ class PinnedSpouts:
                 hosted.turn, hosted.handed = None, NOTHING_ENDED
 
     def _turn(
-        self, task: SpoutTask, deliveries: Deliveries, header: Header, permit: int
+        self, hosted: HostedTask, deliveries: Deliveries, header: Header, permit: int
     ) -> SpoutTurn:
         """In the task's own thread."""
         forks.begin()
-        placed = self._current.placed
-        outbox = Outbox(placed, -1, np.random.default_rng())
+        task, placed = hosted.task, self._current.placed
+        outbox = Outbox(placed, -1, hosted.rng)
         summary = Summary(-1, DRIVER, process=(DRIVER, os.getpid()))
         started = time.perf_counter()
         if header.active:

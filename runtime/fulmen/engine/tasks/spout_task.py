@@ -30,10 +30,8 @@ from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, Lineage
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.errors import FulmenError, GroupingError
 
-SLICE = 4096
-"""So many tuples are emitted before the stage's bolts run: less memory, and warm caches."""
 SLICE_BYTES = 4 << 20
-"""The same for tuples that are large."""
+"""So much is emitted before the stage's bolts run, or `EngineLimits.spout_slice` tuples."""
 CRASH_REASON = "crashed worker"
 _FAILURES = 100_000
 _CHECK_SECONDS = 0.005
@@ -197,7 +195,7 @@ class SpoutTask(TaskBase):
                 break
             self.collector.open()
             emitted, more, size = self._calls(
-                min(room, SLICE), min(most_bytes, SLICE_BYTES), deadline
+                min(room, self.placed.limits.spout_slice), min(most_bytes, SLICE_BYTES), deadline
             )
             total += emitted
             most_bytes -= size

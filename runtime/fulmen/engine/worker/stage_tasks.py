@@ -39,10 +39,8 @@ from fulmen.topology.resource.spec import ACKER
 
 UNCOLLECTED_OBJECTS = 2_000_000
 """So many new objects within a batch are looked through for cycles; workers collect at its end."""
-WAITING_TUPLES = 1 << 14
-"""Tuples that are let pile up in a stage's inboxes before its tasks run."""
 WAITING_BYTES = 16 << 20
-"""The same in bytes, as rows arrive."""
+"""So many bytes of rows arrive before the tasks run, or `EngineLimits.waiting_tuples` tuples."""
 
 Work = list[tuple[BoltTask, Chunk]]
 """What an executor has to do."""
@@ -57,7 +55,8 @@ class StageTasks:
         stage: int,
         partition: int,
         store: Store,
-        clock: Callable[[], float] = time.perf_counter,
+        clock: Callable[[], float],
+        rng: np.random.Generator,
     ) -> None:
         self.placed = placed
         self.stage = stage
@@ -65,7 +64,7 @@ class StageTasks:
         self.store = store
         self.tag: str | None = None
         self._clock = clock
-        self._rng = np.random.default_rng()
+        self._rng = rng
         plan = placed.plan
         names = plan.pinned if stage < 0 else plan.stages[stage]
         self.components = [
@@ -199,13 +198,13 @@ class StageTasks:
         """Take in what arrives, and run bolts whenever much is waiting."""
         is_first = self.stage == header.first
         injected = header.injected.of(self.partition, self.store.get) if is_first else ()
-        arrived = 0
+        waiting_tuples, arrived = self.placed.limits.waiting_tuples, 0
         for row in itertools.chain(rows, injected):
             if row:  # the empty one is what makes the first stage's partition
                 yield from self._take_in(row, outbox, messages)
             arrived += len(row)
             summary.moved_bytes += len(row)
-            if outbox.waiting >= WAITING_TUPLES or arrived >= WAITING_BYTES:
+            if outbox.waiting >= waiting_tuples or arrived >= WAITING_BYTES:
                 arrived = 0
                 self._sweep(outbox)
                 yield from _counted(outbox, summary)

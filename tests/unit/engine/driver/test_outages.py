@@ -9,10 +9,11 @@ from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.checkpoint.log import CommitLog
 from fulmen.engine.batches.coordinator import Done
-from fulmen.engine.driver.committer import CHECK_SECONDS, Committer
+from fulmen.engine.driver.committer import Committer
 from fulmen.engine.driver.observer import Silent as SilentObserver
 from fulmen.engine.driver.stop import Stop
 from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.limits import LIMITS
 from fulmen.errors import CheckpointError, Denied, Unreachable
 from fulmen.testing import ListSpout, ManualClock
 from support.engine_runs import Steady, make_driver, new_store, state_of
@@ -96,11 +97,11 @@ def test_a_batch_without_a_commit_waits_for_nothing_but_a_look_now_and_then(cloc
     notes = []
     committer = Committer(log, notes.append, clock, clock.advance, clock)
     assert committer.commit(done(2, commits=False)) == 0.0
-    clock.advance(CHECK_SECONDS)
+    clock.advance(LIMITS.check_seconds)
     backend.failing["list"] = 1
     assert committer.commit(done(2, commits=False)) == OUTAGE_SECONDS
     assert len(notes) == 1
-    assert committer.outage.since == CHECK_SECONDS + OUTAGE_SECONDS
+    assert committer.outage.since == LIMITS.check_seconds + OUTAGE_SECONDS
     assert committer.commit(done(2, commits=False)) == 0.0
     committer.close()
 
@@ -129,8 +130,8 @@ def test_trees_do_not_grow_older_while_the_store_is_down(clock, backend, store, 
     driver = driver.start()
     driver.step()
     backend.failing[verb] = 3  # commits, or looks who holds the checkpoint
-    clock.advance(CHECK_SECONDS)
-    driver.coordinator.stand_still(CHECK_SECONDS)
+    clock.advance(LIMITS.check_seconds)
+    driver.coordinator.stand_still(LIMITS.check_seconds)
     before = clock()
     while driver.totals.trees.acked + driver.totals.trees.timed_out == 0:
         driver.step()

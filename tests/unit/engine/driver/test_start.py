@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from fulmen import Bolt, Spout, TopologyBuilder
-from fulmen.engine.driver.driver import LOOK_SECONDS
+from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.spark import session
 from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.errors import FulmenError
@@ -85,7 +85,7 @@ def test_a_worker_that_is_late_twice_is_looked_for():
     driver = make_driver(builder, store=store, clock=clock, jobs=jobs).start()
     assert len(jobs.started) == 2
     for _ in range(2):  # then they run on all workers
-        clock.advance(LOOK_SECONDS)
+        clock.advance(LIMITS.look_seconds)
         driver._look_for_workers()
     driver.close()
     assert len(jobs.started) == 3
