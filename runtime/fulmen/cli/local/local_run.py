@@ -84,6 +84,7 @@ class LocalRun:
         self._display = make_display(topology.name, self._meter, self._phase_now)
         watcher = Watcher(topology, self._meter, self._display, log)
         self._driver = Driver(prepared.runnable, jobs, prepared.checkpoint, watcher)
+        self._jobs = jobs
         self._running: RunningTopology | None = None
 
     @property
@@ -140,8 +141,7 @@ class LocalRun:
                 self._phase = RunPhase.ENDING
                 self._running.close()
         finally:
-            if self._running is not None:
-                self._running.close()
+            (self._running or self._jobs).close()
 
     def _phase_now(self) -> RunPhase:
         is_told = self._signals.asked or not self._stop.when_drained

@@ -1,8 +1,8 @@
 """Runs a topology: one batch after another, each committed before the next begins.
 
-`Driver.start` begins, and returns all that there is of a running topology. What the next batch is,
-the coordinator decides; an attempt of it is in attempt.py, its commit in committer.py, what follows
-when it came to nothing in recovery.py, and where executors are in replanning.py.
+`Driver.start` begins, and returns all that there is of a running topology. The coordinator decides
+what the next batch is. attempt.py runs an attempt of it and committer.py commits it; recovery.py
+deals with an attempt that came to nothing, and replanning.py with changes of the plan.
 """
 
 from __future__ import annotations
@@ -118,6 +118,9 @@ class RunningTopology:
         totals: What was done so far.
         recovery: Deals with failed attempts.
         coordinator: Decides about batches. After a change of the topology it is another one.
+        observer: Is told what happens.
+        steady: A clock that only goes forward, in seconds.
+        sleep: Waits so many seconds.
     """
 
     def __init__(
