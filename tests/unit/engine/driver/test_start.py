@@ -126,6 +126,25 @@ def test_jobs_do_not_begin_without_any_worker(monkeypatch, tmp_path):
     driver.close()
 
 
+class Refusing(Steady):
+    closed = 0
+
+    def start(self, placed):
+        raise FulmenError("no Spark")
+
+    def close(self):
+        self.closed += 1
+
+
+def test_jobs_are_closed_if_they_can_t_start():
+    builder = TopologyBuilder(name="refused")
+    builder.set_spout("numbers", ListSpout([1, 2]))
+    jobs = Refusing(ManualClock())
+    with pytest.raises(FulmenError, match="no Spark"):
+        make_driver(builder, jobs=jobs).start()
+    assert jobs.closed == 1
+
+
 def test_jobs_that_begin_with_all_workers_are_started_once():
     builder = TopologyBuilder(name="late", workers=2)
     builder.set_spout("numbers", ListSpout([1, 2]), 2)
