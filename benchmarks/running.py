@@ -11,16 +11,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fulmen.engine.batches.coordinator import Done
-from fulmen.engine.driver.driver import Driver, RunningTopology
+from fulmen.engine.driver.driver import Driver
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.driver.totals import Totals
 from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.topology.validation.check import check
+
+if TYPE_CHECKING:  # benchmarks.inprocess runs earlier versions as well
+    from fulmen.engine.driver.driver import RunningTopology
 
 TOPOLOGIES = Path(__file__).parent / "topologies"
 _TICKS = os.sysconf("SC_CLK_TCK")
