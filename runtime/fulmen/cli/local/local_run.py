@@ -141,7 +141,10 @@ class LocalRun:
                 self._phase = RunPhase.ENDING
                 self._running.close()
         finally:
-            (self._running or self._jobs).close()
+            if self._running is None:
+                self._jobs.close()
+            else:
+                self._running.close()
 
     def _phase_now(self) -> RunPhase:
         is_told = self._signals.asked or not self._stop.when_drained
