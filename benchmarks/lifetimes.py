@@ -28,13 +28,13 @@ from benchmarks.running import (
     run_for,
     word_count,
 )
-from fulmen.engine.driver.driver import Driver
+from fulmen.engine.driver.driver import RunningTopology
 
 Result = dict[str, Any]
 PERIODS = 6
 
 
-def _until_acked(driver: Driver, watcher: Watcher) -> None:
+def _until_acked(driver: RunningTopology, watcher: Watcher) -> None:
     before = sum(watcher.acked)
     while sum(watcher.acked) == before:
         driver.step()
@@ -152,9 +152,9 @@ def keys(arguments: argparse.Namespace) -> list[Result]:
     return results
 
 
-def _batches_of(driver: Driver, emits: int, batches: int) -> None:
+def _batches_of(driver: RunningTopology, emits: int, batches: int) -> None:
     for _ in range(batches):
-        driver.coordinator.permit = emits
+        driver.coordinator.set_batch_size(emits)
         driver.step()
 
 

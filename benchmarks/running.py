@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from fulmen.engine.driver.totals import Totals
 from fulmen.engine.spark.jobs import LocalSparkJobs, SparkJobs
 from fulmen.topology.resource.spec import TopologySpec
 from fulmen.topology.validation.check import check
+
+if TYPE_CHECKING:  # benchmarks.inprocess runs earlier versions as well
+    from fulmen.engine.driver.driver import RunningTopology
 
 TOPOLOGIES = Path(__file__).parent / "topologies"
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -130,21 +133,23 @@ def in_the_driver(spec: TopologySpec, log_file: Path) -> SparkJobs:
 @contextmanager
 def running(
     content: Mapping[str, Any], watcher: Watcher, jobs: Jobs = in_the_driver
-) -> Iterator[Driver]:
+) -> Iterator[RunningTopology]:
     """A driver on real Spark, with a checkpoint on this machine's disk."""
     runnable = check(content, TOPOLOGIES).runnable(TOPOLOGIES)
     spec = runnable.topology.spec
     folder = Path(tempfile.mkdtemp(prefix="fulmen-benchmark-"))
     driver = Driver(runnable, jobs(spec, folder / "log"), f"file://{folder}/checkpoint", watcher)
     try:
-        driver.start()
-        yield driver
+        topology = driver.start()
+        try:
+            yield topology
+        finally:
+            topology.close()
     finally:
-        driver.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def run_for(driver: Driver, seconds: float) -> None:
+def run_for(driver: RunningTopology, seconds: float) -> None:
     """Batches for that long, with the pauses of an idle topology."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:

@@ -58,12 +58,12 @@ def figures_after(seconds: float) -> Figures:
             prepared.checkpoint,
             photographer,
         )
+        running = driver.start()
         try:
-            driver.start()
             meter.start()
-            driver.run(stop)
+            running.run(stop)
         finally:
-            driver.close()
+            running.close()
         return photographer.figures
 
 

@@ -151,8 +151,7 @@ class MovingDriver:
     """Runs a batch whenever it is looked at."""
 
     def __init__(self):
-        self.driver = make_driver(metered(["a b c"] * 5000, max_spout_pending=5))
-        self.driver.start()
+        self.driver = make_driver(metered(["a b c"] * 5000, max_spout_pending=5)).start()
         self.driver.step()
         self.first = self.driver.totals.counts["texts", "emitted", "default"]
         self.lock = threading.Lock()

@@ -33,19 +33,21 @@ class Running(threading.Thread):
             LocalSparkJobs(2, {}, prepared.runnable.code_folder, folder / "spark.log"),
             prepared.checkpoint,
         )
+        self.running = None
 
     def run(self):
         try:
-            self.driver.start()
-            self.driver.run(self.stop)
+            self.running = self.driver.start()
+            self.running.run(self.stop)
         except BaseException as e:  # noqa: BLE001 (told by `end`)
             self.error = e
         finally:
-            self.driver.close()
+            if self.running is not None:
+                self.running.close()
 
     def totals(self):
         assert self.error is None
-        return self.driver.totals if self.driver.is_started else None
+        return self.running.totals if self.running is not None else None
 
     def end(self):
         self.stop.drain = True
@@ -85,7 +87,7 @@ def test_scraped_while_it_runs_and_at_the_end(folder):
         check_consistent(later)
         thread.end()
         last = scrape(server)
-        report = thread.driver.totals.report()
+        report = thread.running.totals.report()
     check_consistent(last)
     for name in ("executed", "acked", "emitted", "transferred", "batches"):
         sums = [s.sum(f"fulmen_{name}_total") for s in (first, later, last)]

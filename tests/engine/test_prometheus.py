@@ -32,10 +32,9 @@ class Driven:
 
     def __init__(self):
         texts = (TEXTS + [PLAIN] * 200) * 50  # more than there is time for
-        self.driver = metered_driver(texts, max_replays=2, max_spout_pending=20)
+        self.driver = metered_driver(texts, max_replays=2, max_spout_pending=20).start()
         self.lock = threading.Lock()
         self.is_over = False
-        self.driver.start()
 
     def totals(self):
         with self.lock:

@@ -32,8 +32,7 @@ class Drained:
     def __init__(self, spark, builder):
         checkpoint = spark.new_checkpoint()
         self.observer = RecordingObserver()
-        driver = make_driver(builder, spark, checkpoint, self.observer)
-        driver.start()
+        driver = make_driver(builder, spark, checkpoint, self.observer).start()
         driver.run(Stop(when_drained=True))
         driver.close()
         self.totals, self.committed = driver.totals, Committed(checkpoint)
@@ -109,8 +108,7 @@ def test_a_tick_that_kills_is_told_and_tried_again(spark):
     """Nobody can tell it from a cluster that takes workers away, so it doesn't end the topology."""
     stop = Stop()
     observer = EndsAfterTheNote(stop)
-    driver = make_driver(bomb(), spark, spark.new_checkpoint(), observer)
-    driver.start()
+    driver = make_driver(bomb(), spark, spark.new_checkpoint(), observer).start()
     driver.run(stop)
     driver.close()
     told = r"failed \d+ times in a row, .* a component ends its process"
@@ -125,8 +123,8 @@ def test_pending_trees_go_on_with_other_workers_and_ackers(spark):
     def on_batch(totals, done):
         stop.now = first.coordinator.number > 20 and first.coordinator.pending > 10
 
-    first = make_driver(chaotic(2, ackers=2), spark, checkpoint, RecordingObserver(on_batch))
-    first.start()
+    watching = RecordingObserver(on_batch)
+    first = make_driver(chaotic(2, ackers=2), spark, checkpoint, watching).start()
     first.run(stop)
     first.close()
     trees, messages, _ = Committed(checkpoint).pending()
@@ -140,8 +138,7 @@ def test_pending_trees_go_on_with_other_workers_and_ackers(spark):
     def drain(totals, done):
         ending.drain = totals.batches >= 10
 
-    second = make_driver(chaotic(3, ackers=1), spark, checkpoint, RecordingObserver(drain))
-    second.start()
+    second = make_driver(chaotic(3, ackers=1), spark, checkpoint, RecordingObserver(drain)).start()
     second.run(ending)
     second.close()
     assert second.totals.processes.keys() - {DRIVER} == {0, 1, 2}

@@ -34,8 +34,7 @@ class Run:
     def __init__(self, spark, workers):
         self.workers, checkpoint = workers, spark.new_checkpoint()
         self.observer = RecordingObserver()
-        driver = make_driver(wide(workers, LIMIT), spark, checkpoint, self.observer)
-        driver.start()
+        driver = make_driver(wide(workers, LIMIT), spark, checkpoint, self.observer).start()
         driver.run(Stop(when_drained=True))
         driver.close()
         self.plan, self.totals = driver.plan, driver.totals

@@ -42,8 +42,7 @@ def test_executors_of_a_lost_jvm_move_and_come_back(spark):
             stop.drain = True
 
     checkpoint, observer = spark.new_checkpoint(), RecordingObserver(on_batch)
-    driver = make_driver(chaotic(4), spark, checkpoint, observer)
-    driver.start()
+    driver = make_driver(chaotic(4), spark, checkpoint, observer).start()
     before = driver.plan
     driver.run(stop)
     driver.close()

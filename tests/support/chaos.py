@@ -80,4 +80,4 @@ class ChaosBackend:
 
 
 def chaotic(store, chaos):
-    return Store(store.uri, ChaosBackend(store._backend, chaos))
+    return Store(store.uri, ChaosBackend(store._backend, chaos), store.inline_bytes)

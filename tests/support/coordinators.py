@@ -10,7 +10,7 @@ from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.batches.crashes import FAILURES_ALONE
 from fulmen.engine.protocol.deliveries import pack_deliveries
 from fulmen.engine.protocol.header import Header
-from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import Summary
 from fulmen.plan import make_plan
 from support.components import Count, Sentences
@@ -49,7 +49,7 @@ class Checked:
         self.failed_before = None
         names = (f"tag{i}" for i in itertools.count())
         self.it = Coordinator(
-            made or placed(),
+            CurrentTopology(made or placed()),
             number=number,
             base="committed",
             clock=clock,

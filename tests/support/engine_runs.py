@@ -1,12 +1,15 @@
 """Drivers of topologies that run in this process, for tests that look into them."""
 
 import itertools
+import time
 
+import numpy as np
 from obstore.store import MemoryStore
 
-from fulmen.checkpoint import Store, load_many
+from fulmen.checkpoint import INLINE_BYTES, Store, load_many
 from fulmen.checkpoint.remote import RemoteBackend
 from fulmen.engine.driver.driver import Driver, Silent
+from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.testing import ManualClock
@@ -16,16 +19,18 @@ from fulmen.topology.validation.check import check
 _numbers = itertools.count()
 
 
-def new_store():
+def new_store(inline_bytes=INLINE_BYTES):
     uri = f"memory://test-{next(_numbers)}"
-    return Store(uri, RemoteBackend(uri, MemoryStore()))
+    return Store(uri, RemoteBackend(uri, MemoryStore()), inline_bytes)
 
 
 class Steady(InProcessJobs):
     """Each attempt takes the same time."""
 
-    def __init__(self, clock, seconds=0.01, fault=None, store=None):
-        super().__init__(fault, store)
+    def __init__(
+        self, clock, seconds=0.01, fault=None, store=None, generator=np.random.default_rng
+    ):
+        super().__init__(fault, store, generator=generator)
         self.clock = clock
         self.seconds = seconds
 
@@ -43,6 +48,9 @@ def make_driver(
     observer=None,
     seconds=0.01,
     code_folder=None,
+    wall=time.time,
+    generator=np.random.default_rng,
+    limits=LIMITS,
 ):
     """A driver, not yet started."""
     if isinstance(topology, TopologyBuilder):
@@ -56,6 +64,9 @@ def make_driver(
         store=store,
         steady=clock,
         sleep=clock.advance,
+        wall=wall,
+        generator=generator,
+        limits=limits,
     )
 
 

@@ -169,15 +169,16 @@ def main(orders):
     driver.store = ChaoticStore.open(orders["checkpoint"])
     driver.store.chaos = chaos
     try:
-        driver.start()
-        chaos.tell(started=driver.log.epoch, application=jobs.application)
-        driver.run(chaos.stop)
-        chaos.tell(report=driver.totals.report())
+        running = driver.start()
+        try:
+            chaos.tell(started=running.log.epoch, application=jobs.application)
+            running.run(chaos.stop)
+            chaos.tell(report=running.totals.report())
+        finally:
+            running.close()
     except Fenced as e:
         chaos.tell(fenced=str(e))
         return FENCED
-    finally:
-        driver.close()
     return DRAINED
 
 

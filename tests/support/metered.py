@@ -124,8 +124,7 @@ def metered_driver(texts, *, observer=None, clock=None, seconds=0.1, **spec):
 
 def run_metered(texts, **options):
     """Run it to its end; gives the driver."""
-    driver = metered_driver(texts, **options)
-    driver.start()
+    driver = metered_driver(texts, **options).start()
     try:
         driver.run(Stop(when_drained=True))
     finally:

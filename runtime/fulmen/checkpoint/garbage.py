@@ -21,8 +21,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from fulmen.checkpoint.record import COMMITS, STATE, Commit, Manifest, commit_key, number_in
+from fulmen.checkpoint.record import (
+    COMMITS,
+    MANIFEST_EVERY,
+    STATE,
+    Commit,
+    Manifest,
+    commit_key,
+    number_in,
+)
 from fulmen.checkpoint.store import Store
 
 LAG = 16
@@ -30,6 +39,26 @@ SWEEP_EVERY = 1000
 SURE_SECONDS = 30.0
 FENCE_SECONDS = 120.0
 _BULK = 1000
+
+
+@dataclass(frozen=True)
+class LogLimits:
+    """How often a log does what is not needed for each commit.
+
+    Attributes:
+        manifest_every: Commits from one with a manifest to the next.
+        lag: For so many commits what was dropped stays.
+        sweep_every: Commits between two listings of all objects.
+        claim_tries: Against a driver that commits as fast as this one claims, each may fail.
+    """
+
+    manifest_every: int = MANIFEST_EVERY
+    lag: int = LAG
+    sweep_every: int = SWEEP_EVERY
+    claim_tries: int = 1000
+
+
+LIMITS = LogLimits()
 
 
 class Garbage:
@@ -42,9 +71,17 @@ class Garbage:
         store: Where to delete.
         manifest: The state after the claim. From now on only `apply` may change it.
         clock: Seconds that go on while the machine sleeps.
+        limits: How long what was dropped stays, and how often all objects are listed.
     """
 
-    def __init__(self, store: Store, manifest: Manifest, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        manifest: Manifest,
+        clock: Callable[[], float],
+        limits: LogLimits = LIMITS,
+    ) -> None:
+        self._limits = limits
         self._store = store
         self._manifest = manifest
         self._clock = clock
@@ -89,14 +126,15 @@ class Garbage:
             newest = self._manifest.number
             due = []
             for key, dropped_by in self._queue.items():
-                if dropped_by + LAG > newest:
+                if dropped_by + self._limits.lag > newest:
                     break
                 if key not in fences:
                     due.append(key)
             return due
 
     def _sweep_is_due(self) -> bool:
-        return self._swept_at is None or self._manifest.number >= self._swept_at + SWEEP_EVERY
+        every = self._limits.sweep_every
+        return self._swept_at is None or self._manifest.number >= self._swept_at + every
 
     def _orphans(self) -> list[str]:
         """What the store holds and nothing refers to: of voided attempts and crashed drivers."""

@@ -21,16 +21,9 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from fulmen.checkpoint.garbage import SURE_SECONDS, Garbage
+from fulmen.checkpoint.garbage import LIMITS, SURE_SECONDS, Garbage, LogLimits
 from fulmen.checkpoint.payloads import newest_number, read_commit, read_newest
-from fulmen.checkpoint.record import (
-    MANIFEST_EVERY,
-    Commit,
-    Manifest,
-    Updates,
-    commit_key,
-    encode,
-)
+from fulmen.checkpoint.record import Commit, Manifest, Updates, commit_key, encode
 from fulmen.checkpoint.store import Store
 from fulmen.errors import (
     AlreadyExists,
@@ -40,8 +33,6 @@ from fulmen.errors import (
     Fenced,
     NotFound,
 )
-
-_CLAIM_TRIES = 1000  # against a driver that commits as fast as we try, each may fail
 
 
 def new_tag() -> str:
@@ -71,12 +62,14 @@ class CommitLog:
         driver: str,
         clock: Callable[[], float],
         tags: Callable[[], str],
+        limits: LogLimits,
     ) -> None:
         self._store = store
         self._topology = topology
         self._driver = driver
         self._clock = clock
         self._tags = tags
+        self._limits = limits
         self._manifest = Manifest()
         self._garbage: Garbage | None = None  # from the claim on
         self._epoch = 0
@@ -94,6 +87,7 @@ class CommitLog:
         *,
         clock: Callable[[], float] = uptime,
         tags: Callable[[], str] = new_tag,
+        limits: LogLimits = LIMITS,
     ) -> CommitLog:
         """Find the newest commit. Nothing is written until `claim`.
 
@@ -103,13 +97,14 @@ class CommitLog:
             driver: Who this is, for the messages of others: host, process id, when it started.
             clock: Seconds that go on while the machine sleeps.
             tags: Makes the tags of claims.
+            limits: How often it does what is not needed for each commit.
 
         Raises:
             CheckpointMismatch: The checkpoint is another topology's.
             CheckpointError: It is damaged, or of a newer format.
             Unreachable: The store does not answer.
         """
-        log = cls(store, topology, driver, clock, tags)
+        log = cls(store, topology, driver, clock, tags, limits)
         log._reload()
         return log
 
@@ -145,7 +140,7 @@ class CommitLog:
                 f"checkpoint {self._store.uri}: driver {self._driver!r} has claimed it already."
                 " Open it anew to claim it once more."
             )
-        for _ in range(_CLAIM_TRIES):
+        for _ in range(self._limits.claim_tries):
             claim = self._draft_claim()
             started = self._clock()
             try:
@@ -165,7 +160,7 @@ class CommitLog:
                 continue
             self._epoch = claim.epoch
             self._sure_at = started
-            self._garbage = Garbage(self._store, self._manifest, self._clock)
+            self._garbage = Garbage(self._store, self._manifest, self._clock, self._limits)
             return claim
         raise CheckpointError(
             f"checkpoint {self._store.uri}: driver {self._driver!r} found every number up to"
@@ -185,7 +180,7 @@ class CommitLog:
     ) -> Commit:
         """The next commit, to be made with `commit`. See `Commit` for the arguments."""
         number = self._manifest.number + 1
-        full = number >= self._manifest.base + MANIFEST_EVERY
+        full = number >= self._manifest.base + self._limits.manifest_every
         return Commit(
             number=number,
             tag=tag,

@@ -19,7 +19,6 @@ from typing import Any, Final
 
 from fulmen.checkpoint.record import (
     COMMITS,
-    INLINE_BYTES,
     STATE,
     STATE_HEADER_BYTES,
     Commit,
@@ -73,7 +72,7 @@ def save(
         AlreadyExists: This attempt saved other bytes for this journal before: it ran twice.
         Unreachable: The store does not answer.
     """
-    if data is None or len(data) < INLINE_BYTES:
+    if data is None or len(data) < store.inline_bytes:
         return Update(data, None, keep_from)
     file = state_file_name(number, tag, task_key, journal)
     store.put(file, encode_state(data))

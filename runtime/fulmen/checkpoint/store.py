@@ -23,6 +23,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from fulmen.checkpoint.files import FileBackend
+from fulmen.checkpoint.record import INLINE_BYTES
 from fulmen.checkpoint.remote import cloud_backend, memory_backend
 from fulmen.errors import CheckpointError
 from fulmen.topology.resource.uris import BadUri, read_uri
@@ -59,10 +60,12 @@ class Store:
     Attributes:
         uri: What it was opened with: the name of the store in messages, and what other processes
             need to open it.
+        inline_bytes: Payloads that are shorter are in the commits themselves, see `save`.
     """
 
-    def __init__(self, uri: str, backend: Backend) -> None:
+    def __init__(self, uri: str, backend: Backend, inline_bytes: int = INLINE_BYTES) -> None:
         self.uri = uri
+        self.inline_bytes = inline_bytes
         self._backend = backend
 
     @classmethod

@@ -4,8 +4,8 @@
     grouping, state, protocol, acking
     emitting, batches
     tasks
-    worker, driver
-    spark
+    worker, pinned
+    spark, driver
 
 A room uses those on the floors below it, never one above or beside it.
 """

@@ -22,11 +22,14 @@ from fulmen.engine.protocol.statistics import (
     BATCH,
     COMPLETE,
     CRASHED,
+    DEAD_LETTERED,
+    DROPPED,
     EMITTED,
     EXECUTE,
     EXECUTED,
     FAILED,
     PROCESS,
+    REPLAYED,
     TIMED_OUT,
     TRANSFERRED,
     Histogram,
@@ -230,9 +233,9 @@ def _batches(now: Snapshot) -> Iterator[Metric]:
 def _troubles(now: Snapshot) -> Iterator[Metric]:
     """What went wrong."""
     for name, text, of in (
-        ("replayed", "Messages that a spout emitted again after they failed.", "replayed"),
-        ("dead_lettered", "Messages given up after maxReplays failures.", "dead_lettered"),
-        ("dropped", "Tuples dropped because they kill their workers.", "dropped"),
+        ("replayed", "Messages that a spout emitted again after they failed.", REPLAYED),
+        ("dead_lettered", "Messages given up after maxReplays failures.", DEAD_LETTERED),
+        ("dropped", "Tuples dropped because they kill their workers.", DROPPED),
     ):
         rows = [((spout,), now.counts[spout, of, ""]) for spout in now.spouts]
         yield _counter(now, name, text, ("component",), rows)

@@ -12,7 +12,14 @@ from typing import Any
 from fulmen.engine.driver.totals import Latencies, Totals, TreeCounts
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.statistics import EMITTED, EXECUTED, CountKey, Histogram, Times
+from fulmen.engine.protocol.statistics import (
+    EMITTED,
+    EXECUTED,
+    CountKey,
+    Histogram,
+    Times,
+    is_one_acker,
+)
 from fulmen.plan import Executor
 from fulmen.topology.resource.spec import ACKER
 
@@ -133,7 +140,7 @@ class Snapshot:
         emitted = [
             (component, stream)
             for component, what, stream in self.counts
-            if what == EMITTED and "/" not in component
+            if what == EMITTED and not is_one_acker(component)
         ]
         yield from dict.fromkeys(declared + sorted(emitted))
 
@@ -148,7 +155,7 @@ class Snapshot:
         executed = [
             (component, source)
             for component, what, source in self.counts
-            if what == EXECUTED and "/" not in component
+            if what == EXECUTED and not is_one_acker(component)
         ]
         yield from dict.fromkeys(declared + sorted(executed))
 

@@ -116,7 +116,7 @@ class TopologyJson:
         return {"stream": stream, "emitted": emitted, "transferred": transferred}
 
     def _input(self, component: str, of: str) -> Json:
-        counts = {w: self.now.counts[component, w, of] for w in (EXECUTED, ACKED, FAILED)}
+        counts = {w.value: self.now.counts[component, w, of] for w in (EXECUTED, ACKED, FAILED)}
         return {
             "from": of,
             **counts,

@@ -106,7 +106,7 @@ class Plan:
     def key_of(self, task: int) -> str:
         """The name of a task in the checkpoint: its component, and its place among its tasks."""
         component = self._components[task]
-        return f"{component}/{task - self._tasks[component].start}"
+        return task_key(component, task - self._tasks[component].start)
 
     def executors_on(self, worker: int) -> tuple[Executor, ...]:
         """The executors that a worker hosts, by ascending task ids; -1 is the driver."""
@@ -154,3 +154,19 @@ class Plan:
             stages=tuple(tuple(stage) for stage in content["stages"]),
             pinned=tuple(pinned),
         )
+
+
+def task_key(component: str, index: int) -> str:
+    """The name of a task in the checkpoint.
+
+    Args:
+        component: Its component.
+        index: Its place among the tasks of the component, from 0.
+    """
+    return f"{component}/{index}"
+
+
+def task_of_key(key: str) -> tuple[str, int]:
+    """The component of the task with this name in the checkpoint, and its place there."""
+    component, _, index = key.rpartition("/")
+    return component, int(index)

@@ -13,7 +13,6 @@ import pyarrow as pa
 from fulmen.api import (
     ArrowBolt,
     BasicBolt,
-    Bolt,
     FailedException,
     Stream,
     TopologyContext,
@@ -24,8 +23,7 @@ from fulmen.api.tuples import DRAIN_STREAM, HELD, TICK_COMPONENT, TICK_STREAM, H
 from fulmen.engine.emitting.arrow_collectors import ArrowCollector
 from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.emitting.routes import Routes
-from fulmen.engine.state.fields import Fields
-from fulmen.engine.state.keyed_state import KeyedState, take_state
+from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.errors import DeclarationError
 from fulmen.topology.code.transient import mistaken_transient
 
@@ -110,9 +108,9 @@ class BoltHarness:
         self.failed: list[tuple[Tuple, str]] = []
         self.errors: list[str] = []
         self.resets: list[Tuple] = []
-        self._state_journals: dict[str, list[bytes]] = {}
+        self._journals: dict[str, list[bytes]] = {}
         self._lives = 0
-        self._start(None)
+        self._start()
 
     def __enter__(self) -> Self:
         return self
@@ -123,12 +121,12 @@ class BoltHarness:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.bolt.cleanup()
+        self._author.close()
 
     @property
     def state(self) -> dict[Any, Any]:
         """The bolt's `self.state`."""
-        return dict(self._state)
+        return dict(self._author.state)
 
     def execute(self, values: Sequence[Any] | Tuple) -> Tuple:
         """Have the bolt deal with one tuple.
@@ -172,45 +170,39 @@ class BoltHarness:
 
     def restart(self) -> None:
         """Lose the process: what goes on is a new instance with the old one's durable state."""
-        record = self._durable.record()
-        self.errors += self._durable.warnings
         self._lives += 1
-        for journal, (data, _) in self._state.updates(self._lives).items():
-            if data is None:
-                del self._state_journals[journal]
-            else:
-                self._state_journals[journal] = [data]
-        self._start(record)
+        for journal, (data, keep_from) in self._author.updates(self._lives).items():
+            if keep_from == self._lives:
+                self._journals.pop(journal, None)
+            if data is not None:
+                self._journals.setdefault(journal, []).append(data)
+        self.errors += self._author.take_warnings()
+        self._start()
 
     def report(self, error: BaseException | str) -> None:
         """Take note of an error that the bolt reported."""
         self.errors.append(str(error))
 
-    def _start(self, record: bytes | None) -> None:
-        made = self._prototype
-        self.bolt = made() if isinstance(made, type) else copy.deepcopy(made)
-        for message, cure in mistaken_transient(self.bolt):
-            raise DeclarationError(f"{self.who}: {message}. {cure}")
+    def _start(self) -> None:
+        self._author = AuthorInstance(self._made, self._journals)
+        self.bolt: Any = self._author.instance
         streams = output_streams(self.bolt)
         self.routes = {n: _NobodyListens(self.name, n, s) for n, s in streams.items()}
-        self._state = KeyedState.restore(self._state_journals, self.bolt)
-        take_state(self.bolt, self._state, is_new=True)
-        context = self._context(streams)
         self._collector = self._new_collector()
         injected = {
             "collector": self._collector,
-            "context": context,
-            "state": self._state,
+            "context": self._context(streams),
             "conf": self._conf,
         }
-        self._durable = Fields(self.bolt, injected, is_copy=not isinstance(made, type))
-        restored = self._durable.apply(record) if record is not None else None
-        if isinstance(self.bolt, Bolt):
-            self.bolt.prepare(self._conf, context, self._collector)
-        else:
-            self.bolt.prepare(self._conf, context)
-        take_state(self.bolt, self._state, is_new=True)
-        self._durable.settle(restored)
+        is_copy = not isinstance(self._prototype, type)
+        self._author.open(injected, lambda call: call(), is_copy=is_copy)
+
+    def _made(self) -> Any:
+        made = self._prototype
+        bolt = made() if isinstance(made, type) else copy.deepcopy(made)
+        for message, cure in mistaken_transient(bolt):
+            raise DeclarationError(f"{self.who}: {message}. {cure}")
+        return bolt
 
     def _context(self, streams: Mapping[str, Stream]) -> TopologyContext:
         component, stream = self._source
@@ -253,7 +245,7 @@ class BoltHarness:
         finally:
             collector.close()
             self._take_emits(() if is_last else (tup,))
-        take_state(self.bolt, self._state)
+        self._author.look_at_state()
         if isinstance(collector, BoltCollector):
             self.acked += [t for t, reason in collector.late if reason is None]
             self.failed += [(t, reason) for t, reason in collector.late if reason is not None]
@@ -288,7 +280,7 @@ class BoltHarness:
             collector.failures = dict.fromkeys(range(len(tuples)), str(e) or type(e).__name__)
         finally:
             collector.close()
-        take_state(self.bolt, self._state)
+        self._author.look_at_state()
         for stream, emitted, at in collector.emits:
             rows = zip(*(column.to_pylist() for column in emitted.columns), strict=True)
             for row, i in zip(rows, at.tolist(), strict=True):

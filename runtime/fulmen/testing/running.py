@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,17 +13,18 @@ from obstore.store import MemoryStore
 from fulmen.checkpoint import Store, load, read_manifest
 from fulmen.checkpoint.remote import RemoteBackend
 from fulmen.engine.batches.coordinator import Done
-from fulmen.engine.driver.driver import Driver, Stop
+from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.driver.totals import Totals
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.state.committed_state import read_components
-from fulmen.engine.state.journals import FIELDS
+from fulmen.engine.state.fields import fields_of
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.errors import FulmenError, JobFailed, TopologyFailed
+from fulmen.plan import task_key
 from fulmen.testing.components import Killed, Runs
 from fulmen.topology.builder import TopologyBuilder
 from fulmen.topology.code.loading import CodeFolder
@@ -135,11 +135,8 @@ class Result:
 
     def fields(self, component: str, task: int = 0) -> dict[str, Any]:
         """The durable fields of one task's instance, as committed."""
-        for key in self._keys(component, task):
-            for record in self._load(key).get(FIELDS, []):
-                fields: dict[str, Any] = pickle.loads(record)[0]
-                return fields
-        return {}
+        (key,) = self._keys(component, task)
+        return fields_of(self._load(key))
 
     def collected(self, component: str) -> list[Any]:
         """The values that a `CollectBolt` received, task by task, in their order."""
@@ -172,7 +169,7 @@ class Result:
         tasks = range(components[component]["tasks"])
         if task is not None and task not in tasks:
             raise ValueError(f"{component!r} has {len(tasks)} tasks, from 0, and no task {task}")
-        return [f"{component}/{i}" for i in tasks if task in (None, i)]
+        return [task_key(component, i) for i in tasks if task in (None, i)]
 
     def _load(self, key: str) -> dict[str, list[bytes]]:
         return load(self.checkpoint, read_manifest(self.checkpoint, self.number), key)
@@ -220,15 +217,15 @@ class _RunObserver(Silent):
 
     def __init__(self, result: Result, enough: Callable[[Result], bool], at_most: int) -> None:
         self.stop = Stop()
-        self.driver: Driver | None = None
-        self._result = result
+        self.topology: RunningTopology | None = None
+        self.result = result
         self._enough = enough
         self._at_most = at_most
         self._told: list[ErrorReport] = []
 
     def batch(self, totals: Totals, done: Done) -> None:
-        assert self.driver is not None
-        result, plan = self._result, self.driver.placed.plan
+        assert self.topology is not None
+        result, plan = self.result, self.topology.plan
         for summary in done.summaries:
             result.errors += summary.errors
             for task, stream, rows in summary.extra.get("emits", ()):
@@ -241,25 +238,25 @@ class _RunObserver(Silent):
 
     def end(self, totals: Totals) -> None:
         """Take over what came after the last batch."""
-        known = {id(error) for error in self._result.errors}
-        self._result.errors += [error for error in self._told if id(error) not in known]
+        known = {id(error) for error in self.result.errors}
+        self.result.errors += [error for error in self._told if id(error) not in known]
         self.look(totals)
 
     def look(self, totals: Totals) -> None:
         """Take over the figures."""
-        assert self.driver is not None
-        self._result.batches = totals.batches
-        self._result.report = totals.report()
-        self._result.number = self.driver.log.manifest.number
+        assert self.topology is not None
+        self.result.batches = totals.batches
+        self.result.report = totals.report()
+        self.result.number = self.topology.log.manifest.number
 
     def error(self, error: ErrorReport) -> None:
         self._told.append(error)
 
     def attempt_failed(self, number: int, reason: str) -> None:
-        self._result.notes.append(f"batch {number} is run again: {reason}")
+        self.result.notes.append(f"batch {number} is run again: {reason}")
 
     def note(self, text: str) -> None:
-        self._result.notes.append(text)
+        self.result.notes.append(text)
 
 
 def run(  # noqa: PLR0913 (all but the first by name)
@@ -306,30 +303,38 @@ def run(  # noqa: PLR0913 (all but the first by name)
     observer.stop.when_drained = until == "drained" and batches is None
     observer.stop.now = batches == 0
     Runs.begin()
+    jobs = _Jobs(fault, result.checkpoint, clock, batch_seconds, emits)
     model, base = _model(topology)
     wanted = {"workers": workers, "ackers": ackers}
     spec = model.spec.model_copy(update={k: v for k, v in wanted.items() if v is not None})
-    with CodeFolder.of(spec.code, base) as folder:
-        tasks = read_components(result.checkpoint)
-        checked = check(model.model_copy(update={"spec": spec}), folder.path, tasks)
+    _run(model.model_copy(update={"spec": spec}), base, jobs, observer, clock)
+    return result
+
+
+def _run(
+    topology: Topology, base: Path, jobs: _Jobs, observer: _RunObserver, clock: ManualClock
+) -> None:
+    """Run a topology whose code folder is relative to `base`."""
+    store = observer.result.checkpoint
+    with CodeFolder.of(topology.spec.code, base) as folder:
+        tasks = read_components(store)
+        checked = check(topology, folder.path, tasks)
         driver = Driver(
             checked.runnable(folder.path, tasks),
-            _Jobs(fault, result.checkpoint, clock, batch_seconds, emits),
-            result.checkpoint.uri,
+            jobs,
+            store.uri,
             observer=observer,
-            store=result.checkpoint,
+            store=store,
             steady=clock,
             sleep=clock.advance,
         )
-        observer.driver = driver
-        driver.start()
-        observer.look(driver.totals)
+        running = observer.topology = driver.start()
+        observer.look(running.totals)
         try:
-            driver.run(observer.stop)
+            running.run(observer.stop)
         finally:
-            driver.close()
-            observer.end(driver.totals)
-    return result
+            running.close()
+            observer.end(running.totals)
 
 
 def _model(topology: Topology | TopologyBuilder | Path | str) -> tuple[Topology, Path]:

@@ -3,19 +3,15 @@
 import pytest
 
 from fulmen.checkpoint import CommitLog
-from fulmen.checkpoint.garbage import FENCE_SECONDS
+from fulmen.checkpoint.garbage import FENCE_SECONDS, LogLimits
 from fulmen.checkpoint.record import INLINE_BYTES
 from support.checkpoint import Died, FakeClock, Model, memory_store, mortal, saved, stored
 
 BIG = b"b" * INLINE_BYTES
 
 
-@pytest.fixture(autouse=True)
-def short_cycles(monkeypatch):
-    """Manifests, deletions and sweeps within a few commits."""
-    monkeypatch.setattr("fulmen.checkpoint.log.MANIFEST_EVERY", 3)
-    monkeypatch.setattr("fulmen.checkpoint.garbage.LAG", 1)
-    monkeypatch.setattr("fulmen.checkpoint.garbage.SWEEP_EVERY", 4)
+SHORT_CYCLES = LogLimits(manifest_every=3, lag=1, sweep_every=4)
+"""Manifests, deletions and sweeps within a few commits."""
 
 
 def changes_of(number):
@@ -38,7 +34,7 @@ def run(store, clock, driver, commits, model):
 
     The model holds every state that was acknowledged, and one more that may have been made.
     """
-    log = CommitLog.open(store, "wc", driver, clock=clock)
+    log = CommitLog.open(store, "wc", driver, clock=clock, limits=SHORT_CYCLES)
     model.apply()
     model.acknowledged = log.claim().number
     for _ in range(commits):

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from fulmen.checkpoint import CommitLog, Store, read_manifest
-from fulmen.checkpoint.garbage import FENCE_SECONDS, LAG, SWEEP_EVERY
+from fulmen.checkpoint.garbage import FENCE_SECONDS, LAG, LIMITS, SWEEP_EVERY, LogLimits
 from fulmen.checkpoint.payloads import load_many
 from fulmen.checkpoint.record import INLINE_BYTES, MANIFEST_EVERY, commit_key, state_file_name
 from fulmen.errors import Unreachable
@@ -29,8 +29,8 @@ def log(store, clock):
     return claimed(store, clock)
 
 
-def claimed(store, clock, driver="one"):
-    log = CommitLog.open(store, "wc", driver, clock=clock)
+def claimed(store, clock, driver="one", limits=LIMITS):
+    log = CommitLog.open(store, "wc", driver, clock=clock, limits=limits)
     log.claim()
     return log
 
@@ -101,8 +101,8 @@ def test_files_of_attempts_that_were_not_committed_are_swept(log, store, clock):
     assert store.list("state/") == [used, coming]
 
 
-def test_sweeps_are_repeated_now_and_then(log, store, monkeypatch):
-    monkeypatch.setattr("fulmen.checkpoint.garbage.SWEEP_EVERY", 5)
+def test_sweeps_are_repeated_now_and_then(store, clock):
+    log = claimed(store, clock, limits=LogLimits(sweep_every=5))
     log.collect()
     saved(store, 2, "void", [("a/0", "s", BIG, 0)])
     for _ in range(4):

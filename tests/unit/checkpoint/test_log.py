@@ -15,7 +15,7 @@ from fulmen.checkpoint import (
     read_commit,
     read_manifest,
 )
-from fulmen.checkpoint.garbage import FENCE_SECONDS, LAG, SURE_SECONDS
+from fulmen.checkpoint.garbage import FENCE_SECONDS, LAG, SURE_SECONDS, LogLimits
 from fulmen.checkpoint.record import INLINE_BYTES, MANIFEST_EVERY, commit_key, encode
 from fulmen.errors import AlreadyExists, CheckpointError, Fenced, NotFound, Unreachable
 from support.checkpoint import FakeClock, Model, memory_store, saved, stored
@@ -224,8 +224,7 @@ def test_a_claim_that_is_followed_at_once_is_fenced(open_log, monkeypatch):
 
 def test_a_claim_gives_up_against_a_driver_that_never_pauses(open_log, store, monkeypatch):
     one = open_log("one")
-    two = open_log("two", claim=False)
-    monkeypatch.setattr("fulmen.checkpoint.log._CLAIM_TRIES", 3)
+    two = CommitLog.open(store, "wc", "two", limits=LogLimits(claim_tries=3))
     draft = two._draft_claim
     monkeypatch.setattr(two, "_draft_claim", lambda: [draft(), commit(one)][0])
     with pytest.raises(CheckpointError) as caught:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fulmen.checkpoint import CommitLog
-from fulmen.checkpoint.garbage import FENCE_SECONDS
+from fulmen.checkpoint.garbage import FENCE_SECONDS, LogLimits
 from fulmen.checkpoint.record import INLINE_BYTES
 from fulmen.errors import Fenced
 from support.checkpoint import FakeClock, Model, memory_store, saved, stored
@@ -27,26 +27,24 @@ CHANGES = st.lists(
 )
 
 
+SHORT_CYCLES = LogLimits(manifest_every=3, lag=1, sweep_every=2)
+
+
 class Drivers(RuleBasedStateMachine):
     @initialize()
     def start(self):
-        self.patch = pytest.MonkeyPatch()
-        self.patch.setattr("fulmen.checkpoint.log.MANIFEST_EVERY", 3)
-        self.patch.setattr("fulmen.checkpoint.garbage.LAG", 1)
-        self.patch.setattr("fulmen.checkpoint.garbage.SWEEP_EVERY", 2)
         self.store, self.clock, self.model = memory_store(), FakeClock(), Model()
         self.opened = {}  # driver -> its log, not claimed yet
         self.claimed = {}  # driver -> its log
         self.owner = None
         self.tags = (f"t{number}" for number in itertools.count())
 
-    def teardown(self):
-        self.patch.undo()
-
     @rule(driver=DRIVERS)
     def open(self, driver):
         self.claimed.pop(driver, None)
-        self.opened[driver] = CommitLog.open(self.store, "wc", driver, clock=self.clock)
+        self.opened[driver] = CommitLog.open(
+            self.store, "wc", driver, clock=self.clock, limits=SHORT_CYCLES
+        )
         self.owner = None if self.owner == driver else self.owner
 
     @precondition(lambda self: self.opened)

@@ -28,7 +28,7 @@ class Words:
     def __init__(self, clock):
         self.clock = clock
         self.meter = Meter(topology({"lines": 2}, {"count": (3, {"lines": "shuffle"})}), clock)
-        self.totals = Totals(placed=None)
+        self.totals = Totals(None)
 
     def batch(self, seconds=1.0, executed=0, acked=0, latency=None):
         """One batch passes, and acks trees that took `latency` milliseconds."""

@@ -270,8 +270,7 @@ def hints_about(spout, batches=None, **bolts):
         builder.set_bolt(name, bolt).shuffle_grouping(source)
         source = name
     topology = builder.build()
-    driver = make_driver(topology, seconds=0.1, code_folder=Path())
-    driver.start()
+    driver = make_driver(topology, seconds=0.1, code_folder=Path()).start()
     if batches is None:
         driver.run(Stop(when_drained=True))
     for _ in range(batches or 0):
@@ -297,7 +296,7 @@ def starts(module, patch):
     driver = make_driver(builder, code_folder=Path())
     patch.delenv("TOKEN")
     sys.modules.pop("mistakes", None)
-    driver.start()
+    driver = driver.start()
     with pytest.raises(FulmenError) as caught:
         driver.step()
     yield str(caught.value)

@@ -127,11 +127,10 @@ def test_what_is_planned_is_said_while_workers_are_missing():
     builder = TopologyBuilder(workers=2)
     builder.set_spout("source", ListSpout([]), 2)
     builder.set_bolt("sink", CollectBolt, 2).shuffle_grouping("source")
-    driver = make_driver(builder)
-    driver.start()
+    driver = make_driver(builder).start()
     whole = report_of(driver, DriverPhase.ACTIVE, 1, [0, 1], {}, "driver", "")
     assert (len(whole.workers), whole.planned) == (2, ())
-    driver._replan([0])
+    driver.planner.replan([0])
     less = report_of(driver, DriverPhase.ACTIVE, 1, [0], {0: "pod"}, "driver", "")
     assert less.planned == whole.workers
     assert len(less.workers[0].executors) == sum(len(h.executors) for h in whole.workers)

@@ -16,8 +16,7 @@ def driver():
     builder = TopologyBuilder(name="short", workers=1, max_spout_pending=10)
     builder.set_spout("numbers", ListSpout(range(100)))
     builder.set_bolt("sink", CollectBolt).shuffle_grouping("numbers")
-    driver = make_driver(builder, clock=ManualClock(), seconds=1.0)
-    driver.start()
+    driver = make_driver(builder, clock=ManualClock(), seconds=1.0).start()
     yield driver
     driver.close()
 

@@ -121,6 +121,15 @@ def test_a_restart_keeps_what_a_topology_would_keep():
     assert counting.state == {"a": 3}
 
 
+def test_fields_survive_restarts_between_which_nothing_changes():
+    harness = BoltHarness(Pairs())
+    harness.execute(["a"])
+    harness.restart()
+    harness.restart()
+    harness.execute(["b"])
+    assert [e.values for e in harness.emitted if e.stream == "default"] == [["a b"]]
+
+
 def test_what_a_restart_would_lose_is_told():
     harness = BoltHarness(WordCount)
     harness.bolt.handle = (x for x in ())

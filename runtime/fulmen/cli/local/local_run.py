@@ -13,7 +13,7 @@ from fulmen.cli.local.prepared_run import Prepared
 from fulmen.cli.local.run_log import RunLog
 from fulmen.cli.local.signals import Signals, StoppedAtOnce
 from fulmen.engine.batches.coordinator import Done
-from fulmen.engine.driver.driver import Driver, Stop
+from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
 from fulmen.engine.driver.totals import Totals
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.summary import ErrorReport
@@ -84,16 +84,18 @@ class LocalRun:
         self._display = make_display(topology.name, self._meter, self._phase_now)
         watcher = Watcher(topology, self._meter, self._display, log)
         self._driver = Driver(prepared.runnable, jobs, prepared.checkpoint, watcher)
+        self._jobs = jobs
+        self._running: RunningTopology | None = None
 
     @property
     def totals(self) -> Totals:
         """What was counted; also after a failure, as far as it got."""
-        return self._driver.totals
+        return self._running.totals if self._running else self._driver.unstarted_totals()
 
     @property
     def driver_totals(self) -> Totals | None:
         """What the driver counts, for other threads; None as long as it has not started."""
-        return self._driver.totals if self._driver.is_started else None
+        return self._running.totals if self._running else None
 
     def run(self) -> None:
         """Run it until its end, and print the summary.
@@ -131,15 +133,18 @@ class LocalRun:
     def _run(self) -> None:
         try:
             with self._display:
-                self._driver.start()
+                self._running = self._driver.start()
                 self._meter.start()
                 self._phase = RunPhase.RUNNING
-                self._driver.run(self._stop)
+                self._running.run(self._stop)
                 self._signals.over()
                 self._phase = RunPhase.ENDING
-                self._driver.close()
+                self._running.close()
         finally:
-            self._driver.close()
+            if self._running is None:
+                self._jobs.close()
+            else:
+                self._running.close()
 
     def _phase_now(self) -> RunPhase:
         is_told = self._signals.asked or not self._stop.when_drained

@@ -14,17 +14,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from fulmen.engine.batches.crashes import Crashes
 from fulmen.engine.batches.idle import Idle
-from fulmen.engine.batches.light_batches import Light
+from fulmen.engine.batches.stage_skipping import StageSkipping
 from fulmen.engine.batches.summaries import BYTES_PER_SECOND, restore_seconds, work_seconds
-from fulmen.engine.protocol.deliveries import Deliveries, pack_deliveries
-from fulmen.engine.protocol.header import HEADER_BYTES, Header
-from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.deliveries import Deliveries, merged, pack_deliveries
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.statistics import EMITTED, EXECUTED
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tuples.chunk import Ranges
@@ -65,8 +65,10 @@ class Done:
 class Coordinator:
     """The state of a running topology that is not in its tasks.
 
+    Others read its attributes; only its methods change them.
+
     Attributes:
-        placed: The topology and its plan.
+        current: The topology and its plan.
         number: The last commit.
         base: The tag that tasks' state must carry.
         clock: Batch clock, in seconds.
@@ -79,7 +81,7 @@ class Coordinator:
         drained: Whether they have had it since they last executed anything.
     """
 
-    placed: PlacedTopology
+    current: CurrentTopology
     number: int
     base: str
     clock: float
@@ -90,7 +92,7 @@ class Coordinator:
     permit: int = FIRST_PERMIT
     emit_seconds: float = 0.0
     crashes: Crashes = field(default_factory=Crashes)
-    light: Light = field(default_factory=Light)
+    skipping: StageSkipping = field(default_factory=StageSkipping)
     pending: int = 0
     spout_pending: int = 0
     exhausted: bool = False
@@ -109,6 +111,15 @@ class Coordinator:
         self._typical_emits = 0.0
         self._seconds: deque[float] = deque(maxlen=LAST_BATCHES)
 
+    @property
+    def placed(self) -> PlacedTopology:
+        """The topology and its plan."""
+        return self.current.placed
+
+    def set_active(self, *, active: bool) -> None:
+        """Have spouts emit from the next batch on, or emit no more."""
+        self.active = active
+
     # Attempts
 
     def begin(self, now: float) -> Header:
@@ -118,7 +129,8 @@ class Coordinator:
             self.clock += max(0.0, now - self._mark)  # workers measure with a clock of their own
         self._mark = now
         permits, poisoned = self.crashes.permits(self._spout_tasks())
-        large = self.deliveries and len(pack_deliveries(self.deliveries)) > HEADER_BYTES
+        most = self.placed.limits.header_bytes
+        large = self.deliveries and len(pack_deliveries(self.deliveries)) > most
         self.attempt = Header(
             number=self.number + 1,
             tag=self.new_tag(),
@@ -133,10 +145,16 @@ class Coordinator:
             cause=self.crashes.cause if poisoned else "",
             emit_seconds=self.emit_seconds or EMIT_SHARE * self.target_seconds,
             is_retry=self._is_retry,
-            bases=self.light.bases,
+            bases=self.skipping.bases,
             drains=self.drains,
         )
         return self.attempt
+
+    def begin_closing(self, now: float) -> Header:
+        """The header of a last attempt in which all instances are closed. It is no batch."""
+        header = replace(self.begin(now), closes=True)
+        self.attempt = None
+        return header
 
     def stand_still(self, seconds: float) -> None:
         """So many of the seconds since the attempt began are not the topology's time.
@@ -148,7 +166,7 @@ class Coordinator:
 
     def cuts(self, header: Header) -> tuple[int, ...]:
         """Where the stages of the attempt at hand are divided into jobs: the end of each."""
-        return self.light.cuts(
+        return self.skipping.cuts(
             self.placed,
             header,
             emits=self._typical_emits,
@@ -162,6 +180,8 @@ class Coordinator:
         seconds: float,
         owed: Mapping[int, Deliveries] | None = None,
         skipped: Sequence[int] = (),
+        *,
+        ackers_ran: bool = False,
     ) -> Done:
         """A batch ran to its end. It counts only when `committed` has been called.
 
@@ -170,8 +190,11 @@ class Coordinator:
             seconds: How long it took.
             owed: What pinned spouts could not be told yet.
             skipped: Stages that did not run.
+            ackers_ran: Whether trees were left for the ackers, in a job of their own.
         """
         assert self.attempt is not None
+        if ackers_ran:
+            self.skipping.trees_outlived_batch(self.placed.limits.whole_batches)
         ended = self._ended(summaries)
         deliveries = dict(ended)
         for of_some in ({} if owed is None else owed, *(s.owed for s in summaries)):
@@ -216,7 +239,7 @@ class Coordinator:
         """
         if done.commits:
             self.number = done.header.number
-        self.light.committed(
+        self.skipping.committed(
             self.placed.run, done.header, done.skipped, done.seconds, self.target_seconds
         )
         self.base = done.header.tag
@@ -266,6 +289,20 @@ class Coordinator:
 
     # Batch sizes
 
+    def set_batch_size(self, permit: int | None = None, emit_seconds: float | None = None) -> None:
+        """Begin the next batch with another size than the last ones led to.
+
+        Args:
+            permit: How many tuples each spout task may emit in it; later ones adapt. None: the
+                present number.
+            emit_seconds: How long spouts may emit in a batch, until this is called again. 0: as the
+                target says. None: as it is.
+        """
+        if permit is not None:
+            self.permit = permit
+        if emit_seconds is not None:
+            self.emit_seconds = emit_seconds
+
     @property
     def target_seconds(self) -> float:
         """How long a batch should take under load."""
@@ -308,7 +345,7 @@ class Coordinator:
     def idle_seconds(self) -> float:
         """How long to wait before the next batch: next to no time if something happened."""
         if not self.idle.batches:
-            return self.light.rest_seconds
+            return self.skipping.rest_seconds
         periods = [c.tick_seconds for c in self.placed.topology.spec.bolts if c.tick_seconds]
         return min([self.idle.seconds(), *(period - self.clock % period for period in periods)])
 
@@ -354,14 +391,3 @@ def _executed(summaries: Sequence[Summary]) -> bool:
 
 def _count(deliveries: Mapping[int, Deliveries]) -> int:
     return sum(len(d) for d in deliveries.values())
-
-
-def merged(ranges: Ranges) -> Ranges:
-    """Ranges in ascending order, those that touch made one."""
-    if len(ranges) < 2:
-        return ranges
-    ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
-    starts = np.flatnonzero(np.concatenate(([True], ranges[1:, 0] != ranges[:-1, 1])))
-    return np.stack(
-        [ranges[starts, 0], ranges[np.append(starts[1:] - 1, len(ranges) - 1), 1]], axis=1
-    )

@@ -1,6 +1,6 @@
 """One attempt of a batch, run as one Spark job or as several.
 
-Under load it is one job of all stages. A light batch (engine/batches/light_batches.py) starts with
+Under load it is one job of all stages. A light batch (engine/batches/stage_skipping.py) starts with
 fewer stages, and what they leave for later ones comes to the driver: if that is nothing, the batch
 is done; if it is messages about trees that all ended, the driver is the acker; otherwise another
 job takes it up.
@@ -53,6 +53,7 @@ def run_attempt(
     store: Store,
     header: Header,
     cuts: Sequence[int],
+    rng: np.random.Generator,
 ) -> AttemptResult:
     """Run the stages of an attempt until there is nothing left for the others.
 
@@ -62,6 +63,7 @@ def run_attempt(
         store: For rows that are too many for a header.
         header: Of the attempt.
         cuts: Where the jobs end.
+        rng: For edge ids, if the driver is the acker.
 
     Raises:
         JobFailed: A job came to nothing.
@@ -79,21 +81,32 @@ def run_attempt(
             ran.skipped = tuple(range(end, len(stages)))
             return ran
         assert end < len(stages), f"a row of kind {rows[0][:1]!r} has passed all stages"
-        if stages[end] == (ACKER,) and (summary := settle(placed, rows, header.clock)) is not None:
-            ran.summaries.append(summary)
-            ran.skipped = (end,)
-            return ran
+        if stages[end] == (ACKER,):
+            summary = settle(placed, rows, header.clock, rng)
+            if summary is not None:
+                ran.summaries.append(summary)
+                ran.skipped = (end,)
+                return ran
         by_worker: dict[int, list[bytes]] = defaultdict(list)
         for row in rows:
             by_worker[_worker_of(row, placed)].append(row)
         first = end
         file = state_file_name(header.number, header.tag, "driver", f"stage-{end}")
-        header = header.with_injected(Injected.made(by_worker, file, store.put))
+        injected = Injected.made(by_worker, placed.limits.header_bytes, file, store.put)
+        header = header.with_injected(injected)
     raise AssertionError("the last job has no rows for others")
 
 
-def settle(placed: PlacedTopology, rows: Sequence[bytes], clock: float) -> Summary | None:
+def settle(
+    placed: PlacedTopology, rows: Sequence[bytes], clock: float, rng: np.random.Generator
+) -> Summary | None:
     """What acker tasks that have no pending trees would do with these messages.
+
+    Args:
+        placed: The topology.
+        rows: The messages.
+        clock: Batch clock, in seconds.
+        rng: For edge ids.
 
     Returns:
         None: A tree is left, which they have to keep.
@@ -104,7 +117,7 @@ def settle(placed: PlacedTopology, rows: Sequence[bytes], clock: float) -> Summa
         task, *parts = wire.unpack(row)
         messages[task].add(Messages(*parts))
     summary = Summary(len(placed.plan.stages) - 1, DRIVER, process=(DRIVER, os.getpid()))
-    outbox = Outbox(placed, DRIVER, np.random.default_rng())
+    outbox = Outbox(placed, DRIVER, rng)
     ackers = {task: AckerTask(task, {}) for task in placed.ackers}
     run_ackers(placed, ackers, messages, clock, summary, outbox)
     if any(summary.pending.values()):

@@ -12,12 +12,11 @@ from fulmen.checkpoint.record import Commit
 from fulmen.engine.batches.coordinator import Done
 from fulmen.engine.driver.migration import Change
 from fulmen.engine.protocol.deliveries import DELIVERIES, pack_deliveries
+from fulmen.engine.protocol.limits import LIMITS
 from fulmen.errors import FulmenError, Unreachable
 
 OUTAGE_SECONDS = 1800.0
 """That a commit waits for its store. Then the driver ends: another one may have more luck."""
-CHECK_SECONDS = 10.0
-"""Without a commit: between two looks whether another driver has taken over."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,7 @@ class Committer:
         steady: A clock that only goes forward, in seconds.
         sleep: Waits so many seconds.
         wall: The time of day, in seconds as of time.time().
+        check_seconds: Without a commit, between two looks whether another driver has taken over.
         outage: What is waited for; None: nothing. Other threads may read it.
     """
 
@@ -51,6 +51,7 @@ class Committer:
     steady: Callable[[], float]
     sleep: Callable[[float], None]
     wall: Callable[[], float]
+    check_seconds: float = LIMITS.check_seconds
     outage: Outage | None = field(init=False, default=None)
     _checked: float = field(init=False, default=0.0)
     _collector: threading.Thread | None = field(init=False, default=None)
@@ -72,7 +73,7 @@ class Committer:
         began = self.steady()
         if done.commits:
             self._commit(done, change)
-        elif began - self._checked >= CHECK_SECONDS:
+        elif began - self._checked >= self.check_seconds:
             try:
                 self.log.check()  # else a driver that is idle would not notice its successor
             except Unreachable as e:  # nothing depends on it

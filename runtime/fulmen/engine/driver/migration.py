@@ -25,7 +25,7 @@ from fulmen.engine.acking.root_ids import sequence_ranges
 from fulmen.engine.acking.trees import Trees
 from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.errors import CheckpointMismatch
-from fulmen.plan import Plan
+from fulmen.plan import Plan, task_key, task_of_key
 from fulmen.topology.resource.spec import ACKER, Topology
 
 ACKERS_OFF = "acking was turned off"
@@ -159,7 +159,7 @@ def migrate(
 
 
 def _component(key: str) -> str:
-    return key.split("/")[0]
+    return task_of_key(key)[0]
 
 
 def _check_tasks(before: Mapping[str, int], tasks: Mapping[str, int], where: str) -> None:
@@ -188,7 +188,7 @@ def _divided(trees: Trees, ackers: int, number: int) -> dict[str, dict[str, Upda
     """Pending trees for another number of ackers."""
     to = acker_index(trees.roots, ackers)
     records = {k: pickle.dumps((columns(trees.take(to == k)), None), 5) for k in range(ackers)}
-    return {f"{ACKER}/{k}": {TREES: Update(data, None, number)} for k, data in records.items()}
+    return {task_key(ACKER, k): {TREES: Update(data, None, number)} for k, data in records.items()}
 
 
 def _ended(trees: Trees) -> dict[int, Deliveries]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
 from fulmen.engine.batches.coordinator import Done
 from fulmen.engine.protocol.header import Header
-from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.statistics import (
     ACKED,
     BATCH,
@@ -32,6 +33,7 @@ from fulmen.engine.protocol.statistics import (
     Window,
 )
 from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.plan import task_of_key
 
 _PER_DECADE = 200
 _ERRORS_KEPT = 20
@@ -125,6 +127,7 @@ class Totals:
     batches.
 
     Attributes:
+        current: The topology, whose plan may change.
         header: Of the newest batch.
         times: Of tuples, trees and batches.
         executors: First task of an executor -> seconds in the author's code: for the capacity.
@@ -135,7 +138,7 @@ class Totals:
         restored_tasks: Of each component: how many times a task's state was read.
     """
 
-    placed: PlacedTopology
+    current: CurrentTopology
     steady: Callable[[], float] = time.monotonic
     batches: int = 0
     attempts_failed: int = 0
@@ -164,10 +167,19 @@ class Totals:
         self.started = self.steady()
         self._begin_windows()
 
-    def become(self, placed: PlacedTopology) -> None:
-        """Go on with other tasks: what was kept by their numbers means others now."""
+    @property
+    def placed(self) -> PlacedTopology:
+        """The topology and its plan."""
+        return self.current.placed
+
+    @contextmanager
+    def renumbering(self) -> Iterator[None]:
+        """Go on with other tasks, which come into force in the block.
+
+        What was kept by their numbers means others then.
+        """
         with self.lock:
-            self.placed = placed
+            yield
             self._begin_windows()
             self.pending_trees, self.pending_messages = {}, {}
 
@@ -226,7 +238,7 @@ class Totals:
         self.workers.add({summary.partition: summary.seconds}, now)
         self.pending_trees.update(summary.pending)
         self.pending_messages.update(summary.spout_pending)
-        self.restored_tasks.update(key.rpartition("/")[0] for key in summary.restored)
+        self.restored_tasks.update(task_of_key(key)[0] for key in summary.restored)
         self.state_bytes += summary.state_bytes
         self.state_seconds += summary.state_seconds
 
@@ -281,7 +293,7 @@ class Totals:
     def component(self, name: str) -> dict[str, int]:
         """The statistics of one component, over all its streams."""
         return {
-            what: sum(
+            what.value: sum(
                 n
                 for (component, kind, _), n in self.counts.items()
                 if (component, kind) == (name, what)

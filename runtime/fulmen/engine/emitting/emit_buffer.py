@@ -87,7 +87,7 @@ class Buffer:
             if isinstance(values, str | bytes) or not isinstance(values, Sequence)
         ]
 
-    def view(self) -> EmittedRows:
+    def emitted_rows(self) -> EmittedRows:
         """The values, for the outbox. After `wrong`."""
         return EmittedRows(self.rows())
 

@@ -37,7 +37,7 @@ _NARROW = 64
 _FEW_GROUPS = 6
 """To compare all keys with each of so many is quicker than to sort them."""
 Index = npt.NDArray[np.integer[Any]]
-"""Which of a view's rows are meant; None in its place: all."""
+"""Which of the emitted rows are meant; None in its place: all."""
 
 
 @dataclass(slots=True)
@@ -80,6 +80,7 @@ class Outbox:
         self._placed = placed
         self._stage = stage
         self._rng = rng
+        self._row_tuples = placed.limits.row_tuples
         self._pieces: dict[tuple[int, int], list[_Piece]] = defaultdict(list)
         self._held: Counter[tuple[int, int]] = Counter()
         self._held_bytes: Counter[tuple[int, int]] = Counter()
@@ -93,7 +94,7 @@ class Outbox:
         self,
         task: int,
         routes: Routes,
-        view: EmittedRows,
+        emitted: EmittedRows,
         parents: Lineage | None,
         chosen: Chosen | None = None,
     ) -> Ids:
@@ -102,7 +103,7 @@ class Outbox:
         Args:
             task: The task that emitted them.
             routes: Of the stream that they were emitted on.
-            view: Their values.
+            emitted: Their values.
             parents: For each emit, the lineage of what it is anchored to; a spout's own roots count
                 as such.
             chosen: Emits whose tasks were chosen already, or named by a direct emit.
@@ -110,9 +111,9 @@ class Outbox:
         Returns:
             For each emit, the XOR of the edge ids of its copies.
         """
-        n = len(view)
+        n = len(emitted)
         xors: Ids = np.zeros(n, np.uint64)
-        for subscription, choice in self._choices(task, routes, view, chosen):
+        for subscription, choice in self._choices(task, routes, emitted, chosen):
             index, targets = choice.index, choice.tasks
             if not len(targets):
                 continue
@@ -129,14 +130,14 @@ class Outbox:
                 else:
                     counts = np.diff(lineage.offsets)
                     lineage = Lineage(lineage.roots, np.repeat(edges, counts), lineage.offsets)
-            self._deliver(task, subscription, routes, view, index, targets, lineage)
+            self._deliver(task, subscription, routes, emitted, index, targets, lineage)
         return xors
 
     def send_joined(
         self,
         task: int,
         routes: Routes,
-        view: EmittedRows,
+        emitted: EmittedRows,
         anchors: Sequence[Sequence[Tuple]],
         tell: Callable[[Tuple, int], None],
         chosen: Chosen | None = None,
@@ -148,14 +149,14 @@ class Outbox:
         Args:
             task: The task that emitted them.
             routes: Of the stream that they were emitted on.
-            view: Their values.
+            emitted: Their values.
             anchors: For each emit, the inputs whose trees it joins; one may be named twice.
             tell: Is told each anchor and the id of a tuple that was anchored to it.
             chosen: Emits whose tasks were chosen already, or named by a direct emit.
         """
-        for subscription, choice in self._choices(task, routes, view, chosen):
+        for subscription, choice in self._choices(task, routes, emitted, chosen):
             targets = choice.tasks
-            emits = range(len(view)) if choice.index is None else choice.index.tolist()
+            emits = range(len(emitted)) if choice.index is None else choice.index.tolist()
             roots: list[int] = []
             edges: list[int] = []
             offsets = [0]
@@ -174,31 +175,31 @@ class Outbox:
             lineage = Lineage(
                 np.array(roots, np.uint64), np.array(edges, np.uint64), np.array(offsets, np.int64)
             )
-            self._deliver(task, subscription, routes, view, choice.index, targets, lineage)
+            self._deliver(task, subscription, routes, emitted, choice.index, targets, lineage)
 
     def _choices(
-        self, task: int, routes: Routes, view: EmittedRows, chosen: Chosen | None
+        self, task: int, routes: Routes, emitted: EmittedRows, chosen: Chosen | None
     ) -> list[tuple[Subscription, Choice]]:
         """Which emits go to which tasks, subscription by subscription."""
         found = []
         transferred = 0
-        if view.arrow is None and any(self._leaves(s) for s in routes.subscriptions):
-            view.encode()  # first, as groupings are faster with columns
+        if emitted.arrow is None and any(self._leaves(s) for s in routes.subscriptions):
+            emitted.encode()  # first, as groupings are faster with columns
         for k, (subscription, chooser) in enumerate(
             zip(routes.subscriptions, routes.choosers, strict=True)
         ):
             if chosen:
-                choice = self._with_chosen(k, chooser, view, chosen)
+                choice = self._with_chosen(k, chooser, emitted, chosen)
             elif chooser is None:
                 continue  # a direct subscription receives only what is emitted to it by name
             else:
-                choice = chooser.choose(view)
+                choice = chooser.choose(emitted)
             transferred += len(choice.tasks)
             found.append((subscription, choice))
-        self.counts[routes.component, EMITTED, routes.stream] += len(view)
+        self.counts[routes.component, EMITTED, routes.stream] += len(emitted)
         self.counts[routes.component, TRANSFERRED, routes.stream] += transferred
         if self._placed.shows_emits:
-            self.emits.append((task, routes.stream, list(view.rows)))
+            self.emits.append((task, routes.stream, list(emitted.rows)))
         return found
 
     def _leaves(self, subscription: Subscription) -> bool:
@@ -206,13 +207,13 @@ class Outbox:
         return self._placed.plan.stage_of(subscription.target) != self._stage
 
     def _with_chosen(
-        self, k: int, chooser: Chooser | None, view: EmittedRows, chosen: Chosen
+        self, k: int, chooser: Chooser | None, emitted: EmittedRows, chosen: Chosen
     ) -> Choice:
         pairs: list[tuple[int, int]] = []
-        rest = [i for i in range(len(view)) if i not in chosen]
+        rest = [i for i in range(len(emitted)) if i not in chosen]
         if rest and chooser is not None:
             try:
-                some = chooser.choose(EmittedRows([view.rows[i] for i in rest]))
+                some = chooser.choose(EmittedRows([emitted.rows[i] for i in rest]))
             except GroupingError as e:
                 emission = None if e.emission is None else rest[e.emission]
                 raise GroupingError(e.reason, emission, e.field) from e
@@ -230,7 +231,7 @@ class Outbox:
         task: int,
         subscription: Subscription,
         routes: Routes,
-        view: EmittedRows,
+        emitted: EmittedRows,
         index: Index | None,
         targets: Tasks,
         lineage: Lineage | None,
@@ -240,7 +241,8 @@ class Outbox:
         if not self._leaves(subscription):
             for target, at in groups(targets):
                 here = lineage if at is None or lineage is None else lineage.take(at)
-                some = view if (index_here := compose(index, at)) is None else view.take(index_here)
+                index_here = compose(index, at)
+                some = emitted if index_here is None else emitted.take(index_here)
                 self.receive(
                     target,
                     Chunk(
@@ -254,11 +256,11 @@ class Outbox:
                     ),
                 )
             return
-        if view.arrow is None:
-            values: EncodedRows | pa.RecordBatch = view.encode()
+        if emitted.arrow is None:
+            values: EncodedRows | pa.RecordBatch = emitted.encode()
             size = values.about_bytes
         else:
-            values, size = view.arrow, view.arrow.nbytes
+            values, size = emitted.arrow, emitted.arrow.nbytes
         for worker, at in groups(self._placed.task_worker[targets]):
             piece = _Piece(
                 targets if at is None else targets[at],
@@ -270,8 +272,8 @@ class Outbox:
             key = subscription.number, worker
             self._pieces[key].append(piece)
             self._held[key] += len(piece.targets)
-            self._held_bytes[key] += size * len(piece.targets) // max(1, len(view))
-            if self._held[key] >= wire.ROW_TUPLES or self._held_bytes[key] >= HELD_BYTES:
+            self._held_bytes[key] += size * len(piece.targets) // max(1, len(emitted))
+            if self._held[key] >= self._row_tuples or self._held_bytes[key] >= HELD_BYTES:
                 self._pack(key)
 
     def receive(self, target: int, chunk: Chunk) -> None:
@@ -303,10 +305,10 @@ class Outbox:
                 start = end
         for parcel in parcels:
             try:
-                packed = list(wire.pack_tuples(parcel))
+                packed = list(wire.pack_tuples(parcel, self._row_tuples))
             except Exception:  # noqa: BLE001 (an author's __reduce__ may raise anything)
                 left = self._without_unpicklable(parcel)
-                packed = list(wire.pack_tuples(left)) if len(left.targets) else []
+                packed = list(wire.pack_tuples(left, self._row_tuples)) if len(left.targets) else []
             self.rows += [(worker, row) for row in packed]
 
     def _without_unpicklable(self, parcel: wire.Parcel) -> wire.Parcel:
@@ -345,7 +347,7 @@ class Outbox:
         if not self.messages or not ackers:  # acks of tuples from before acking was turned off
             return
         for task, whole in zip(ackers, self.messages.split(len(ackers)), strict=True):
-            for part in whole.parts(wire.ROW_TUPLES):
+            for part in whole.parts(self._row_tuples):
                 row = wire.pack(wire.ACKS, (task, part.inits, part.acks, part.fails, part.resets))
                 self.rows.append((self._placed.plan.worker_of(task), row))
         self.messages = Messages()

@@ -24,13 +24,13 @@ class Emits:
 
     Attributes:
         stream: Which.
-        view: The values.
+        rows: The values.
         msg_ids: As many, None among them for those that are not tracked; None: none is tracked.
         chosen: Emits whose tasks were chosen already.
     """
 
     stream: str
-    view: EmittedRows
+    rows: EmittedRows
     msg_ids: Sequence[Any] | None
     chosen: Chosen = field(default_factory=dict)
 
@@ -38,7 +38,7 @@ class Emits:
         """The emits at `positions` alone."""
         return Emits(
             self.stream,
-            self.view.take(np.array(positions, np.int64)),
+            self.rows.take(np.array(positions, np.int64)),
             None if self.msg_ids is None else [self.msg_ids[i] for i in positions],
             {new: self.chosen[old] for new, old in enumerate(positions) if old in self.chosen},
         )

@@ -61,3 +61,24 @@ def pack_deliveries(deliveries: Mapping[int, Deliveries]) -> bytes:
 def unpack_deliveries(data: bytes) -> dict[int, Deliveries]:
     """What `pack_deliveries` made."""
     return {origin: Deliveries(*parts) for origin, parts in pickle.loads(data).items()}
+
+
+def undelivered(transient: Mapping[str, bytes]) -> dict[int, Deliveries]:
+    """What a commit still owes to spouts.
+
+    Args:
+        transient: The commit's sections that are valid until the next one.
+    """
+    data = transient.get(DELIVERIES)
+    return unpack_deliveries(data) if data else {}
+
+
+def merged(ranges: Ranges) -> Ranges:
+    """Ranges in ascending order, those that touch made one."""
+    if len(ranges) < 2:
+        return ranges
+    ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
+    starts = np.flatnonzero(np.concatenate(([True], ranges[1:, 0] != ranges[:-1, 1])))
+    return np.stack(
+        [ranges[starts, 0], ranges[np.append(starts[1:] - 1, len(ranges) - 1), 1]], axis=1
+    )

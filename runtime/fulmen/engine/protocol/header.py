@@ -14,9 +14,6 @@ from fulmen.engine.protocol.deliveries import (
     unpack_deliveries,
 )
 
-HEADER_BYTES = 4096
-"""More bytes than this are in the checkpoint, and not in the header that each task is sent."""
-
 
 @dataclass(frozen=True)
 class Injected:
@@ -34,10 +31,20 @@ class Injected:
 
     @staticmethod
     def made(
-        rows: Mapping[int, Sequence[bytes]], file: str, write: Callable[[str, bytes], object]
+        rows: Mapping[int, Sequence[bytes]],
+        header_bytes: int,
+        file: str,
+        write: Callable[[str, bytes], object],
     ) -> Injected:
-        """Rows by worker: in the header if they are few, else in a file that `write` is given."""
-        if sum(len(row) for some in rows.values() for row in some) <= HEADER_BYTES:
+        """Rows by worker: in the header if they are few, else in an object in the checkpoint.
+
+        Args:
+            rows: The rows.
+            header_bytes: How many bytes are few.
+            file: The name of that object.
+            write: Makes that object.
+        """
+        if sum(len(row) for some in rows.values() for row in some) <= header_bytes:
             return Injected(rows)
         write(file, pickle.dumps(dict(rows), 5))
         return Injected(file=file)

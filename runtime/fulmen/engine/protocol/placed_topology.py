@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
+from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.tuples.chunk import Tasks
 from fulmen.plan import Plan
 from fulmen.topology.resource.spec import ACKER, BoltSpec, Grouping, SpoutSpec, Topology
@@ -52,6 +53,7 @@ class PlacedTopology:
         code_folder: Where the classes are; None: installed packages.
         workers: Numbers of the workers that there are: all, but those that are lost.
         shows_emits: Whether summaries tell every tuple that was emitted. For tests.
+        limits: Sizes and pauses of the engine.
     """
 
     run: str
@@ -63,6 +65,7 @@ class PlacedTopology:
     code_folder: Path | None
     workers: tuple[int, ...] = ()
     shows_emits: bool = False
+    limits: EngineLimits = LIMITS
 
     @cached_property
     def subscriptions(self) -> tuple[Subscription, ...]:
@@ -120,3 +123,13 @@ class PlacedTopology:
         """The task id of each origin."""
         tasks = [task for name in self.spouts for task in self.plan.tasks(name)]
         return {self.origins[self.plan.key_of(task)]: task for task in tasks}
+
+
+@dataclass
+class CurrentTopology:
+    """The placed topology that is in force: one object, which all in the driver look at.
+
+    The planner alone replaces what is in it.
+    """
+
+    placed: PlacedTopology

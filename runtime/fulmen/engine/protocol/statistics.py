@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from typing import Final
 
 from fulmen.topology.resource.spec import ACKER
@@ -21,23 +22,48 @@ BOUNDS = (
 )
 """Upper bounds of the histograms' buckets in seconds, for anything from an `execute` to a tree."""
 
-EMITTED: Final = "emitted"
-TRANSFERRED: Final = "transferred"
-EXECUTED: Final = "executed"
-ACKED: Final = "acked"
-FAILED: Final = "failed"
-TIMED_OUT: Final = "timed_out"
-CRASHED: Final = "crashed"
-REPLAYED: Final = "replayed"
-DEAD_LETTERED: Final = "dead_lettered"
-DROPPED: Final = "dropped"
-"""What is counted. The first five are Storm's; the next two are kinds of failed ones."""
-CountKey = tuple[str, str, str]
-"""(component, one of these, of which): of which stream, or of which input `component:stream`."""
 
-EXECUTE, PROCESS, COMPLETE, BATCH = "execute", "process", "complete", "batch"
-Key = tuple[str, str, str]
-"""(component, one of these, of which): of which input `component:stream`, or phase of a batch."""
+class Statistic(StrEnum):
+    """What is counted or measured.
+
+    The first five counts are Storm's; the next two are kinds of failed ones. The last four are
+    times.
+    """
+
+    EMITTED = "emitted"
+    TRANSFERRED = "transferred"
+    EXECUTED = "executed"
+    ACKED = "acked"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    CRASHED = "crashed"
+    REPLAYED = "replayed"
+    DEAD_LETTERED = "dead_lettered"
+    DROPPED = "dropped"
+    EXECUTE = "execute"
+    PROCESS = "process"
+    COMPLETE = "complete"
+    BATCH = "batch"
+
+
+# Names of their own: they are looked up for each chunk of tuples.
+EMITTED: Final = Statistic.EMITTED
+TRANSFERRED: Final = Statistic.TRANSFERRED
+EXECUTED: Final = Statistic.EXECUTED
+ACKED: Final = Statistic.ACKED
+FAILED: Final = Statistic.FAILED
+TIMED_OUT: Final = Statistic.TIMED_OUT
+CRASHED: Final = Statistic.CRASHED
+REPLAYED: Final = Statistic.REPLAYED
+DEAD_LETTERED: Final = Statistic.DEAD_LETTERED
+DROPPED: Final = Statistic.DROPPED
+EXECUTE: Final = Statistic.EXECUTE
+PROCESS: Final = Statistic.PROCESS
+COMPLETE: Final = Statistic.COMPLETE
+BATCH: Final = Statistic.BATCH
+
+CountKey = tuple[str, Statistic, str]
+"""(component, what, of which): of which stream, input `component:stream`, or phase of a batch."""
 ChunkTimes = dict[tuple[str, str, int], list[float]]
 """What a worker sends: (component, source, bucket) -> executed, acked, the seconds of either."""
 
@@ -45,6 +71,11 @@ ChunkTimes = dict[tuple[str, str, int], list[float]]
 def acker_name(task: int) -> str:
     """Under which name an acker task is counted by itself; `ACKER` is all of them together."""
     return f"{ACKER}/{task}"
+
+
+def is_one_acker(name: str) -> bool:
+    """Whether something is counted under the name of an acker task by itself."""
+    return name.startswith(f"{ACKER}/")
 
 
 def add_chunk(
@@ -109,10 +140,10 @@ class Histogram:
             yield bound, seen
 
 
-class Times(dict[Key, Histogram]):
+class Times(dict[CountKey, Histogram]):
     """Histograms by key, made as they are needed."""
 
-    def __missing__(self, key: Key) -> Histogram:
+    def __missing__(self, key: CountKey) -> Histogram:
         found = self[key] = Histogram()
         return found
 

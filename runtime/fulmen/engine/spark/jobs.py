@@ -10,7 +10,7 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.spark import session
 from fulmen.engine.spark.job_runner import JobRunner
 from fulmen.engine.spark.session import Session, SessionSettings
-from fulmen.engine.worker.stage import stage_function
+from fulmen.engine.worker.worker import stage_function
 from fulmen.errors import FulmenError
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from fulmen.checkpoint import Manifest, Store, load_many, read_newest, read_state_part, tasks_in
 from fulmen.checkpoint.rewriting import Journals
-from fulmen.engine.state.fields import fields_in
+from fulmen.engine.state.fields import fields_of
 from fulmen.engine.state.journals import DROPPED, FIELDS, STATE
 from fulmen.engine.state.keyed_state import KeyedState, segment_journals
 from fulmen.engine.state.segment_format import (
@@ -24,6 +24,7 @@ from fulmen.engine.state.segment_format import (
     head_bytes,
 )
 from fulmen.errors import NotFound, text_of
+from fulmen.plan import task_of_key
 
 T = TypeVar("T")
 
@@ -77,12 +78,7 @@ def read_key(store: Store, component: str, text: str) -> CommittedState:
 
 def read_fields(store: Store, component: str) -> CommittedState:
     """The durable fields of a component's instances. Needs and raises what `read_state` does."""
-
-    def fields(journals: Journals) -> Mapping[str, Any]:
-        records = journals.get(FIELDS)
-        return fields_in(records[-1]) if records else {}
-
-    return _read(store, component, fields, lambda journal: journal == FIELDS)
+    return _read(store, component, fields_of, lambda journal: journal == FIELDS)
 
 
 def _is_of(name: str, journal: str) -> bool:
@@ -172,5 +168,5 @@ def _tasks(manifest: Manifest, component: str) -> dict[str, int]:
 
 def _task_of(key: str, component: str) -> int | None:
     """The number within `component` of the task with this key in the checkpoint."""
-    name, _, number = key.rpartition("/")
-    return int(number) if name == component else None
+    name, number = task_of_key(key)
+    return number if name == component else None

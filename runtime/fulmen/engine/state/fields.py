@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from fulmen.api.components import Component
+from fulmen.checkpoint.rewriting import Journals
+from fulmen.engine.state.journals import FIELDS
 from fulmen.engine.state.pickling import INSTANCE, digest, dumps, made_of, mark
 from fulmen.errors import StateError
 
@@ -19,9 +21,16 @@ _CONTAINERS = (dict, list, set, deque)
 _NONE: Mapping[str, Any] = {}
 
 
-def fields_in(record: bytes) -> dict[str, Any]:
-    """The fields that a commit has kept, for those who only look."""
-    fields: dict[str, Any] = pickle.loads(record)[0]
+def record_of(journals: Journals) -> bytes | None:
+    """What the checkpoint has of an instance's fields, for `Fields.apply`; None: nothing."""
+    records = journals.get(FIELDS)
+    return records[-1] if records else None
+
+
+def fields_of(journals: Journals) -> dict[str, Any]:
+    """The fields that the checkpoint has, for those who only look."""
+    record = record_of(journals)
+    fields: dict[str, Any] = pickle.loads(record)[0] if record else {}
     return fields
 
 

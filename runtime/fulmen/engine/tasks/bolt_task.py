@@ -7,6 +7,7 @@ Running (the author's code) and sending (the engine's) are apart, so that the ex
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
@@ -66,9 +67,9 @@ class BoltTask(TaskBase):
         self.crash: ComponentFailed | None = None
         return self.collector
 
+    @abstractmethod
     def new_collector(self) -> Any:
         """The collector of this kind of bolt."""
-        raise AssertionError("each kind of bolt has its own")
 
     @override
     def restore_engine(self, engine: Any, journals: Journals) -> None:
@@ -89,9 +90,9 @@ class BoltTask(TaskBase):
         self.seconds = time.perf_counter() - started
         chunk.pace = self.seconds / max(1, len(chunk))
 
-    def execute(self, chunk: Chunk) -> None:  # noqa: ARG002 (for those below)
+    @abstractmethod
+    def execute(self, chunk: Chunk) -> None:
         """The loop over the tuples of a chunk."""
-        raise AssertionError("each kind of bolt has its own")
 
     def send(self, chunk: Chunk, outbox: Outbox) -> None:
         """Send what was emitted, acked and failed while `run` dealt with `chunk`.
@@ -156,13 +157,13 @@ class BoltTask(TaskBase):
     def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         """Send the emits on one stream."""
         at = np.fromiter(buffer.origins, np.int64, len(buffer))
-        view, stream = buffer.view(), buffer.routes.stream
-        self.send_anchored(stream, view, at, chunk, xors, outbox, buffer.chosen)
+        emitted, stream = buffer.emitted_rows(), buffer.routes.stream
+        self.send_anchored(stream, emitted, at, chunk, xors, outbox, buffer.chosen)
 
     def send_anchored(
         self,
         stream: str,
-        view: EmittedRows,
+        emitted: EmittedRows,
         positions: npt.NDArray[np.int64],
         chunk: Chunk,
         xors: Ids,
@@ -172,7 +173,7 @@ class BoltTask(TaskBase):
         """Send emits that are anchored to one tuple of the chunk each."""
         lineage = chunk.lineage_columns
         parents = None if lineage is None else lineage.take(positions)
-        ids = outbox.send(self.task, self.routes[stream], view, parents, chosen)
+        ids = outbox.send(self.task, self.routes[stream], emitted, parents, chosen)
         if parents is not None:
             np.bitwise_xor.at(xors, positions, ids)
 
@@ -306,7 +307,7 @@ class AnchoringBoltTask(BoltTask):
             for origin in buffer.origins
         ]
         if not any(anchors):
-            outbox.send(self.task, buffer.routes, buffer.view(), None, buffer.chosen)
+            outbox.send(self.task, buffer.routes, buffer.emitted_rows(), None, buffer.chosen)
             return
 
         def tell(anchor: Tuple, edge: int) -> None:
@@ -315,7 +316,9 @@ class AnchoringBoltTask(BoltTask):
             elif isinstance(anchor._origin, Held):
                 anchor._origin.xor ^= edge
 
-        outbox.send_joined(self.task, buffer.routes, buffer.view(), anchors, tell, buffer.chosen)
+        outbox.send_joined(
+            self.task, buffer.routes, buffer.emitted_rows(), anchors, tell, buffer.chosen
+        )
 
     @override
     def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:

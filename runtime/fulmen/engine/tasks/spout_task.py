@@ -30,10 +30,8 @@ from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, Lineage
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.errors import FulmenError, GroupingError
 
-SLICE = 4096
-"""So many tuples are emitted before the stage's bolts run: less memory, and warm caches."""
 SLICE_BYTES = 4 << 20
-"""The same for tuples that are large."""
+"""So much is emitted before the stage's bolts run, or `EngineLimits.spout_slice` tuples."""
 CRASH_REASON = "crashed worker"
 _FAILURES = 100_000
 _CHECK_SECONDS = 0.005
@@ -68,7 +66,7 @@ class SpoutTask(TaskBase):
         self.exhausted = False
 
     @override
-    def start(self, collector: Any) -> None:
+    def before_open(self) -> None:
         self._takes_reason = takes_reason(self.instance)
         self._hears_acks = type(self.instance).ack is not Spout.ack
         if isinstance(self.instance, ArrowSpout):
@@ -77,7 +75,6 @@ class SpoutTask(TaskBase):
             self.collector.acks_at_once = lambda msg_id: self.guarded(
                 "ack", lambda: self.instance.ack(msg_id)
             )
-        self.instance.open(self.conf, self.context, collector)
 
     @override
     def engine_state(self) -> dict[str, Any]:
@@ -198,7 +195,7 @@ class SpoutTask(TaskBase):
                 break
             self.collector.open()
             emitted, more, size = self._calls(
-                min(room, SLICE), min(most_bytes, SLICE_BYTES), deadline
+                min(room, self.placed.limits.spout_slice), min(most_bytes, SLICE_BYTES), deadline
             )
             total += emitted
             most_bytes -= size
@@ -278,7 +275,8 @@ class SpoutTask(TaskBase):
         for buffer in runs:
             if len(buffer):
                 wrong = buffer.wrong()
-                some = Emits(buffer.routes.stream, buffer.view(), buffer.origins, buffer.chosen)
+                rows = buffer.emitted_rows()
+                some = Emits(buffer.routes.stream, rows, buffer.origins, buffer.chosen)
                 for i in reversed(wrong):
                     some = self._refuse(not_a_list(self.who, buffer.rows()[i]), i, some, outbox)
                 emits.append(some)
@@ -301,7 +299,7 @@ class SpoutTask(TaskBase):
             if limit is None or found[0] < limit:
                 outbox.counts[self.component, REPLAYED, ""] += 1
             else:
-                dead[i] = [emits.stream, list(emits.view.row(i)), msg_id, *found]
+                dead[i] = [emits.stream, list(emits.rows.row(i)), msg_id, *found]
         if not dead:
             return emits
         outbox.counts[self.component, DEAD_LETTERED, ""] += len(dead)
@@ -311,14 +309,14 @@ class SpoutTask(TaskBase):
 
     def _send(self, emits: Emits, outbox: Outbox, poison: str | None) -> None:
         """Send emits on one stream: those with a message id are the roots of trees."""
-        while len(emits.view):
+        while len(emits.rows):
             ids, roots, parents, mask = self._roots(emits)
             if poison is not None:
                 self._drop(emits, roots, poison, outbox)
             else:
                 routes = self.routes[emits.stream]
                 try:
-                    xors = outbox.send(self.task, routes, emits.view, parents, emits.chosen)
+                    xors = outbox.send(self.task, routes, emits.rows, parents, emits.chosen)
                 except GroupingError as e:
                     emits = self._refuse(e, e.emission, emits, outbox)
                     continue
@@ -357,14 +355,14 @@ class SpoutTask(TaskBase):
         if self.placed.acking and msg_id is not None:
             self._fail_at_once(root_ids(self.origin, self.sequence, 1), str(error), outbox)
             self._remember([msg_id])
-        return emits.take([k for k in range(len(emits.view)) if k != i])
+        return emits.take([k for k in range(len(emits.rows)) if k != i])
 
     def _drop(self, emits: Emits, roots: Ids, cause: str, outbox: Outbox) -> None:
         """Fail the trees of tuples that killed their workers; keep them, and send nothing."""
-        ids = emits.msg_ids or [None] * len(emits.view)
+        ids = emits.msg_ids or [None] * len(emits.rows)
         letters, reason = [], f"{CRASH_REASON}: {cause}".rstrip(": ")
         for i, msg_id in enumerate(ids):
-            values = emits.view.row(i)
+            values = emits.rows.row(i)
             dropped_tuples.note(self.dropped, emits.stream, values, msg_id, cause, self.now())
             kept = self.dropped[max(self.dropped)]
             letters.append([emits.stream, kept["values"], kept["msg_id"], 1, reason])

@@ -1,26 +1,25 @@
-"""One instance of an author's class: made, restored, opened, written down and closed again."""
+"""What spout and bolt tasks have in common: the author's instance, routes, errors, updates."""
 
 from __future__ import annotations
 
 import inspect
 import pickle
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
-from fulmen.api.components import Bolt, Component, Spout
+from fulmen.api.components import Component, Spout
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.routes import Routes, context_of
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
-from fulmen.engine.state.fields import Fields
-from fulmen.engine.state.journals import ENGINE, FIELDS
-from fulmen.engine.state.keyed_state import KeyedState, take_state
+from fulmen.engine.state.journals import ENGINE
+from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.tasks.forks import end_child
 from fulmen.errors import FulmenError, error_text, text_of
 from fulmen.topology.code.loading import create
@@ -82,7 +81,7 @@ def author_traceback(error: BaseException) -> str:
     )
 
 
-class TaskBase:
+class TaskBase(ABC):
     """What every spout and bolt task has: an instance, its durable state, routes for its emits."""
 
     def __init__(
@@ -104,41 +103,29 @@ class TaskBase:
         self.who = f"{kind} {self.component!r}, task {task}"
         self.routes = self.guarded("making its groupings", lambda: self._routes(rng))
         self._engine_record: bytes | None = None
+        self._restore_engine(journals)
+        spec = placed.component(self.component)
+        self.author = AuthorInstance(
+            lambda: create(spec, placed.code_folder), journals, self.guarded
+        )
+        self.instance: Component = self.author.instance
+        self.conf = {**placed.topology.spec.config, **spec.config}
+        self.context = context_of(placed, task)
+        injected = {
+            "collector": self.make_collector(),
+            "context": self.context,
+            "conf": self.conf,
+        }
+        self.author.open(injected, self._open, is_copy=spec.instance is not None)
+
+    def _restore_engine(self, journals: Journals) -> None:
         engine = pickle.loads(journals[ENGINE][-1]) if journals.get(ENGINE) else {}
         for stream, state in engine.get("routes", {}).items():
             if stream in self.routes:
                 self.routes[stream].restore(state)
         self.guarded("restoring its messages", lambda: self.restore_engine(engine, journals))
-        spec = placed.component(self.component)
-        self.instance: Component = self.guarded(
-            "making the instance", lambda: create(spec, placed.code_folder)
-        )
-        self.state = self.guarded(
-            "restoring self.state",
-            lambda: KeyedState.restore(journals, self.instance),
-        )
-        self._take_state(is_new=True)
-        self.conf = {**placed.topology.spec.config, **spec.config}
-        self.context = context_of(placed, task)
-        collector = self.make_collector()
-        injected = {
-            "collector": collector,
-            "context": self.context,
-            "state": self.state,
-            "conf": self.conf,
-        }
-        self.fields = Fields(self.instance, injected, is_copy=spec.instance is not None)
-        record = journals[FIELDS][-1] if journals.get(FIELDS) else None
-        restored = (
-            self.guarded("restoring its fields", lambda: self.fields.apply(record))
-            if record
-            else None
-        )
-        self._start(collector)
-        self._take_state(is_new=True)
-        self.fields.settle(restored)
 
-    def _start(self, collector: Any) -> None:
+    def _open(self, call: Callable[[], None]) -> None:
         """Call `open` or `prepare`.
 
         Raises:
@@ -147,17 +134,14 @@ class TaskBase:
         """
         what = "open" if isinstance(self.instance, Spout) else "prepare"
         try:
-            self.start(collector)
+            self.before_open()
+            call()
         except Exception as e:  # author's code
             if may_pass(e) and self.placed.topology.spec.on_error != "crash":
                 raise Unavailable(self.report(e, what=what)) from e
             raise ComponentFailed(self.report(e, fatal=True, what=what)) from e
         finally:
             end_child()
-
-    def _take_state(self, is_new: bool = False) -> None:
-        look = partial(take_state, self.instance, self.state, is_new)
-        self.guarded("looking at self.state", look)
 
     def _routes(self, rng: np.random.Generator) -> dict[str, Routes]:
         streams = dict(self.placed.streams[self.component])
@@ -174,19 +158,12 @@ class TaskBase:
         seen = [s.target for s in self.placed.subscriptions if s.source == self.component]
         return len(seen) != len(set(seen))
 
+    @abstractmethod
     def make_collector(self) -> Any:
         """The collector that the instance is given."""
-        raise AssertionError("each kind of task has its own")
 
-    def start(self, collector: Any) -> None:
-        """Call `open` or `prepare`."""
-        if isinstance(self.instance, Spout | Bolt):
-            method = (
-                self.instance.open if isinstance(self.instance, Spout) else self.instance.prepare
-            )
-            method(self.conf, self.context, collector)
-        else:
-            self.instance.prepare(self.conf, self.context)  # type: ignore[attr-defined]
+    def before_open(self) -> None:
+        """Get ready for `open` or `prepare`, which is called next."""
 
     def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
         """Take over what the engine itself keeps for this task."""
@@ -213,18 +190,12 @@ class TaskBase:
         ):
             found[ENGINE] = engine, number
         self._engine_record = engine
-        fields = self.guarded("pickling its fields", self.fields.record)
-        if fields is not None:
-            found[FIELDS] = fields, number
-        self._take_state()
-        state = self.guarded("pickling self.state", lambda: self.state.updates(number, self.calls))
+        found |= self.author.updates(number, self.calls)
         self.calls = 0
-        found |= state
         self.errors += [
             ErrorReport(self.component, self.task, warning, is_warning=True)
-            for warning in self.fields.warnings
+            for warning in self.author.take_warnings()
         ]
-        self.fields.warnings.clear()
         return found
 
     def report_emit(self, error: FulmenError, fatal: bool = False) -> None:
@@ -280,7 +251,7 @@ class TaskBase:
         name = "close" if isinstance(self.instance, Spout) else "cleanup"
         self.errors = []  # of an attempt that came to nothing
         try:
-            getattr(self.instance, name)()
+            self.author.close()
         except Exception as e:  # noqa: BLE001 (author's code)
             self.report(e, what=name)
         end_child()

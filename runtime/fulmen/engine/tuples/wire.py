@@ -50,14 +50,14 @@ class Parcel:
     encoded: EncodedRows | None = None
 
 
-def pack_tuples(parcel: Parcel) -> Iterator[bytes]:
-    """The rows that carry a parcel; more than one if it is large."""
+def pack_tuples(parcel: Parcel, row_tuples: int = ROW_TUPLES) -> Iterator[bytes]:
+    """The rows that carry a parcel; more than one if it is large, or has more than `row_tuples`."""
     n = len(parcel.targets)
     if parcel.rows is not None:
         parcel = replace(parcel, rows=None, encoded=encode(parcel.rows))
-    if n > ROW_TUPLES:
-        for a in range(0, n, ROW_TUPLES):
-            yield from pack_tuples(part(parcel, a, min(n, a + ROW_TUPLES)))
+    if n > row_tuples:
+        for a in range(0, n, row_tuples):
+            yield from pack_tuples(part(parcel, a, min(n, a + row_tuples)), row_tuples)
         return
     row = _pack(parcel)
     if len(row) > ROW_BYTES and parcel.batch is not None:
@@ -68,7 +68,7 @@ def pack_tuples(parcel: Parcel) -> Iterator[bytes]:
         return
     parts = min(n, -(-len(row) // ROW_BYTES) + 1)  # halves of halves would be packed many times
     for k in range(parts):
-        yield from pack_tuples(part(parcel, n * k // parts, n * (k + 1) // parts))
+        yield from pack_tuples(part(parcel, n * k // parts, n * (k + 1) // parts), row_tuples)
 
 
 def with_small_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from fulmen.checkpoint import Store
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.worker.stage import Worker
+from fulmen.engine.worker.worker import Worker
 from fulmen.errors import JobFailed
 
 
@@ -25,6 +27,7 @@ class InProcessJobs:
             lost, and the attempt fails.
         store: What the workers read and write instead of the store that the topology's URI names.
         clock: In seconds: how long restoring takes.
+        generator: Makes the workers' random generators.
     """
 
     def __init__(
@@ -32,14 +35,17 @@ class InProcessJobs:
         fault: Callable[[int, int, str], None] | None = None,
         store: Store | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        generator: Callable[[], np.random.Generator] = np.random.default_rng,
     ) -> None:
         self.fault = fault or (lambda _stage, _partition, _moment: None)
         self.store = store
         self.clock = clock
+        self.generator = generator
         self._workers: list[Worker] = []
 
     def _worker(self) -> Worker:
-        return Worker({self._placed.checkpoint: self.store} if self.store else None, self.clock)
+        stores = {self._placed.checkpoint: self.store} if self.store else None
+        return Worker(stores, self.clock, self.generator)
 
     def start(self, placed: PlacedTopology) -> Sequence[int]:
         """Begin a run, or go on with another plan."""

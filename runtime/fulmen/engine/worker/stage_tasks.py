@@ -17,35 +17,30 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from fulmen.api.components import ArrowBolt, BasicBolt
 from fulmen.checkpoint import Store, load_many, read_commit, read_manifest, save
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.acking.acker_task import AckerTask
 from fulmen.engine.acking.messages import Messages
 from fulmen.engine.emitting.outbox import Outbox, groups
 from fulmen.engine.emitting.spout_emits import emit_bytes
-from fulmen.engine.protocol.deliveries import DELIVERIES, Deliveries, unpack_deliveries
+from fulmen.engine.protocol.deliveries import Deliveries, undelivered
 from fulmen.engine.protocol.header import Header, tick_due
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
 from fulmen.engine.tasks import forks
 from fulmen.engine.tasks.acker_run import run_ackers
-from fulmen.engine.tasks.arrow_bolt_task import ArrowBoltTask
-from fulmen.engine.tasks.bolt_task import AnchoringBoltTask, BasicBoltTask, BoltTask
+from fulmen.engine.tasks.bolt_task import BoltTask
+from fulmen.engine.tasks.kinds import kind_of_bolt
 from fulmen.engine.tasks.spout_task import SpoutTask
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, merge
-from fulmen.errors import CodeError
-from fulmen.topology.code.loading import create, load_class
 from fulmen.topology.resource.spec import ACKER
 
 UNCOLLECTED_OBJECTS = 2_000_000
 """So many new objects within a batch are looked through for cycles; workers collect at its end."""
-WAITING_TUPLES = 1 << 14
-"""Tuples that are let pile up in a stage's inboxes before its tasks run."""
 WAITING_BYTES = 16 << 20
-"""The same in bytes, as rows arrive."""
+"""So many bytes of rows arrive before the tasks run, or `EngineLimits.waiting_tuples` tuples."""
 
 Work = list[tuple[BoltTask, Chunk]]
 """What an executor has to do."""
@@ -60,7 +55,8 @@ class StageTasks:
         stage: int,
         partition: int,
         store: Store,
-        clock: Callable[[], float] = time.perf_counter,
+        clock: Callable[[], float],
+        rng: np.random.Generator,
     ) -> None:
         self.placed = placed
         self.stage = stage
@@ -68,7 +64,7 @@ class StageTasks:
         self.store = store
         self.tag: str | None = None
         self._clock = clock
-        self._rng = np.random.default_rng()
+        self._rng = rng
         plan = placed.plan
         names = plan.pinned if stage < 0 else plan.stages[stage]
         self.components = [
@@ -126,11 +122,9 @@ class StageTasks:
             for task, found in journals.items():
                 self._spouts[task] = SpoutTask(self.placed, task, found, number, self._rng)
         else:
-            kind = self._kind_of_bolt(component)
-            for (
-                task,
-                found,
-            ) in journals.items():  # one by one: if one fails, others are to be closed
+            kind = kind_of_bolt(self.placed, next(iter(journals)))
+            # one by one: if one fails, others are to be closed
+            for task, found in journals.items():
                 bolt = kind(self.placed, task, found, number, self._rng)
                 bolt.executor = self.placed.plan.executor_of(task).first
                 self._by_task[task] = bolt
@@ -140,20 +134,6 @@ class StageTasks:
             self._bolts[component] = [
                 [self._by_task[t] for t in range(e.first, e.last + 1)] for e in executors
             ]
-
-    def _kind_of_bolt(self, component: str) -> type[BoltTask]:
-        spec = self.placed.component(component)
-        try:
-            if spec.instance is None:
-                cls = load_class(spec.class_, self.placed.code_folder)
-            else:
-                cls = type(create(spec, self.placed.code_folder))
-        except CodeError as e:
-            task = self.tasks_of(component)[0]
-            raise ComponentFailed(ErrorReport(component, task, str(e), fatal=True)) from e
-        if issubclass(cls, ArrowBolt):
-            return ArrowBoltTask
-        return BasicBoltTask if issubclass(cls, BasicBolt) else AnchoringBoltTask
 
     def _authors_tasks(self) -> Iterator[TaskBase]:
         yield from self._spouts.values()
@@ -188,31 +168,14 @@ class StageTasks:
         summary.process = self.partition, os.getpid()
         outbox = Outbox(self.placed, self.stage, self._rng)
         messages: dict[int, Messages] = defaultdict(Messages)
-        is_first = self.stage == header.first
-        injected = header.injected.of(self.partition, self.store.get) if is_first else ()
-        arrived = 0
-        for row in itertools.chain(rows, injected):
-            if row:  # the empty one is what makes the first stage's partition
-                yield from self._take_in(row, outbox, messages)
-            arrived += len(row)
-            summary.moved_bytes += len(row)
-            if outbox.waiting >= WAITING_TUPLES or arrived >= WAITING_BYTES:
-                arrived = 0
-                self._sweep(outbox)
-                yield from _counted(outbox, summary)
+        yield from self._take_rows(header, rows, outbox, messages, summary)
         for _ in self._run_spouts(header, outbox, summary):
             yield from _counted(outbox, summary)
         self._sweep(outbox, header)
         outbox.pack_all()
         self._report_refused(outbox)
         if self._ackers:
-            for task_id, part in zip(
-                self.placed.ackers, outbox.messages.split(len(self.placed.ackers)), strict=True
-            ):
-                if task_id in self._ackers:
-                    messages[task_id].add(part)
-            outbox.messages = Messages()
-            run_ackers(self.placed, self._ackers, messages, header.clock, summary, outbox)
+            self._run_ackers(header, outbox, messages, summary)
         outbox.pack_messages()
         yield from _counted(outbox, summary)
         self._write_down(header, summary)
@@ -223,6 +186,39 @@ class StageTasks:
         summary.seconds = time.perf_counter() - started
         summary.cpu_seconds = time.process_time() - cpu
         self.tag = header.tag
+
+    def _take_rows(
+        self,
+        header: Header,
+        rows: Iterable[bytes],
+        outbox: Outbox,
+        messages: dict[int, Messages],
+        summary: Summary,
+    ) -> Iterator[tuple[int, bytes]]:
+        """Take in what arrives, and run bolts whenever much is waiting."""
+        is_first = self.stage == header.first
+        injected = header.injected.of(self.partition, self.store.get) if is_first else ()
+        waiting_tuples, arrived = self.placed.limits.waiting_tuples, 0
+        for row in itertools.chain(rows, injected):
+            if row:  # the empty one is what makes the first stage's partition
+                yield from self._take_in(row, outbox, messages)
+            arrived += len(row)
+            summary.moved_bytes += len(row)
+            if outbox.waiting >= waiting_tuples or arrived >= WAITING_BYTES:
+                arrived = 0
+                self._sweep(outbox)
+                yield from _counted(outbox, summary)
+
+    def _run_ackers(
+        self, header: Header, outbox: Outbox, messages: dict[int, Messages], summary: Summary
+    ) -> None:
+        """Have the ackers here apply what arrived, and what this stage has to say itself."""
+        own = outbox.messages.split(len(self.placed.ackers))
+        for task, part in zip(self.placed.ackers, own, strict=True):
+            if task in self._ackers:
+                messages[task].add(part)
+        outbox.messages = Messages()
+        run_ackers(self.placed, self._ackers, messages, header.clock, summary, outbox)
 
     def _report_refused(self, outbox: Outbox) -> None:
         """What could not leave its worker is the emitting task's error."""
@@ -301,8 +297,7 @@ class StageTasks:
 
     def _committed_deliveries(self, header: Header) -> Mapping[int, Deliveries]:
         """Too many for a header: they are in the commit that the batch builds on."""
-        section = read_commit(self.store, header.number - 1).transient.get(DELIVERIES)
-        return unpack_deliveries(section) if section else {}
+        return undelivered(read_commit(self.store, header.number - 1).transient)
 
     def _sweep(self, outbox: Outbox, last: Header | None = None) -> None:
         """Run all that waits in inboxes, component by component in the stage's order.

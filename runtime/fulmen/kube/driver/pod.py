@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from fulmen.engine.driver.driver import Driver, Stop
+from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
 from fulmen.engine.driver.totals import Totals
 from fulmen.engine.spark.jobs import SparkJobs
 from fulmen.engine.spark.session import SessionSettings
@@ -110,7 +110,7 @@ class DriverPod:
         self._latest = revision
         self._termination = end
         self._stop = Stop()
-        self._driver: Driver | None = None
+        self._running: RunningTopology | None = None
         self._jobs: SparkJobs | None = None
         self._phase = DriverPhase.STARTING
         self._ended = threading.Event()
@@ -144,20 +144,20 @@ class DriverPod:
             checkpoint,
         )
         self._jobs = self._spark(runnable)
-        self._driver = Driver(runnable, self._jobs, checkpoint, observer=self._event_log)
+        driver = Driver(runnable, self._jobs, checkpoint, observer=self._event_log)
+        running = self._running = driver.start()
         try:
-            self._driver.start()
             self._obey(self._revision)
             self._termination.raise_no_more()
             self._event_log.heard = time.monotonic()  # starting may have taken long
             self._phase = DriverPhase.ACTIVE
             self._revisions.watch(self._obey)
             threading.Thread(target=self._await_end, name="fulmen-end", daemon=True).start()
-            self._driver.run(self._stop)
-            return self._how_it_ended()
+            running.run(self._stop)
+            return self._how_it_ended(running)
         finally:
             self._ended.set()
-            self._driver.close()
+            running.close()
 
     def _spark(self, runnable: Runnable) -> SparkJobs:
         """Spark with pods as workers; started by the first batch."""
@@ -208,8 +208,7 @@ class DriverPod:
 
     def totals(self) -> Totals | None:
         """What was counted; None before the start."""
-        driver = self._driver
-        return driver.totals if driver is not None and driver.is_started else None
+        return self._running.totals if self._running is not None else None
 
     def is_ready(self) -> bool:
         """Whether batches run."""
@@ -218,29 +217,29 @@ class DriverPod:
 
     def is_healthy(self) -> bool:
         """Whether batches end, one way or the other. An idle one has some every few seconds."""
-        if self._driver is None or self._phase is not DriverPhase.ACTIVE:
+        if self._running is None or self._phase is not DriverPhase.ACTIVE:
             return True
-        limit = self._driver.topology.spec.batch_timeout_seconds + STUCK_SECONDS
+        limit = self._running.topology.spec.batch_timeout_seconds + STUCK_SECONDS
         return time.monotonic() - self._event_log.heard < limit
 
     def report(self) -> Report:
         """What there is to say."""
-        driver, jobs = self._driver, self._jobs
+        running, jobs = self._running, self._jobs
         phase = self._phase_now()
-        if driver is None or jobs is None or phase is DriverPhase.STARTING:
+        if running is None or jobs is None or phase is DriverPhase.STARTING:
             return Report(phase=phase, generation=self._revision.generation, message="starting")
         pods = self._pods.names(jobs.hosts)
         message = self._event_log.latest
         where = self._where.pod_name
-        present = self._present(driver, jobs)
-        return report_of(driver, phase, self._generation, present, pods, where, message)
+        present = self._present(running, jobs)
+        return report_of(running, phase, self._generation, present, pods, where, message)
 
-    def _present(self, driver: Driver, jobs: SparkJobs) -> Sequence[int]:
+    def _present(self, running: RunningTopology, jobs: SparkJobs) -> Sequence[int]:
         """Numbers of the workers that are there: those of the last batch, if it was not long ago.
 
         The next one waits for as long as no worker is there.
         """
-        workers = driver.placed.workers
+        workers = running.placed.workers
         if time.monotonic() - self._event_log.counted < QUIET_SECONDS:
             return workers
         try:
@@ -260,10 +259,8 @@ class DriverPod:
 
     # The end
 
-    def _how_it_ended(self) -> tuple[int, Ended]:
-        driver = self._driver
-        assert driver is not None
-        batch = driver.coordinator.number
+    def _how_it_ended(self, running: RunningTopology) -> tuple[int, Ended]:
+        batch = running.coordinator.number
         if self._stop.now:
             message = f"ended by SIGTERM after batch {batch} was committed"
             return ExitCode.TERMINATED, Ended(reason="Terminated", message=message)
@@ -273,12 +270,12 @@ class DriverPod:
     def _await_end(self) -> None:
         """After SIGTERM: drain if the topology is deleted, else end with the batch at hand."""
         self._termination.wait()
-        assert self._driver is not None
+        assert self._running is not None
         told = time.monotonic()
         is_deleted = self._is_being_deleted()
         asked = time.monotonic() - told  # long, if the API server is away
         # a timeout that was raised since does not give the pod more time
-        timeout = self._driver.topology.spec.message_timeout_seconds
+        timeout = self._running.topology.spec.message_timeout_seconds
         seconds = min(timeout, self._grace - GRACE_SECONDS) - asked
         if is_deleted:
             _log.info("SIGTERM, and the topology is deleted: draining, for %d s at most", seconds)

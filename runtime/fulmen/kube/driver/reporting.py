@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from fulmen.engine.driver.driver import Driver
+from fulmen.engine.driver.driver import RunningTopology
 from fulmen.engine.driver.totals import Totals
 from fulmen.kube.container.ending import MESSAGE_CHARACTERS
 from fulmen.kube.contract import (
@@ -151,7 +151,7 @@ class WorkerPods:
 
 
 def report_of(
-    driver: Driver,
+    running: RunningTopology,
     phase: DriverPhase,
     generation: int,
     present: Sequence[int],
@@ -162,7 +162,7 @@ def report_of(
     """What there is to say of a driver that has started.
 
     Args:
-        driver: The driver.
+        running: The topology.
         phase: What it is doing.
         generation: Of the plan that it runs.
         present: Numbers of the workers that are there.
@@ -170,27 +170,27 @@ def report_of(
         own_pod: Its own, which hosts pinned spouts.
         message: What a person should know.
     """
-    plan, topology = driver.placed.plan, driver.topology
+    plan, topology = running.placed.plan, running.topology
     hosting = [DRIVER, *present] if plan.pinned else present
-    is_whole = set(present) == set(driver.placed.workers) == set(range(plan.workers))
+    is_whole = set(present) == set(running.placed.workers) == set(range(plan.workers))
     names = {worker: own_pod if worker == DRIVER else pods.get(worker, "") for worker in hosting}
     return Report(
         phase=phase,
         generation=generation,
-        epoch=driver.log.epoch,
-        batch=driver.coordinator.number,
-        committed=driver.totals.batches > 0,
+        epoch=running.log.epoch,
+        batch=running.coordinator.number,
+        committed=running.totals.batches > 0,
         workers=hosted(plan, names),
-        planned=() if is_whole else planned(topology, driver.runnable.pinned),
+        planned=() if is_whole else planned(topology, running.runnable.pinned),
         tasks={name: len(tasks) for name, tasks in plan.component_tasks.items()},
-        errors=errors_of(driver.totals),
+        errors=errors_of(running.totals),
         message=message,
-        outage=_outage_of(driver),
+        outage=_outage_of(running),
     )
 
 
-def _outage_of(driver: Driver) -> CheckpointOutage | None:
-    outage = driver.outage
+def _outage_of(running: RunningTopology) -> CheckpointOutage | None:
+    outage = running.outage
     if outage is None:
         return None
     return CheckpointOutage(

@@ -1,17 +1,13 @@
 """Random topologies against a reference that keeps each tuple tree explicitly."""
 
 from collections import Counter
-from unittest import mock
 
 import pytest
 from hypothesis import settings
 
 from fulmen import TopologyBuilder
-from fulmen.engine.batches import light_batches
 from fulmen.engine.driver.driver import Silent, Stop
-from fulmen.engine.tasks import spout_task
-from fulmen.engine.tuples import wire
-from fulmen.engine.worker import stage_tasks
+from fulmen.engine.protocol.limits import EngineLimits
 from fulmen.testing import ManualClock
 from support import seeds
 from support.chaos import Chaos, DriverDied
@@ -145,24 +141,23 @@ def run_to_its_end(case, chaos):
         may_be_told_later=chaos.left > 0,
     )
     observer, clock, store = RecordingObserver(reference), ManualClock(), new_store()
-    with (
-        mock.patch.object(light_batches, "WHOLE_BATCHES", 1),
-        mock.patch.object(spout_task, "SLICE", slices),
-        mock.patch.object(wire, "ROW_TUPLES", row_tuples),
-        mock.patch.object(stage_tasks, "WAITING_TUPLES", row_tuples),
-    ):
-        while True:
-            jobs = Steady(clock, 0.25, chaos.fault, store)
-            driver = make_driver(topology, store=store, clock=clock, jobs=jobs, observer=observer)
-            try:
-                driver.start()
-                chaos.crashes = lambda driver=driver: driver.coordinator.crashes
-                driver.run(Stop(when_drained=True))
-            except DriverDied:
-                observer.forget()
-            else:
-                driver.close()
-                break
+    limits = EngineLimits(
+        whole_batches=1, spout_slice=slices, row_tuples=row_tuples, waiting_tuples=row_tuples
+    )
+    while True:
+        jobs = Steady(clock, 0.25, chaos.fault, store)
+        driver = make_driver(
+            topology, store=store, clock=clock, jobs=jobs, observer=observer, limits=limits
+        )
+        try:
+            driver = driver.start()
+            chaos.crashes = lambda driver=driver: driver.coordinator.crashes
+            driver.run(Stop(when_drained=True))
+        except DriverDied:
+            observer.forget()
+        else:
+            driver.close()
+            break
     assert reference.trees == {}
     assert reference.told == ({}, {})
     return driver, reference, observer.failed

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.batches.coordinator import FIRST_PERMIT, merged
+from fulmen.engine.batches.coordinator import FIRST_PERMIT
 from fulmen.engine.batches.idle import WARM_BATCHES
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error, work_seconds
 from fulmen.engine.emitting.spout_emits import emit_bytes
-from fulmen.engine.protocol.deliveries import Deliveries
+from fulmen.engine.protocol.deliveries import Deliveries, merged
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from support.coordinators import Checked, placed, ranges
 
@@ -111,7 +111,7 @@ def test_after_a_light_batch_it_rests_but_not_when_the_batch_was_as_long_as_it_m
     assert coordinator.it.target_seconds == 0.25
     header = coordinator.begin()
     for skipped, seconds_of_rest in [((1,), rest), ((), 0.0)]:
-        coordinator.it.light.committed("run", header, skipped, seconds, 0.25)
+        coordinator.it.skipping.committed("run", header, skipped, seconds, 0.25)
         assert coordinator.it.idle_seconds() == pytest.approx(seconds_of_rest)
 
 

@@ -1,13 +1,11 @@
 """Light batches leave out stages that have nothing to do, and nobody can tell from the results."""
 
 from itertools import pairwise
-from unittest import mock
 
 from fulmen import BasicBolt, Bolt, Spout, TopologyBuilder
-from fulmen.engine.batches import light_batches
 from fulmen.engine.batches.idle import WARM_BATCHES
 from fulmen.engine.driver.driver import Stop
-from fulmen.engine.protocol import header
+from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.worker.in_process import Crash
 from fulmen.testing import ManualClock
 from support.engine_runs import Steady, make_driver, state_of
@@ -83,7 +81,7 @@ class Jobs(Steady):
         return super().run(header, timeout_seconds)
 
 
-def make(limit=50, after=0, late=0, tick_seconds=None):
+def make(limit=50, after=0, late=0, tick_seconds=None, limits=LIMITS):
     builder = TopologyBuilder(name="light", workers=2, ackers=2)
     builder.set_spout("lines", Lines(limit, after), 1)
     builder.set_bolt("even", Even, 2).shuffle_grouping("lines")
@@ -91,10 +89,9 @@ def make(limit=50, after=0, late=0, tick_seconds=None):
     if tick_seconds:
         count.set_tick_seconds(tick_seconds)
     clock = ManualClock()
-    driver = make_driver(builder, clock=clock)
+    driver = make_driver(builder, clock=clock, limits=limits)
     driver.jobs = Jobs(clock, driver.store)
-    driver.start()
-    return driver
+    return driver.start()
 
 
 def steps(driver, n):
@@ -109,7 +106,7 @@ def limited(driver, permit, n):
     """The same, with so many tuples in each."""
     ran = []
     for _ in range(n):
-        driver.coordinator.permit = permit
+        driver.coordinator.set_batch_size(permit)
         ran += steps(driver, 1)
     return ran
 
@@ -126,13 +123,12 @@ def test_acker_tasks_rest_while_trees_end_in_their_batch():
 
 def test_acker_tasks_count_the_same_whoever_did_their_work():
     counted = []
-    for emits in (light_batches.LIGHT_EMITS, -1):
-        with mock.patch.object(light_batches, "LIGHT_EMITS", emits):
-            driver = make(late=20, tick_seconds=0.5)
-            limited(driver, 5, 10)
-            driver.run(Stop(when_drained=True))
-            counted.append({k: n for k, n in driver.totals.counts.items() if "__acker" in k[0]})
-            assert any(len(ran) > 1 for ran in driver.jobs.attempts) == (emits > 0)
+    for emits in (LIMITS.light_emits, -1):
+        driver = make(late=20, tick_seconds=0.5, limits=EngineLimits(light_emits=emits))
+        limited(driver, 5, 10)
+        driver.run(Stop(when_drained=True))
+        counted.append({k: n for k, n in driver.totals.counts.items() if "__acker" in k[0]})
+        assert any(len(ran) > 1 for ran in driver.jobs.attempts) == (emits > 0)
     # the number of acks depends on how many of them met on their way
     streams = ("__ack_init", "__ack_ack")
     few, all_of_it = ({s: c["__acker", "executed", s] for s in streams} for c in counted)
@@ -155,7 +151,7 @@ def test_all_stages_run_for_a_while_when_trees_outlive_their_batches():
     ran = limited(driver, 5, 60)
     twice = [i for i, jobs in enumerate(ran) if len(jobs) > 1]
     assert twice
-    assert all(b - a > light_batches.WHOLE_BATCHES for a, b in pairwise(twice))
+    assert all(b - a > LIMITS.whole_batches for a, b in pairwise(twice))
 
 
 def test_an_idle_topology_asks_its_spouts_only_when_it_is_warm():
@@ -181,9 +177,8 @@ def test_an_idle_topology_runs_all_stages_when_a_tick_is_due():
 
 
 def test_rows_that_are_too_many_for_a_header_go_through_the_checkpoint():
-    with mock.patch.object(header, "HEADER_BYTES", 10):
-        driver = make(after=6, late=7, tick_seconds=0.5)
-        driver.run(Stop(when_drained=True))
+    driver = make(after=6, late=7, tick_seconds=0.5, limits=EngineLimits(header_bytes=10))
+    driver.run(Stop(when_drained=True))
     assert any(len(ran) > 1 for ran in driver.jobs.attempts)
     assert state_of(driver, "count") == dict.fromkeys(range(50), 2)
     assert driver.totals.trees.acked == 50

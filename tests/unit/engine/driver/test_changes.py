@@ -44,8 +44,7 @@ def changing(driver, stop):
     ],
 )
 def test_nothing_is_lost_or_counted_twice(changed):
-    driver = make_driver(counting(max_spout_pending=50))
-    driver.start()
+    driver = make_driver(counting(max_spout_pending=50)).start()
     for _ in range(3):
         driver.step()
     before = driver.coordinator.number
@@ -62,8 +61,7 @@ def test_nothing_is_lost_or_counted_twice(changed):
 
 
 def test_a_limit_changes_while_spouts_emit():
-    driver = make_driver(counting(max_spout_pending=50))
-    driver.start()
+    driver = make_driver(counting(max_spout_pending=50)).start()
     driver.step()
     driver._is_drained(Stop(topology=counting(max_spout_pending=60)), 0.0)
     assert driver.topology.spec.max_spout_pending == 60
@@ -93,8 +91,7 @@ def marking(mark):
 
 def test_configuration_changes_while_spouts_emit():
     """Instances are opened with it, and keep what they know; pending trees end well."""
-    driver = make_driver(marking("old"))
-    driver.start()
+    driver = make_driver(marking("old")).start()
     for _ in range(3):
         driver.step()
     driver._is_drained(Stop(topology=marking("new")), 0.0)
@@ -110,8 +107,7 @@ def test_configuration_changes_while_spouts_emit():
 
 
 def test_spouts_that_were_told_to_stop_stay_stopped():
-    driver = make_driver(counting())
-    driver.start()
+    driver = make_driver(counting()).start()
     stop = Stop(active=False, topology=counting(workers=3))
     changing(driver, stop)
     assert driver.plan.workers == 3

@@ -10,15 +10,13 @@ import pytest
 from hypothesis import settings
 
 from fulmen import TopologyBuilder
-from fulmen.checkpoint import load_many, log, payloads, read_manifest
+from fulmen.checkpoint import load_many, read_manifest
+from fulmen.checkpoint.garbage import LogLimits
 from fulmen.engine.acking.acker_task import restore
-from fulmen.engine.batches import coordinator, light_batches
-from fulmen.engine.driver import committer
-from fulmen.engine.driver import driver as driver_module
 from fulmen.engine.driver.committer import Committer
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
-from fulmen.engine.protocol import header
+from fulmen.engine.protocol.limits import EngineLimits
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.errors import Fenced, Unreachable
@@ -68,19 +66,16 @@ def test_each_committed_emit_counts_exactly_once(seed):
     begin(chaos.random.random())
     seeds = itertools.count(chaos.random.randrange(10**9))
     inline, deliveries, every = world["sizes"]
-    with (
-        mock.patch.object(driver_module, "COLLECT_EVERY", 3),
-        mock.patch.object(driver_module, "LOOK_SECONDS", 0.5),
-        mock.patch.object(committer, "CHECK_SECONDS", 1.0),  # an idle zombie has to notice too
-        mock.patch.object(payloads, "INLINE_BYTES", inline),
-        mock.patch.object(coordinator, "HEADER_BYTES", deliveries),
-        mock.patch.object(header, "HEADER_BYTES", deliveries),
-        mock.patch.object(light_batches, "WHOLE_BATCHES", world["whole"]),
-        mock.patch.object(log, "MANIFEST_EVERY", every),
-        mock.patch.object(Committer, "collect", Committer._collect_quietly),
-        mock.patch.object(np.random, "default_rng", side_effect=lambda: seeded(next(seeds))),
-    ):
-        store, last = live(world)
+    limits = EngineLimits(
+        collect_every=3,
+        look_seconds=0.5,
+        check_seconds=1.0,  # an idle zombie has to notice too
+        header_bytes=deliveries,
+        whole_batches=world["whole"],
+        log=LogLimits(manifest_every=every),
+    )
+    with mock.patch.object(Committer, "collect", Committer._collect_quietly):
+        store, last = live(world, limits, new_store(inline), lambda: seeded(next(seeds)))
     check(store, last)
 
 
@@ -88,9 +83,9 @@ def seeded(seed):
     return np.random.Generator(np.random.PCG64(seed))
 
 
-def live(world):
+def live(world, limits, store, generator):
     """Drivers, one after the other, until one of them comes to the end."""
-    chaos, store, clock = world["chaos"], new_store(), ManualClock()
+    chaos, clock = world["chaos"], ManualClock()
     zombies = []
     shapes = itertools.cycle(world["shapes"])
     while True:
@@ -103,21 +98,24 @@ def live(world):
             topology,
             store=failing,
             clock=clock,
-            jobs=Unsteady(clock, 0.1, chaos.fault, failing),
+            jobs=Unsteady(clock, 0.1, chaos.fault, failing, generator),
             observer=Bounded(),
+            generator=generator,
+            limits=limits,
         )
         driver.jobs.chaos = chaos
+        running = None
         try:
-            driver.start()
-            chaos.crashes = lambda driver=driver: driver.coordinator.crashes
+            running = driver.start()
+            chaos.crashes = lambda running=running: running.coordinator.crashes
             haunt(zombies)
-            driver.run(Stop(when_drained=True))
-            return store, driver
+            running.run(Stop(when_drained=True))
+            return store, running
         except (Unreachable, DriverDied):
             chaos.crashes = None
-            asleep = driver.is_started and driver.log._doubtful is None
+            asleep = running is not None and running.log._doubtful is None
             if asleep and chaos.random.random() < 0.5:
-                zombies.append(driver)
+                zombies.append(running)
 
 
 class Bounded(Silent):
@@ -146,7 +144,7 @@ def steps(driver, n):
 def haunt(zombies):
     """Drivers that were thought to be dead go on: they must notice that they are not in charge."""
     for zombie in zombies:
-        zombie.sleep = lambda seconds: None
+        zombie.sleep = zombie.recovery.sleep = lambda seconds: None
         with pytest.raises((Fenced, Unreachable, DriverDied)):
             steps(zombie, 50)
     zombies.clear()

@@ -7,10 +7,10 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END
-from fulmen.engine.driver import driver as driver_module
 from fulmen.engine.driver.committer import OUTAGE_SECONDS, Committer
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
+from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import CheckpointError, Fenced, TopologyFailed, Unreachable
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
@@ -78,9 +78,7 @@ def failing_store():
 
 
 def started(topology, **options):
-    driver = make_driver(topology, **options)
-    driver.start()
-    return driver
+    return make_driver(topology, **options).start()
 
 
 def finished(driver):
@@ -209,7 +207,7 @@ def test_executors_of_a_lost_worker_move_and_come_back():
     assert {driver.plan.worker_of(t) for t in range(1, driver.plan.task_count + 1)} == {0, 2}
     driver.step()
     driver.jobs.lost = set()
-    driver.sleep(driver_module.LOOK_SECONDS)
+    driver.sleep(LIMITS.look_seconds)
     driver._look_for_workers()
     assert driver.placed.workers == (0, 1, 2)
     assert {driver.plan.worker_of(t) for t in plan.component_tasks["count"]} == {0, 1, 2}
@@ -221,7 +219,7 @@ def test_executors_of_a_lost_worker_move_and_come_back():
 
 def test_state_moves_with_its_executors():
     driver, log = fragile(counting(100, workers=3, tasks=3))
-    driver.coordinator.permit = 10
+    driver.coordinator.set_batch_size(10)
     for lost in ({0}, {0, 2}, set(), {1}):
         driver.step()
         driver.jobs.lost, driver.jobs.failures = lost, 1

@@ -31,14 +31,12 @@ def counting(store, keys):
     builder.set_spout("source", Forgetful(values))
     bolt = builder.set_bolt("count", HookBasicBolt, 2).set_config(hooks(execute=count))
     bolt.fields_grouping("source", ["value"])
-    driver = make_driver(builder, store=store)
-    driver.start()
-    return driver
+    return make_driver(builder, store=store).start()
 
 
 def steps(driver, batches, permit):
     for _ in range(batches):
-        driver.coordinator.permit = permit
+        driver.coordinator.set_batch_size(permit)
         driver.step()
 
 

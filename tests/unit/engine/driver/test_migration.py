@@ -263,8 +263,7 @@ def all_of(driver):
 
 def lived(topology, store, batches=0):
     """A driver of the topology that has run so many batches, and was killed then."""
-    driver = make_driver(topology, store=store)
-    driver.start()
+    driver = make_driver(topology, store=store).start()
     for _ in range(batches):
         assert driver.step()
     driver.close()
@@ -286,8 +285,7 @@ def test_until_the_first_batch_of_another_shape_nothing_is_lost(ackers):
     assert found[0].keys() == before[0].keys()
     kept = [key for key in found[0] if not key.startswith("__acker")]  # trees have no order there
     assert [found[0][key] for key in kept] == [before[0][key] for key in kept]
-    driver = make_driver(mine, store=store)
-    driver.start()
+    driver = make_driver(mine, store=store).start()
     driver.run(Stop(when_drained=True))
     assert driver.totals.trees.acked == 9
     driver.close()

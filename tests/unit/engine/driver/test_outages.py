@@ -2,7 +2,6 @@
 
 import errno
 import os
-import time
 
 import pytest
 
@@ -10,10 +9,11 @@ from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.checkpoint.log import CommitLog
 from fulmen.engine.batches.coordinator import Done
-from fulmen.engine.driver.committer import CHECK_SECONDS, Committer
+from fulmen.engine.driver.committer import Committer
 from fulmen.engine.driver.observer import Silent as SilentObserver
 from fulmen.engine.driver.stop import Stop
 from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.limits import LIMITS
 from fulmen.errors import CheckpointError, Denied, Unreachable
 from fulmen.testing import ListSpout, ManualClock
 from support.engine_runs import Steady, make_driver, new_store, state_of
@@ -97,11 +97,11 @@ def test_a_batch_without_a_commit_waits_for_nothing_but_a_look_now_and_then(cloc
     notes = []
     committer = Committer(log, notes.append, clock, clock.advance, clock)
     assert committer.commit(done(2, commits=False)) == 0.0
-    clock.advance(CHECK_SECONDS)
+    clock.advance(LIMITS.check_seconds)
     backend.failing["list"] = 1
     assert committer.commit(done(2, commits=False)) == OUTAGE_SECONDS
     assert len(notes) == 1
-    assert committer.outage.since == CHECK_SECONDS + OUTAGE_SECONDS
+    assert committer.outage.since == LIMITS.check_seconds + OUTAGE_SECONDS
     assert committer.commit(done(2, commits=False)) == 0.0
     committer.close()
 
@@ -127,11 +127,11 @@ def test_trees_do_not_grow_older_while_the_store_is_down(clock, backend, store, 
     bolt = builder.set_bolt("bolt", HookBolt).set_config(hooks(execute=kept, prepare=nothing_yet))
     bolt.shuffle_grouping("source").set_tick_seconds(1)
     driver = make_driver(builder, store=store, clock=clock, jobs=Steady(clock, 0.9, store=store))
-    driver.start()
+    driver = driver.start()
     driver.step()
     backend.failing[verb] = 3  # commits, or looks who holds the checkpoint
-    clock.advance(CHECK_SECONDS)
-    driver.coordinator.stand_still(CHECK_SECONDS)
+    clock.advance(LIMITS.check_seconds)
+    driver.coordinator.stand_still(LIMITS.check_seconds)
     before = clock()
     while driver.totals.trees.acked + driver.totals.trees.timed_out == 0:
         driver.step()
@@ -153,8 +153,7 @@ def test_whether_a_checkpoint_is_lost_is_asked_until_there_is_an_answer(clock, b
     builder.set_spout("source", ListSpout(range(100)))
     bolt = builder.set_bolt("count", HookBasicBolt).set_config(hooks(execute=count))
     bolt.shuffle_grouping("source")
-    driver = make_driver(builder, store=store, clock=clock, jobs=Steady(clock, store=store))
-    driver.start()
+    driver = make_driver(builder, store=store, clock=clock, jobs=Steady(clock, store=store)).start()
     for _ in range(3):
         driver.step()
     assert len(state_of(driver, "count")) == 100
@@ -195,8 +194,7 @@ def test_a_checkpoint_that_can_t_be_written_for_a_while(clock, tmp_path, monkeyp
     observer = SilentObserver()
     observer.note = notes.append
     jobs = Steady(clock, store=store)
-    driver = make_driver(counting(), store=store, clock=clock, jobs=jobs, observer=observer)
-    driver.start()
+    driver = make_driver(counting(), store=store, clock=clock, jobs=jobs, observer=observer).start()
     driver.step()
     link = os.link
 
@@ -243,8 +241,7 @@ def denied(clock, backend, store):
     """A driver of which workers have a client of the store of their own, and that client."""
     workers = Denying(backend)
     jobs = Steady(clock, store=Store(store.uri, workers))
-    driver = make_driver(counting(text="x" * 10_000), store=store, clock=clock, jobs=jobs)
-    driver.start()
+    driver = make_driver(counting(text="x" * 10_000), store=store, clock=clock, jobs=jobs).start()
     return driver, workers
 
 
@@ -282,20 +279,21 @@ def test_a_driver_that_may_not_write_where_others_could_is_to_be_tried_again(bac
     assert log.claim().epoch == 2
 
 
-def test_an_outage_of_some_seconds_is_told_until_it_is_over(clock, backend, store, monkeypatch):
-    driver = make_driver(counting(), store=store, clock=clock, jobs=Steady(clock, store=store))
-    driver.start()
+def test_an_outage_of_some_seconds_is_told_until_it_is_over(clock, backend, store):
     now = 1e9
-    monkeypatch.setattr(time, "time", lambda: now)
     told = []
 
-    def note(text):
-        nonlocal now
-        told.append(driver.outage)
-        now += 2
+    class Noting(SilentObserver):
+        def note(self, text):
+            nonlocal now
+            told.append(running.outage)
+            now += 2
 
-    driver._committer.note, driver._committer.wall = note, time.time
+    jobs = Steady(clock, store=store)
+    driver = make_driver(counting(), store=store, clock=clock, jobs=jobs, observer=Noting())
+    driver.wall = lambda: now
+    running = driver.start()
     backend.failing["put"] = 4
-    driver.step()
+    running.step()
     assert [outage and outage.since for outage in told] == [None, None, None, 1e9, None]
     assert "no answer" in told[3].reason

@@ -23,11 +23,9 @@ class Heard(Silent):
 
 
 @pytest.fixture
-def wall_clock(monkeypatch):
+def wall_clock():
     """The time of day as the driver sees it."""
-    clock = ManualClock(1000.0)
-    monkeypatch.setattr("fulmen.engine.driver.driver.time.time", clock)
-    return clock
+    return ManualClock(1000.0)
 
 
 def test_a_repeated_error_is_told_once_and_again_after_a_while_with_a_count(wall_clock):
@@ -40,8 +38,7 @@ def test_a_repeated_error_is_told_once_and_again_after_a_while_with_a_count(wall
     builder.set_spout("source", ListSpout([0, 0, 1, REPEAT_SECONDS, 0], fields=["x"]))
     builder.set_bolt("bolt", HookBolt).set_config(hooks(execute=execute)).shuffle_grouping("source")
     heard = Heard()
-    driver = make_driver(builder, observer=heard)
-    driver.start()
+    driver = make_driver(builder, observer=heard, wall=wall_clock).start()
     driver.run(Stop(when_drained=True))
     driver.close()
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from fulmen import Bolt, Spout, TopologyBuilder
-from fulmen.engine.driver.driver import LOOK_SECONDS
+from fulmen.engine.protocol.limits import LIMITS
 from fulmen.engine.spark import session
 from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.errors import FulmenError
@@ -68,8 +68,7 @@ def test_a_worker_that_comes_while_jobs_begin_takes_part():
     builder.set_spout("numbers", ListSpout([1, 2]), 2)
     clock, store = ManualClock(), new_store()
     jobs = ComesLater(clock, store=store)
-    driver = make_driver(builder, store=store, clock=clock, jobs=jobs)
-    driver.start()
+    driver = make_driver(builder, store=store, clock=clock, jobs=jobs).start()
     assert jobs.started == [(0, 1), (0, 1)]
     assert driver.placed.workers == (0, 1)
     driver.step()
@@ -83,11 +82,10 @@ def test_a_worker_that_is_late_twice_is_looked_for():
     builder.set_spout("numbers", ListSpout([1, 2]), 2)
     clock, store = ManualClock(), new_store()
     jobs = ComesLater(clock, starts_without=2, store=store)
-    driver = make_driver(builder, store=store, clock=clock, jobs=jobs)
-    driver.start()
+    driver = make_driver(builder, store=store, clock=clock, jobs=jobs).start()
     assert len(jobs.started) == 2
     for _ in range(2):  # then they run on all workers
-        clock.advance(LOOK_SECONDS)
+        clock.advance(LIMITS.look_seconds)
         driver._look_for_workers()
     driver.close()
     assert len(jobs.started) == 3
@@ -111,9 +109,8 @@ def test_jobs_whose_workers_are_gone_at_once_run_on_those_that_they_began_with()
     builder.set_spout("numbers", ListSpout([1, 2]), 2)
     store = new_store()
     jobs = GoneAtOnce(ManualClock(), store=store)
-    driver = make_driver(builder, store=store, jobs=jobs)
-    driver.start()
-    assert driver.placed.workers == driver._hosting == (0,)
+    driver = make_driver(builder, store=store, jobs=jobs).start()
+    assert driver.placed.workers == driver.planner.hosting == (0,)
     assert driver.step()
     driver.close()
 
@@ -121,8 +118,7 @@ def test_jobs_whose_workers_are_gone_at_once_run_on_those_that_they_began_with()
 def test_jobs_do_not_begin_without_any_worker(monkeypatch, tmp_path):
     builder = TopologyBuilder(name="lost")
     builder.set_spout("numbers", ListSpout([1, 2]))
-    driver = make_driver(builder)
-    driver.start()
+    driver = make_driver(builder).start()
     workers = SimpleNamespace(alive=lambda: ())
     monkeypatch.setattr(session, "start", lambda settings: SimpleNamespace(workers=workers))
     with pytest.raises(FulmenError, match="the workers that had started are gone again"):
@@ -130,13 +126,31 @@ def test_jobs_do_not_begin_without_any_worker(monkeypatch, tmp_path):
     driver.close()
 
 
+class Refusing(Steady):
+    closed = 0
+
+    def start(self, placed):
+        raise FulmenError("no Spark")
+
+    def close(self):
+        self.closed += 1
+
+
+def test_jobs_are_closed_if_they_can_t_start():
+    builder = TopologyBuilder(name="refused")
+    builder.set_spout("numbers", ListSpout([1, 2]))
+    jobs = Refusing(ManualClock())
+    with pytest.raises(FulmenError, match="no Spark"):
+        make_driver(builder, jobs=jobs).start()
+    assert jobs.closed == 1
+
+
 def test_jobs_that_begin_with_all_workers_are_started_once():
     builder = TopologyBuilder(name="late", workers=2)
     builder.set_spout("numbers", ListSpout([1, 2]), 2)
     jobs = ComesLater(ManualClock(), store=(store := new_store()))
     jobs.started.append("before")
-    driver = make_driver(builder, store=store, jobs=jobs)
-    driver.start()
+    driver = make_driver(builder, store=store, jobs=jobs).start()
     driver.close()
     assert jobs.started == ["before", (0, 1)]
 
@@ -149,15 +163,13 @@ def test_trees_do_not_grow_older_while_workers_start():
     for batches in (1, 2):
         clock = ManualClock()
         jobs = SlowToStart(clock, 1.0, store=store)
-        driver = make_driver(builder, store=store, clock=clock, jobs=jobs)
-        driver.start()
+        driver = make_driver(builder, store=store, clock=clock, jobs=jobs).start()
         for _ in range(batches):
             driver.step()
         driver.close()
     assert driver.totals.trees.pending == 2
     assert driver.totals.trees.timed_out == 0
-    driver = make_driver(builder, store=store, seconds=20.0)
-    driver.start()
+    driver = make_driver(builder, store=store, seconds=20.0).start()
     for _ in range(4):
         driver.step()
     driver.close()
@@ -179,7 +191,7 @@ def test_trees_do_not_grow_older_while_pinned_spouts_are_opened():
     store = new_store()
     for _ in range(2):
         driver = make_driver(builder, store=store, clock=CLOCK, jobs=Steady(CLOCK, store=store))
-        driver.start()
+        driver = driver.start()
         for _ in range(3):
             driver.step()
         driver.close()

@@ -127,8 +127,7 @@ def run_with_stop(builder, told):
         def attempt_failed(self, number, reason):
             told(stop, reason)
 
-    driver = make_driver(builder, observer=Watching())
-    driver.start()
+    driver = make_driver(builder, observer=Watching()).start()
     try:
         driver.run(stop)
     finally:

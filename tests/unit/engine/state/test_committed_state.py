@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fulmen.checkpoint import CommitLog, Store, payloads, save
+from fulmen.checkpoint import CommitLog, Store, save
 from fulmen.engine.state import segment_format
 from fulmen.engine.state.committed_state import read_key, read_state
 from fulmen.engine.state.keyed_state import KeyedState
@@ -63,7 +63,6 @@ def small_blocks(monkeypatch):
     """As if segments were large."""
     monkeypatch.setattr(segment_format, "WHOLE_BYTES", 200)
     monkeypatch.setattr(segment_format, "BLOCK_BYTES", 30)
-    monkeypatch.setattr(payloads, "INLINE_BYTES", 150)
 
 
 INF = float("inf")
@@ -85,7 +84,7 @@ KEYS = st.one_of(PLAIN, st.tuples(PLAIN, PLAIN), st.tuples(PLAIN))
 )
 @pytest.mark.usefixtures("small_blocks")
 def test_a_key_is_found_by_its_text_wherever_it_is(batches):
-    life = Life(new_store())
+    life = Life(new_store(inline_bytes=150))
     texts = {"nothing"}
     for batch in batches:
         for key, value in batch:
@@ -104,7 +103,7 @@ def test_a_key_is_found_by_its_text_wherever_it_is(batches):
 
 @pytest.mark.usefixtures("small_blocks")
 def test_keys_of_many_kinds_are_found():
-    life = Life(new_store())
+    life = Life(new_store(inline_bytes=150))
     keys = [
         "a",
         "1x",
@@ -156,7 +155,7 @@ def test_finding_one_key_reads_a_small_part_of_the_state(tmp_path, kind):
 
 @pytest.mark.usefixtures("small_blocks")
 def test_a_block_that_is_damaged_is_noticed():
-    life = Life(new_store())
+    life = Life(new_store(inline_bytes=150))
     life.state.update((f"key-{n}", n) for n in range(100))
     life.commit()
     [file] = life.log.manifest.files

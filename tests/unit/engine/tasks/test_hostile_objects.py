@@ -93,8 +93,7 @@ def ends(made=lambda: BAD, grouping="shuffle", bolt=Pass):
         declarer.fields_grouping("source", ["value"])
     else:
         declarer.partial_key_grouping("source", ["value"])
-    driver = make_driver(builder)
-    driver.start()
+    driver = make_driver(builder).start()
     for _ in range(12):
         assert driver.step()
     (tasks,) = (t for w in driver.jobs._workers for t in w._tasks.values() if t._spouts)

@@ -85,8 +85,7 @@ def raises(*args):
 
 def ended(topology):
     heard = Heard()
-    driver = make_driver(topology, observer=heard)
-    driver.start()
+    driver = make_driver(topology, observer=heard).start()
     driver.run(Stop(when_drained=True))
     driver.close()
     return heard.errors, driver.totals

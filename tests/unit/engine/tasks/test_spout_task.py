@@ -35,8 +35,7 @@ def test_a_spout_that_is_back_is_activated_before_it_is_told_anything():
     store = new_store()
     for _ in range(2):
         calls.clear()
-        driver = make_driver(builder, store=store)
-        driver.start()
+        driver = make_driver(builder, store=store).start()
         driver.step()
         driver.close()
     assert calls == [("open",), ("activate",), ("ack", 1)]
@@ -332,10 +331,8 @@ def test_a_batch_has_only_so_many_bytes_in_it_however_much_it_may_emit(kind):
                 spout.collector.emit(value)
 
     spout = HookArrowSpout if kind == "arrow" else HookSpout
-    driver = make_driver(topology(spout, conf=hooks(next_tuple=next_tuple)))
-    driver.start()
-    driver.coordinator.permit = 10_000
-    driver.coordinator.emit_seconds = 600
+    driver = make_driver(topology(spout, conf=hooks(next_tuple=next_tuple))).start()
+    driver.coordinator.set_batch_size(10_000, emit_seconds=600)
     driver.step()
     emitted = driver.totals.report()["components"]["source"]["emitted"]
     driver.close()

@@ -252,10 +252,9 @@ def test_a_tuple_that_is_larger_has_a_row_of_its_own():
     assert joined(map(unpack_tuples, packed)) == rows
 
 
-def test_a_row_has_no_more_than_so_many_tuples(monkeypatch):
-    monkeypatch.setattr(wire, "ROW_TUPLES", 4)
+def test_a_row_has_no_more_than_so_many_tuples():
     rows = [[i] for i in range(10)]
-    found = sent(parcel(rows))
+    found = [unpack_tuples(row) for row in pack_tuples(parcel(rows), 4)]
     assert [len(one.targets) for one in found] == [4, 4, 2]
     assert joined(found) == rows
 

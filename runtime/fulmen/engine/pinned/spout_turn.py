@@ -71,10 +71,12 @@ class SpoutTurn:
             rows += routed(wire.select(parcel, at), placed)
         return rows
 
-    def poisoned_attempt(self, placed: PlacedTopology, cause: str) -> tuple[Rows, Summary]:
+    def poisoned_attempt(
+        self, placed: PlacedTopology, cause: str, rng: np.random.Generator
+    ) -> tuple[Rows, Summary]:
         """The same with the next message dropped instead of sent, and a summary that says so."""
         rows = [r for r in self.attempt(placed, 1) if r[1][:1] == wire.ACKS]
-        outbox = Outbox(placed, DRIVER, np.random.default_rng())
+        outbox = Outbox(placed, DRIVER, rng)
         summary = replace(self.summary, counts=Counter(self.summary.counts))
         for parcel, at in self._chosen():
             if parcel.lineage is not None and len(roots := parcel.lineage.take(at).roots):
@@ -163,5 +165,7 @@ def routed(parcel: wire.Parcel, placed: PlacedTopology) -> Rows:
     return [
         (worker, part)
         for worker, at in groups(placed.task_worker[parcel.targets])
-        for part in wire.pack_tuples(parcel if at is None else wire.select(parcel, at))
+        for part in wire.pack_tuples(
+            parcel if at is None else wire.select(parcel, at), placed.limits.row_tuples
+        )
     ]

@@ -12,29 +12,25 @@ for a later one.
 from __future__ import annotations
 
 import os
-import queue
-import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, wait
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from concurrent.futures import wait
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from fulmen.checkpoint import Store, Update, load_many, read_manifest, save, state_file_name
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.checkpoint.rewriting import Update as Records
-from fulmen.engine.driver.pinned_turns import SpoutTurn
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_emits import emit_bytes
+from fulmen.engine.pinned.hosted_task import HostedTask, TaskThread
+from fulmen.engine.pinned.spout_turn import SpoutTurn
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
 from fulmen.engine.protocol.header import Header, Injected
-from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.placed_topology import CurrentTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
-from fulmen.engine.state import dropped_tuples
-from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.tasks import forks
 from fulmen.engine.tasks.spout_task import SpoutTask
 from fulmen.engine.tasks.task_base import Unavailable
@@ -44,98 +40,47 @@ PATIENCE_SECONDS = 0.01
 """How long a batch waits for turns that have just begun."""
 
 
-class Thread:
-    """Runs one call after another. A call that waits for ever does not keep the process alive."""
-
-    def __init__(self, name: str) -> None:
-        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
-        threading.Thread(target=self._run, name=name, daemon=True).start()
-
-    def _run(self) -> None:
-        while True:
-            future, call = self._calls.get()
-            try:
-                future.set_result(call())
-            except BaseException as e:  # noqa: BLE001 (whoever waits for the result gets it)
-                future.set_exception(e)
-
-    def submit(self, call: Callable[[], Any]) -> Future[Any]:
-        """Have `call` called in the thread."""
-        future: Future[Any] = Future()
-        self._calls.put((future, call))
-        return future
-
-
-@dataclass
-class _Hosted:
-    """A pinned task and its thread.
-
-    Attributes:
-        origin: Its number in root ids.
-        thread: Calls all of its methods.
-        task: The task.
-        turn: Has begun, and was not part of a batch yet.
-        handed: How trees ended, as that turn was told.
-        waiting: How trees ended, to be told to the next turn.
-        dropping: What is kept of dropped tuples once the attempt at hand is committed.
-    """
-
-    origin: int
-    thread: Thread
-    task: SpoutTask
-    turn: Future[SpoutTurn] | None = None
-    handed: Deliveries = NOTHING_ENDED
-    waiting: Deliveries = NOTHING_ENDED
-    dropping: KeyedState | None = None
-
-    def committed(self) -> None:
-        """The last attempt was committed."""
-        if self.dropping is not None:
-            self.task.dropped, self.dropping = self.dropping, None
-
-    def drop(self, turn: SpoutTurn, header: Header) -> Mapping[str, Records]:
-        """Keep the message that an attempt drops: what the commit has to write, by journal."""
-        kept = self.task.dropped.twin()  # the attempt may come to nothing
-        for stream, values in turn.next_messages():
-            dropped_tuples.note(kept, stream, values, None, header.cause, self.task.now())
-        self.dropping = kept
-        return kept.updates(header.number)
-
-    @property
-    def owed(self) -> Deliveries:
-        """What must stay in the checkpoint, because the state that it led to is not there yet."""
-        return self.handed.plus(self.waiting)
-
-
 class PinnedSpouts:
     """All pinned tasks of a topology.
 
     Args:
-        placed: The topology; may be replaced by one with another plan.
+        current: The topology, whose plan may change.
         store: The checkpoint.
         number: The commit to start from.
+        generator: Makes random generators: one for each task, as each has a thread.
     """
 
-    def __init__(self, placed: PlacedTopology, store: Store, number: int) -> None:
-        self.placed = placed
+    def __init__(
+        self,
+        current: CurrentTopology,
+        store: Store,
+        number: int,
+        generator: Callable[[], np.random.Generator],
+    ) -> None:
+        self._current = current
+        placed = current.placed
         self._store = store
+        self._rng = generator()  # for the driver's thread
         self._kept: dict[int, SpoutTurn] = {}
         tasks = [task for name in placed.plan.pinned for task in placed.plan.tasks(name)]
         keys = {task: placed.plan.key_of(task) for task in tasks}
         found = load_many(store, read_manifest(store, number), keys.values())
-        self._hosted: dict[int, _Hosted] = {}
+        self._hosted: dict[int, HostedTask] = {}
         try:
             for task, key in keys.items():
-                thread = Thread(f"fulmen-{key}")
-                made = thread.submit(partial(self._make, task, found[key], number)).result()
-                self._hosted[task] = _Hosted(placed.origins[key], thread, made)
+                thread = TaskThread(f"fulmen-{key}")
+                rng = generator()
+                made = thread.submit(partial(self._make, task, found[key], number, rng)).result()
+                self._hosted[task] = HostedTask(placed.origins[key], thread, made, rng)
         except Unavailable:  # all are made anew later
             self.close()
             raise
 
-    def _make(self, task: int, journals: Journals, number: int) -> SpoutTask:
+    def _make(
+        self, task: int, journals: Journals, number: int, rng: np.random.Generator
+    ) -> SpoutTask:
         forks.begin()
-        return SpoutTask(self.placed, task, journals, number, np.random.default_rng())
+        return SpoutTask(self._current.placed, task, journals, number, rng)
 
     def take(self, header: Header) -> tuple[Header, list[Summary], dict[int, Deliveries]]:
         """What pinned tasks have for an attempt.
@@ -158,15 +103,16 @@ class PinnedSpouts:
         summaries: list[Summary] = []
         for task, turn in self._kept.items():
             if task in header.poisoned:
-                part, summary = turn.poisoned_attempt(self.placed, header.cause)
+                part, summary = turn.poisoned_attempt(self._current.placed, header.cause, self._rng)
             else:
                 permit = header.permits.get(task, 0) if header.permits else None
-                part, summary = turn.attempt(self.placed, permit), turn.summary
+                part, summary = turn.attempt(self._current.placed, permit), turn.summary
             for worker, row in part:
                 rows.setdefault(worker, []).append(row)
             summaries.append(self._completed(task, turn, summary, header))
         file = state_file_name(header.number, header.tag, "driver", "pinned")
-        injected = Injected.made(rows, file, self._store.put)
+        header_bytes = self._current.placed.limits.header_bytes
+        injected = Injected.made(rows, header_bytes, file, self._store.put)
         return header.with_injected(injected), summaries, owed
 
     def _begin_turns(self, header: Header) -> None:
@@ -177,7 +123,7 @@ class PinnedSpouts:
             if hosted.turn is None and task not in self._kept:
                 hosted.handed, hosted.waiting = hosted.waiting, NOTHING_ENDED
                 permit = header.permit(task)
-                turn = partial(self._turn, hosted.task, hosted.handed, header, permit)
+                turn = partial(self._turn, hosted, hosted.handed, header, permit)
                 hosted.turn = hosted.thread.submit(turn)
 
     def _collect_turns(self) -> None:
@@ -188,12 +134,12 @@ class PinnedSpouts:
                 hosted.turn, hosted.handed = None, NOTHING_ENDED
 
     def _turn(
-        self, task: SpoutTask, deliveries: Deliveries, header: Header, permit: int
+        self, hosted: HostedTask, deliveries: Deliveries, header: Header, permit: int
     ) -> SpoutTurn:
         """In the task's own thread."""
         forks.begin()
-        placed = self.placed
-        outbox = Outbox(placed, -1, np.random.default_rng())
+        task, placed = hosted.task, self._current.placed
+        outbox = Outbox(placed, -1, hosted.rng)
         summary = Summary(-1, DRIVER, process=(DRIVER, os.getpid()))
         started = time.perf_counter()
         if header.active:
@@ -223,7 +169,7 @@ class PinnedSpouts:
     def _completed(self, task: int, turn: SpoutTurn, summary: Summary, header: Header) -> Summary:
         """A turn's summary, with the state of its task written for this very attempt."""
         hosted = self._hosted[task].task
-        key = self.placed.plan.key_of(task)
+        key = self._current.placed.plan.key_of(task)
         records: dict[str, Records] = {}
         if task in header.poisoned:
             records |= self._hosted[task].drop(turn, header)

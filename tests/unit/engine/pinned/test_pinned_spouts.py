@@ -71,9 +71,7 @@ def started(jobs, spout, tmp_path, *, spouts=1, limit=50, workers=2, tasks=2):
     builder.set_spout("numbers", spout, spouts).set_config({"limit": limit})
     seen = builder.set_bolt("seen", Seen, workers).fields_grouping("numbers", ["number"])
     seen.set_num_tasks(tasks)
-    driver = Driver(check(builder.build()).runnable(), jobs, f"file://{tmp_path}")
-    driver.start()
-    return driver
+    return Driver(check(builder.build()).runnable(), jobs, f"file://{tmp_path}").start()
 
 
 def counts(tmp_path):

@@ -15,18 +15,14 @@ from fulmen.engine.protocol.header import Header, tick_due
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.topology.resource.spec import ACKER
 
-LIGHT_EMITS = 4_000
-"""Of batches with fewer emits, rows may go through the driver, if that spares a stage."""
 LIGHT_REST = 0.35
 """After a light batch the next one waits for that part of its time: batches back to back would only
 keep the processors busy, and be smaller. No longer than up to the target: a batch that reaches it
 is not small because it came early."""
-WHOLE_BATCHES = 16
-"""So many batches run whole after one whose trees outlived it: it took one job more, not less."""
 
 
 @dataclass
-class Light:
+class StageSkipping:
     """What is to be known of the last batches.
 
     Attributes:
@@ -53,7 +49,7 @@ class Light:
         """
         stages = placed.plan.stages
         end = len(stages)
-        if pending or emits > LIGHT_EMITS or self._must_be_whole(placed, header):
+        if pending or emits > placed.limits.light_emits or self._must_be_whole(placed, header):
             return (end,)
         ends = {1} if is_idle and _may_do_nothing(placed, header) else set()
         if stages[-1] == (ACKER,):
@@ -66,9 +62,9 @@ class Light:
         # in the first batch of a run bolts are made, and ackers tell what they hold
         return self._whole_run != placed.run or header.deliveries is None
 
-    def outlived(self) -> None:
-        """Trees were left for the ackers, in a job of their own."""
-        self._whole_batches = WHOLE_BATCHES + 1
+    def trees_outlived_batch(self, whole_batches: int) -> None:
+        """Trees were left for the ackers, in a job of their own: so many batches run whole now."""
+        self._whole_batches = whole_batches + 1
 
     def committed(
         self, run: str, header: Header, skipped: Sequence[int], seconds: float, target: float

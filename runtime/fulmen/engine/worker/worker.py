@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from fulmen.checkpoint import Store
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.jobs import Cause
@@ -33,9 +35,17 @@ class Worker:
         self,
         stores: Mapping[str, Store] | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        generator: Callable[[], np.random.Generator] = np.random.default_rng,
     ) -> None:
-        """`stores`: those that are open already, by URI. `clock`: for how long restoring takes."""
+        """A worker without tasks.
+
+        Args:
+            stores: Those that are open already, by URI.
+            clock: For how long restoring takes, in seconds.
+            generator: Makes random generators.
+        """
         self._clock = clock
+        self._generator = generator
         self._placed_topologies: dict[str, PlacedTopology] = {}
         self._tasks: dict[tuple[int, int], StageTasks] = {}
         self._stores: dict[str, Store] = dict(stores or {})
@@ -102,7 +112,7 @@ class Worker:
             if store is None:
                 store = self._stores[placed.checkpoint] = Store.open(placed.checkpoint)
             tasks = self._tasks[stage, partition] = StageTasks(
-                placed, stage, partition, store, self._clock
+                placed, stage, partition, store, self._clock, self._generator()
             )
         return tasks
 

@@ -1,0 +1,176 @@
+"""What follows an attempt that came to nothing: it is told, waited for, planned for, tried again.
+
+Or the topology can't go on. How much of the batch the next attempt has, the coordinator decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from fulmen.engine.batches.coordinator import Coordinator
+from fulmen.engine.driver.committer import Committer
+from fulmen.engine.driver.observer import Observer
+from fulmen.engine.driver.replanning import Planner
+from fulmen.engine.driver.totals import Totals
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.jobs import Cause, Failure, Jobs
+from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.tasks.task_base import Unavailable
+from fulmen.errors import CheckpointError, JobFailed, TopologyFailed, Unreachable
+
+
+@dataclass
+class Recovery:
+    """Deals with failed attempts.
+
+    Attributes:
+        jobs: What runs the stages.
+        planner: Knows where executors are.
+        committer: Knows how well the store answers.
+        totals: Count failures and errors.
+        observer: Is told of them.
+        steady: A clock that only goes forward, in seconds.
+        sleep: Waits so many seconds.
+        wall: The time of day, in seconds as of time.time().
+        away: About the component that can't reach what its `open` or `prepare` connects to; None:
+            the last attempt did not fail of that.
+    """
+
+    jobs: Jobs
+    planner: Planner
+    committer: Committer
+    totals: Totals
+    observer: Observer
+    steady: Callable[[], float]
+    sleep: Callable[[float], None]
+    wall: Callable[[], float]
+    away: ErrorReport | None = field(init=False, default=None)
+    _outages: int = field(init=False, default=0)
+
+    def succeeded(self) -> None:
+        """A batch counted."""
+        self._outages, self.away = 0, None
+
+    def after_error(
+        self,
+        coordinator: Coordinator,
+        header: Header,
+        error: Unavailable | JobFailed | Unreachable,
+    ) -> None:
+        """An attempt raised.
+
+        Raises:
+            TopologyFailed: The topology can't go on.
+        """
+        match error:
+            case Unavailable():
+                self._unavailable(coordinator, header, error.report)
+            case Unreachable():
+                self._store_away(coordinator, header, str(error))
+            case JobFailed():
+                self._failed(coordinator, header, str(error), error.is_clusters, is_loss=True)
+
+    def after_void(self, coordinator: Coordinator, header: Header, void: Failure) -> None:
+        """An attempt ran, and came to nothing.
+
+        Raises:
+            CheckpointError: Parts of the checkpoint are missing or damaged.
+            Fenced: Another driver has taken over.
+            TopologyFailed: The topology can't go on.
+        """
+        if void.report is not None and void.report.fatal:
+            raise self.fatal(void.report)
+        match void.cause:
+            case Cause.OUTAGE if void.report is not None:
+                self._unavailable(coordinator, header, void.report)
+            case Cause.TUPLES:
+                self._failed(coordinator, header, void.reason)
+            case Cause.OUTAGE:
+                self._store_away(coordinator, header, void.reason)
+            case Cause.DENIED if self.totals.batches:  # workers had their rights before
+                self._store_away(coordinator, header, void.reason)
+            case _:
+                try:
+                    self.committer.log.check()  # of a driver that was superseded, much may be gone
+                except Unreachable as e:
+                    self._store_away(coordinator, header, str(e))
+                    return
+                raise CheckpointError(void.reason)
+
+    def _unavailable(self, coordinator: Coordinator, header: Header, report: ErrorReport) -> None:
+        """What a component's `open` or `prepare` connects to is away: try again, for ever."""
+        self.away = report
+        self.tell([report])
+        self._failed(coordinator, header, f"{self._who(report)}: {report.message}", is_outage=True)
+
+    def _store_away(self, coordinator: Coordinator, header: Header, reason: str) -> None:
+        """The store did not do what a batch needs."""
+        told = f"{reason} {self.committer.is_away(reason)}"
+        self._failed(coordinator, header, told, is_outage=True)
+
+    def _failed(
+        self,
+        coordinator: Coordinator,
+        header: Header,
+        reason: str,
+        is_outage: bool = False,
+        is_loss: bool = False,
+    ) -> None:
+        """See which workers are left, and have the batch tried again.
+
+        Args:
+            coordinator: Is told.
+            header: Of the attempt.
+            reason: Why, in one line.
+            is_outage: No tuple can be to blame.
+            is_loss: A worker was lost, or its batch cancelled: however often, that may pass.
+
+        Raises:
+            TopologyFailed: It is neither, and happens without any tuple too.
+        """
+        self.totals.attempt_failed(reason)
+        self.observer.attempt_failed(header.number, reason)
+        alive = self.jobs.recover()
+        while not alive:
+            self.observer.note("no worker is left: waiting until one is back")
+            alive = self.jobs.recover()
+        is_hopeless = coordinator.hopeless
+        if is_outage or is_hopeless:
+            self.sleep(min(5.0, 0.1 * 2**self._outages))
+            self._outages = min(self._outages + 1, 16)
+        coordinator.failed(self.steady(), reason, is_outage)
+        if coordinator.hopeless and not is_hopeless:
+            self._hopeless(coordinator, header, reason, is_loss)
+        self.planner.replan(alive)
+
+    def _hopeless(
+        self, coordinator: Coordinator, header: Header, reason: str, is_loss: bool
+    ) -> None:
+        """From now on the batch fails although it has no tuple that could be left out."""
+        what = (
+            f"batch {header.number} failed {coordinator.crashes.failures} times in a row, at last"
+            f" without any tuple of a spout in it: {reason}"
+        )
+        if not is_loss:
+            raise TopologyFailed(f"{what}. The last attempts are in the log")
+        self.observer.note(
+            f"{what}. Either workers are taken away again and again, or a component ends its"
+            " process. The batch is tried until it succeeds"
+        )
+
+    def tell(self, errors: Sequence[ErrorReport]) -> None:
+        """Count and tell errors that are no part of a batch."""
+        for error in self.totals.note(errors, self.wall()):
+            self.observer.error(error)
+
+    def fatal(self, report: ErrorReport) -> TopologyFailed:
+        """The end of the topology because of a component. It is counted; who ends tells it."""
+        if report is not self.away:  # that one was counted when it came
+            self.totals.note([report], self.wall())
+        return TopologyFailed(f"{self._who(report)}: {report.message}", report.traceback)
+
+    def _who(self, report: ErrorReport) -> str:
+        spouts = self.planner.current.placed.spouts
+        kind = "spout" if report.component in spouts else "bolt"
+        return f"{kind} {report.component!r}, task {report.task}"

@@ -1,0 +1,181 @@
+"""Where a topology's executors are: at the start, after a loss of workers, after a change of it.
+
+Every change replaces what is in one `CurrentTopology`, at which the coordinator, the totals and the
+pinned spouts look.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+
+from fulmen.checkpoint import Store, new_tag
+from fulmen.engine.driver.committer import Committer
+from fulmen.engine.driver.migration import Migration, layout_of, migrate
+from fulmen.engine.protocol.jobs import Jobs
+from fulmen.engine.protocol.limits import LIMITS, EngineLimits
+from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
+from fulmen.plan import Plan, make_plan
+from fulmen.topology.resource.spec import Topology
+from fulmen.topology.validation.check import Runnable
+
+
+def place(
+    runnable: Runnable,
+    checkpoint: str,
+    topology: Topology,
+    plan: Plan,
+    origins: Mapping[str, int],
+    workers: Sequence[int],
+    limits: EngineLimits = LIMITS,
+) -> PlacedTopology:
+    """A topology and its plan, as workers get them.
+
+    Args:
+        runnable: The topology's streams and code folder.
+        checkpoint: The URI of the store.
+        topology: The resource.
+        plan: Where its executors are.
+        origins: The number of each spout task in root ids, by task key.
+        workers: The numbers of the workers that are there.
+        limits: Sizes and pauses of the engine.
+    """
+    return PlacedTopology(
+        run=secrets.token_hex(8),
+        # the code is where `code_folder` says; a stage's function must stay small
+        topology=topology.model_copy(
+            update={"spec": topology.spec.model_copy(update={"code": None})}
+        ),
+        plan=plan,
+        streams=runnable.streams,
+        origins=origins,
+        checkpoint=checkpoint,
+        code_folder=runnable.code_folder,
+        workers=tuple(workers),
+        limits=limits,
+    )
+
+
+class Planner:
+    """Decides where executors are, and has the jobs follow.
+
+    Making one prepares the checkpoint for the topology and starts the jobs.
+
+    Args:
+        runnable: What to run.
+        checkpoint: The URI of the store, for workers.
+        store: The store itself.
+        jobs: What runs the stages.
+        committer: Writes to the checkpoint.
+        note: Is told what a person should know.
+        limits: Sizes and pauses of the engine.
+
+    Attributes:
+        topology: What runs: that of `runnable`, until there is a change of it.
+        current: The topology and its plan, at which all others look.
+        hosting: The numbers of the workers that batches run on.
+        migration: What the next commit has to change in the checkpoint's shape.
+    """
+
+    def __init__(
+        self,
+        runnable: Runnable,
+        checkpoint: str,
+        store: Store,
+        jobs: Jobs,
+        committer: Committer,
+        note: Callable[[str], None],
+        limits: EngineLimits = LIMITS,
+    ) -> None:
+        self._runnable = runnable
+        self._checkpoint = checkpoint
+        self._store = store
+        self._jobs = jobs
+        self._committer = committer
+        self._note = note
+        self._limits = limits
+        self.topology = runnable.topology
+        plan = self._plan()
+        self.migration = self._migrate(plan)
+        origins = self.migration.layout.origins
+        self.current = CurrentTopology(self._placed(plan, origins, range(plan.workers)))
+        self.hosting: Sequence[int] = jobs.start(self.current.placed)
+
+    def _plan(self, workers: Sequence[int] | None = None, previous: Plan | None = None) -> Plan:
+        return make_plan(
+            self.topology, pinned=self._runnable.pinned, workers=workers, previous=previous
+        )
+
+    def _placed(
+        self, plan: Plan, origins: Mapping[str, int], workers: Sequence[int]
+    ) -> PlacedTopology:
+        return place(
+            self._runnable, self._checkpoint, self.topology, plan, origins, workers, self._limits
+        )
+
+    def _migrate(self, plan: Plan) -> Migration:
+        """Prepare the checkpoint for the topology: what can't be undone waits for a batch."""
+        manifest = self._committer.log.manifest
+        migration = migrate(layout_of(manifest), plan, self.topology, manifest, self._store)
+        if (first := migration.first) is not None:
+            draft = self._committer.log.draft(
+                tag=new_tag(),
+                clock=manifest.clock,
+                updates=first.updates,
+                sections=first.sections,
+                transient=manifest.transient,
+                removed_tasks=first.removed_tasks,
+            )
+            self._committer.make(draft)
+        return migration
+
+    def migrated(self) -> None:
+        """The commit of a batch has changed the checkpoint's shape."""
+        self.migration = Migration(self.migration.layout)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all workers of the plan are there, and batches run on all of them."""
+        placed = self.current.placed
+        return len(placed.workers) == len(self.hosting) == placed.plan.workers
+
+    def planned_for(self, topology: Topology) -> PlacedTopology:
+        """Prepare the checkpoint for another topology, which `replace` then puts in force.
+
+        Raises:
+            CheckpointError: The checkpoint does not fit it.
+        """
+        present = self.current.placed.workers
+        self.topology = topology
+        plan = self._plan()
+        self.migration = self._migrate(plan)
+        # New workers come later, and those that are too many go, when the jobs start.
+        workers = [w for w in present if w < plan.workers] or range(plan.workers)
+        return self._placed(
+            self._plan(workers=list(workers)), self.migration.layout.origins, workers
+        )
+
+    def replan(self, alive: Sequence[int]) -> None:
+        """Give executors of workers that are gone to those that are left, or back to their own.
+
+        Args:
+            alive: The numbers of the workers that are there. None: the next batch fails, and waits.
+        """
+        before = self.current.placed
+        if not alive or set(alive) == set(before.workers) == set(self.hosting):
+            return
+        gone = sorted(set(range(before.plan.workers)) - set(alive))
+        # when all are there, executors are where they would be if nothing had happened
+        plan = self._plan(workers=list(alive), previous=before.plan if gone else None)
+        who = f"workers {gone} are not there" if gone else "all workers are there"
+        self._note(f"{who}: planned anew")
+        self.replace(self._placed(plan, before.origins, alive))
+        self.start_jobs()
+
+    def replace(self, placed: PlacedTopology) -> None:
+        """Put another topology or plan in force, for all who look at `current`."""
+        self.current.placed = placed
+
+    def start_jobs(self) -> None:
+        """Have the jobs go on with what is in force."""
+        self.hosting = self._jobs.start(self.current.placed)

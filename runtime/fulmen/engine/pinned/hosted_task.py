@@ -1,0 +1,85 @@
+"""A pinned spout's task in the driver, and the thread that calls it."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fulmen.checkpoint.rewriting import Update
+from fulmen.engine.pinned.spout_turn import SpoutTurn
+from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.state import dropped_tuples
+from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.tasks.spout_task import SpoutTask
+
+
+class TaskThread:
+    """Runs one call after another. A call that waits for ever does not keep the process alive."""
+
+    def __init__(self, name: str) -> None:
+        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            future, call = self._calls.get()
+            try:
+                future.set_result(call())
+            except BaseException as e:  # noqa: BLE001 (whoever waits for the result gets it)
+                future.set_exception(e)
+
+    def submit(self, call: Callable[[], Any]) -> Future[Any]:
+        """Have `call` called in the thread."""
+        future: Future[Any] = Future()
+        self._calls.put((future, call))
+        return future
+
+
+@dataclass
+class HostedTask:
+    """A pinned task and its thread.
+
+    Attributes:
+        origin: Its number in root ids.
+        thread: Calls all of its methods.
+        task: The task.
+        rng: For its thread alone.
+        turn: Has begun, and was not part of a batch yet.
+        handed: How trees ended, as that turn was told.
+        waiting: How trees ended, to be told to the next turn.
+        dropping: What is kept of dropped tuples once the attempt at hand is committed.
+    """
+
+    origin: int
+    thread: TaskThread
+    task: SpoutTask
+    rng: np.random.Generator
+    turn: Future[SpoutTurn] | None = None
+    handed: Deliveries = NOTHING_ENDED
+    waiting: Deliveries = NOTHING_ENDED
+    dropping: KeyedState | None = None
+
+    def committed(self) -> None:
+        """The last attempt was committed."""
+        if self.dropping is not None:
+            self.task.dropped, self.dropping = self.dropping, None
+
+    def drop(self, turn: SpoutTurn, header: Header) -> Mapping[str, Update]:
+        """Keep the message that an attempt drops: what the commit has to write, by journal."""
+        kept = self.task.dropped.twin()  # the attempt may come to nothing
+        for stream, values in turn.next_messages():
+            dropped_tuples.note(kept, stream, values, None, header.cause, self.task.now())
+        self.dropping = kept
+        return kept.updates(header.number)
+
+    @property
+    def owed(self) -> Deliveries:
+        """What must stay in the checkpoint, because the state that it led to is not there yet."""
+        return self.handed.plus(self.waiting)
