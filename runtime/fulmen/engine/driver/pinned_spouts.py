@@ -11,7 +11,6 @@ for a later one.
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 import time
@@ -32,6 +31,7 @@ from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
 from fulmen.engine.protocol.header import Header, Injected
 from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.processes import this_process
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.state import dropped_tuples
 from fulmen.engine.state.keyed_state import KeyedState
@@ -194,7 +194,7 @@ class PinnedSpouts:
         forks.begin()
         placed = self.placed
         outbox = Outbox(placed, -1, np.random.default_rng())
-        summary = Summary(-1, DRIVER, process=(DRIVER, os.getpid()))
+        summary = Summary(-1, DRIVER, process=this_process(DRIVER))
         started = time.perf_counter()
         if header.active:
             task.set_active(outbox, active=True)
@@ -213,7 +213,7 @@ class PinnedSpouts:
         outbox.pack_messages()
         summary.exhausted[task.task] = task.exhausted
         summary.spout_pending[task.task] = task.pending.count
-        summary.counts = outbox.counts
+        summary.counts, summary.tasks = outbox.counts, outbox.tasks
         summary.errors, task.errors = task.errors, []
         summary.seconds = time.perf_counter() - started
         rows = outbox.take_rows()

@@ -11,11 +11,16 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.batches.summaries import slowest_seconds
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.processes import Process
 from fulmen.engine.protocol.statistics import (
     ACKED,
     BATCH,
@@ -26,6 +31,7 @@ from fulmen.engine.protocol.statistics import (
     EXECUTED,
     FAILED,
     REPLAYED,
+    TASK_SECONDS,
     TRANSFERRED,
     CountKey,
     Times,
@@ -117,6 +123,20 @@ class BatchTimes:
     commit_bytes: int = 0
 
 
+class StageSeconds(NamedTuple):
+    """What one stage took in all batches of a plan.
+
+    Attributes:
+        slowest: Seconds of each batch's slowest worker, added up: what batches took for the stage.
+        workers: Seconds of all workers, added up.
+        runs: How many times a worker ran the stage.
+    """
+
+    slowest: float = 0.0
+    workers: float = 0.0
+    runs: int = 0
+
+
 @dataclass
 class Totals:
     """Everything since this driver started. See `docs/api.md` for the report that is made of it.
@@ -133,6 +153,9 @@ class Totals:
         pending_trees: Of each acker task.
         pending_messages: Of each spout task: not acked or failed, or the spout was not told yet.
         restored_tasks: Of each component: how many times a task's state was read.
+        tasks: Of each task, since the plan is in force: a row as in `TaskSums`.
+        stages: Of each stage, since the plan is in force.
+        last_processes: Worker -> the process that served it in the last batch.
     """
 
     placed: PlacedTopology
@@ -159,22 +182,27 @@ class Totals:
     state_bytes: int = 0
     state_seconds: float = 0.0
     commit_bytes: int = 0
+    tasks: npt.NDArray[np.float64] = field(init=False)
+    stages: dict[int, StageSeconds] = field(init=False)
+    last_processes: dict[int, Process] = field(init=False)
 
     def __post_init__(self) -> None:
         self.started = self.steady()
-        self._begin_windows()
+        self._begin_plan()
 
     def become(self, placed: PlacedTopology) -> None:
         """Go on with other tasks: what was kept by their numbers means others now."""
         with self.lock:
             self.placed = placed
-            self._begin_windows()
+            self._begin_plan()
             self.pending_trees, self.pending_messages = {}, {}
 
-    def _begin_windows(self) -> None:
+    def _begin_plan(self) -> None:
         now = self.steady()
         self.executors = Window(_CAPACITY_SECONDS, _CAPACITY_PARTS, now)
         self.workers = Window(_LOAD_SECONDS, _LOAD_PARTS, now)
+        self.tasks = np.zeros((len(self.placed.plan.task_workers), TASK_SECONDS + 1))
+        self.stages, self.last_processes = {}, {}
 
     def attempt_failed(self, reason: str) -> None:
         """Count an attempt that came to nothing."""
@@ -217,6 +245,9 @@ class Totals:
         for phase, seconds in phases:
             if seconds is not None:
                 self.times["", BATCH, phase].add(seconds)
+        for stage, seconds in slowest_seconds(done.summaries).items():
+            slowest, workers, runs = self.stages.get(stage, StageSeconds())
+            self.stages[stage] = StageSeconds(slowest + seconds, workers, runs)
         for summary in done.summaries:
             self._measure_stage(summary, now)
 
@@ -229,6 +260,11 @@ class Totals:
         self.restored_tasks.update(key.rpartition("/")[0] for key in summary.restored)
         self.state_bytes += summary.state_bytes
         self.state_seconds += summary.state_seconds
+        for task, sums in summary.tasks.items():
+            self.tasks[task] += sums
+        slowest, workers, runs = self.stages[summary.stage]
+        self.stages[summary.stage] = StageSeconds(slowest, workers + summary.seconds, runs + 1)
+        self.last_processes[summary.partition] = summary.process
 
     def _add(self, done: Done, pending: int, wall_clock: float) -> list[ErrorReport]:
         self.batches += 1
@@ -241,8 +277,7 @@ class Totals:
             trees.failed += len(summary.failed) - summary.timed_out
             trees.timed_out += summary.timed_out
             self.restored += len(summary.restored)
-            worker, process = summary.process
-            self.processes.setdefault(worker, set()).add(process)
+            self.processes.setdefault(summary.process.worker, set()).add(summary.process.pid)
             for born, n, origin in summary.born:
                 seconds = max(0.0, wall_clock - born)
                 self.latencies.add(seconds * 1000, n)
@@ -267,6 +302,7 @@ class Totals:
             kept.remove(same)
             kept.append(same)
             same |= {"task": error.task, "time": wall_clock, "count": same["count"] + 1}
+            same["traceback"] = error.traceback or same["traceback"]
             if wall_clock - same["logged"] < REPEAT_SECONDS:
                 return None
             same["logged"] = wall_clock
@@ -274,8 +310,9 @@ class Totals:
         recent = [e for e in kept if wall_clock - e["logged"] < ERROR_INTERVAL_SECONDS]
         if len(recent) >= ERRORS_PER_INTERVAL:
             return None
-        noted = {"task": error.task, "message": error.message, "time": wall_clock}
-        kept.append({**noted, "count": 1, "logged": wall_clock})
+        noted = {"task": error.task, "message": error.message, "traceback": error.traceback}
+        times = {"first": wall_clock, "time": wall_clock, "logged": wall_clock}
+        kept.append({**noted, **times, "count": 1})
         return error
 
     def component(self, name: str) -> dict[str, int]:

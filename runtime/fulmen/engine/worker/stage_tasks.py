@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import itertools
-import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.protocol.deliveries import DELIVERIES, Deliveries, unpack_deliveries
 from fulmen.engine.protocol.header import Header, tick_due
 from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.processes import this_process
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
 from fulmen.engine.tasks import forks
 from fulmen.engine.tasks.acker_run import run_ackers
@@ -185,7 +185,7 @@ class StageTasks:
         forks.begin()
         self.prepare(header, summary)
         cpu = time.process_time()
-        summary.process = self.partition, os.getpid()
+        summary.process = this_process(self.partition)
         outbox = Outbox(self.placed, self.stage, self._rng)
         messages: dict[int, Messages] = defaultdict(Messages)
         is_first = self.stage == header.first
@@ -217,7 +217,7 @@ class StageTasks:
         yield from _counted(outbox, summary)
         self._write_down(header, summary)
         summary.counts, summary.times = outbox.counts, outbox.times
-        summary.busy = dict(outbox.busy)
+        summary.busy, summary.tasks = dict(outbox.busy), outbox.tasks
         if outbox.emits:
             summary.extra["emits"] = outbox.emits
         summary.seconds = time.perf_counter() - started
