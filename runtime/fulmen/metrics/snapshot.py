@@ -18,6 +18,7 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.processes import Process
 from fulmen.engine.protocol.statistics import EMITTED, EXECUTED, CountKey, Histogram, Times
 from fulmen.plan import Executor
+from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
 
 ACKER_INPUTS = ("__ack_init", "__ack_ack", "__ack_fail", "__ack_reset_timeout")
@@ -193,6 +194,13 @@ class Snapshot:
     def capacity(self, component: str) -> float:
         """The highest of the component's executors."""
         return max(self.executors.get(e.first, 0.0) for e in self.executors_of[component])
+
+    def slot_of(self, worker: int) -> int | None:
+        """The worker's slot in its pod; None without pods, and of the driver."""
+        process = self.processes.get(worker)
+        if process is None or not process.pod or worker == DRIVER:
+            return None
+        return worker % self.placed.topology.spec.slots
 
     def permit(self, spout: str) -> int:
         """How many tuples all tasks of a spout might emit in the newest batch."""

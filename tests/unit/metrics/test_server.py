@@ -9,17 +9,16 @@ import socket
 import urllib.error
 import urllib.request
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from fulmen import metrics
 from fulmen.errors import FulmenError
 from fulmen.metrics import MetricsServer
+from fulmen.metrics.page import Page
 from support.metered import run_metered
 from support.scrapes import Scrape, check_consistent
 
-PAGE = Path(metrics.__file__).with_name("page.html").read_text(encoding="utf-8")
+PAGE = Page.read().html.decode()
 
 
 @pytest.fixture(scope="module")

@@ -201,7 +201,7 @@ class Totals:
         now = self.steady()
         self.executors = Window(_CAPACITY_SECONDS, _CAPACITY_PARTS, now)
         self.workers = Window(_LOAD_SECONDS, _LOAD_PARTS, now)
-        self.tasks = np.zeros((len(self.placed.plan.task_workers), TASK_SECONDS + 1))
+        self.tasks = np.zeros((self.placed.plan.task_count + 1, TASK_SECONDS + 1))
         self.stages, self.last_processes = {}, {}
 
     def attempt_failed(self, reason: str) -> None:
