@@ -1,4 +1,4 @@
-"""The page's geometry in a real browser: with few and many components, on all widths of a window."""
+"""The page's geometry in a real browser: with few and many components, in windows of any width."""
 
 import json
 
@@ -11,10 +11,13 @@ pytestmark = pytest.mark.timeout(2 * SECONDS)
 
 WIDTHS = (390, 768, 1280, 1440, 1900, 2560)
 MILLIS = 9000
+NOTHING = {str(width): [] for width in WIDTHS}
 SCHEMES = {
     "light": ("--blink-settings=preferredColorScheme=1",),
     "dark": ("--blink-settings=preferredColorScheme=0",),
 }
+LENGTHS = {False: "short", True: "long"}
+DASH, TIMES = "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
 BACKGROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(25, 30, 42)"}
 
 
@@ -31,9 +34,7 @@ def told(folder, act="measured", widths=(), flags=(), anchor="", **options):
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(
-            (size, is_long, scheme), id=f"{size}-{'long' if is_long else 'short'}-{scheme}"
-        )
+        pytest.param((size, is_long, scheme), id=f"{size}-{LENGTHS[is_long]}-{scheme}")
         for size in (1, 5, 20, 60)
         for is_long in (False, True)
         for scheme in SCHEMES
@@ -53,21 +54,15 @@ def measures(case, tmp_path_factory):
 
 
 def test_nothing_runs_out_of_its_card(measures):
-    assert {width: found["runaways"] for width, found in measures.items()} == dict.fromkeys(
-        map(str, WIDTHS), []
-    )
+    assert {width: found["runaways"] for width, found in measures.items()} == NOTHING
 
 
 def test_no_text_is_cut_off(measures):
-    assert {width: found["cutOff"] for width, found in measures.items()} == dict.fromkeys(
-        map(str, WIDTHS), []
-    )
+    assert {width: found["cutOff"] for width, found in measures.items()} == NOTHING
 
 
 def test_labels_lie_neither_on_components_nor_on_each_other(measures):
-    assert {width: found["overlaps"] for width, found in measures.items()} == dict.fromkeys(
-        map(str, WIDTHS), []
-    )
+    assert {width: found["overlaps"] for width, found in measures.items()} == NOTHING
 
 
 def test_all_of_the_graph_is_seen(case, measures):
@@ -116,12 +111,17 @@ ZOOM = """async () => {
   };
   look("all");
   key("+"); look("key");
-  key("ArrowRight"); look("arrow");
+  for (let i = 0; i < 6; i++) key("+");
+  look("deep");
+  key("ArrowRight"); look("right");
+  key("ArrowDown"); look("down");
   key("0"); look("reset");
   document.querySelector("#zoom [aria-label='Zoom in']").click(); look("button");
   document.querySelector("#zoom [aria-label='Zoom out']").click(); look("button out");
   const taken = [wheel(-1, false)]; look("wheel alone");
   taken.push(wheel(-1, true)); look("wheel");
+  for (let i = 0; i < 6; i++) key("+");
+  look("deep again");
   const drag = (type, x) => graph.firstChild.dispatchEvent(new PointerEvent(type,
     { clientX: x, clientY: 300, buttons: 1, bubbles: true }));
   drag("pointerdown", 500); drag("pointermove", 440); look("drag");
@@ -140,22 +140,26 @@ def test_the_graph_can_be_zoomed_and_moved(tmp_path):
     assert seen["key"][2:] == pytest.approx((width / 1.3, height / 1.3))
     middle = (x + width / 2, y + height / 2)
     assert seen["key"][0] + seen["key"][2] / 2 == pytest.approx(middle[0])
-    assert seen["arrow"][0] > seen["key"][0]
-    assert seen["arrow"][1:] == seen["key"][1:]
+    deep, right, down = seen["deep"], seen["right"], seen["down"]
+    assert right[0] > deep[0]
+    assert right[1:] == deep[1:]
+    assert (down[0], down[1] > right[1]) == (right[0], True)
     assert seen["reset"] == seen["fit"] == pytest.approx(seen["all"])
     assert seen["button"] == pytest.approx(seen["key"])
     assert seen["button out"] == seen["wheel alone"] == pytest.approx(seen["all"])
     assert found["taken"] == [False, True]
     assert seen["wheel"][2] == pytest.approx(width / 1.3)
-    assert seen["wheel"][0] < seen["key"][0]  # towards the pointer
-    assert seen["drag"][0] > seen["wheel"][0]
+    assert seen["wheel"][1] < seen["key"][1]  # towards the pointer
+    assert seen["drag"][0] > seen["deep again"][0]
     assert seen["most"][2] < width / 3
 
 
 SORT = """async () => {
   const table = document.getElementById("components-table");
   const names = () => [...table.querySelectorAll("tbody button")].map((b) => b.textContent);
-  const head = (title) => [...table.querySelectorAll("thead th")].find((th) => th.textContent === title);
+  const head = (title) => [...table.querySelectorAll("thead th")]
+    .find((th) =>
+    th.textContent === title);
   const seen = [names()];
   for (const title of ["failed", "failed", "failed", "component", "complete"]) {
     head(title).firstChild.click();
@@ -210,8 +214,8 @@ TROUBLE = """async () => {
 
 def test_errors_have_their_count_and_traceback_and_leave_room_for_figures(tmp_path):
     found = told(tmp_path, TROUBLE, size=5, is_long=True)
-    assert found["newest"] == ["7 ×", "8 ×", "9 ×", "10 ×"]
-    assert found["frequent"] == ["10 ×", "9 ×", "8 ×", "7 ×"]
+    assert found["newest"] == [f"{n} {TIMES}" for n in (7, 8, 9, 10)]
+    assert found["frequent"] == [f"{n} {TIMES}" for n in (10, 9, 8, 7)]
     assert found["traceback"].endswith("KeyError: 0")
     assert "unbreakable" in found["failure"]
     assert found["height"] < 150
@@ -227,16 +231,17 @@ def test_the_time_of_a_batch_is_told_stage_by_stage(tmp_path):
     assert rows == [
         ["stage 0: part-0, part-1", "500 ms", "50 %", "250 ms"],
         ["stage 1: ", "300 ms", "30 %", "290 ms"],
-        ["Spark, between and around stages", "100 ms", "10 %", "–"],
-        ["commit", "80.0 ms", "8.0 %", "–"],
-        ["wait for the next batch", "20.0 ms", "2.0 %", "–"],
+        ["Spark, between and around stages", "100 ms", "10 %", DASH],
+        ["commit", "80.0 ms", "8.0 %", DASH],
+        ["wait for the next batch", "20.0 ms", "2.0 %", DASH],
     ]
 
 
 TASKS = """async () => {
   await until(() => latest.tasks_of === "part-1");
   show(latest);
-  const head = [...document.querySelectorAll("#tasks")].at(-1).parentElement.querySelectorAll("thead th");
+  const table = document.getElementById("tasks").parentElement;
+  const head = table.querySelectorAll("thead th");
   return { titles: [...head].map((th) => th.textContent),
     rows: [...document.querySelectorAll("#tasks tr")].map((row) => row.children[0].textContent),
     uneven: [...document.querySelectorAll("#components td.bad")].map((td) => td.textContent) };

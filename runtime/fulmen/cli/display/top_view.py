@@ -198,6 +198,10 @@ def _worker_name(worker: WorkerView) -> str:
     return f"{name} on {place}" if place else name
 
 
+def _at_work(worker: WorkerView) -> str | Text:
+    return f"{100 * worker.busy:.0f} %" if worker.present else Text("missing", "red")
+
+
 def _megabytes(size: int | None) -> str:
     return "-" if size is None else f"{count(round(size / 1e6))} MB"
 

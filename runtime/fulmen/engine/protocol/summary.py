@@ -94,7 +94,7 @@ class Summary:
     state_bytes: int = 0
     state_seconds: float = 0.0
     tasks: TaskSums = field(default_factory=dict)
-    process: Process = Process()
+    process: Process = field(default_factory=Process)
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     moved_bytes: int = 0

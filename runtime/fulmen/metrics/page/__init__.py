@@ -1,4 +1,4 @@
-"""The web page of a running topology: one file for the browser, made of the files in this folder."""
+"""The web page of a running topology: one file for the browser, made of those in this folder."""
 
 from __future__ import annotations
 

@@ -13,13 +13,13 @@ function smooth(key) {
 }
 
 function chart(parent, lines, unit, label) {
-  const width = 420, height = 104, left = 46, bottom = 16, end = points.at(-1)?.uptime ?? 0;
+  const width = Math.max(260, parent.clientWidth), height = 104, left = 46, bottom = 16, end = points.at(-1)?.uptime ?? 0;
   const values = lines.flatMap(([key, , dots]) => dots.map((p) => p[key] ?? 0));
   const top = nice(Math.max(...values, 1e-3));
   const span = Math.min(POINTS * step, Math.max(60 * step, end - (points[0]?.uptime ?? end)));
   const x = (p) => left + (width - left - 4) * (1 - (end - p.uptime) / span);
   const y = (value) => 6 + (height - bottom - 6) * (1 - value / top);
-  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img" });
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img" });
   picture.setAttribute("aria-label", label);
   for (const part of [0, 0.5, 1]) {
     picture.append(svg("line", { class: "grid", x1: left, x2: width, y1: y(top * part), y2: y(top * part) }),

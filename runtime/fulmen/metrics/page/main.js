@@ -60,5 +60,7 @@ async function poll() {
   }
   setTimeout(poll, POLL_MILLIS);
 }
-addEventListener("resize", () => latest && showGraph(latest));
+addEventListener("resize", () => {
+  if (latest) { showGraph(latest); showCharts(latest); }
+});
 poll();

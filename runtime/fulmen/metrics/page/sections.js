@@ -138,18 +138,21 @@ const fillBatches = sortable(byId("batches-table"), "batches", "parts of a batch
   { title: "part", value: (p) => p.name, cell: (p) => {
     const dot = html("i", { class: "legend" });
     dot.style.background = p.colour;
-    return html("span", {}, dot, p.name);
+    return html("span", { title: p.title ?? p.name }, dot, p.name);
   } },
   { title: "time", value: (p) => p.ms, cell: (p) => millis(p.ms) },
   { title: "share", value: (p) => p.share, cell: (p) => share(p.share) },
   { title: "mean of workers", value: (p) => p.worker_ms, cell: (p) => millis(p.worker_ms) },
 ], (p) => p.name);
 
+const someOf = (names) => names.length > 4
+  ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} more` : names.join(", ");
+
 /** What a batch's time consists of: stages one after the other, what Spark needs, and the rest. */
 function partsOf({ phases_ms: phases, stages }) {
   const run = phases.run ?? 0, inStages = stages.reduce((sum, s) => sum + (s.ms ?? 0), 0);
   const parts = stages.map((s) => ({
-    name: `stage ${s.stage}: ${s.components.join(", ")}`, ms: s.ms, worker_ms: s.worker_ms,
+    name: `stage ${s.stage}: ${someOf(s.components)}`, title: s.components.join(", "), ms: s.ms, worker_ms: s.worker_ms,
     colour: `hsl(${(250 + 47 * s.stage) % 360} 55% var(--level))`,
   }));
   parts.push({ name: "Spark, between and around stages", ms: Math.max(0, run - inStages), colour: "var(--soft)" });
