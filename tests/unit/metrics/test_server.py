@@ -115,6 +115,15 @@ def test_only_new_points_are_sent(server):
         assert get(server, path)[0] == 400
 
 
+def test_the_step_of_points_and_the_tasks_of_a_component_are_chosen(server, totals):
+    shown = json.loads(get(server, "api/topology?step=72&tasks=split")[2])
+    assert (shown["history_step"], shown["history"], shown["tasks_of"]) == (72, [], "split")
+    assert [task["task"] for task in shown["tasks"]] == list(totals.placed.plan.tasks("split"))
+    for wrong in ("0", "2", "x", "-1"):
+        status, _, text = get(server, f"api/topology?step={wrong}")
+        assert (status, text) == (400, "step: there are 1, 12, 72, 288.\n")
+
+
 def test_anything_else_is_not_there(server):
     status, _, text = get(server, "../../etc/passwd")
     assert (status, text) == (404, "There are /, /metrics, /healthz and /api/topology.\n")

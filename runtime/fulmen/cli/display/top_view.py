@@ -115,15 +115,14 @@ def topology_picture(view: TopologyView, state: str) -> Group:
     parts: list[RenderableType] = [*_header(view, state), Text("")]
     parts.append(components_table(view.components))
     if any(w.host for w in view.workers):
-        parts += [Text(""), workers_table(view.workers)]
+        parts += [Text(""), workers_table(view.workers, _counts(view).wanted)]
     return Group(*parts)
 
 
 def _header(view: TopologyView, state: str) -> Iterator[Text]:
     trees, latency = view.trees, view.complete_latency_ms
     yield line(((view.name, "bold"), f"  {state}  {elapsed(view.uptime_seconds)}"))
-    workers = [w.present for w in view.workers if w.worker != DRIVER]
-    counts = view.worker_counts or WorkerCounts(wanted=len(workers), present=sum(workers))
+    counts = _counts(view)
     yield line(
         item("workers", f"{counts.present}/{counts.wanted}"),
         item("batches", count(view.batches.count)),
@@ -131,6 +130,12 @@ def _header(view: TopologyView, state: str) -> Iterator[Text]:
     )
     yield latency_line(latency.p50, latency.p99)
     yield trees_line(trees.acked, trees.failed, trees.timed_out, trees.pending)
+
+
+def _counts(view: TopologyView) -> WorkerCounts:
+    """How many workers there are; older drivers list them all."""
+    workers = [w.present for w in view.workers if w.worker != DRIVER]
+    return view.worker_counts or WorkerCounts(wanted=len(workers), present=sum(workers))
 
 
 def _ratio(value: float | None) -> str:
@@ -172,8 +177,13 @@ WORKERS_SHOWN = 10
 """Lines of workers, at most: those that are missing, then those with the most to do."""
 
 
-def workers_table(workers: Sequence[WorkerView]) -> FiguresTable:
-    """A line for each worker: where it is, and how much it has to do."""
+def workers_table(workers: Sequence[WorkerView], total: int) -> FiguresTable:
+    """A line for each worker: where it is, and how much it has to do.
+
+    Args:
+        workers: Those that the driver lists.
+        total: How many workers the topology asks for.
+    """
     chosen = sorted(workers, key=lambda w: (w.present, -w.busy))[:WORKERS_SHOWN]
     shown = sorted(chosen, key=lambda w: w.worker)
     names = [Text(_worker_name(w), "" if w.present else "red") for w in shown]
@@ -186,7 +196,7 @@ def workers_table(workers: Sequence[WorkerView]) -> FiguresTable:
             f"{100 * w.busy:.0f} %" if w.present else Text("missing", "red") for w in shown
         ],
     }
-    if left_out := len(workers) - len(shown):
+    if left_out := max(total, len(workers)) - len(shown):
         names.append(Text(f"and {left_out} more", "dim"))
         columns = {title: [*cells, ""] for title, cells in columns.items()}
     return FiguresTable("worker", names, columns, ("pid", "executors", "memory"))
