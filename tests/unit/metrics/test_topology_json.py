@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from fulmen import TopologyBuilder
+from fulmen import Bolt, TopologyBuilder
 from fulmen.engine.driver.totals import StageSeconds
 from fulmen.engine.protocol.processes import Process, this_process
 from fulmen.metrics import recent_tasks, topology_json
@@ -191,3 +191,28 @@ def test_what_tests_of_the_page_show_is_what_a_driver_says():
     for json in (real, fake):
         json["batches"]["permits"] = json["history"] = None
     assert shape(fake) == shape(real)
+
+
+class Later(Bolt):
+    """Fails a tuple when the next one comes, in another batch."""
+
+    def prepare(self, conf, context, collector):
+        self.collector, self.kept = collector, None
+
+    def execute(self, tup):
+        if self.kept is not None:
+            self.collector.fail(self.kept)
+        self.kept = tup
+
+
+def test_a_tuple_that_fails_later_counts_for_its_task():
+    builder = TopologyBuilder(name="later", workers=1, max_spout_pending=1)
+    builder.set_spout("numbers", ListSpout(range(5)), 2)
+    builder.set_bolt("later", Later).global_grouping("numbers")
+    driver = make_driver(builder)
+    driver.start()
+    for _ in range(6):
+        driver.step()
+    driver.close()
+    (task,) = shown(driver.totals, tasks_of="later")["tasks"]
+    assert task["failed"] == driver.totals.component("later")["failed"] > 0

@@ -80,7 +80,9 @@ class Latencies:
 
     def copy(self) -> Latencies:
         """One that does not change with this."""
-        return self.since(Latencies())
+        same = Latencies()
+        same._counts, same.count = self._counts.copy(), self.count
+        return same
 
 
 @dataclass
