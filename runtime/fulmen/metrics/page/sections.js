@@ -171,7 +171,7 @@ function showBatches({ batches }) {
   }, (part, { ms }) => { part.style.flexGrow = ms ?? 0; });
   fillBatches(parts);
   const facts = [["run", millis(batches.phases_ms.run)], ["batches per second", rate(batches.per_second)],
-    ["permits per batch", Object.entries(batches.permits).map(([spout, n]) => `${spout} ${count(n)}`).join(", ")],
+    ["permits per batch", Object.entries(batches.permits).map(([spout, n]) => `${spout} ${count(n)}`).join("\n")],
     ["written to the checkpoint", `${bytes(batches.checkpoint_bytes)}, ${bytes(batches.checkpoint_bytes_per_second)}/s`]];
   if (batches.failed_attempts) facts.push(["failed attempts", `${count(batches.failed_attempts)}, the last one because`]);
   keyed(byId("facts"), facts.flatMap(([name, text]) => [["dt", name], ["dd", text, name]]),
