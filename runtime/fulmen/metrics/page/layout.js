@@ -75,6 +75,17 @@ function spread(wishes, size, room) {
   return places.map((place, i) => Math.max(place, size / 2 + i * size));
 }
 
+/** Where the labels of edges that begin in one layer are, across: key of the edge -> place. */
+function labelPlaces(column, placed, weights, size, room) {
+  const from = ({ route }) => placed.get(route[0]).across;
+  const wish = (edge) => (from(edge) + placed.get(edge.route[1]).across) / 2;
+  const shown = [...column].sort((a, b) => weights.get(b.key) - weights.get(a.key))
+    .slice(0, Math.max(1, Math.floor(room / size)))
+    .sort((a, b) => wish(a) - wish(b) || from(a) - from(b));
+  const places = spread(shown.map(wish), size, room);
+  return new Map(shown.map(({ key }, i) => [key, places[i]]));
+}
+
 /**
  * Give each node of a structure that `layers` made its place.
  *
@@ -103,38 +114,36 @@ function arrange({ found, nodes, routes }, weights, box, down) {
       across += size(node);
     }
   }
-  const labels = new Map();
-  for (const column of columns) {
-    const wish = ({ route }) => (placed.get(route[0]).across + placed.get(route[1]).across) / 2;
-    const shown = [...column].sort((a, b) => weights.get(b.key) - weights.get(a.key))
-      .slice(0, Math.max(1, Math.floor(room / label.broad)))
-      .sort((a, b) => wish(a) - wish(b) || placed.get(a.route[0]).across - placed.get(b.route[0]).across);
-    const places = spread(shown.map(wish), label.broad, room);
-    shown.forEach(({ key, route }, i) => labels.set(key, {
-      along: route[0].layer * step + deep + box.lead, across: places[i],
-    }));
-  }
-
+  const labels = new Map(columns.flatMap((column) =>
+    [...labelPlaces(column, placed, weights, label.broad, room)]));
   const point = (along, across) => down
     ? { x: MARGIN + across, y: MARGIN + along } : { x: MARGIN + along, y: MARGIN + across };
-  const boxes = new Map(), edges = new Map();
+  const boxes = new Map();
   for (const [name, node] of nodes) {
     const { along, across } = placed.get(node);
     boxes.set(name, point(along, across - broad / 2));
   }
+  const edges = new Map();
   for (const [key, route] of routes) {
-    const own = labels.get(key), points = [];
-    route.forEach((node, i) => {
-      const { along, across } = placed.get(node);
-      if (i) points.push(point(along, across));
-      if (i < route.length - 1) points.push(point(along + deep, across));
-      if (!i && own) points.push(point(own.along, own.across), point(own.along + label.deep, own.across));
-    });
-    edges.set(key, { points, label: own && point(own.along + label.deep / 2, own.across) });
+    const start = placed.get(route[0]).along + deep + box.lead;
+    const own = labels.has(key) ? { start, end: start + label.deep, across: labels.get(key) } : null;
+    edges.set(key, tracedEdge(route, own, placed, deep, point));
   }
-  const depth = found.length * step - (step - deep);
+  const depth = (found.length - 1) * step + deep;
   const [width, height] = down ? [room, depth] : [depth, room];
   return { box, down, boxes, edges, width: width + 2 * MARGIN, height: height + 2 * MARGIN };
+}
+
+/** The points of an edge: two and two of them have a curve between them, then a straight line. */
+function tracedEdge(route, label, placed, deep, point) {
+  const points = [];
+  route.forEach((node, i) => {
+    const { along, across } = placed.get(node);
+    if (i) points.push(point(along, across));
+    if (i < route.length - 1) points.push(point(along + deep, across));
+    if (!i && label) points.push(point(label.start, label.across), point(label.end, label.across));
+  });
+  return { points, label: label && point((label.start + label.end) / 2, label.across) };
 }
 
 /** The arrangement that can be shown largest in a frame, with all details if they can be read. */
