@@ -11,9 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fulmen.engine.protocol.statistics import (
-    EMITTED,
-    EXECUTED,
-    FAILED,
     TASK_EMITTED,
     TASK_EXECUTED,
     TASK_FAILED,
@@ -77,9 +74,9 @@ class RecentTasks:
                 "task": task,
                 "worker": plan.worker_of(task),
                 "executor": plan.executor_of(task).first,
-                EMITTED: int(sums[TASK_EMITTED]),
-                EXECUTED: int(sums[TASK_EXECUTED]),
-                FAILED: int(sums[TASK_FAILED]),
+                "emitted": int(sums[TASK_EMITTED]),
+                "executed": int(sums[TASK_EXECUTED]),
+                "failed": int(sums[TASK_FAILED]),
                 "emitted_per_second": round(float(rates[TASK_EMITTED]), 2),
                 "executed_per_second": round(float(rates[TASK_EXECUTED]), 2),
                 "share": round(float(work[at] / total), 4) if total else 0.0,
