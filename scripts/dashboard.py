@@ -262,6 +262,30 @@ def component_troubles() -> Iterator[Any]:
     )
 
 
+def workers() -> Iterator[Any]:
+    """How much each worker has to do, and where it is."""
+    yield lines(
+        "Workers at work",
+        "Share of the time that each worker was at work. Near 100 % in all of them: add workers. "
+        "In one of them only: the topology's own page shows which executors it has, and whether "
+        "one of their tasks gets more tuples than the others.",
+        "percentunit",
+        {"worker {{worker}}": "max by (worker) (fulmen_worker_busy_ratio{OF})"},
+        width=12,
+    )
+    yield lines(
+        "Memory of workers",
+        "Resident memory of each worker's process. Growing: look at what bolts keep in their "
+        "fields and in `state`. At the limit of the pod, its workers are killed.",
+        "bytes",
+        {
+            "worker {{worker}} on {{host}}": "fulmen_worker_memory_bytes{OF} "
+            "* on (namespace, topology, worker) group_left (host) fulmen_worker_info{OF}"
+        },
+        width=12,
+    )
+
+
 def batches() -> Iterator[Any]:
     """The batches and what they cost."""
     phases = "fulmen_batch_seconds"
@@ -358,6 +382,7 @@ ROWS = {
     "At a glance": (state, trees),
     "__acker throughput": (ackers,),
     "Components": (component_counts, component_troubles),
+    "Workers": (workers,),
     "Batches": (batches,),
     "Recoveries": (recoveries,),
 }

@@ -1,5 +1,6 @@
 """The page in a real browser, beside a topology in this process."""
 
+import os
 import threading
 
 import pytest
@@ -91,10 +92,14 @@ def test_the_graph_has_every_component_and_every_edge(driver, page):
 
 
 def test_a_selected_component_shows_its_streams(driver, page):
-    inputs, outputs = (table.rows() for table in page.id("details").all("tbody"))
+    inputs, outputs, tasks = (table.rows() for table in page.id("details").all("tbody"))
     executed = driver.totals.counts["split", "executed", "texts:default"]
     assert inputs[0][:2] == ["texts:default", shown(executed)]
     assert [row[0] for row in outputs] == ["default", "lengths"]
+    plan = driver.totals.placed.plan
+    assert [row[0] for row in tasks] == [str(task) for task in plan.tasks("split")]
+    sums = driver.totals.component("split")
+    assert sum(int(row[3].replace(",", "")) for row in tasks) == sums["executed"]
 
 
 def test_ackers_workers_and_batches(driver, page):
@@ -102,12 +107,16 @@ def test_ackers_workers_and_batches(driver, page):
     rows = page.id("ackers").rows()
     assert [row[0] for row in rows] == ["1", "2"]
     assert sum(int(row[7].replace(",", "")) for row in rows) == totals.trees.acked
-    workers = page.id("workers").all("strong")
-    assert [worker.text for worker in workers] == ["worker 0", "worker 1"]
+    workers = page.id("workers").rows()
+    assert [row[0] for row in workers] == ["worker 0", "worker 1"]
+    assert {row[3] for row in workers} == {str(os.getpid())}
     hosted = [e for e in page.id("workers").all("li") if "title" in e.attributes]
     assert len(hosted) == len(totals.placed.plan.executors)
     names = [row[0] for row in page.id("batches").rows()]
-    assert names[:3] == ["run, mean", "commit, mean", "wait, mean"]
+    stages = [f"stage {n}: {', '.join(of)}" for n, of in enumerate(totals.placed.plan.stages)]
+    assert names == [
+        *stages, "Spark, between and around stages", "commit", "wait for the next batch",
+    ]  # fmt: skip
 
 
 def test_errors_are_shown_as_text(page):

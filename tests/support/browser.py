@@ -77,13 +77,14 @@ class _Reader(HTMLParser):
         self.open[-1].parts.append(data)
 
 
-def see(url, folder, millis=3500):
+def see(url, folder, millis=3500, options=()):
     """The page after that time, as the browser has it; what it complained about.
 
     Args:
         url: The page's.
         folder: For the browser's own files.
         millis: The page's own time; it passes as fast as the page's requests are answered.
+        options: More of the browser's own.
     """
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
@@ -94,6 +95,7 @@ def see(url, folder, millis=3500):
         [
             path,
             *OPTIONS,
+            *options,
             f"--user-data-dir={folder / 'browser'}",
             f"--virtual-time-budget={millis}",
             url,

@@ -73,6 +73,7 @@ def families(now: Snapshot) -> Iterator[Metric]:
     yield from _batches(now)
     yield from _troubles(now)
     yield from _shape(now)
+    yield from _workers(now)
 
 
 def _counter(
@@ -263,3 +264,25 @@ def _shape(now: Snapshot) -> Iterator[Metric]:
     yield _gauge(now, "active", text, (), [((), float(active))])
     text = "Seconds since the driver started; all counters are of this time."
     yield _gauge(now, "uptime_seconds", text, (), [((), now.uptime)])
+
+
+def _workers(now: Snapshot) -> Iterator[Metric]:
+    """Where workers are, and what each of them needs."""
+    processes = sorted(now.processes.items())
+    text = "Where the worker is; always 1. On Kubernetes the host is the pod."
+    rows = [
+        ((str(worker), process.host, slot_label(now.slot_of(worker))), 1.0)
+        for worker, process in processes
+    ]
+    yield _gauge(now, "worker_info", text, ("worker", "host", "slot"), rows)
+    text = "Share of the last 10 seconds that the worker was at work."
+    shares = [((str(worker),), now.workers.get(worker, 0.0)) for worker, _ in processes]
+    yield _gauge(now, "worker_busy_ratio", text, ("worker",), shares)
+    text = "Resident memory of the worker's process."
+    memory = [((str(w),), float(p.memory_bytes)) for w, p in processes if p.memory_bytes]
+    yield _gauge(now, "worker_memory_bytes", text, ("worker",), memory)
+
+
+def slot_label(slot: int | None) -> str:
+    """The value of a label: "" where workers have no slots."""
+    return "" if slot is None else str(slot)

@@ -1,4 +1,8 @@
-"""The last minutes of a topology, a point for each second: for rates, and for the page's charts."""
+"""What a topology did lately: for rates, and for the page's charts.
+
+There are points for each second, and coarser ones that reach further back. Of each step the same
+number of points is kept, so memory does not grow with time.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,21 @@ from fulmen.engine.driver.totals import Totals
 from fulmen.engine.protocol.statistics import EXECUTED
 from fulmen.metrics.snapshot import Snapshot
 
-SECONDS_KEPT = 300
+POINTS_KEPT = 300
+"""So many of each step."""
+STEPS = (1, 12, 72, 288)
+"""Looks from one point to the next. A look takes place each second, so points reach 5 minutes,
+1 hour, 6 hours and 24 hours back."""
 RATE_SECONDS = 10
 """Rates are means over so many seconds."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One second.
+    """What happened in one step.
 
     Attributes:
-        number: Points are numbered from 0.
+        number: Points of a step are numbered from 0.
         uptime: When it ended, in seconds since the driver started.
         executed: Tuples that bolts executed, per second.
         acked: Trees that were acked, per second.
@@ -41,6 +49,26 @@ class Point:
     p99: float | None
 
 
+class Series:
+    """The last points of one step."""
+
+    def __init__(self, step: int) -> None:
+        self._step = step
+        self._looks = 0
+        self._last: Snapshot | None = None
+        self._number = 0
+        self.points: deque[Point] = deque(maxlen=POINTS_KEPT)
+
+    def look(self, new: Snapshot) -> None:
+        """Take notice of a look; the first one, and each that ends a step, is remembered."""
+        if self._looks % self._step == 0:
+            if self._last is not None:
+                self.points.append(point(self._number, self._last, new))
+                self._number += 1
+            self._last = new
+        self._looks += 1
+
+
 class History:
     """Looks at the totals once a second, in a thread of its own, from `start` to `stop`."""
 
@@ -48,7 +76,7 @@ class History:
         """`totals` gives those of the driver; None as long as it has not started."""
         self._totals = totals
         self._interval = interval
-        self._points: deque[Point] = deque(maxlen=SECONDS_KEPT)
+        self._series = {step: Series(step) for step in STEPS}
         self._snapshots: deque[Snapshot] = deque(maxlen=RATE_SECONDS + 1)
         self._lock = threading.Lock()
         self._stopped = threading.Event()
@@ -69,30 +97,34 @@ class History:
             self.look()
 
     def look(self) -> None:
-        """Add a point, if the driver has started."""
+        """Take a look, if the driver has started."""
         totals = self._totals()
         if totals is None:
             return
         new = Snapshot.of(totals)
         with self._lock:
-            if self._snapshots:
-                number = self._points[-1].number + 1 if self._points else 0
-                self._points.append(point(number, self._snapshots[-1], new))
             self._snapshots.append(new)
+            for series in self._series.values():
+                series.look(new)
 
     def before(self) -> Snapshot | None:
         """The look some seconds ago; None if there was none yet."""
         with self._lock:
             return self._snapshots[0] if self._snapshots else None
 
-    def points(self, since: int) -> Sequence[Point]:
-        """Those from number `since` on that are kept, in their order."""
+    def points(self, since: int, step: int = STEPS[0]) -> Sequence[Point]:
+        """The points that are kept, in their order.
+
+        Args:
+            since: The number of the first point that is wanted.
+            step: One of `STEPS`.
+        """
         with self._lock:
-            return [point for point in self._points if point.number >= since]
+            return [point for point in self._series[step].points if point.number >= since]
 
 
 def point(number: int, before: Snapshot, after: Snapshot) -> Point:
-    """What happened from one look to the next."""
+    """What happened from one look to another."""
     seconds = max(after.uptime - before.uptime, 1e-9)
     latencies = after.latencies.since(before.latencies)
     return Point(

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
-import re
 import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from socketserver import TCPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
@@ -26,7 +21,8 @@ from typing_extensions import override
 from fulmen.engine.driver.totals import Totals
 from fulmen.errors import FulmenError
 from fulmen.metrics.collector import TopologyCollector
-from fulmen.metrics.history import History
+from fulmen.metrics.history import STEPS, History
+from fulmen.metrics.page import Page
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.metrics.topology_json import TopologyJson
 
@@ -44,38 +40,6 @@ class Answer:
     content_type: str = "text/plain; charset=utf-8"
     status: HTTPStatus = HTTPStatus.OK
     policy: str = "default-src 'none'; frame-ancestors 'none'"
-
-
-@dataclass(frozen=True)
-class Page:
-    """The page: one file, which loads nothing else."""
-
-    html: bytes
-
-    @staticmethod
-    def read() -> Page:
-        """The one that belongs to this module."""
-        return Page(Path(__file__).with_name("page.html").read_bytes())
-
-    @cached_property
-    def policy(self) -> str:
-        """Allows its own style and script, by their hashes, and requests to this server."""
-        return "; ".join(
-            (
-                "default-src 'none'",
-                f"script-src {self._hash(b'script')}",
-                f"style-src {self._hash(b'style')}",
-                "connect-src 'self'",
-                "img-src data:",
-                "base-uri 'none'",
-                "form-action 'none'",
-                "frame-ancestors 'none'",
-            )
-        )
-
-    def _hash(self, tag: bytes) -> str:
-        (content,) = re.findall(rb"<%b>(.*?)</%b>" % (tag, tag), self.html, re.DOTALL)
-        return f"'sha256-{base64.b64encode(hashlib.sha256(content).digest()).decode()}'"
 
 
 class Site:
@@ -122,15 +86,25 @@ class Site:
         )
 
     def _topology(self, query: str) -> Answer:
-        since = parse_qs(query).get("since", ["0"])[-1]
+        asked = parse_qs(query)
+        since, step = asked.get("since", ["0"])[-1], asked.get("step", ["1"])[-1]
         if not since.isdecimal() or len(since) > 15:
             return Answer(b"since: not a number.\n", status=HTTPStatus.BAD_REQUEST)
+        if step not in map(str, STEPS):
+            text = f"step: there are {', '.join(map(str, STEPS))}.\n".encode()
+            return Answer(text, status=HTTPStatus.BAD_REQUEST)
         totals = self._totals()
         if totals is None:
             text = b"The topology has not started yet.\n"
             return Answer(text, status=HTTPStatus.SERVICE_UNAVAILABLE)
         now = Snapshot.of(totals)
-        view = TopologyJson(now, self._history.before() or now, self._history.points(int(since)))
+        view = TopologyJson(
+            now,
+            self._history.before() or now,
+            self._history.points(int(since), int(step)),
+            asked.get("tasks", [""])[-1],
+            int(step),
+        )
         return Answer(json.dumps(view.json()).encode(), "application/json")
 
 

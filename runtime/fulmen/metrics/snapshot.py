@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fulmen.engine.driver.totals import Latencies, Totals, TreeCounts
+import numpy as np
+import numpy.typing as npt
+
+from fulmen.engine.driver.totals import Latencies, StageSeconds, Totals, TreeCounts
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.processes import Process
 from fulmen.engine.protocol.statistics import (
     EMITTED,
     EXECUTED,
@@ -21,6 +25,7 @@ from fulmen.engine.protocol.statistics import (
     is_one_acker,
 )
 from fulmen.plan import Executor
+from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
 
 ACKER_INPUTS = ("__ack_init", "__ack_ack", "__ack_fail", "__ack_reset_timeout")
@@ -46,12 +51,16 @@ class Snapshot:
         pending_trees: Of each acker task.
         pending_messages: Of each spout task.
         restored_tasks: Of each component: how many times a task's state was read.
-        errors: Of each component: the last ones, each with task, message and time.
+        errors: Of each component: the last ones, each with task, message, traceback, count, and the
+            times of the first and the last.
         error_counts: Of each component.
         header: Of the newest batch; None before the first.
         state_bytes: Written by workers to state files.
         state_seconds: That workers took to pickle and write state.
         commit_bytes: Written by the driver in commits.
+        tasks: Of each task: a row as in `TaskSums`.
+        stages: Of each stage: what it took.
+        processes: Worker -> the process that served it last.
     """
 
     placed: PlacedTopology
@@ -74,6 +83,9 @@ class Snapshot:
     state_bytes: int
     state_seconds: float
     commit_bytes: int
+    tasks: npt.NDArray[np.float64]
+    stages: Mapping[int, StageSeconds]
+    processes: Mapping[int, Process]
 
     @staticmethod
     def of(totals: Totals) -> Snapshot:
@@ -96,12 +108,15 @@ class Snapshot:
                 pending_trees=dict(totals.pending_trees),
                 pending_messages=dict(totals.pending_messages),
                 restored_tasks=totals.restored_tasks.copy(),
-                errors={name: tuple(errors) for name, errors in totals.errors.items()},
+                errors={name: tuple(map(dict, errors)) for name, errors in totals.errors.items()},
                 error_counts=totals.error_counts.copy(),
                 header=totals.header,
                 state_bytes=totals.state_bytes,
                 state_seconds=totals.state_seconds,
                 commit_bytes=totals.commit_bytes,
+                tasks=totals.tasks.copy(),
+                stages=dict(totals.stages),
+                processes=dict(totals.last_processes),
             )
 
     @property
@@ -186,6 +201,13 @@ class Snapshot:
     def capacity(self, component: str) -> float:
         """The highest of the component's executors."""
         return max(self.executors.get(e.first, 0.0) for e in self.executors_of[component])
+
+    def slot_of(self, worker: int) -> int | None:
+        """The worker's slot in its pod; None without pods, and of the driver."""
+        process = self.processes.get(worker)
+        if process is None or not process.pod or worker == DRIVER:
+            return None
+        return worker % self.placed.topology.spec.slots
 
     def permit(self, spout: str) -> int:
         """How many tuples all tasks of a spout might emit in the newest batch."""

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from fulmen.engine.driver.totals import STATISTICS
+from fulmen.engine.driver.totals import STATISTICS, StageSeconds
+from fulmen.engine.protocol.processes import Process
 from fulmen.engine.protocol.statistics import (
     ACKED,
     BATCH,
@@ -23,13 +24,21 @@ from fulmen.engine.protocol.statistics import (
     acker_name,
 )
 from fulmen.metrics.collector import PHASES
-from fulmen.metrics.history import Point
+from fulmen.metrics.history import STEPS, Point
+from fulmen.metrics.recent_tasks import RecentTasks
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
 
 ERRORS_SHOWN = 20
+"""Groups of errors, the newest ones."""
+WORKERS_SHOWN = 250
+"""Rows of workers: those that are missing, then those with the most to do."""
+ACKERS_SHOWN = 250
+EXECUTORS_SHOWN = 20
+"""Of each worker."""
 _ERROR_CHARACTERS = 2000
+_TRACEBACK_CHARACTERS = 3000
 
 Json = dict[str, Any]
 
@@ -41,12 +50,16 @@ class TopologyJson:
     Attributes:
         now: That moment.
         before: Some seconds earlier: rates are of the time between.
-        points: The last minutes.
+        points: The history.
+        tasks_of: The component whose tasks are listed; "" for none.
+        step: How many seconds each point of the history is of.
     """
 
     now: Snapshot
     before: Snapshot
     points: Sequence[Point]
+    tasks_of: str = ""
+    step: int = STEPS[0]
 
     def json(self) -> Json:
         """All of it."""
@@ -63,10 +76,17 @@ class TopologyJson:
             "complete_latency_ms": {"p50": last.quantile(0.5), "p99": last.quantile(0.99)},
             "components": [self._component(name) for name in now.components],
             "edges": list(self._edges()),
-            "ackers": [self._acker(task) for task in now.ackers],
+            "ackers": [self._acker(task) for task in now.ackers[:ACKERS_SHOWN]],
+            "tasks_of": self.tasks_of,
+            "tasks": list(self._tasks.rows(self.tasks_of)),
+            "worker_counts": {
+                "wanted": now.placed.plan.workers,
+                "present": len(now.placed.workers),
+            },
             "workers": list(self._workers()),
             "batches": self._batches(),
             "errors": self._errors(),
+            "history_step": self.step,
             "history": [_rounded(asdict(point)) for point in self.points],
         }
 
@@ -78,6 +98,10 @@ class TopologyJson:
         """The component's count over all its streams, and its rate."""
         after, before = self.now.sums[component, what], self.before.sums[component, what]
         return after, self._rate(after, before)
+
+    @cached_property
+    def _tasks(self) -> RecentTasks:
+        return RecentTasks(self.now, self.before)
 
     @cached_property
     def _outputs(self) -> Mapping[str, Sequence[str]]:
@@ -104,6 +128,7 @@ class TopologyJson:
             "process_ms": None if is_spout else self._mean(name, PROCESS),
             "complete_ms": self._mean(name, COMPLETE) if is_spout else None,
             "pending": sum(now.pending_messages.get(t, 0) for t in tasks) if is_spout else None,
+            "busiest_task": self._tasks.busiest(name),
             "errors": now.error_counts[name],
             "outputs": [self._output(name, stream) for stream in self._outputs.get(name, ())],
             "inputs": [self._input(name, of) for of in self._inputs.get(name, ())],
@@ -161,22 +186,55 @@ class TopologyJson:
         }
 
     def _workers(self) -> Iterator[Json]:
-        plan, present = self.now.placed.plan, self.now.placed.workers
-        driver = [DRIVER] if plan.pinned else []
-        for worker in [*range(plan.workers), *driver]:
+        """The workers, or some of them if there are many, and the driver if it hosts executors."""
+        plan, busy = self.now.placed.plan, self.now.workers
+        workers: Sequence[int] = range(plan.workers)
+        if plan.workers > WORKERS_SHOWN:
+            present = frozenset(self.now.placed.workers)
+            most = sorted(workers, key=lambda w: (w in present, -busy.get(w, 0.0)))
+            workers = sorted(most[:WORKERS_SHOWN])
+        return map(self._worker, [*workers, *([DRIVER] if plan.pinned else [])])
+
+    def _worker(self, worker: int) -> Json:
+        now, plan = self.now, self.now.placed.plan
+        process = now.processes.get(worker, Process())
+        executors = plan.executors_on(worker)
+        return {
+            "worker": worker,
+            "present": worker == DRIVER or worker in now.placed.workers,
+            "busy": round(now.workers.get(worker, 0.0), 4),
+            "host": process.host or None,
+            "pod": process.pod or None,
+            "slot": now.slot_of(worker),
+            "pid": process.pid or None,
+            "memory_bytes": process.memory_bytes or None,
+            "executor_count": len(executors),
+            "executors": [
+                {
+                    "component": e.component,
+                    "first": e.first,
+                    "last": e.last,
+                    "capacity": round(now.executors.get(e.first, 0.0), 4),
+                }
+                for e in executors[:EXECUTORS_SHOWN]
+            ],
+        }
+
+    def _stages(self) -> Iterator[Json]:
+        """Where the time of a batch's run goes, in the mean of the last seconds' batches."""
+        now, before = self.now, self.before
+        batches = now.batches - before.batches
+        for number, components in enumerate(now.placed.plan.stages):
+            new, old = (s.stages.get(number, StageSeconds()) for s in (now, before))
+            if old.runs > new.runs:  # of another plan
+                old = StageSeconds()
+            runs = new.runs - old.runs
+            slowest, workers = new.slowest - old.slowest, new.workers - old.workers
             yield {
-                "worker": worker,
-                "present": worker == DRIVER or worker in present,
-                "busy": round(self.now.workers.get(worker, 0.0), 4),
-                "executors": [
-                    {
-                        "component": e.component,
-                        "first": e.first,
-                        "last": e.last,
-                        "capacity": round(self.now.executors.get(e.first, 0.0), 4),
-                    }
-                    for e in plan.executors_on(worker)
-                ],
+                "stage": number,
+                "components": list(components),
+                "ms": round(1000 * slowest / batches, 3) if batches else None,
+                "worker_ms": round(1000 * workers / runs, 3) if runs else None,
             }
 
     def _batches(self) -> Json:
@@ -193,6 +251,7 @@ class TopologyJson:
             "failed_attempts": now.failed_attempts,
             "last_failure": now.last_failure[:_ERROR_CHARACTERS],
             "phases_ms": phases,
+            "stages": list(self._stages()),
             "permits": {spout: now.permit(spout) for spout in now.spouts},
             "checkpoint_bytes": now.commit_bytes + now.state_bytes,
             "checkpoint_bytes_per_second": self._rate(
@@ -201,18 +260,25 @@ class TopologyJson:
         }
 
     def _errors(self) -> list[Json]:
-        """The newest ones of all components."""
+        """The newest ones of all components; the same one is told once, with a count."""
         errors = [
             {
                 "component": component,
                 "task": error["task"],
                 "message": error["message"][:_ERROR_CHARACTERS],
+                "traceback": _end_of(error["traceback"], _TRACEBACK_CHARACTERS),
+                "count": error["count"],
+                "first": round(error["first"], 3),
                 "time": round(error["time"], 3),
             }
             for component, kept in self.now.errors.items()
             for error in kept
         ]
         return sorted(errors, key=lambda error: -float(error["time"]))[:ERRORS_SHOWN]
+
+
+def _end_of(text: str, most: int) -> str:
+    return text if len(text) <= most else f"…{text[-most:]}"
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> Mapping[str, Sequence[str]]:

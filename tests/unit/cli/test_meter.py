@@ -9,8 +9,6 @@ from fulmen.engine.driver.totals import Totals
 from fulmen.testing import ManualClock
 from support.topologies import topology
 
-WALL_CLOCK = 1_000_000.0
-
 
 @pytest.fixture
 def clock():
@@ -28,7 +26,9 @@ class Words:
     def __init__(self, clock):
         self.clock = clock
         self.meter = Meter(topology({"lines": 2}, {"count": (3, {"lines": "shuffle"})}), clock)
-        self.totals = Totals(None)
+        plan = SimpleNamespace(task_count=6)
+        placed = SimpleNamespace(plan=plan)
+        self.totals = Totals(SimpleNamespace(placed=placed), steady=clock)
 
     def batch(self, seconds=1.0, executed=0, acked=0, latency=None):
         """One batch passes, and acks trees that took `latency` milliseconds."""
@@ -37,9 +37,9 @@ class Words:
         self.totals.trees.acked += acked
         self.totals.counts["count", "executed", "lines:default"] += executed
         self.totals.counts["count/2", "executed", "lines:default"] += executed
-        born = [(WALL_CLOCK - latency / 1000, acked, 1)] if latency is not None else []
-        done = SimpleNamespace(seconds=seconds / 2, summaries=[SimpleNamespace(born=born)])
-        self.meter.batch(self.totals, done, WALL_CLOCK)
+        if latency is not None:
+            self.totals.latencies.add(latency, acked)
+        self.meter.batch(self.totals, SimpleNamespace(seconds=seconds / 2))
 
     @property
     def figures(self):

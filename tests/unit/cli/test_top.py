@@ -115,7 +115,8 @@ def test_a_narrow_terminal_has_fewer_columns(answer, totals):
     view = read_view(json.dumps({**answer, "components": [*answer["components"], long]}), "pod")
     lines = text_of(topology_picture(view, "Active"), 80)
     assert all(len(line) <= 80 for line in lines)
-    assert lines[-1].partition("…")[0] in long["name"]
+    (last,) = (line for line in lines if line.startswith("a-very"))
+    assert last.split()[0].partition("…")[0] in long["name"]
     wanted = totals.report()["components"]["split"]
     found = cells(lines, "split")
     assert found["acked"] == str(wanted["acked"])
@@ -123,6 +124,51 @@ def test_a_narrow_terminal_has_fewer_columns(answer, totals):
         *("component", "exec/tasks", "emitted", "acked", "failed"),
         *("capacity", "complete", "pending"),
     }
+
+
+def workers_of(lines):
+    """The cells of the table of workers."""
+    start = next(n for n, line in enumerate(lines) if line.startswith("worker "))
+    return [line.split("  ") for line in lines[start:]]
+
+
+def test_workers_say_where_they_are_and_how_much_they_have_to_do(answer):
+    in_pod = {"pod": "metered-worker-0", "host": "metered-worker-0", "pid": 17}
+    workers = [
+        {**answer["workers"][0], **in_pod, "slot": 0, "busy": 0.256, "memory_bytes": 1_234_567_890},
+        {**answer["workers"][1], **in_pod, "slot": 1, "present": False, "memory_bytes": None},
+    ]
+    view = read_view(json.dumps({**answer, "workers": workers}), "pod")
+    title, first, second = workers_of(text_of(topology_picture(view, "Active")))
+    assert [cell.strip() for cell in title if cell] == [
+        *("worker", "slot", "pid", "memory", "executors", "at work"),
+    ]  # fmt: skip
+    assert [cell.strip() for cell in first if cell] == [
+        *("0 on metered-worker-0", "0", "17", "1,235 MB", "5", "26 %"),
+    ]  # fmt: skip
+    assert [cell.strip() for cell in second if cell] == [
+        *("1 on metered-worker-0", "1", "17", "-", "5", "missing"),
+    ]  # fmt: skip
+
+
+def test_of_many_workers_those_that_matter_are_listed(answer):
+    worker = answer["workers"][0]
+    workers = [{**worker, "worker": n, "busy": n / 50, "present": n != 3} for n in range(30)]
+    counts = {"wanted": 400, "present": 399}
+    view = read_view(json.dumps({**answer, "workers": workers, "worker_counts": counts}), "pod")
+    lines = text_of(topology_picture(view, "Active"))
+    assert lines[1].startswith("workers 399/400 ")
+    names = [cells[0].split(" on ")[0] for cells in workers_of(lines)[1:]]
+    assert names == ["3", *map(str, range(21, 30)), "and 390 more"]
+
+
+def test_older_drivers_say_nothing_about_where_workers_are(answer):
+    known = ("worker", "present")
+    workers = [{key: w[key] for key in known} for w in answer["workers"]]
+    old = {key: value for key, value in answer.items() if key != "worker_counts"}
+    lines = text_of(topology_picture(read_view(json.dumps({**old, "workers": workers}), "pod"), ""))
+    assert lines[1].startswith("workers 2/2 ")
+    assert not any(line.startswith("worker ") for line in lines)
 
 
 def test_newer_drivers_may_say_more(answer):

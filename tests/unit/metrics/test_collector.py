@@ -1,9 +1,11 @@
 """The metrics agree with the report, with docs/metrics.md and with each other."""
 
 import math
+import socket
 import sys
 import threading
 import time
+from dataclasses import replace
 from unittest import mock
 
 import pytest
@@ -13,8 +15,10 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from fulmen import TopologyBuilder
 from fulmen.engine.batches.coordinator import FIRST_PERMIT
 from fulmen.engine.driver.driver import Silent, Stop
+from fulmen.engine.driver.totals import StageSeconds
+from fulmen.engine.protocol.processes import Process
 from fulmen.engine.tasks.bolt_task import BoltTask
-from fulmen.metrics.collector import TopologyCollector
+from fulmen.metrics.collector import TopologyCollector, families
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.metrics.topology_json import TopologyJson
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
@@ -262,6 +266,8 @@ def test_what_was_kept_of_tasks_is_forgotten_when_they_become_others():
     totals.executors.add({1: 30.0}, clock())
     totals.workers.add({0: 30.0}, clock())
     totals.pending_trees[99] = totals.pending_messages[99] = 1
+    totals.tasks[1], totals.stages[0] = 1.0, StageSeconds(1.0, 1.0, 1)
+    totals.last_processes[0] = Process()
     clock.advance(5)
     assert Snapshot.of(totals).workers == {0: 1.0}  # and not 6
     other = TopologyBuilder(name="other", workers=1, max_spout_pending=7)
@@ -270,6 +276,7 @@ def test_what_was_kept_of_tasks_is_forgotten_when_they_become_others():
     now = Snapshot.of(totals)
     assert totals.placed is driver.placed
     assert (now.executors, now.workers, now.pending_trees, now.pending_messages) == ({}, {}, {}, {})
+    assert (now.tasks.any(), now.stages, now.processes) == (False, {}, {})
     driver.close()
 
 
@@ -314,3 +321,23 @@ def test_a_pinned_spout_is_the_drivers():
     workers = {worker["worker"]: worker for worker in TopologyJson(now, now, []).json()["workers"]}
     assert [e["component"] for e in workers[-1]["executors"]] == ["numbers"]
     assert workers[-1]["present"]
+
+
+def test_workers_are_told_apart_by_number(driver, scrape):
+    workers = driver.totals.last_processes
+    assert workers.keys() >= {0, 1}
+    infos = {s.labels["worker"]: s.labels for s in scrape.all("fulmen_worker_info")}
+    assert infos.keys() == {str(worker) for worker in workers}
+    assert {info["host"] for info in infos.values()} == {socket.gethostname()}
+    assert {info["slot"] for info in infos.values()} == {""}
+    for worker in infos:
+        assert 0 <= scrape.value("fulmen_worker_busy_ratio", worker=worker) <= 1
+        assert scrape.value("fulmen_worker_memory_bytes", worker=worker) > 10_000_000
+
+
+def test_the_slot_of_a_pod_is_a_label(driver):
+    now = Snapshot.of(driver.totals)
+    pods = {-1: Process(-1, 7, "pod-d", "pod-d"), 1: Process(1, 7, "pod-w", "pod-w")}
+    (info,) = (f for f in families(replace(now, processes=pods)) if f.name == "fulmen_worker_info")
+    found = {(s.labels["worker"], s.labels["host"], s.labels["slot"]) for s in info.samples}
+    assert found == {("-1", "pod-d", ""), ("1", "pod-w", "0")}

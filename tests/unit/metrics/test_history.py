@@ -39,12 +39,29 @@ def test_a_point_says_what_happened_since_the_one_before(driver):
 
 
 def test_it_is_bounded(driver, monkeypatch):
-    monkeypatch.setattr(history, "SECONDS_KEPT", 5)
+    monkeypatch.setattr(history, "POINTS_KEPT", 5)
     past = History(lambda: driver.totals)
     for _ in range(9):
         past.look()
     assert [p.number for p in past.points(0)] == [3, 4, 5, 6, 7]
     assert [p.number for p in past.points(6)] == [6, 7]
+    for _ in range(12 * 7):
+        past.look()
+    assert [p.number for p in past.points(0, 12)] == [2, 3, 4, 5, 6]
+
+
+def test_coarser_points_are_of_more_seconds(driver):
+    past = History(lambda: driver.totals)
+    for _ in range(2 * 12 + 1):
+        past.look()
+        driver.step()
+    fine, coarse = past.points(0), past.points(0, 12)
+    assert [p.number for p in coarse] == [0, 1]
+    assert [p.uptime for p in coarse] == pytest.approx([12, 24])
+    assert coarse[0].executed == pytest.approx(sum(p.executed for p in fine[:12]) / 12)
+    assert coarse[0].executed > coarse[1].executed == 0  # the spout was exhausted by then
+    assert coarse[0].p50 >= min(p.p50 for p in fine if p.p50)
+    assert past.points(0, 288) == []
 
 
 def test_rates_are_of_the_last_seconds(driver):

@@ -9,17 +9,16 @@ import socket
 import urllib.error
 import urllib.request
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from fulmen import metrics
 from fulmen.errors import FulmenError
 from fulmen.metrics import MetricsServer
+from fulmen.metrics.page import Page
 from support.metered import run_metered
 from support.scrapes import Scrape, check_consistent
 
-PAGE = Path(metrics.__file__).with_name("page.html").read_text(encoding="utf-8")
+PAGE = Page.read().html.decode()
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +113,15 @@ def test_only_new_points_are_sent(server):
     for wrong in ("-1", "x", "9" * 99, "²"):
         path = f"api/topology?since={urllib.parse.quote(wrong)}"
         assert get(server, path)[0] == 400
+
+
+def test_the_step_of_points_and_the_tasks_of_a_component_are_chosen(server, totals):
+    shown = json.loads(get(server, "api/topology?step=72&tasks=split")[2])
+    assert (shown["history_step"], shown["history"], shown["tasks_of"]) == (72, [], "split")
+    assert [task["task"] for task in shown["tasks"]] == list(totals.placed.plan.tasks("split"))
+    for wrong in ("0", "2", "x", "-1"):
+        status, _, text = get(server, f"api/topology?step={wrong}")
+        assert (status, text) == (400, "step: there are 1, 12, 72, 288.\n")
 
 
 def test_anything_else_is_not_there(server):

@@ -10,12 +10,12 @@ from fulmen.cli.display.meter import (
     Streams,
     component_figures,
     lines_of,
-    sums_by_component,
 )
 from fulmen.cli.display.output import FiguresTable
 from fulmen.engine.batches.idle import WARM_BATCHES
 from fulmen.engine.driver.totals import Totals
 from fulmen.engine.protocol.statistics import EXECUTED
+from fulmen.metrics.snapshot import Snapshot
 from fulmen.topology.resource.spec import ACKER, Topology
 
 
@@ -166,7 +166,7 @@ def summary_lines(totals: Totals, topology: Topology, end: str) -> Iterator[str]
     yield "trees        " + ", ".join(f"{count(n)} {what}" for what, n in ended)
     p50, p99 = totals.latencies.quantile(0.5), totals.latencies.quantile(0.99)
     yield f"latency      p50 {milliseconds(p50)}, p99 {milliseconds(p99)}"
-    sums = sums_by_component(totals)
+    sums = Snapshot.of(totals).sums
     executed = sum(sums[bolt.name, EXECUTED] for bolt in topology.spec.bolts)
     yield (
         f"throughput   {count(executed / seconds)} tuples/s,"
@@ -189,5 +189,5 @@ def error_lines(totals: Totals) -> Iterator[str]:
 
 def summary_table(totals: Totals, topology: Topology, streams: Streams) -> FiguresTable:
     """The table of components at the end of a run."""
-    components = component_figures(totals, lines_of(topology, streams), sums_by_component(totals))
+    components = component_figures(Snapshot.of(totals), lines_of(topology, streams))
     return component_table(components, rates=False)

@@ -6,26 +6,21 @@ topology's size. Rates and latencies are of the last seconds, sums since the sta
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, replace
 from threading import Lock
-
-import numpy as np
-import numpy.typing as npt
 
 from fulmen.api import Stream
 from fulmen.engine.batches.coordinator import Done
-from fulmen.engine.driver.totals import Totals
+from fulmen.engine.driver.totals import Latencies, Totals, TreeCounts
 from fulmen.engine.protocol.statistics import ACKED, EMITTED, EXECUTED, FAILED
+from fulmen.metrics.snapshot import Snapshot
 from fulmen.topology.resource.spec import ACKER, Topology
 
 Streams = Mapping[str, Mapping[str, Stream]]
 """The output streams of each component, by name."""
 WINDOW_SECONDS = 10.0
 SAMPLE_SECONDS = 0.25
-_SPAN_SECONDS = 1.0
-_PER_DECADE = 200  # steps of a latency: some 1 % each
-_LEAST_MILLIS = 0.01
-_STEPS = 9 * _PER_DECADE  # up to 11 days
 
 
 @dataclass(frozen=True)
@@ -81,49 +76,11 @@ class Figures:
 
 @dataclass(frozen=True)
 class _Sample:
-    """Sums at one moment."""
+    """What was counted at one moment; None: nothing yet."""
 
     at: float
-    batches: int = 0
     busy_seconds: float = 0.0
-    acked: int = 0
-    executed: Mapping[str, int] = field(default_factory=dict)
-
-
-class RecentLatencies:
-    """How long trees took that ended in the last seconds: a histogram for each second."""
-
-    def __init__(self) -> None:
-        self._spans: deque[tuple[float, npt.NDArray[np.int64]]] = deque()
-
-    def add(self, born: Sequence[tuple[float, int, int]], wall_clock: float, now: float) -> None:
-        """Count trees that ended now.
-
-        Args:
-            born: As in a `Summary`: when they began in wall clock time, and how many.
-            wall_clock: That time now.
-            now: The steady time.
-        """
-        if not self._spans or now - self._spans[-1][0] >= _SPAN_SECONDS:
-            self._spans.append((now, np.zeros(_STEPS, np.int64)))
-            self._forget(now)
-        table = np.array(born, np.float64)
-        millis = np.maximum((wall_clock - table[:, 0]) * 1000, _LEAST_MILLIS)
-        steps = np.rint(_PER_DECADE * np.log10(millis / _LEAST_MILLIS)).astype(np.int64)
-        np.add.at(self._spans[-1][1], np.minimum(steps, _STEPS - 1), table[:, 1].astype(np.int64))
-
-    def quantiles(self, now: float, *shares: float) -> list[float | None]:
-        """The milliseconds that each of these shares of all trees stayed within."""
-        self._forget(now)
-        if not self._spans:
-            return [None] * len(shares)
-        seen = np.cumsum(sum(counts for _, counts in self._spans))
-        steps = [int(np.searchsorted(seen, share * seen[-1])) for share in shares]
-        return [_LEAST_MILLIS * 10 ** (step / _PER_DECADE) for step in steps]
-
-    def _forget(self, now: float) -> None:
-        while self._spans and now - self._spans[0][0] > WINDOW_SECONDS:
-            self._spans.popleft()
+    counted: Snapshot | None = None
 
 
 class Meter:
@@ -144,9 +101,7 @@ class Meter:
         self._clock = clock
         self._lock = Lock()
         self._busy_seconds = 0.0
-        self._latencies = RecentLatencies()
-        self._latest: tuple[ComponentFigures, ...] = ()
-        self._trees = (0, 0, 0, 0)
+        self._trees = TreeCounts()
         self._batches = 0
         self.start()
 
@@ -155,82 +110,71 @@ class Meter:
         with self._lock:
             self._started = self._clock()
             self._samples = deque([_Sample(self._started)])
-            self._latest = self._lines
 
-    def batch(self, totals: Totals, done: Done, wall_clock: float) -> None:
+    def batch(self, totals: Totals, done: Done) -> None:
         """A batch counted.
 
         Args:
             totals: Of all batches, this one included.
             done: This one.
-            wall_clock: When it was committed, in seconds as time.time() gives them.
         """
         now = self._clock()
-        born = [pair for summary in done.summaries for pair in summary.born]
         with self._lock:
             self._busy_seconds += done.seconds
-            self._batches = totals.batches
-            trees = totals.trees
-            self._trees = trees.acked, trees.failed, trees.timed_out, trees.pending
-            if born:
-                self._latencies.add(born, wall_clock, now)
+            self._batches, self._trees = totals.batches, copy(totals.trees)
             if now - self._samples[-1].at >= SAMPLE_SECONDS:
-                self._sample(totals, now)
-
-    def finish(self, totals: Totals) -> None:
-        """No batch will come: the figures are the last ones."""
-        with self._lock:
-            self._sample(totals, self._clock())
-
-    def _sample(self, totals: Totals, now: float) -> None:
-        sums = sums_by_component(totals)
-        executed = {line.name: sums[line.name, EXECUTED] for line in self._lines}
-        self._samples.append(
-            _Sample(now, totals.batches, self._busy_seconds, totals.trees.acked, executed)
-        )
-        while len(self._samples) > 2 and now - self._samples[1].at > WINDOW_SECONDS:
-            self._samples.popleft()
-        self._latest = component_figures(totals, self._lines, sums)
+                self._samples.append(_Sample(now, self._busy_seconds, Snapshot.of(totals)))
+                while len(self._samples) > 2 and now - self._samples[1].at > WINDOW_SECONDS:
+                    self._samples.popleft()
 
     def figures(self) -> Figures:
         """Those of the moment."""
         with self._lock:
-            now = self._clock()
+            now, started = self._clock(), self._started
             first, last = self._samples[0], self._samples[-1]
-            seconds = max(now - first.at, 1e-9)
-            rates = {
-                name: (n - first.executed.get(name, 0)) / seconds
-                for name, n in last.executed.items()
-            }
-            batches = last.batches - first.batches
-            millis = 1000 * (last.busy_seconds - first.busy_seconds) / batches if batches else None
-            acked, failed, timed_out, pending = self._trees
-            p50, p99 = self._latencies.quantiles(now, 0.5, 0.99)
-            return Figures(
-                seconds=now - self._started,
-                batches=self._batches,
-                batch_millis=millis,
-                tuples_per_second=sum(rates.get(name, 0) for name in self._bolts),
-                acked_per_second=(last.acked - first.acked) / seconds,
-                acked=acked,
-                failed=failed,
-                timed_out=timed_out,
-                pending=pending,
-                p50=p50,
-                p99=p99,
-                components=tuple(
-                    _with_rate(component, rates.get(component.name, 0.0))
-                    for component in self._latest
-                ),
-            )
+            batches, trees = self._batches, self._trees
+        figures = Figures(
+            seconds=now - started,
+            batches=batches,
+            acked=trees.acked,
+            failed=trees.failed,
+            timed_out=trees.timed_out,
+            pending=trees.pending,
+            components=self._lines,
+        )
+        if last.counted is None:
+            return figures
+        return self._with_rates(figures, first, last, last.counted, now)
 
-
-def sums_by_component(totals: Totals) -> Counter[tuple[str, str]]:
-    """(component, what) -> number, over all streams; counted in one pass."""
-    sums: Counter[tuple[str, str]] = Counter()
-    for (component, what, _), n in totals.counts.items():
-        sums[component, what] += n
-    return sums
+    def _with_rates(
+        self, figures: Figures, first: _Sample, last: _Sample, counted: Snapshot, now: float
+    ) -> Figures:
+        """The figures, with those of the time since the first sample, and of each component."""
+        seconds, before = max(now - first.at, 1e-9), first.counted
+        executed_before = before.sums if before else Counter[tuple[str, str]]()
+        rates = {
+            line.name: (counted.sums[line.name, EXECUTED] - executed_before[line.name, EXECUTED])
+            / seconds
+            for line in self._lines
+        }
+        batches = counted.batches - (before.batches if before else 0)
+        millis = 1000 * (last.busy_seconds - first.busy_seconds) / batches if batches else None
+        latencies = counted.latencies.since(before.latencies if before else Latencies())
+        if now - last.at > WINDOW_SECONDS:  # nothing has ended since
+            latencies = Latencies()
+        return replace(
+            figures,
+            batch_millis=millis,
+            tuples_per_second=sum(rates[name] for name in self._bolts),
+            acked_per_second=(counted.trees.acked - (before.trees.acked if before else 0))
+            / seconds,
+            p50=latencies.quantile(0.5),
+            p99=latencies.quantile(0.99),
+            components=tuple(
+                replace(line, executed_per_second=rates[line.name])
+                for line in component_figures(counted, self._lines)
+            ),
+        )
 
 
 def lines_of(topology: Topology, streams: Streams | None) -> tuple[ComponentFigures, ...]:
@@ -246,23 +190,17 @@ def lines_of(topology: Topology, streams: Streams | None) -> tuple[ComponentFigu
 
 
 def component_figures(
-    totals: Totals,
-    lines: Sequence[ComponentFigures],
-    sums: Mapping[tuple[str, str], int],
+    counted: Snapshot, lines: Sequence[ComponentFigures]
 ) -> tuple[ComponentFigures, ...]:
     """The lines of the table, without rates."""
     return tuple(
         replace(
             line,
-            emitted=sums[line.name, EMITTED],
-            executed=sums[line.name, EXECUTED],
-            acked=sums[line.name, ACKED],
-            failed=sums[line.name, FAILED],
-            errors=totals.error_counts[line.name],
+            emitted=counted.sums[line.name, EMITTED],
+            executed=counted.sums[line.name, EXECUTED],
+            acked=counted.sums[line.name, ACKED],
+            failed=counted.sums[line.name, FAILED],
+            errors=counted.error_counts[line.name],
         )
         for line in lines
     )
-
-
-def _with_rate(component: ComponentFigures, rate: float) -> ComponentFigures:
-    return replace(component, executed_per_second=rate)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pydantic import BaseModel
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -64,6 +64,20 @@ class WorkerView(BaseModel):
 
     worker: int
     present: bool
+    busy: float = 0.0
+    host: str | None = None
+    pod: str | None = None
+    slot: int | None = None
+    pid: int | None = None
+    memory_bytes: int | None = None
+    executor_count: int = 0
+
+
+class WorkerCounts(BaseModel):
+    """Workers that are asked for, and that are there."""
+
+    wanted: int
+    present: int
 
 
 class BatchesView(BaseModel):
@@ -82,6 +96,7 @@ class TopologyView(BaseModel):
     acked_per_second: float
     complete_latency_ms: LatencyView
     components: list[ComponentView]
+    worker_counts: WorkerCounts | None = None
     workers: list[WorkerView]
     batches: BatchesView
 
@@ -97,20 +112,30 @@ def topology_picture(view: TopologyView, state: str) -> Group:
         view: What its driver says.
         state: What it is doing, in a word.
     """
-    return Group(*_header(view, state), Text(""), components_table(view.components))
+    parts: list[RenderableType] = [*_header(view, state), Text("")]
+    parts.append(components_table(view.components))
+    if any(w.host for w in view.workers):
+        parts += [Text(""), workers_table(view.workers, _counts(view).wanted)]
+    return Group(*parts)
 
 
 def _header(view: TopologyView, state: str) -> Iterator[Text]:
     trees, latency = view.trees, view.complete_latency_ms
     yield line(((view.name, "bold"), f"  {state}  {elapsed(view.uptime_seconds)}"))
-    workers = [w.present for w in view.workers if w.worker != DRIVER]
+    counts = _counts(view)
     yield line(
-        item("workers", f"{sum(workers)}/{len(workers)}"),
+        item("workers", f"{counts.present}/{counts.wanted}"),
         item("batches", count(view.batches.count)),
         item("acked/s", count(view.acked_per_second)),
     )
     yield latency_line(latency.p50, latency.p99)
     yield trees_line(trees.acked, trees.failed, trees.timed_out, trees.pending)
+
+
+def _counts(view: TopologyView) -> WorkerCounts:
+    """How many workers there are; older drivers list them all."""
+    workers = [w.present for w in view.workers if w.worker != DRIVER]
+    return view.worker_counts or WorkerCounts(wanted=len(workers), present=sum(workers))
 
 
 def _ratio(value: float | None) -> str:
@@ -146,6 +171,49 @@ def components_table(components: Sequence[ComponentView]) -> FiguresTable:
     names = [Text(c.name, "dim" if c.name == ACKER else "") for c in components]
     columns = {title: [cell(c) for c in components] for title, cell in COLUMNS}
     return FiguresTable("component", names, columns, DISPENSABLE)
+
+
+WORKERS_SHOWN = 10
+"""Lines of workers, at most: those that are missing, then those with the most to do."""
+
+
+def workers_table(workers: Sequence[WorkerView], total: int) -> FiguresTable:
+    """A line for each worker: where it is, and how much it has to do.
+
+    Args:
+        workers: Those that the driver lists.
+        total: How many workers the topology asks for.
+    """
+    chosen = sorted(workers, key=lambda w: (w.present, -w.busy))[:WORKERS_SHOWN]
+    shown = sorted(chosen, key=lambda w: w.worker)
+    names = [Text(_worker_name(w), "" if w.present else "red") for w in shown]
+    columns: dict[str, list[str | Text]] = {
+        "slot": ["-" if w.slot is None else str(w.slot) for w in shown],
+        "pid": ["-" if w.pid is None else str(w.pid) for w in shown],
+        "memory": [_megabytes(w.memory_bytes) for w in shown],
+        "executors": [count(w.executor_count) for w in shown],
+        "at work": [
+            f"{100 * w.busy:.0f} %" if w.present else Text("missing", "red") for w in shown
+        ],
+    }
+    if left_out := max(total, len(workers)) - len(shown):
+        names.append(Text(f"and {left_out} more", "dim"))
+        columns = {title: [*cells, ""] for title, cells in columns.items()}
+    return FiguresTable("worker", names, columns, ("pid", "executors", "memory"))
+
+
+def _worker_name(worker: WorkerView) -> str:
+    name = "driver" if worker.worker == DRIVER else str(worker.worker)
+    place = worker.pod or worker.host
+    return f"{name} on {place}" if place else name
+
+
+def _at_work(worker: WorkerView) -> str | Text:
+    return f"{100 * worker.busy:.0f} %" if worker.present else Text("missing", "red")
+
+
+def _megabytes(size: int | None) -> str:
+    return "-" if size is None else f"{count(round(size / 1e6))} MB"
 
 
 def topologies_table(topologies: Sequence[Json]) -> Table:

@@ -33,7 +33,7 @@ class Watcher:
 
     def batch(self, totals: Totals, done: Done) -> None:
         """A batch counted."""
-        self._meter.batch(totals, done, time.time())
+        self._meter.batch(totals, done)
         if totals.trees.timed_out and not self._is_advised:
             self._is_advised = True
             for sentence in not_acked(totals, self._topology):

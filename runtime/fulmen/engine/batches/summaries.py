@@ -20,16 +20,22 @@ def work_seconds(summaries: Sequence[Summary]) -> float:
     Nor is most of a stage in which little was done and little was moved: a machine that is busy
     with other things takes its time for one tuple as for a thousand.
     """
-    slowest: dict[int, float] = {}
     efforts: dict[int, float] = {}
     for summary in summaries:
-        slowest[summary.stage] = max(slowest.get(summary.stage, 0.0), summary.seconds)
         done = ENGINE_SHARE * max(sum(summary.busy.values()), summary.cpu_seconds)
         moved = (summary.moved_bytes + summary.state_bytes) / BYTES_PER_SECOND
         efforts[summary.partition] = efforts.get(summary.partition, 0.0) + done + moved
-    work = sum(slowest.values())
+    work = sum(slowest_seconds(summaries).values())
     most = max(efforts.values(), default=0.0)
     return min(work, most) if most else work
+
+
+def slowest_seconds(summaries: Sequence[Summary]) -> dict[int, float]:
+    """Stage -> the seconds of its slowest worker, which the next stage waits for."""
+    slowest: dict[int, float] = {}
+    for summary in summaries:
+        slowest[summary.stage] = max(slowest.get(summary.stage, 0.0), summary.seconds)
+    return slowest
 
 
 def commit_work_seconds(seconds: float, size: int) -> float:

@@ -8,7 +8,6 @@ job takes it up.
 
 from __future__ import annotations
 
-import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -23,6 +22,7 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.header import Header, Injected
 from fulmen.engine.protocol.jobs import Failure, read_rows
 from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.processes import this_process
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.acker_run import run_ackers
 from fulmen.engine.tuples import wire
@@ -116,14 +116,14 @@ def settle(
     for row in rows:
         task, *parts = wire.unpack(row)
         messages[task].add(Messages(*parts))
-    summary = Summary(len(placed.plan.stages) - 1, DRIVER, process=(DRIVER, os.getpid()))
+    summary = Summary(len(placed.plan.stages) - 1, DRIVER, process=this_process(DRIVER))
     outbox = Outbox(placed, DRIVER, rng)
     ackers = {task: AckerTask(task, {}) for task in placed.ackers}
     run_ackers(placed, ackers, messages, clock, summary, outbox)
     if any(summary.pending.values()):
         return None
     summary.counts, summary.times = outbox.counts, outbox.times
-    summary.busy = dict(outbox.busy)
+    summary.busy, summary.tasks = dict(outbox.busy), outbox.tasks
     summary.seconds = time.perf_counter() - started
     return summary
 

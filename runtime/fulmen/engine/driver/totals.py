@@ -12,11 +12,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.batches.summaries import slowest_seconds
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
+from fulmen.engine.protocol.processes import Process
 from fulmen.engine.protocol.statistics import (
     ACKED,
     BATCH,
@@ -27,6 +32,7 @@ from fulmen.engine.protocol.statistics import (
     EXECUTED,
     FAILED,
     REPLAYED,
+    TASK_SECONDS,
     TRANSFERRED,
     CountKey,
     Times,
@@ -76,7 +82,9 @@ class Latencies:
 
     def copy(self) -> Latencies:
         """One that does not change with this."""
-        return self.since(Latencies())
+        same = Latencies()
+        same._counts, same.count = self._counts.copy(), self.count
+        return same
 
 
 @dataclass
@@ -119,6 +127,20 @@ class BatchTimes:
     commit_bytes: int = 0
 
 
+class StageSeconds(NamedTuple):
+    """What one stage took in all batches of a plan.
+
+    Attributes:
+        slowest: Seconds of each batch's slowest worker, added up: what batches took for the stage.
+        workers: Seconds of all workers, added up.
+        runs: How many times a worker ran the stage.
+    """
+
+    slowest: float = 0.0
+    workers: float = 0.0
+    runs: int = 0
+
+
 @dataclass
 class Totals:
     """Everything since this driver started. See `docs/api.md` for the report that is made of it.
@@ -136,6 +158,9 @@ class Totals:
         pending_trees: Of each acker task.
         pending_messages: Of each spout task: not acked or failed, or the spout was not told yet.
         restored_tasks: Of each component: how many times a task's state was read.
+        tasks: Of each task, since the plan is in force: a row as in `TaskSums`.
+        stages: Of each stage, since the plan is in force.
+        last_processes: Worker -> the process that served it in the last batch.
     """
 
     current: CurrentTopology
@@ -162,10 +187,13 @@ class Totals:
     state_bytes: int = 0
     state_seconds: float = 0.0
     commit_bytes: int = 0
+    tasks: npt.NDArray[np.float64] = field(init=False)
+    stages: dict[int, StageSeconds] = field(init=False)
+    last_processes: dict[int, Process] = field(init=False)
 
     def __post_init__(self) -> None:
         self.started = self.steady()
-        self._begin_windows()
+        self._begin_plan()
 
     @property
     def placed(self) -> PlacedTopology:
@@ -180,13 +208,15 @@ class Totals:
         """
         with self.lock:
             yield
-            self._begin_windows()
+            self._begin_plan()
             self.pending_trees, self.pending_messages = {}, {}
 
-    def _begin_windows(self) -> None:
+    def _begin_plan(self) -> None:
         now = self.steady()
         self.executors = Window(_CAPACITY_SECONDS, _CAPACITY_PARTS, now)
         self.workers = Window(_LOAD_SECONDS, _LOAD_PARTS, now)
+        self.tasks = np.zeros((self.placed.plan.task_count + 1, TASK_SECONDS + 1))
+        self.stages, self.last_processes = {}, {}
 
     def attempt_failed(self, reason: str) -> None:
         """Count an attempt that came to nothing."""
@@ -229,6 +259,9 @@ class Totals:
         for phase, seconds in phases:
             if seconds is not None:
                 self.times["", BATCH, phase].add(seconds)
+        for stage, seconds in slowest_seconds(done.summaries).items():
+            slowest, workers, runs = self.stages.get(stage, StageSeconds())
+            self.stages[stage] = StageSeconds(slowest + seconds, workers, runs)
         for summary in done.summaries:
             self._measure_stage(summary, now)
 
@@ -241,6 +274,11 @@ class Totals:
         self.restored_tasks.update(task_of_key(key)[0] for key in summary.restored)
         self.state_bytes += summary.state_bytes
         self.state_seconds += summary.state_seconds
+        for task, sums in summary.tasks.items():
+            self.tasks[task] += sums
+        slowest, workers, runs = self.stages[summary.stage]
+        self.stages[summary.stage] = StageSeconds(slowest, workers + summary.seconds, runs + 1)
+        self.last_processes[summary.partition] = summary.process
 
     def _add(self, done: Done, pending: int, wall_clock: float) -> list[ErrorReport]:
         self.batches += 1
@@ -253,8 +291,7 @@ class Totals:
             trees.failed += len(summary.failed) - summary.timed_out
             trees.timed_out += summary.timed_out
             self.restored += len(summary.restored)
-            worker, process = summary.process
-            self.processes.setdefault(worker, set()).add(process)
+            self.processes.setdefault(summary.process.worker, set()).add(summary.process.pid)
             for born, n, origin in summary.born:
                 seconds = max(0.0, wall_clock - born)
                 self.latencies.add(seconds * 1000, n)
@@ -279,6 +316,7 @@ class Totals:
             kept.remove(same)
             kept.append(same)
             same |= {"task": error.task, "time": wall_clock, "count": same["count"] + 1}
+            same["traceback"] = error.traceback or same["traceback"]
             if wall_clock - same["logged"] < REPEAT_SECONDS:
                 return None
             same["logged"] = wall_clock
@@ -286,8 +324,9 @@ class Totals:
         recent = [e for e in kept if wall_clock - e["logged"] < ERROR_INTERVAL_SECONDS]
         if len(recent) >= ERRORS_PER_INTERVAL:
             return None
-        noted = {"task": error.task, "message": error.message, "time": wall_clock}
-        kept.append({**noted, "count": 1, "logged": wall_clock})
+        noted = {"task": error.task, "message": error.message, "traceback": error.traceback}
+        times = {"first": wall_clock, "time": wall_clock, "logged": wall_clock}
+        kept.append({**noted, **times, "count": 1})
         return error
 
     def component(self, name: str) -> dict[str, int]:

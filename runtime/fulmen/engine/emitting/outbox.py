@@ -23,7 +23,14 @@ from fulmen.engine.acking.messages import Messages
 from fulmen.engine.emitting.routes import Chosen, Routes
 from fulmen.engine.grouping.choosers import Choice, Chooser
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
-from fulmen.engine.protocol.statistics import EMITTED, TRANSFERRED, ChunkTimes, CountKey
+from fulmen.engine.protocol.statistics import (
+    EMITTED,
+    TRANSFERRED,
+    ChunkTimes,
+    CountKey,
+    TaskSums,
+    add_task,
+)
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, Ids, Lineage, Positions, Tasks
 from fulmen.engine.tuples.emitted_rows import EmittedRows
@@ -63,6 +70,7 @@ class Outbox:
         counts: (component, what, of which) -> number.
         times: How long tuples took.
         busy: Executor, by its first task -> seconds of work.
+        tasks: What each task did.
         refused: (task, why) of tuples that can't leave their worker.
         emits: (task, stream, rows), if the topology asks for it.
     """
@@ -75,6 +83,7 @@ class Outbox:
         self.counts: Counter[CountKey] = Counter()
         self.times: ChunkTimes = {}
         self.busy: dict[int, float] = defaultdict(float)
+        self.tasks: TaskSums = {}
         self.refused: list[tuple[int, str]] = []
         self.emits: list[tuple[int, str, Sequence[Sequence[Any]]]] = []
         self._placed = placed
@@ -198,6 +207,7 @@ class Outbox:
             found.append((subscription, choice))
         self.counts[routes.component, EMITTED, routes.stream] += len(emitted)
         self.counts[routes.component, TRANSFERRED, routes.stream] += transferred
+        add_task(self.tasks, task, emitted=len(emitted))
         if self._placed.shows_emits:
             self.emits.append((task, routes.stream, list(emitted.rows)))
         return found

@@ -11,7 +11,6 @@ for a later one.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import wait
@@ -30,6 +29,7 @@ from fulmen.engine.pinned.spout_turn import SpoutTurn
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
 from fulmen.engine.protocol.header import Header, Injected
 from fulmen.engine.protocol.placed_topology import CurrentTopology
+from fulmen.engine.protocol.processes import this_process
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.tasks import forks
 from fulmen.engine.tasks.spout_task import SpoutTask
@@ -140,7 +140,7 @@ class PinnedSpouts:
         forks.begin()
         task, placed = hosted.task, self._current.placed
         outbox = Outbox(placed, -1, hosted.rng)
-        summary = Summary(-1, DRIVER, process=(DRIVER, os.getpid()))
+        summary = Summary(-1, DRIVER, process=this_process(DRIVER))
         started = time.perf_counter()
         if header.active:
             task.set_active(outbox, active=True)
@@ -159,7 +159,7 @@ class PinnedSpouts:
         outbox.pack_messages()
         summary.exhausted[task.task] = task.exhausted
         summary.spout_pending[task.task] = task.pending.count
-        summary.counts = outbox.counts
+        summary.counts, summary.tasks = outbox.counts, outbox.tasks
         summary.errors, task.errors = task.errors, []
         summary.seconds = time.perf_counter() - started
         rows = outbox.take_rows()

@@ -66,6 +66,10 @@ CountKey = tuple[str, Statistic, str]
 """(component, what, of which): of which stream, input `component:stream`, or phase of a batch."""
 ChunkTimes = dict[tuple[str, str, int], list[float]]
 """What a worker sends: (component, source, bucket) -> executed, acked, the seconds of either."""
+TaskSums = dict[int, list[float]]
+"""What a worker sends: task -> tuples emitted, executed and failed, and seconds of work."""
+TASK_EMITTED, TASK_EXECUTED, TASK_FAILED, TASK_SECONDS = range(4)
+"""The places of these in `TaskSums`."""
 
 
 def acker_name(task: int) -> str:
@@ -91,6 +95,26 @@ def add_chunk(
     found[1] += acked
     found[2] += each * executed
     found[3] += each * acked
+
+
+def add_task(
+    sums: TaskSums,
+    task: int,
+    *,
+    emitted: int = 0,
+    executed: int = 0,
+    failed: int = 0,
+    seconds: float = 0.0,
+) -> None:
+    """Count what a task did: once for each chunk, not for each tuple."""
+    found = sums.get(task)
+    if found is None:
+        sums[task] = [emitted, executed, failed, seconds]
+        return
+    found[TASK_EMITTED] += emitted
+    found[TASK_EXECUTED] += executed
+    found[TASK_FAILED] += failed
+    found[TASK_SECONDS] += seconds
 
 
 class Histogram:

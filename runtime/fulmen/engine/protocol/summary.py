@@ -10,7 +10,8 @@ from fulmen.checkpoint import Update
 from fulmen.engine.protocol.deliveries import (
     Deliveries,
 )
-from fulmen.engine.protocol.statistics import ChunkTimes, CountKey
+from fulmen.engine.protocol.processes import Process
+from fulmen.engine.protocol.statistics import ChunkTimes, CountKey, TaskSums
 from fulmen.engine.tuples.chunk import Ranges
 
 
@@ -64,7 +65,8 @@ class Summary:
         emitted: Tuples that spouts emitted.
         state_bytes: Written to state files of their own.
         state_seconds: Spent on pickling and writing state.
-        process: (worker, process id).
+        tasks: What each task did.
+        process: Which process this is.
         seconds: How long the stage ran.
         cpu_seconds: Of this process, meanwhile, but for making tasks anew.
         moved_bytes: Of the rows that came from other stages, and went to others.
@@ -91,7 +93,8 @@ class Summary:
     emitted: int = 0
     state_bytes: int = 0
     state_seconds: float = 0.0
-    process: tuple[int, int] = (0, 0)
+    tasks: TaskSums = field(default_factory=dict)
+    process: Process = field(default_factory=Process)
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     moved_bytes: int = 0

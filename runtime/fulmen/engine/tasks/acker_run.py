@@ -25,6 +25,7 @@ from fulmen.engine.protocol.statistics import (
     TRANSFERRED,
     acker_name,
     add_chunk,
+    add_task,
 )
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.spout_task import CRASH_REASON
@@ -64,6 +65,13 @@ def run_ackers(
         summary.born += born_by_origin(outcome)
         count_trees(placed, acker, outcome, outbox)
         time_messages(acker, seconds, outbox)
+        add_task(
+            outbox.tasks,
+            task,
+            emitted=len(outcome.acked) + len(outcome.failed),
+            executed=sum(acker.executed.values()),
+            seconds=seconds,
+        )
     summary.acked = {origin: np.concatenate(ranges) for origin, ranges in acked.items()}
 
 

@@ -28,7 +28,7 @@ from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
-from fulmen.engine.protocol.statistics import ACKED, EXECUTED, FAILED, add_chunk
+from fulmen.engine.protocol.statistics import ACKED, EXECUTED, FAILED, add_chunk, add_task
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
 from fulmen.engine.tuples.chunk import Chunk, Ids
@@ -113,6 +113,13 @@ class BoltTask(TaskBase):
             counts[self.component, ACKED, name] += n_acked
             counts[self.component, FAILED, name] += len(self.failed)
             add_chunk(outbox.times, self.component, name, chunk.pace, len(chunk), n_acked)
+            add_task(
+                outbox.tasks,
+                self.task,
+                executed=len(chunk),
+                failed=len(self.failed),
+                seconds=self.seconds,
+            )
         outbox.busy[self.executor] += self.seconds
         self.send_acks(chunk, xors, acked, outbox)
         self.collector.release()
@@ -345,6 +352,7 @@ class AnchoringBoltTask(BoltTask):
             roots, edges, xor = tup._origin.lineage(tup._position)
             outbox.counts[self.component, ACKED if reason is None else FAILED, name] += 1
             if reason is not None:
+                add_task(outbox.tasks, self.task, failed=1)
                 outbox.messages.fail(roots, reason)
             elif roots:
                 ids = np.array(edges, np.uint64) ^ np.uint64(xor)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import itertools
-import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.protocol.deliveries import Deliveries, undelivered
 from fulmen.engine.protocol.header import Header, tick_due
 from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.processes import this_process
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
 from fulmen.engine.tasks import forks
 from fulmen.engine.tasks.acker_run import run_ackers
@@ -165,7 +165,7 @@ class StageTasks:
         forks.begin()
         self.prepare(header, summary)
         cpu = time.process_time()
-        summary.process = self.partition, os.getpid()
+        summary.process = this_process(self.partition)
         outbox = Outbox(self.placed, self.stage, self._rng)
         messages: dict[int, Messages] = defaultdict(Messages)
         yield from self._take_rows(header, rows, outbox, messages, summary)
@@ -180,7 +180,7 @@ class StageTasks:
         yield from _counted(outbox, summary)
         self._write_down(header, summary)
         summary.counts, summary.times = outbox.counts, outbox.times
-        summary.busy = dict(outbox.busy)
+        summary.busy, summary.tasks = dict(outbox.busy), outbox.tasks
         if outbox.emits:
             summary.extra["emits"] = outbox.emits
         summary.seconds = time.perf_counter() - started

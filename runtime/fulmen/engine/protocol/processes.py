@@ -1,0 +1,50 @@
+"""Which process does a worker's work: where it is, and how much memory it has."""
+
+from __future__ import annotations
+
+import os
+import socket
+from functools import cache
+from typing import NamedTuple
+
+_IN_A_POD = "KUBERNETES_SERVICE_HOST"
+"""Environment variable that Kubernetes sets in each container."""
+
+
+class Process(NamedTuple):
+    """The process that ran a worker's part of a batch.
+
+    Attributes:
+        worker: The worker's number; -1 for the driver.
+        pid: The process id, as the machine or container of the process knows it.
+        host: The name of the machine, or of the pod.
+        pod: The pod's name; "" without Kubernetes.
+        memory_bytes: Resident memory; 0 if the system does not tell.
+    """
+
+    worker: int = 0
+    pid: int = 0
+    host: str = ""
+    pod: str = ""
+    memory_bytes: int = 0
+
+
+def this_process(worker: int) -> Process:
+    """The process that asks, on behalf of `worker`."""
+    host = _host()
+    pod = host if _IN_A_POD in os.environ else ""  # a pod's host name is its own name
+    return Process(worker, os.getpid(), host, pod, resident_bytes())
+
+
+@cache
+def _host() -> str:
+    return socket.gethostname()
+
+
+def resident_bytes() -> int:
+    """The resident memory of this process; 0 if the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except (OSError, IndexError, ValueError):
+        return 0

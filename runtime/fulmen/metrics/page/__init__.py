@@ -1,0 +1,50 @@
+"""The web page of a running topology: one file for the browser, made of those in this folder."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent
+SCRIPTS = ("document", "table", "layout", "graph", "charts", "sections", "main")
+"""The parts of the script, each of which uses those before it."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page. It loads nothing else but figures."""
+
+    html: bytes
+
+    @staticmethod
+    def read() -> Page:
+        """The one that belongs to this package."""
+        script = b"\n".join(_FOLDER.joinpath(f"{name}.js").read_bytes() for name in SCRIPTS)
+        style = _FOLDER.joinpath("style.css").read_bytes()
+        page = _FOLDER.joinpath("page.html").read_bytes()
+        page = page.replace(b"<style></style>", b"<style>\n%b</style>" % style)
+        return Page(page.replace(b"<script></script>", b"<script>\n%b</script>" % script))
+
+    @cached_property
+    def policy(self) -> str:
+        """Allows its own style and script, by their hashes, and requests to this server."""
+        return "; ".join(
+            (
+                "default-src 'none'",
+                f"script-src {self._hash(b'script')}",
+                f"style-src {self._hash(b'style')}",
+                "connect-src 'self'",
+                "img-src data:",
+                "base-uri 'none'",
+                "form-action 'none'",
+                "frame-ancestors 'none'",
+            )
+        )
+
+    def _hash(self, tag: bytes) -> str:
+        (content,) = re.findall(rb"<%b>(.*?)</%b>" % (tag, tag), self.html, re.DOTALL)
+        return f"'sha256-{base64.b64encode(hashlib.sha256(content).digest()).decode()}'"

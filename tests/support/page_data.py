@@ -1,0 +1,255 @@
+"""The JSON of a topology of any size that never ran, and a server that shows it on the page."""
+
+import json
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import parse_qs, urlsplit
+
+from fulmen.metrics.page import Page
+
+LONG = "a-component-with-a-name-that-tells-the-whole-story-of-what-it-does-for-the-"
+LONG_ERROR = "execute: ValueError: " + "unbreakable" * 40 + " and words " * 60
+HOST = "word-count-worker-with-a-rather-long-name-of-its-own-0"
+
+
+def name_of(number, is_long):
+    return f"{LONG}{number:02}" if is_long else f"part-{number}"
+
+
+def graph(size):
+    """(from, to) of each edge: a fan, its chains and a join, with edges over several layers."""
+    width = max(1, min(6, size // 5))
+    pairs = {(0, n) for n in range(1, min(size, width + 1))}
+    pairs |= {(n - width, n) for n in range(width + 1, size)}
+    pairs |= {(n - 2 * width - 1, n) for n in range(2 * width + 2, size, 3)}
+    pairs |= {(0, size - 1)} if size > 2 else set()
+    return sorted(pairs)
+
+
+def component(number, is_long):
+    name, is_spout = name_of(number, is_long), number == 0
+    return {
+        "name": name,
+        "kind": "spout" if is_spout else "bolt",
+        "tasks": 4,
+        "executors": 2,
+        **dict.fromkeys(("emitted", "transferred"), 123_456_789 * (number + 1)),
+        **dict.fromkeys(("executed", "acked"), 0 if is_spout else 987_654_321),
+        "failed": number,
+        **{f"{what}_per_second": 12_345.67 for what in ("emitted", "transferred", "executed")},
+        **{f"{what}_per_second": 12_345.67 for what in ("acked", "failed")},
+        "capacity": None if is_spout else (number % 10) / 9,
+        "execute_ms": None if is_spout else 0.0123,
+        "process_ms": None if is_spout else 123.4,
+        "complete_ms": 1234.5 if is_spout else None,
+        "pending": 5000 if is_spout else None,
+        "errors": number,
+        "busiest_task": {"task": number * 4 + 2, "share": 0.25 if number % 2 else 0.73},
+        "outputs": [{"stream": "default", "emitted": 123, "transferred": 456}],
+        "inputs": []
+        if is_spout
+        else [
+            {
+                "from": f"{name_of(0, is_long)}:default",
+                "executed": 1,
+                "acked": 2,
+                "failed": 3,
+                "execute_ms": 0.1,
+                "process_ms": None,
+            }
+        ],
+    }
+
+
+def task(number):
+    return {
+        "task": number,
+        "worker": number % 3,
+        "executor": number,
+        "emitted": number,
+        "executed": 100 - number,
+        "failed": 0,
+        "emitted_per_second": 1.5,
+        "executed_per_second": number / 7,
+        "share": number / 10,
+        "busy": 0.5,
+        "pending": None,
+    }
+
+
+def worker(number, is_long, size):
+    return {
+        "worker": number,
+        "present": number != 1,
+        "busy": number / 3,
+        "host": HOST if is_long else "host",
+        "pod": HOST if is_long else None,
+        "slot": number if is_long else None,
+        "pid": 4_194_304,
+        "memory_bytes": 1_234_567_890,
+        "executor_count": 30,
+        "executors": [
+            {"component": name_of(n % size, is_long), "first": n, "last": n + 1, "capacity": 0.5}
+            for n in range(20)
+        ],
+    }
+
+
+def acker(number):
+    streams = ("__ack_init", "__ack_ack", "__ack_fail", "__ack_reset_timeout")
+    return {
+        "task": number,
+        "worker": 0,
+        "pending": 1000,
+        "executed_per_second": 1234.5,
+        "executed": dict.fromkeys(streams, 123_456_789),
+        "acked": 1,
+        "failed": 0,
+    }
+
+
+def batches(size, is_long):
+    names = [name_of(n, is_long) for n in range(size)]
+    return {
+        "count": 12345,
+        "per_second": 1.5,
+        "failed_attempts": 3,
+        "last_failure": LONG_ERROR if is_long else "a worker was lost",
+        "phases_ms": {"run": 900.0, "commit": 80.0, "wait": 20.0},
+        "stages": [
+            {"stage": 0, "components": names[: size // 2 + 1], "ms": 500.0, "worker_ms": 250.0},
+            {"stage": 1, "components": names[size // 2 + 1 :], "ms": 300.0, "worker_ms": 290.0},
+        ],
+        "permits": {f"{name}-source": 1_234_567 for name in names[:6]},
+        "checkpoint_bytes": 123_456_789_012,
+        "checkpoint_bytes_per_second": 1e6,
+    }
+
+
+def error(number, name, is_long):
+    return {
+        "component": name,
+        "task": number,
+        "message": f"{LONG_ERROR if is_long else 'KeyError: 1'} {number}",
+        "traceback": f"Traceback:\n  {LONG_ERROR}\nKeyError: {number}",
+        "count": 10 - number,
+        "first": 1_700_000_000.5,
+        "time": 1_700_000_100.5 + number,
+    }
+
+
+def point(number, step):
+    times = {"number": number, "uptime": float(step * number)}
+    rates = {"executed": 1e5 * (number % 7), "acked": 5e4, "failed": 0.0, "pending": 100}
+    return {**times, **rates, "p50": 100.0 + number, "p99": 2000.0 + number}
+
+
+def topology_json(size, is_long=False, tasks_of="", step=1):
+    """What a driver would say of `size` components, with long names and long errors or short."""
+    edges = [
+        {
+            "from": name_of(a, is_long),
+            "stream": "a-stream-of-its-own" if is_long else "default",
+            "to": name_of(b, is_long),
+            "grouping": "local-or-shuffle",
+            "fields": ["some-field", "another-field"] if is_long else [],
+            "executed": 1000 * b,
+            "executed_per_second": 1000.5 * b,
+        }
+        for a, b in graph(size)
+    ]
+    trees = dict.fromkeys(("acked", "pending", "replayed", "failed", "timed_out"), 123_456_789)
+    return {
+        "name": f"{LONG}topology" if is_long else "topology",
+        "state": "Active",
+        "active": True,
+        "uptime_seconds": 100_000.5,
+        "message_timeout_seconds": 30.0,
+        "trees": {**trees, "dead_lettered": 12, "dropped": 0},
+        "acked_per_second": 1234.5,
+        "complete_latency_ms": {"p50": 123.4, "p99": 4567.8},
+        "components": [component(n, is_long) for n in range(size)],
+        "edges": edges,
+        "ackers": [acker(n) for n in range(3)],
+        "tasks_of": tasks_of,
+        "tasks": [task(n) for n in range(1, 5)] if tasks_of else [],
+        "worker_counts": {"wanted": 3, "present": 2},
+        "workers": [worker(n, is_long, size) for n in range(3)],
+        "batches": batches(size, is_long),
+        "errors": [error(n, name_of(0, is_long), is_long) for n in range(4)],
+        "history_step": step,
+        "history": [point(n, step) for n in range(300)],
+    }
+
+
+MEASURES = Path(__file__).with_name("page_measures.js").read_text(encoding="utf-8")
+FRAMES = """<!DOCTYPE html><html><head><meta name="color-scheme" content="light dark"></head><body>
+<script>
+const widths = %s, found = {};
+for (const width of widths) {
+  const frame = document.createElement("iframe");
+  Object.assign(frame, { width, height: 900, src: "page#%s" });
+  document.body.append(frame);
+}
+const look = () => {
+  for (const frame of document.querySelectorAll("iframe")) {
+    const told = frame.contentDocument?.getElementById("told");
+    if (told) found[frame.width] = JSON.parse(told.textContent);
+  }
+  if (Object.keys(found).length < widths.length) return setTimeout(look, 50);
+  const told = document.createElement("pre");
+  told.id = "told";
+  told.textContent = JSON.stringify(found);
+  document.body.append(told);
+};
+look();
+</script></body></html>"""
+"""The page in windows of several widths."""
+
+
+@contextmanager
+def served(act="measured", widths=(), **options):
+    """The address of the page with such a topology; its element `told` has what `act` returned.
+
+    Args:
+        act: JavaScript: a function that is called when figures are shown.
+        widths: Show the page in frames of these widths, and tell what each of them returned.
+        options: Of `topology_json`.
+    """
+    script = f"<script>{MEASURES}\nwhenLive({act});</script></body>".encode()
+    html = Page.read().html.replace(b"</body>", script)
+    selected = name_of(options["size"] - 1, options.get("is_long", False))
+    frames = (FRAMES % (json.dumps(list(widths)), selected)).encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            url = urlsplit(self.path)
+            if url.path == "/api/topology":
+                asked = {name: values[-1] for name, values in parse_qs(url.query).items()}
+                step, of = int(asked.get("step", 1)), asked.get("tasks", "")
+                shown = topology_json(**options, tasks_of=of, step=step)
+                self.answer(json.dumps(shown).encode(), "application/json")
+            elif url.path in ("/", "/page"):
+                body = frames if widths and url.path == "/" else html
+                self.answer(body, "text/html; charset=utf-8")
+            else:
+                self.send_error(404)
+
+        def answer(self, body, kind):
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
