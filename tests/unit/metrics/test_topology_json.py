@@ -25,8 +25,7 @@ def totals():
     builder = TopologyBuilder(name="uneven", workers=2)
     builder.set_spout("words", ListSpout(WORDS, fields=["word"]), 2)
     builder.set_bolt("count", CollectBolt, 4).fields_grouping("words", ["word"])
-    driver = make_driver(builder, seconds=0.5)
-    driver.start()
+    driver = make_driver(builder, seconds=0.5).start()
     for _ in range(20):
         driver.step()
     driver.close()
@@ -209,8 +208,7 @@ def test_a_tuple_that_fails_later_counts_for_its_task():
     builder = TopologyBuilder(name="later", workers=1, max_spout_pending=1)
     builder.set_spout("numbers", ListSpout(range(5)), 2)
     builder.set_bolt("later", Later).global_grouping("numbers")
-    driver = make_driver(builder)
-    driver.start()
+    driver = make_driver(builder).start()
     for _ in range(6):
         driver.step()
     driver.close()
