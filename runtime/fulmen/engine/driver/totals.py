@@ -119,7 +119,7 @@ class BatchTimes:
 
 @dataclass
 class Totals:
-    """Everything since this driver started. See `docs/api.md` for the report that is made of it.
+    """Everything since this driver started. See `docs/cli.md` for the report that is made of it.
 
     The driver's thread adds to it. Any other one that reads takes `lock`: then it sees whole
     batches.
