@@ -33,8 +33,9 @@ class SpoutOutputCollector(ABC):
         """Send one tuple to every bolt that subscribes to `stream`. Never blocks.
 
         Args:
-            values: One per declared field, in that order. Not copied: don't change them afterwards.
-            stream: One that this component declares, and not a direct one.
+            values: One value per declared field, in that order. They are not copied: don't change
+                them afterwards.
+            stream: A stream that this component declares, and not a direct one.
             msg_id: What `ack` or `fail` is called with when the tuple's tree has ended. None: it is
                 not tracked. Hashable and picklable; it is written to the checkpoint while the tree
                 is pending.
@@ -62,9 +63,9 @@ class SpoutOutputCollector(ABC):
 
         Args:
             task: Id of the receiving task.
-            values: As for `emit`.
-            stream: One that this component declares as direct.
-            msg_id: As for `emit`.
+            values: The values, as for `emit`.
+            stream: A stream that this component declares as direct.
+            msg_id: The message id, as for `emit`.
 
         Raises:
             StreamError: `stream` is not declared or not direct, or has another number of fields.
@@ -93,8 +94,9 @@ class OutputCollector(ABC):
         """Send one tuple to every bolt that subscribes to `stream`. Never blocks.
 
         Args:
-            values: One per declared field, in that order. Not copied: don't change them afterwards.
-            stream: One that this component declares, and not a direct one.
+            values: One value per declared field, in that order. They are not copied: don't change
+                them afterwards.
+            stream: A stream that this component declares, and not a direct one.
             anchors: Inputs (one, or several) whose trees the new tuple joins. Without any it is not
                 tracked.
             need_task_ids: Choose the tasks now (slower) instead of with the rest of the chunk.
@@ -118,9 +120,9 @@ class OutputCollector(ABC):
 
         Args:
             task: Id of the receiving task.
-            values: As for `emit`.
-            stream: One that this component declares as direct.
-            anchors: As for `emit`.
+            values: The values, as for `emit`.
+            stream: A stream that this component declares as direct.
+            anchors: The anchors, as for `emit`.
 
         Raises:
             StreamError: `stream` is not declared or not direct, or has another number of fields; or

@@ -96,7 +96,7 @@ class Spout(Component):
         Args:
             conf: The topology's `config`, with the component's own on top of it.
             context: Names, task ids and streams.
-            collector: To be kept in a field, which is not durable. Emitting here is an error, and
+            collector: Keep it in a field, which is not durable. Emitting here is an error, and
                 stops the topology: emit in the first `next_tuple`.
         """
 
@@ -146,7 +146,7 @@ class Bolt(Component):
         Args:
             conf: The topology's `config`, with the component's own on top of it.
             context: Names, task ids and streams.
-            collector: To be kept in a field, which is not durable. Emitting here is an error, and
+            collector: Keep it in a field, which is not durable. Emitting here is an error, and
                 stops the topology.
         """
 
@@ -281,7 +281,7 @@ class ArrowSpoutCollector(ABC):
 
         Args:
             batch: Its columns are the stream's fields, by name.
-            stream: One that this component declares, and not a direct one.
+            stream: A stream that this component declares, and not a direct one.
             msg_ids: As many message ids as rows, or None: the rows are not tracked.
 
         Raises:
@@ -307,7 +307,7 @@ class ArrowOutputCollector(ABC):
 
         Args:
             batch: Its columns are the stream's fields, by name.
-            stream: One that this component declares, and not a direct one.
+            stream: A stream that this component declares, and not a direct one.
             rows: For each emitted row, the number of the input row that it is anchored to (an Arrow
                 or NumPy array of integers). None: emitted row i is anchored to input row i, and
                 there must be as many.

@@ -27,7 +27,7 @@ class CustomStreamGrouping(ABC):
         """Called once, before the first choice. An exception stops the topology.
 
         Args:
-            context: Of the emitting task.
+            context: The context of the emitting task.
             stream: The (component, stream) whose tuples are to be grouped.
             target_tasks: Ids of the subscribing component's tasks, ascending.
         """
@@ -41,7 +41,7 @@ class CustomStreamGrouping(ABC):
 
         Args:
             task_id: Id of the emitting task.
-            values: Of the tuple, in the order of the stream's fields.
+            values: The tuple's values, in the order of the stream's fields.
 
         Returns:
             Ids of target tasks. With none, nobody receives the tuple through this grouping.

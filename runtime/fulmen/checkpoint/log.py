@@ -92,7 +92,7 @@ class CommitLog:
 
         Args:
             store: The checkpoint of this topology and no other.
-            topology: Its name.
+            topology: The topology's name.
             driver: Who this is, for the messages of others: host, process id, when it started.
             clock: Seconds that go on while the machine sleeps.
             tags: Makes the tags of claims.

@@ -42,7 +42,7 @@ class Kubectl:
 
     Attributes:
         namespace: Its name. Default: the context's.
-        context: Of the kubeconfig. Default: the current one.
+        context: The context of the kubeconfig to use. Default: the current one.
     """
 
     namespace: str | None = None

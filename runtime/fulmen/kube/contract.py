@@ -147,9 +147,9 @@ class Hosted(ContractModel):
     """What one worker hosts.
 
     Attributes:
-        worker: Its number; -1 is the driver, which hosts pinned spouts.
-        pod: Its pod; empty in a plan.
-        executors: As `executor_name` names them, by ascending task ids.
+        worker: The worker's number; -1 is the driver, which hosts pinned spouts.
+        pod: The worker's pod; empty in a plan.
+        executors: Its executors, as `executor_name` names them, by ascending task ids.
     """
 
     worker: int
@@ -176,8 +176,8 @@ class RolledBack(ContractModel):
     """A version that did not get to its first commit, so that the one before it came back.
 
     Attributes:
-        generation: Of its spec.
-        input_hash: Of its input.
+        generation: The generation of its spec.
+        input_hash: The hash of its input.
         code: The ConfigMap with its code; empty if it had none.
         message: Why it was given up.
     """
@@ -194,12 +194,12 @@ class DriverPlan(ContractModel):
     Attributes:
         schema_version: SCHEMA_VERSION of the operator that wrote it.
         generation: metadata.generation of the accepted spec.
-        directive: What to do.
+        directive: What the driver is to do.
         topology: The whole document: apiVersion, kind, metadata (name, namespace, uid) and spec,
             with numTasks resolved, `checkpoint` as a uri, and without `code`.
         worker_pod: A pod manifest, Spark's template for worker pods.
-        images: Of driver and workers.
-        input_hash: Of the user's accepted input.
+        images: The images of driver and workers.
+        input_hash: The hash of the user's accepted input.
         last_batch: The last commit that is known of, when the attempt was begun. If it is above 0,
             an empty checkpoint is a lost one. 0: the user has accepted the loss.
         worked: Whether a driver of it has committed a batch.
@@ -250,9 +250,9 @@ class ReportedError(ContractModel):
     """An error of a component.
 
     Attributes:
-        component: Whose.
-        task: Its task id.
-        message: One line.
+        component: The component whose error it is.
+        task: The id of the task.
+        message: What happened, in one line.
         time: When it came last, in seconds of the Unix clock.
         count: How often it has come.
     """
@@ -268,9 +268,9 @@ class CheckpointOutage(ContractModel):
     """What the driver can't do without, and waits for.
 
     Attributes:
-        reason: For programs, as in a condition.
-        since: In seconds of the Unix clock.
-        message: One line.
+        reason: The reason for programs, as in a condition.
+        since: When it began, in seconds of the Unix clock.
+        message: What happened, in one line.
     """
 
     reason: str
@@ -282,8 +282,8 @@ class Report(ContractModel):
     """What a driver says about itself, in the annotation REPORT_ANNOTATION of its own pod.
 
     Attributes:
-        phase: What it is doing.
-        generation: Of the plan that it runs.
+        phase: What the driver is doing.
+        generation: The generation of the plan that it runs.
         epoch: Its epoch in the checkpoint; 0: not claimed yet.
         batch: The number of the last commit.
         committed: Whether this driver itself has run a batch to its end.
@@ -339,7 +339,7 @@ class Mistake(ContractModel):
     """Something wrong in the spec or the code.
 
     Attributes:
-        path: Where in the document; empty for all of it.
+        path: The place in the document; empty for all of it.
         reason: What is wrong, without a full stop.
         cure: What to do about it: a sentence, or nothing.
     """
@@ -353,8 +353,8 @@ class Ended(ContractModel):
     """Why a driver's or preflight's container ended: its termination message.
 
     Attributes:
-        reason: For programs.
-        message: For people, one line.
+        reason: The reason, for programs.
+        message: The reason for people, in one line.
         errors: All mistakes, as far as there is room.
     """
 

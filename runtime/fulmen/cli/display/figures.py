@@ -152,7 +152,7 @@ def summary_lines(totals: Totals, topology: Topology, end: str) -> Iterator[str]
     """What a run amounted to, above its table of components.
 
     Args:
-        totals: Of the run.
+        totals: The totals of the run.
         topology: What ran.
         end: How it ended, such as "drained".
     """

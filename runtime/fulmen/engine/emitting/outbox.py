@@ -59,7 +59,7 @@ class Outbox:
         inbox: Chunks for these very tasks.
         waiting: How many tuples are in the inbox.
         rows: (worker, row) for other workers or stages.
-        messages: To ackers.
+        messages: The messages to ackers.
         counts: (component, what, of which) -> number.
         times: How long tuples took.
         busy: Executor, by its first task -> seconds of work.
@@ -101,7 +101,7 @@ class Outbox:
 
         Args:
             task: The task that emitted them.
-            routes: Of the stream that they were emitted on.
+            routes: The routes of the stream that they were emitted on.
             view: Their values.
             parents: For each emit, the lineage of what it is anchored to; a spout's own roots count
                 as such.
@@ -147,7 +147,7 @@ class Outbox:
 
         Args:
             task: The task that emitted them.
-            routes: Of the stream that they were emitted on.
+            routes: The routes of the stream that they were emitted on.
             view: Their values.
             anchors: For each emit, the inputs whose trees it joins; one may be named twice.
             tell: Is told each anchor and the id of a tuple that was anchored to it.

@@ -29,7 +29,7 @@ class ClassArchive:
     """Where the file is.
 
     Attributes:
-        folder: Its own.
+        folder: The folder of the archive.
     """
 
     folder: Path = FOLDER

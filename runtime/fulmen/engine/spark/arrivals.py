@@ -14,8 +14,8 @@ class Arrivals:
         """Begin to wait.
 
         Args:
-            wanted: So many are enough.
-            count: So many there are to be.
+            wanted: The number of workers that is enough.
+            count: The number of workers that there are to be.
             seconds: How long to wait for another one.
             now: Steady time, in seconds.
         """

@@ -54,7 +54,7 @@ def explain(text: str, workers: Sequence[int], by_executor: Mapping[str, Sequenc
     """What made a job fail.
 
     Args:
-        text: Of the Java exception, with its causes.
+        text: The text of the Java exception, with its causes.
         workers: The worker of each of the job's tasks.
         by_executor: The workers of each of Spark's executors, by its id.
     """

@@ -24,12 +24,12 @@ def note(
     """Keep a tuple that was dropped.
 
     Args:
-        kept: Where, by number.
-        stream: That it was emitted on.
+        kept: The dropped tuples so far, by number; the new one is added.
+        stream: The stream that it was emitted on.
         values: Its values.
         msg_id: Its message id; None: it was not tracked.
         cause: What became of its batch.
-        at: When: wall clock seconds.
+        at: The time when it was dropped, in wall clock seconds.
     """
     number = max(kept, default=0) + 1
     kept[number] = {

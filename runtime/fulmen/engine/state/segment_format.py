@@ -77,9 +77,9 @@ def encode(
     """Segments with these keys. A large value has one of its own.
 
     Args:
-        values: By key.
+        values: The value of each key.
         deleted: Keys that are no longer there.
-        names: Of parts that are written by their names, see `pickling`.
+        names: The names of parts that are written by their names, see `pickling`.
 
     Raises:
         StateError: A value can't be pickled.

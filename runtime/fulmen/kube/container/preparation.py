@@ -23,8 +23,8 @@ def prepare(plan: DriverPlan, folder: Path = Path(CODE_FOLDER)) -> Runnable:
     """What a plan says, checked with this image's classes.
 
     Args:
-        plan: From the operator.
-        folder: Where code is mounted.
+        plan: The plan from the operator.
+        folder: The folder that the code is mounted at.
 
     Raises:
         ValidationFailed: There are mistakes; it names all of them.
@@ -60,13 +60,13 @@ def known_tasks(uri: str, topology: str, last_batch: int) -> dict[str, int]:
     """The number of tasks of each component in a checkpoint. Writes nothing.
 
     Args:
-        uri: Of the checkpoint.
-        topology: Whose it must be.
+        uri: The URI of the checkpoint.
+        topology: The name of the topology that the checkpoint must belong to.
         last_batch: A commit that was made there; 0: none is known of.
 
     Raises:
-        CheckpointLost: It is empty in spite of that.
-        CheckpointError: It can't be used, or does not answer.
+        CheckpointLost: The checkpoint is empty in spite of that.
+        CheckpointError: The checkpoint can't be used, or does not answer.
     """
     try:
         manifest = CommitLog.open(Store.open(uri), topology, driver="").manifest
@@ -96,7 +96,7 @@ def topology_of(plan: DriverPlan) -> Topology:
     """The topology of a plan that changes nothing that classes or the checkpoint have a say in.
 
     Raises:
-        ValidationFailed: It can't be understood.
+        ValidationFailed: The document can't be understood.
     """
     return parse(without_unknown(plan.topology))
 

@@ -31,7 +31,7 @@ class Plans:
 
         Raises:
             ApiError: The API server does not answer for minutes, or refuses.
-            FulmenError: It is no plan.
+            FulmenError: What was read is no plan.
         """
         for attempt in range(FIRST_TRIES):
             try:

@@ -67,7 +67,7 @@ def drive(environ: Mapping[str, str]) -> tuple[int, Ended]:
     """Run a topology until it is drained, or ended.
 
     Args:
-        environ: Of the driver's container.
+        environ: The environment of the driver's container.
 
     Returns:
         The exit code, and why it ended.

@@ -163,11 +163,11 @@ def report_of(
 
     Args:
         driver: The driver.
-        phase: What it is doing.
-        generation: Of the plan that it runs.
+        phase: What the driver is doing.
+        generation: The generation of the plan that it runs.
         present: Numbers of the workers that are there.
         pods: The name of each worker's pod.
-        own_pod: Its own, which hosts pinned spouts.
+        own_pod: The driver's own pod, which hosts pinned spouts.
         message: What a person should know.
     """
     plan, topology = driver.placed.plan, driver.topology
