@@ -142,8 +142,8 @@ def _error(stderr: str) -> FulmenError:
 def cluster_command(command: Callable[..., None]) -> Callable[..., None]:
     """--namespace and --context; the command gets `kubectl`."""
 
-    @click.option("--namespace", help="Where the topology is. Default: the context's namespace.")
-    @click.option("--context", help="Of the kubeconfig. Default: the current one.")
+    @click.option("--namespace", help="The topology's namespace. Default: that of the context.")
+    @click.option("--context", help="The context of the kubeconfig. Default: the current one.")
     @wraps(command)
     def with_kubectl(namespace: str | None, context: str | None, **others: Any) -> None:
         command(kubectl=Kubectl(namespace, context), **others)
