@@ -43,5 +43,6 @@ def test_every_step_prints_what_the_page_shows(tmp_path):
         timeout=SECONDS,
         check=False,
     )
-    assert done.stdout == "".join(outputs), done.stderr
+    said = [line.rstrip() for line in done.stdout.splitlines()]
+    assert said == "".join(outputs).splitlines(), done.stderr
     assert done.returncode == 0, done.stderr

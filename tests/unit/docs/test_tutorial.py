@@ -46,7 +46,8 @@ def test_every_step_prints_what_the_page_shows(folder):
                 if command.startswith("fulmen") and target:
                     (folder / target).write_text(output_of(command))
                 else:
-                    assert output_of(line) == output or not output, f"{block}: {line}"
+                    said = [text.rstrip() for text in output_of(line).splitlines()]
+                    assert said == output.splitlines() or not output, f"{block}: {line}"
 
 
 def test_the_tests_of_the_page_pass(folder, tmp_path_factory):
