@@ -1,6 +1,7 @@
 """Pages of the documentation: their code blocks, and the files that these stand for."""
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +57,13 @@ def commands(block):
     for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
         line, _, output = part.partition("\n")
         yield line, output
+
+
+def indented_commands(page):
+    """The words of each command in a block that is only indented."""
+    for text in re.findall(r"^    +((?:make|fulmen|\.venv/bin/\w+) .*)$", without_blocks(page), re.MULTILINE):
+        for command in text.partition("  #")[0].split(" && "):
+            yield shlex.split(command)
 
 
 def write_files(page, folder, only=None):
