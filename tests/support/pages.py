@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+_INDENTED = r"^    +((?:make|fulmen|\.venv/bin/\w+) .*)$"
 _FILE_NAME = re.compile(r"# (\w[\w.-]*\.(?:py|yaml))\n")
 
 
@@ -61,7 +62,8 @@ def commands(block):
 
 def indented_commands(page):
     """The words of each command in a block that is only indented."""
-    for text in re.findall(r"^    +((?:make|fulmen|\.venv/bin/\w+) .*)$", without_blocks(page), re.MULTILINE):
+    shown = re.findall(_INDENTED, without_blocks(page), re.MULTILINE)
+    for text in shown:
         for command in text.partition("  #")[0].split(" && "):
             yield shlex.split(command)
 

@@ -162,7 +162,7 @@ class CommitLog:
         raise CheckpointError(
             f"checkpoint {self._store.uri}: driver {self._driver!r} found every number up to"
             f" {self._manifest.number} taken by driver {self._manifest.driver!r} (epoch"
-            f" {self._manifest.epoch}), which commits all the time. Stop that one first."
+            f" {self._manifest.epoch}), which keeps committing. Stop that driver first."
         )
 
     def draft(

@@ -47,8 +47,8 @@ class NotDrained(FulmenError):
     def __str__(self) -> str:
         return (
             f"the topology has not come to its end after {self.batches} batches; {self.pending}"
-            " trees are pending. A spout ends by is_exhausted(), or by emitting nothing in 20"
-            " batches. For one that never ends give `batches`, or `until` a condition."
+            " trees are pending. A spout ends when is_exhausted() is true, or after 20 batches"
+            " without an emit. For a spout that never ends, give `batches` or `until`."
         )
 
 

@@ -24,7 +24,7 @@ PAGES = ["README.md", *pages("docs"), *pages("examples")]
 LANGUAGES = {
     *("console", "dockerfile", "ini", "json", "mermaid", "python", "sh", "text", "yaml"),
 }
-"""Each of these has a test: here, in test_docs, test_structure, test_tutorial or test_troubleshooting."""
+"""Each has a test: here, in test_docs, test_structure, test_tutorial or test_troubleshooting."""
 PARTS = ["docs/checkpoint.md", "docs/migration.md", "docs/operations.md"]
 """Pages with parts of a spec, for the topology of the README."""
 

@@ -145,8 +145,8 @@ def _source(checkpoint: str, code_folder: Path | None) -> tuple[str, CodeFolder]
     uri = wanted_uri(None, document)
     if uri is None:
         raise BadInput(
-            f"'{file}' names no checkpoint in spec.checkpoint.uri. Give the one that "
-            "`fulmen run --checkpoint` was given."
+            f"'{file}' names no checkpoint in spec.checkpoint.uri. Give the one that you "
+            "gave to `fulmen run --checkpoint`."
         )
     code = rest_of(document)[0].code
     if code_folder is None and code is not None:

@@ -191,8 +191,8 @@ def row_numbers(who: str, rows: Any) -> npt.NDArray[np.int64]:
             at = np.asarray([index(row) for row in at])
     if len(at) and at.dtype.kind not in "iu":
         raise StreamError(
-            f"{who}: rows are given as {at.dtype}, but must be the numbers of rows, from 0. Of a"
-            " mask these are np.flatnonzero(mask)"
+            f"{who}: rows are given as {at.dtype}, but must be the numbers of rows, from 0. For"
+            " a mask, these are np.flatnonzero(mask)"
         )
     return at.astype(np.int64)
 
@@ -216,7 +216,7 @@ def conform(owner: Owner, batch: pa.RecordBatch, stream: str) -> pa.RecordBatch:
     if not isinstance(batch, pa.RecordBatch):
         raise StreamError(
             f"{owner.who}: emit of a {type(batch).__name__}, but it must be a pyarrow.RecordBatch."
-            " A table has them: table.to_batches()"
+            " A table can be divided into them: table.to_batches()"
         )
     routes = owner.routes.get(stream)
     if routes is None or stream.startswith("__"):

@@ -100,7 +100,7 @@ class Session:
     def _start(self) -> None:
         settings = self.settings
         if SparkContext._gateway is not None:
-            raise FulmenError("Spark: there can be one in a process. Close the first session.")
+            raise FulmenError("Spark: a process can have only one session. Close the first one.")
         _tame_py4j()
         home = str(find_java().path)
         self._archive = self._find_archive(Path(home))

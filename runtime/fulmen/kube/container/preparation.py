@@ -76,8 +76,8 @@ def known_tasks(uri: str, topology: str, last_batch: int) -> dict[str, int]:
         raise
     if manifest.number == 0 and last_batch > 0:
         raise CheckpointLost(
-            f"checkpoint {uri} is empty, but batch {last_batch} was committed there. Bring it back;"
-            " or, to begin anew without what was committed, annotate the Topology with"
+            f"checkpoint {uri} is empty, but batch {last_batch} was committed there. Restore it;"
+            " or, to start without the committed state, annotate the Topology with"
             " fulmen.dev/accept-checkpoint-loss=true"
         )
     return {name: n for name, n in tasks_in(manifest).items() if name != ACKER}

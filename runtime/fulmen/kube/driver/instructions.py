@@ -63,7 +63,7 @@ class Plans:
                 failures = 0
             except FulmenError as e:
                 if failures == 0:
-                    _log.warning("%s; going on as last told", e)
+                    _log.warning("%s; continuing with the last plan", e)
                 failures += 1
                 self._stopped.wait(min(LONGEST_PAUSE_SECONDS, 0.2 * 2 ** min(failures, 10)))
 

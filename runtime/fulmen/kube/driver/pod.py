@@ -282,7 +282,7 @@ class DriverPod:
             self._stop.now = True
             left = GRACE_SECONDS - MARGIN_SECONDS if self._has_workers() else 0.0
         else:
-            _log.info("SIGTERM: ending with the batch at hand")
+            _log.info("SIGTERM: ending with the current batch")
             self._stop.now = True
             left = seconds + GRACE_SECONDS - MARGIN_SECONDS
         if not self._ended.wait(left):

@@ -80,7 +80,7 @@ class Reporter:
             if is_last or self._is_due(report):
                 self._patch(report)
         except ApiError as e:
-            _log.warning("%s; the next report will say it", e)
+            _log.warning("%s; the next report will include it", e)
         except Exception:  # noqa: BLE001 (a thread that ended would leave the topology as it looks)
             _log.exception("no report could be made")
 
@@ -127,7 +127,7 @@ class WorkerPods:
             try:
                 self._look(hosts)
             except ApiError as e:
-                _log.warning("%s; workers' pods are looked at later", e)
+                _log.warning("%s; workers' pods will be looked up later", e)
         return self._names
 
     def _look(self, hosts: Sequence[str | None]) -> None:
