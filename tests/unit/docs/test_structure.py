@@ -1,5 +1,6 @@
 """The picture of the structure in docs/development.md is what import-linter enforces."""
 
+import ast
 import re
 import tomllib
 
@@ -90,3 +91,15 @@ def test_the_table_of_rooms_has_the_floors_of_the_contract(heading, container):
     for floor, rooms in re.findall(r"^\| (\d) \| (.+?) \|", section, re.MULTILINE):
         floors.setdefault(int(floor), set()).update(re.findall(r"`(\w+)`", rooms))
     assert [floors[number] for number in sorted(floors, reverse=True)] == enforced()[container]
+
+
+def packages():
+    """The `__init__.py` of every folder of runtime and operator."""
+    folders = (ROOT / "runtime" / "fulmen", ROOT / "operator" / "fulmen_operator")
+    return [path for folder in folders for path in sorted(folder.rglob("__init__.py"))]
+
+
+@pytest.mark.parametrize("path", packages(), ids=lambda path: path.parent.name)
+def test_a_folder_says_what_lives_in_it_and_who_may_use_what(path):
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert len(text.splitlines()) >= 3
