@@ -28,7 +28,7 @@ from fulmen.errors import FulmenError
 from fulmen.metrics import MetricsServer
 
 STREAMS = ("/dev/stdout", "/dev/stderr")
-"""Of this process, by the names that `--report` may give."""
+"""The streams of this process, by the names that `--report` may give."""
 
 
 class _FiniteRange(click.FloatRange):

@@ -37,7 +37,7 @@ class Owner(Protocol):
 
 
 class ArrowEmits(ArrowSpoutCollector):
-    """Of an ArrowSpout: record batches with a column of message ids.
+    """The collector of an ArrowSpout: record batches with a column of message ids.
 
     Attributes:
         emits: (stream, batch, message ids) since they were last taken.
@@ -93,7 +93,7 @@ class ArrowEmits(ArrowSpoutCollector):
 
 
 class ArrowCollector(ArrowOutputCollector):
-    """Of an ArrowBolt: emits are kept with the rows that they are anchored to.
+    """The collector of an ArrowBolt: emits are kept with the rows that they are anchored to.
 
     Attributes:
         rows: How many rows the bolt has received; 0 in a tick.

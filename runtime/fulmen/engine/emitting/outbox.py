@@ -31,7 +31,7 @@ from fulmen.engine.tuples.encoded_rows import EncodedRows
 from fulmen.errors import GroupingError, text_of
 
 HELD_BYTES = 8 << 20
-"""So many bytes for one worker become rows, however few tuples they are."""
+"""Bytes for one worker at which they become rows, however few tuples they are."""
 _NARROW = 64
 """Keys that lie so close together are counted to see which there are."""
 _FEW_GROUPS = 6

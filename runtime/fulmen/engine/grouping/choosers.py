@@ -244,7 +244,7 @@ class _Shuffle:
 
 
 class _PartialKey:
-    """Of the two targets of a key the one to which fewer tuples were sent, the first if equal."""
+    """Chooses the one of a key's two targets that was sent fewer tuples; the first if equal."""
 
     def __init__(self, targets: Tasks, fields: tuple[int, ...], rng: np.random.Generator) -> None:
         self._targets = targets

@@ -27,7 +27,7 @@ class Arrivals:
         self._next_line = now + TELL_SECONDS
 
     def see(self, alive: int, now: float) -> str | None:
-        """So many are there now. Returns a line that says what is waited for, now and then."""
+        """Note how many are there now. Returns a line about what is waited for, now and then."""
         if alive > self.alive:
             self._newest = now
         self.alive = alive

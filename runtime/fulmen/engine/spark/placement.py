@@ -48,7 +48,7 @@ class Jvm(NamedTuple):
 
     @property
     def location(self) -> str:
-        """As Spark's scheduler spells it in the preferred places of a partition."""
+        """The name that Spark's scheduler uses for it in the preferred places of a partition."""
         return f"executor_{self.host}_{self.id}"
 
 
@@ -94,7 +94,7 @@ class Workers:
 
     @property
     def hosts(self) -> list[str | None]:
-        """Of each worker: where it is, or was last. None: not known, or in the driver's JVM."""
+        """The host that each worker is on, or was last. None: not known, or in the driver's JVM."""
         jvms = [self.jvms[worker // self.slots] for worker in range(self._count)]
         return [jvm and jvm.host for jvm in jvms]
 

@@ -146,7 +146,7 @@ class Session:
             self.workers.wait_some_time(settings.patience_seconds)
 
     def _worker_environment(self, java_home: str) -> dict[str, str]:
-        """Of the workers' JVMs and Python processes, unless the user's settings say otherwise."""
+        """The environment of workers' JVMs and Python processes, unless the user sets another."""
         settings = self.settings
         own = {
             "PYTHONSAFEPATH": "1",  # the current folder may hold a random.py

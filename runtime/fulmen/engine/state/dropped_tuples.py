@@ -12,7 +12,7 @@ from typing import Any, Final
 from fulmen.engine.state.keyed_state import KeyedState
 
 MOST: Final = 100
-"""So many are kept of each spout task: the newest."""
+"""The number of dropped tuples that are kept of each spout task: the newest."""
 LONGEST: Final = 10_000
 """Characters or bytes of a text, and elements of a container, that are kept."""
 DEPTH: Final = 8
