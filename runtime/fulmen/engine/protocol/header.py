@@ -115,7 +115,7 @@ class Header:
         return self.permits.get(task, self.default_permit)
 
     def encode(self) -> str:
-        """The header as text, for a local property: by name, the attributes that are not default."""
+        """The header as text, for a local property: the attributes that differ from the default."""
         told = {name: getattr(self, name) for name in _NAMES if _is_told(self, name)}
         if self.deliveries:
             told["deliveries"] = base64.b64encode(pack_deliveries(self.deliveries)).decode()
