@@ -13,7 +13,7 @@ FulmenError
         AlreadyExists     a put found its key taken
         NotFound          a get found nothing
         Unreachable       the store does not answer: the same call may be repeated
-        Denied            the store refuses for lack of a right: who knows that it was there waits
+        Denied            the store refuses for want of a right: who knows that it was there waits
         Fenced            another driver has taken over: this one must stop
     JobFailed             a batch's Spark job ended without a result: recover, then run it again
         JobTimedOut       it took too long: one of its tuples may hang

@@ -147,9 +147,9 @@ class Hosted(ContractModel):
     """What one worker hosts.
 
     Attributes:
-        worker: The worker's number; -1 is the driver, which hosts pinned spouts.
-        pod: The worker's pod; empty in a plan.
-        executors: Its executors, as `executor_name` names them, by ascending task ids.
+        worker: Its number; -1 is the driver, which hosts pinned spouts.
+        pod: Its pod; empty in a plan.
+        executors: As `executor_name` names them, by ascending task ids.
     """
 
     worker: int
@@ -198,8 +198,8 @@ class DriverPlan(ContractModel):
         topology: The whole document: apiVersion, kind, metadata (name, namespace, uid) and spec,
             with numTasks resolved, `checkpoint` as a uri, and without `code`.
         worker_pod: A pod manifest, Spark's template for worker pods.
-        images: The images of driver and workers.
-        input_hash: The hash of the user's accepted input.
+        images: Of driver and workers.
+        input_hash: Of the user's accepted input.
         last_batch: The last commit that is known of, when the attempt was begun. If it is above 0,
             an empty checkpoint is a lost one. 0: the user has accepted the loss.
         worked: Whether a driver of it has committed a batch.
@@ -282,8 +282,8 @@ class Report(ContractModel):
     """What a driver says about itself, in the annotation REPORT_ANNOTATION of its own pod.
 
     Attributes:
-        phase: What the driver is doing.
-        generation: The generation of the plan that it runs.
+        phase: What it is doing.
+        generation: Of the plan that it runs.
         epoch: Its epoch in the checkpoint; 0: not claimed yet.
         batch: The number of the last commit.
         committed: Whether this driver itself has run a batch to its end.

@@ -21,8 +21,8 @@ def preflight(
     """Find all mistakes in a candidate: in its fields, its streams and its classes.
 
     Args:
-        file: The file with the candidate.
-        folder: The folder that the candidate's code is mounted at.
+        file: With the candidate.
+        folder: Where its code is mounted.
     """
     try:
         candidate = Candidate.from_json(file.read_text(encoding="utf-8"))

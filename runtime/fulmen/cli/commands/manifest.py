@@ -32,7 +32,7 @@ def manifest(
 ) -> None:
     """Print the topology of FILE as Kubernetes takes it, for `kubectl apply -f -`.
 
-    This puts the Python files of the code folder into spec.code.files, since a cluster has no such
+    The Python files of its code folder are put into spec.code.files, since a cluster has no such
     folder.
     """
     document = read_file(file, assignments, code_folder)

@@ -79,8 +79,8 @@ def state(
 ) -> None:
     """Show `self.state` of all tasks of COMPONENT as the newest commit in CHECKPOINT left it.
 
-    With --fields, show the fields of its instances instead, task by task. With --dropped, show the
-    dropped tuples of a spout: stream, values, message id, cause, and time.
+    With --fields, show the fields of its instances instead, task by task; with --dropped the tuples
+    of a spout that were dropped: stream, values, message id, cause, and when.
 
     CHECKPOINT is a folder, a URI (file://, s3://, gs://, az://), or a topology's file that names
     its checkpoint. The topology may be running. Reading a checkpoint can run code that is in it:

@@ -101,7 +101,7 @@ class Outbox:
 
         Args:
             task: The task that emitted them.
-            routes: The routes of the stream that they were emitted on.
+            routes: Of the stream that they were emitted on.
             view: Their values.
             parents: For each emit, the lineage of what it is anchored to; a spout's own roots count
                 as such.
@@ -147,7 +147,7 @@ class Outbox:
 
         Args:
             task: The task that emitted them.
-            routes: The routes of the stream that they were emitted on.
+            routes: Of the stream that they were emitted on.
             view: Their values.
             anchors: For each emit, the inputs whose trees it joins; one may be named twice.
             tell: Is told each anchor and the id of a tuple that was anchored to it.

@@ -42,7 +42,7 @@ def is_over(text: str) -> bool:
 def is_clusters(text: str) -> bool:
     """Whether the cluster took the worker away, and no tuple can have done it.
 
-    A container that is killed for lack of memory says so by its exit code, and counts as killed.
+    A container that is killed for want of memory says so by its exit code, and counts as killed.
     """
     lost = _LOST.search(text)
     return lost is not None and (

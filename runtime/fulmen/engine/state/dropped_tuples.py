@@ -29,7 +29,7 @@ def note(
         values: Its values.
         msg_id: Its message id; None: it was not tracked.
         cause: What became of its batch.
-        at: The time when it was dropped, in wall clock seconds.
+        at: When: wall clock seconds.
     """
     number = max(kept, default=0) + 1
     kept[number] = {

@@ -31,7 +31,7 @@ from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.errors import FulmenError, GroupingError
 
 SLICE = 4096
-"""Tuples that are emitted before the stage's bolts run: less memory, and warm caches."""
+"""So many tuples are emitted before the stage's bolts run: less memory, and warm caches."""
 SLICE_BYTES = 4 << 20
 """The same for tuples that are large."""
 CRASH_REASON = "crashed worker"

@@ -41,7 +41,7 @@ from fulmen.topology.code.loading import create, load_class
 from fulmen.topology.resource.spec import ACKER
 
 UNCOLLECTED_OBJECTS = 2_000_000
-"""New objects in a batch after which cycles are collected; otherwise it is done at its end."""
+"""So many new objects within a batch are looked through for cycles; workers collect at its end."""
 WAITING_TUPLES = 1 << 14
 """Tuples that are let pile up in a stage's inboxes before its tasks run."""
 WAITING_BYTES = 16 << 20

@@ -23,8 +23,8 @@ def prepare(plan: DriverPlan, folder: Path = Path(CODE_FOLDER)) -> Runnable:
     """What a plan says, checked with this image's classes.
 
     Args:
-        plan: The plan from the operator.
-        folder: The folder that the code is mounted at.
+        plan: From the operator.
+        folder: Where code is mounted.
 
     Raises:
         ValidationFailed: There are mistakes; it names all of them.

@@ -135,8 +135,8 @@ class Code(Model):
     """Python files by name, such as `wordcount.py`, with their text. At most 128 KiB in all."""
 
     folder: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
-    """A folder with Python files, relative to the topology's file. For the command line only:
-    `fulmen manifest` puts the files of the folder into `files`."""
+    """A folder with Python files, relative to the file that this is written in. For the command
+    line only: `fulmen manifest` puts its files into `files`."""
 
     config_map: ObjectName | None = None
     """A ConfigMap of this namespace whose keys are names of Python files. At most 900 KiB in
