@@ -31,7 +31,7 @@ class Plans:
 
         Raises:
             ApiError: The API server does not answer for minutes, or refuses.
-            FulmenError: What was read is no plan.
+            FulmenError: It is no plan.
         """
         for attempt in range(FIRST_TRIES):
             try:
@@ -63,7 +63,7 @@ class Plans:
                 failures = 0
             except FulmenError as e:
                 if failures == 0:
-                    _log.warning("%s; continuing with the last plan", e)
+                    _log.warning("%s; going on as last told", e)
                 failures += 1
                 self._stopped.wait(min(LONGEST_PAUSE_SECONDS, 0.2 * 2 ** min(failures, 10)))
 
