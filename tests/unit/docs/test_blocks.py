@@ -191,3 +191,14 @@ def test_indented_commands_exist(page):
             assert importlib.util.find_spec(arguments[1]), arguments
         elif program.endswith(("python", "pytest")):
             assert (ROOT / arguments[0]).exists(), arguments
+
+
+def test_the_table_of_the_report_has_every_figure():
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    section = text.partition("### The report\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE)
+    named = {name.rpartition(".")[2] for row in rows for name in re.findall(r"`(.+?)`", row)}
+    shown = shown_json("trees")
+    [component] = shown["components"].values()
+    figures = {*shown, *shown["trees"], *component} - {"topology", "trees", "components", "tasks"}
+    assert figures == named
