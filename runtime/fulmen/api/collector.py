@@ -1,4 +1,4 @@
-"""What a component emits, acks and fails with. The engine implements it; here is what it promises.
+"""What a component emits, acks and fails with: the promises, which the engine implements.
 
 A collector appends to lists and no more: ids are drawn, tasks chosen and acks summed up for a whole
 chunk of tuples afterwards. It may be used in the callbacks of its own task only, on the thread that
@@ -74,7 +74,7 @@ class SpoutOutputCollector(ABC):
 
     @abstractmethod
     def report_error(self, error: BaseException | str) -> None:
-        """Show an error in the report, the status and the metrics. The topology goes on."""
+        """Show an error in the report, the status and the metrics. The topology continues."""
 
 
 class OutputCollector(ABC):
@@ -132,7 +132,7 @@ class OutputCollector(ABC):
 
     @abstractmethod
     def ack(self, tup: Tuple) -> None:
-        """Say that the tuple has been dealt with. A second ack or fail of it changes nothing.
+        """Ack the tuple: it has been processed. A second ack or fail of it changes nothing.
 
         Raises:
             CollectorError: Not in `execute` or `drain`.
@@ -161,7 +161,7 @@ class OutputCollector(ABC):
 
     @abstractmethod
     def report_error(self, error: BaseException | str) -> None:
-        """Show an error in the report, the status and the metrics. The topology goes on."""
+        """Show an error in the report, the status and the metrics. The topology continues."""
 
 
 class BasicOutputCollector(ABC):
@@ -174,12 +174,12 @@ class BasicOutputCollector(ABC):
     def emit(
         self, values: Values, stream: str = DEFAULT_STREAM, need_task_ids: bool = False
     ) -> list[int] | None:
-        """Send one tuple, anchored to the input. All else is as in `OutputCollector.emit`."""
+        """Send one tuple, anchored to the input. Otherwise like `OutputCollector.emit`."""
 
     @abstractmethod
     def emit_direct(self, task: int, values: Values, stream: str = DEFAULT_STREAM) -> None:
-        """Send one tuple, anchored to the input. All else is as in `OutputCollector`."""
+        """Send one tuple, anchored to the input. Otherwise like `OutputCollector.emit_direct`."""
 
     @abstractmethod
     def report_error(self, error: BaseException | str) -> None:
-        """Show an error in the report, the status and the metrics. The topology goes on."""
+        """Show an error in the report, the status and the metrics. The topology continues."""

@@ -1,4 +1,4 @@
-"""A stream grouping of one's own."""
+"""A stream grouping of your own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fulmen.api.context import TopologyContext
 class CustomStreamGrouping(ABC):
     """Chooses the tasks that receive each tuple.
 
-    Named in the spec: `grouping: {type: custom, class: module.Class}`.
+    The spec names it: `grouping: {type: custom, class: module.Class}`.
 
     There is one instance for each emitting task and subscription. It is made anew whenever the
     emitting task is restored, so a choice must not depend on what was chosen before.
