@@ -1,4 +1,4 @@
-"""Writes the table of all fields of the resource into docs/api.md, from the models.
+"""Writes the table of all fields of the resource into docs/guide/configuration.md, from the models.
 
 .venv/bin/python scripts/spec_table.py
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 from fulmen.topology.resource.spec import Topology
 
-PAGE = Path(__file__).parents[1] / "docs" / "api.md"
+PAGE = Path(__file__).parents[1] / "docs" / "guide" / "configuration.md"
 BEGIN = "<!-- fields: written by scripts/spec_table.py -->\n"
 END = "<!-- end of fields -->\n"
 PLACES = {

@@ -1,4 +1,8 @@
-"""Storm-style topologies on Apache Spark: spouts, bolts, groupings and acked tuple trees."""
+"""Storm-style topologies on Apache Spark: spouts, bolts, groupings and acked tuple trees.
+
+What authors import. A fresh `import fulmen` loads no Spark. docs/development.md has a picture of
+all rooms.
+"""
 
 from fulmen.api import (
     ArrowBolt,

@@ -134,7 +134,7 @@ class AlreadyExists(CheckpointError):
     def __str__(self) -> str:
         return (
             f"checkpoint {self.store}: {self.key!r} exists already, and objects are never"
-            " overwritten. Somebody else wrote it: use a name of one's own, or read it first."
+            " overwritten. Another process wrote it: use another name, or read it first."
         )
 
 
@@ -233,7 +233,7 @@ class Fenced(CheckpointError):
         return (
             f"driver {self.driver!r} (epoch {self.epoch}) can't make commit {self.number} in"
             f" checkpoint {self.store}: driver {self.holder!r} (epoch {self.holder_epoch}) has"
-            " taken over. Its batch is lost to nobody: the other driver runs it again. This driver"
+            " taken over. Nothing is lost: the other driver runs the batch again. This driver"
             " must stop, without acking or emitting anything more. If both were started on purpose,"
             " give each topology a checkpoint of its own (spec.checkpoint)."
         )
@@ -293,7 +293,7 @@ class SparkLost(FulmenError):
     def __str__(self) -> str:
         return (
             f"Spark is gone: {self.how}. More may be in '{self.log_file}'. What is committed stays:"
-            " started again, the topology goes on from its checkpoint."
+            " started again, the topology continues from its checkpoint."
         )
 
 

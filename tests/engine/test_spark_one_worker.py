@@ -59,7 +59,7 @@ def test_an_exception_makes_the_batch_void_and_keeps_the_process(runs, what):
 
 
 ENDED = (
-    "the Python process of worker 0 ended: it was killed, often for want of memory, or a component"
+    "the Python process of worker 0 ended: it was killed, often for lack of memory, or a component"
     " ended it"
 )
 FAILURES = {

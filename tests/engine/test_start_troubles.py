@@ -88,8 +88,8 @@ def test_workers_that_can_not_import_fulmen(fulmen, tmp_path):
     assert result.stderr.splitlines()[-1] == (
         f"Error: the workers' Python, '{sys.executable}', can't import Fulmen "
         "(ModuleNotFoundError: No module named 'fulmen.engine'; 'fulmen' is not a package). "
-        "Install there what is installed here, with the same versions, and have no file in the "
-        f"code's folder that is named like one of its modules. More is in '{log}'."
+        "Install the same packages there as here, in the same versions, and give no file in the "
+        f"code's folder the name of one of their modules. More is in '{log}'."
     )
     assert "is run again" not in result.stderr
 

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from support import pages
 from support.pages import ROOT, blocks
 
 EXAMPLES = ROOT / "examples"
@@ -12,11 +13,9 @@ SETTING = "set -e -o pipefail; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"
 
 
 def commands(name):
-    """Of an example's README: each command line, with the output that is shown for it."""
+    """The command lines of an example's README, each with the output that is shown for it."""
     for block in blocks(f"examples/{name}/README.md", "console"):
-        for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
-            line, _, output = part.partition("\n")
-            yield line, output
+        yield from pages.commands(block)
 
 
 def script(name):

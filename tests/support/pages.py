@@ -1,11 +1,13 @@
 """Pages of the documentation: their code blocks, and the files that these stand for."""
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+_INDENTED = r"^    +((?:make|fulmen|\.venv/bin/\w+) .*)$"
 _FILE_NAME = re.compile(r"# (\w[\w.-]*\.(?:py|yaml))\n")
 
 
@@ -31,8 +33,15 @@ class Block:
         return f"{self.page}:{self.line}"
 
 
+def pages(folder):
+    """The paths of all pages in a folder and below it."""
+    return sorted(str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("*.md"))
+
+
 def blocks(page, language=None):
-    """The code blocks of a page, or those in one language."""
+    """The code blocks of a page, or of all pages in a folder; or only those in one language."""
+    if (ROOT / page).is_dir():
+        return [block for each in pages(page) for block in blocks(each, language)]
     text = (ROOT / page).read_text(encoding="utf-8")
     found = []
     for match in _FENCE.finditer(text):
@@ -44,13 +53,28 @@ def blocks(page, language=None):
     return [block for block in found if language in (None, block.language)]
 
 
+def commands(block):
+    """The command lines of a console block, each with the output that is shown for it."""
+    for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        line, _, output = part.partition("\n")
+        yield line, output
+
+
+def indented_commands(page):
+    """The words of each command in a block that is only indented."""
+    shown = re.findall(_INDENTED, without_blocks(page), re.MULTILINE)
+    for text in shown:
+        for command in text.partition("  #")[0].split(" && "):
+            yield shlex.split(command)
+
+
 def write_files(page, folder, only=None):
     """Write the page's files into a folder: blocks of the same name make one file together.
 
-    Python without a name is a file of its own, named after its line.
+    Python without a name is a file of its own, named after its page and line.
 
     Args:
-        page: Its path.
+        page: The page's path, or the path of a folder with pages.
         folder: An existing one.
         only: The names of the files to write. Default: all.
 
@@ -60,7 +84,8 @@ def write_files(page, folder, only=None):
     files = {}
     for block in blocks(page):
         if block.language == "python":
-            files.setdefault(block.file or f"line_{block.line}.py", []).append(block)
+            name = block.file or f"{Path(block.page).stem}_line_{block.line}.py"
+            files.setdefault(name, []).append(block)
         elif block.file:
             files.setdefault(block.file, []).append(block)
     files = {name: parts for name, parts in files.items() if only is None or name in only}

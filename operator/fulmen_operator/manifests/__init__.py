@@ -1,1 +1,5 @@
-"""Every object that the operator makes, one function each. Pure: values in, manifests out."""
+"""Every object that the operator makes, one function each. Pure: values in, manifests out.
+
+Uses `settings`, `acceptance` and `model`; used by `reconcile`, and by `cluster` for names and
+labels.
+"""

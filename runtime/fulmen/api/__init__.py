@@ -1,4 +1,8 @@
-"""What an author of a topology subclasses or calls."""
+"""What an author of a topology subclasses or calls.
+
+Spouts, bolts, tuples, collectors, groupings and the context, without anything behind them. Uses
+only `errors`; used by authors through `fulmen`, by `topology`, and by the engine, which calls it.
+"""
 
 from fulmen.api.collector import BasicOutputCollector, OutputCollector, SpoutOutputCollector
 from fulmen.api.components import (

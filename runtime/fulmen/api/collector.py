@@ -1,4 +1,4 @@
-"""What a component emits, acks and fails with. The engine implements it; here is what it promises.
+"""What a component emits, acks and fails with: the promises, which the engine implements.
 
 A collector appends to lists and no more: ids are drawn, tasks chosen and acks summed up for a whole
 chunk of tuples afterwards. It may be used in the callbacks of its own task only, on the thread that
@@ -33,8 +33,9 @@ class SpoutOutputCollector(ABC):
         """Send one tuple to every bolt that subscribes to `stream`. Never blocks.
 
         Args:
-            values: One per declared field, in that order. Not copied: don't change them afterwards.
-            stream: One that this component declares, and not a direct one.
+            values: One value per declared field, in that order. They are not copied: don't change
+                them afterwards.
+            stream: A stream that this component declares, and not a direct one.
             msg_id: What `ack` or `fail` is called with when the tuple's tree has ended. None: it is
                 not tracked. Hashable and picklable; it is written to the checkpoint while the tree
                 is pending.
@@ -62,9 +63,9 @@ class SpoutOutputCollector(ABC):
 
         Args:
             task: Id of the receiving task.
-            values: As for `emit`.
-            stream: One that this component declares as direct.
-            msg_id: As for `emit`.
+            values: The values, as for `emit`.
+            stream: A stream that this component declares as direct.
+            msg_id: The message id, as for `emit`.
 
         Raises:
             StreamError: `stream` is not declared or not direct, or has another number of fields.
@@ -73,7 +74,7 @@ class SpoutOutputCollector(ABC):
 
     @abstractmethod
     def report_error(self, error: BaseException | str) -> None:
-        """Show an error in the report, the status and the metrics. The topology goes on."""
+        """Show an error in the report, the status and the metrics. The topology continues."""
 
 
 class OutputCollector(ABC):
@@ -93,8 +94,9 @@ class OutputCollector(ABC):
         """Send one tuple to every bolt that subscribes to `stream`. Never blocks.
 
         Args:
-            values: One per declared field, in that order. Not copied: don't change them afterwards.
-            stream: One that this component declares, and not a direct one.
+            values: One value per declared field, in that order. They are not copied: don't change
+                them afterwards.
+            stream: A stream that this component declares, and not a direct one.
             anchors: Inputs (one, or several) whose trees the new tuple joins. Without any it is not
                 tracked.
             need_task_ids: Choose the tasks now (slower) instead of with the rest of the chunk.
@@ -118,9 +120,9 @@ class OutputCollector(ABC):
 
         Args:
             task: Id of the receiving task.
-            values: As for `emit`.
-            stream: One that this component declares as direct.
-            anchors: As for `emit`.
+            values: The values, as for `emit`.
+            stream: A stream that this component declares as direct.
+            anchors: The anchors, as for `emit`.
 
         Raises:
             StreamError: `stream` is not declared or not direct, or has another number of fields; or
@@ -130,7 +132,7 @@ class OutputCollector(ABC):
 
     @abstractmethod
     def ack(self, tup: Tuple) -> None:
-        """Say that the tuple has been dealt with. A second ack or fail of it changes nothing.
+        """Ack the tuple: it has been processed. A second ack or fail of it changes nothing.
 
         Raises:
             CollectorError: Not in `execute` or `drain`.
@@ -159,7 +161,7 @@ class OutputCollector(ABC):
 
     @abstractmethod
     def report_error(self, error: BaseException | str) -> None:
-        """Show an error in the report, the status and the metrics. The topology goes on."""
+        """Show an error in the report, the status and the metrics. The topology continues."""
 
 
 class BasicOutputCollector(ABC):
@@ -172,12 +174,12 @@ class BasicOutputCollector(ABC):
     def emit(
         self, values: Values, stream: str = DEFAULT_STREAM, need_task_ids: bool = False
     ) -> list[int] | None:
-        """Send one tuple, anchored to the input. All else is as in `OutputCollector.emit`."""
+        """Send one tuple, anchored to the input. Otherwise like `OutputCollector.emit`."""
 
     @abstractmethod
     def emit_direct(self, task: int, values: Values, stream: str = DEFAULT_STREAM) -> None:
-        """Send one tuple, anchored to the input. All else is as in `OutputCollector`."""
+        """Send one tuple, anchored to the input. Otherwise like `OutputCollector.emit_direct`."""
 
     @abstractmethod
     def report_error(self, error: BaseException | str) -> None:
-        """Show an error in the report, the status and the metrics. The topology goes on."""
+        """Show an error in the report, the status and the metrics. The topology continues."""

@@ -33,17 +33,17 @@ Outputs = Sequence[str] | Mapping[str, Sequence[str] | Stream] | Stream
 
 
 class FailedException(Exception):
-    """Raised in `execute` of any bolt to fail the input, without being reported. Storm's name.
+    """Raised in `execute` of any bolt to fail the input, without a report. The name is Storm's.
 
-    Its text is the reason that the spout gets, at most 500 characters of it; without a text it is
-    the name of the class. Of an ArrowBolt all rows at hand fail. If a Bolt has acked or failed the
-    input already, that stands. Nothing that was emitted for the input is undone: its tree has
-    failed, and the spout decides about a replay.
+    The spout gets the exception's text as the reason, at most 500 characters of it, or the name of
+    the class if there is no text. In an ArrowBolt, all rows of the batch fail. If a Bolt has acked
+    or failed the input already, that stays so. Nothing that was emitted for the input is undone:
+    its tree has failed, and the spout decides about a replay.
     """
 
 
 class ReportedFailedException(FailedException):
-    """Fails the input like FailedException, and is shown among the component's errors too."""
+    """Like FailedException, but the failure is also reported as an error of the component."""
 
 
 class Component(ABC):
@@ -62,13 +62,13 @@ class Component(ABC):
     def state(self) -> MutableMapping[Any, Any]:
         """Keyed durable state: a dict of which only the changes are written to the checkpoint.
 
-        A value takes part when it is assigned: after `self.state[key].append(x)` say
+        A value counts as changed when it is assigned: after `self.state[key].append(x)`, write
         `self.state[key] = ...` too. Keys and values must be picklable.
         """
         return {}  # for an author's unit test; in a topology the engine puts its own in its place
 
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
-        """Declare the output streams. Called before the topology runs. `outputs` is shorter."""
+        """Declare the output streams. Called before the topology runs. `outputs` does the same."""
         declare(self.outputs, declarer)
 
 
@@ -80,13 +80,13 @@ class Spout(Component):
     when its process is killed).
 
     An exception in `next_tuple` is reported, and ends the task's turn in this batch (with
-    `onError: crash` it stops the topology); one in `close` is reported. One in `open` that may be
-    about a source that is away is reported, and `open` is called again in some seconds, of a new
-    instance. Any other one, and one in any other of these methods, stops the topology.
+    `onError: crash` it stops the topology). An exception in `close` is reported. An exception in
+    `open` is reported if it may mean that the source is away; some seconds later `open` of a new
+    instance is called. Any other exception in `open`, or in any other method, stops the topology.
     """
 
     pinned: ClassVar[bool] = False
-    """True: hosted by the driver. For a source that can't seek, or acks on its own connection."""
+    """True: the driver hosts it. For a source that can't seek, or acks on its own connection."""
 
     def open(
         self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
@@ -96,13 +96,13 @@ class Spout(Component):
         Args:
             conf: The topology's `config`, with the component's own on top of it.
             context: Names, task ids and streams.
-            collector: To be kept in a field, which is not durable. Emitting here is an error, and
+            collector: Keep it in a field, which is not durable. Emitting here is an error, and
                 stops the topology: emit in the first `next_tuple`.
         """
 
     @abstractmethod
     def next_tuple(self) -> None:
-        """Emit the next tuple. Emitting none says that there is none now: the turn is over."""
+        """Emit the next tuple. If it emits nothing, there is no tuple now, and the turn ends."""
 
     def ack(self, msg_id: MessageId) -> None:
         """The whole tree of `msg_id` was acked. May be called twice if a process was lost."""
@@ -118,15 +118,15 @@ class Spout(Component):
         """Called after open, and when an inactive topology is made active."""
 
     def deactivate(self) -> None:
-        """Called when the topology is made inactive or drained: next_tuple is called no more."""
+        """Called when the topology is made inactive or drained. next_tuple is not called then."""
 
     def close(self) -> None:
-        """Called before the instance is let go of, if there is time. An exception is reported."""
+        """Called before the instance is dropped, if there is time. An exception is reported."""
 
     def is_exhausted(self) -> bool:
         """Whether this source will never have another tuple.
 
-        When all spouts say so, `fulmen run --until-drained` ends.
+        When all spouts return True, `fulmen run --until-drained` ends.
         """
         return False
 
@@ -139,36 +139,35 @@ class Bolt(Component):
     ) -> None:
         """Called once for each instance, before anything else but a restore of its fields.
 
-        An exception that may be about a service that is away (OSError, or one of a client's own
-        classes) is reported, and a new instance is made in some seconds. Any other one stops the
-        topology, and any with `onError: crash`.
+        An exception that may mean that a service is away (OSError, or one of a client's own
+        classes) is reported, and a new instance is made some seconds later. Any other exception
+        stops the topology; with `onError: crash` every exception does.
 
         Args:
             conf: The topology's `config`, with the component's own on top of it.
             context: Names, task ids and streams.
-            collector: To be kept in a field, which is not durable. Emitting here is an error, and
+            collector: Keep it in a field, which is not durable. Emitting here is an error, and
                 stops the topology.
         """
 
     @abstractmethod
     def execute(self, tup: Tuple) -> None:
-        """Deal with one tuple. Ack or fail it, or any that was kept, here or in a later call.
+        """Process one tuple. Ack or fail it, or any that was kept, here or in a later call.
 
-        Ticks (spec: `tickSeconds`) arrive here too: see `tup.is_tick()`. To ack them does nothing.
+        Ticks (spec: `tickSeconds`) arrive here too: see `tup.is_tick()`. Acking one does nothing.
 
         Raise FailedException to fail the tuple. Any other exception fails it as well and is
         reported; with `onError: crash` it stops the topology. If the tuple was acked or failed
-        before, that stands.
+        before, that stays so.
         """
 
     def drain(self) -> None:
         """Called when the topology is drained and nothing else is left: the last turn.
 
-        Spouts have stopped, or have said that they will never have another tuple. Bolts get their
-        last turns in the order of the graph: what those before it emit in theirs has arrived by
-        then. Emit what is held back, such as a window that is still open, and let go of it, since
-        a later run goes on with the state as it is afterwards. Tuples that were kept can be
-        acked, failed and anchored to, as in `execute`.
+        Spouts have stopped, or are exhausted. Bolts get their last turns in the order of the graph,
+        so what earlier bolts emit in their last turns has arrived. Emit what is held back, such as
+        a window that is still open, and delete it: a later run continues with the state as it is
+        afterwards. Tuples that were kept can be acked, failed and anchored to, as in `execute`.
 
         It is called again if tuples come after it, and whenever the topology is drained again.
 
@@ -176,7 +175,7 @@ class Bolt(Component):
         """
 
     def cleanup(self) -> None:
-        """Called before the instance is let go of, if there is time. An exception is reported."""
+        """Called before the instance is dropped, if there is time. An exception is reported."""
 
 
 class BasicBolt(Component):
@@ -185,9 +184,9 @@ class BasicBolt(Component):
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         """Called once for each instance, before anything else but a restore of its fields.
 
-        An exception that may be about a service that is away (OSError, or one of a client's own
-        classes) is reported, and a new instance is made in some seconds. Any other one stops the
-        topology, and any with `onError: crash`.
+        An exception that may mean that a service is away (OSError, or one of a client's own
+        classes) is reported, and a new instance is made some seconds later. Any other exception
+        stops the topology; with `onError: crash` every exception does.
 
         Args:
             conf: The topology's `config`, with the component's own on top of it.
@@ -196,7 +195,7 @@ class BasicBolt(Component):
 
     @abstractmethod
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
-        """Deal with one tuple.
+        """Process one tuple.
 
         Ticks (spec: `tickSeconds`) arrive here too: see `tup.is_tick()`.
 
@@ -207,10 +206,10 @@ class BasicBolt(Component):
     def drain(self, collector: BasicOutputCollector) -> None:
         """Called when the topology is drained and nothing else is left: the last turn.
 
-        Spouts have stopped, or have said that they will never have another tuple. Bolts get their
-        last turns in the order of the graph: what those before it emit in theirs has arrived by
-        then. Emit what is held back, such as a window that is still open, and let go of it, since
-        a later run goes on with the state as it is afterwards. What is emitted is not tracked.
+        Spouts have stopped, or are exhausted. Bolts get their last turns in the order of the graph,
+        so what earlier bolts emit in their last turns has arrived. Emit what is held back, such as
+        a window that is still open, and delete it: a later run continues with the state as it is
+        afterwards. What is emitted is not tracked.
 
         It is called again if tuples come after it, and whenever the topology is drained again.
 
@@ -218,7 +217,7 @@ class BasicBolt(Component):
         """
 
     def cleanup(self) -> None:
-        """Called before the instance is let go of, if there is time. An exception is reported."""
+        """Called before the instance is dropped, if there is time. An exception is reported."""
 
 
 class ArrowSpout(Spout):
@@ -230,7 +229,7 @@ class ArrowSpout(Spout):
     """
 
     def ack_batch(self, msg_ids: Sequence[MessageId]) -> None:
-        """The trees of these messages were acked. If `ack` is overridden, calls it for each."""
+        """The trees of these messages were acked. Calls `ack` for each, if that is overridden."""
         if type(self).ack is not Spout.ack:
             for msg_id in msg_ids:
                 self.ack(msg_id)
@@ -242,9 +241,9 @@ class ArrowBolt(Component):
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         """Called once for each instance, before anything else but a restore of its fields.
 
-        An exception that may be about a service that is away (OSError, or one of a client's own
-        classes) is reported, and a new instance is made in some seconds. Any other one stops the
-        topology, and any with `onError: crash`.
+        An exception that may mean that a service is away (OSError, or one of a client's own
+        classes) is reported, and a new instance is made some seconds later. Any other exception
+        stops the topology; with `onError: crash` every exception does.
 
         Args:
             conf: The topology's `config`, with the component's own on top of it.
@@ -253,13 +252,13 @@ class ArrowBolt(Component):
 
     @abstractmethod
     def execute(self, batch: pa.RecordBatch, collector: ArrowOutputCollector) -> None:
-        """Deal with the rows that one task received, of one stream of one component.
+        """Process the rows that one task received, of one stream of one component.
 
         `collector.source` is that (component, stream). All rows are acked when this returns, except
         those given to `collector.fail(rows, reason)`. An exception fails all of them.
 
-        A column has one type. Rows of senders that are no Arrow components may have a value of
-        another type than most: these fail, and are not in the batch.
+        A column has one type. A row of a sender that is no Arrow component may have a value of
+        another type than most rows: it fails, and is not in the batch.
         """
 
     def tick(self, collector: ArrowOutputCollector) -> None:
@@ -269,7 +268,7 @@ class ArrowBolt(Component):
         """Called when the topology is drained: the last turn, as `BasicBolt.drain` is."""
 
     def cleanup(self) -> None:
-        """Called before the instance is let go of, if there is time. An exception is reported."""
+        """Called before the instance is dropped, if there is time. An exception is reported."""
 
 
 class ArrowSpoutCollector(ABC):
@@ -281,7 +280,7 @@ class ArrowSpoutCollector(ABC):
 
         Args:
             batch: Its columns are the stream's fields, by name.
-            stream: One that this component declares, and not a direct one.
+            stream: A stream that this component declares, and not a direct one.
             msg_ids: As many message ids as rows, or None: the rows are not tracked.
 
         Raises:
@@ -292,14 +291,14 @@ class ArrowSpoutCollector(ABC):
 
     @abstractmethod
     def report_error(self, error: BaseException | str) -> None:
-        """Show an error in the report, the status and the metrics. The topology goes on."""
+        """Show an error in the report, the status and the metrics. The topology continues."""
 
 
 class ArrowOutputCollector(ABC):
     """Given to `ArrowBolt.execute`, `tick` and `drain`."""
 
     source: tuple[str, str]
-    """The (component, stream) of the rows at hand."""
+    """The (component, stream) of the current rows."""
 
     @abstractmethod
     def emit(self, batch: pa.RecordBatch, stream: str = "default", rows: Any = None) -> None:
@@ -307,7 +306,7 @@ class ArrowOutputCollector(ABC):
 
         Args:
             batch: Its columns are the stream's fields, by name.
-            stream: One that this component declares, and not a direct one.
+            stream: A stream that this component declares, and not a direct one.
             rows: For each emitted row, the number of the input row that it is anchored to (an Arrow
                 or NumPy array of integers). None: emitted row i is anchored to input row i, and
                 there must be as many.
@@ -324,15 +323,15 @@ class ArrowOutputCollector(ABC):
 
         Args:
             rows: One number, or an Arrow array, a NumPy array, a range, a list or anything else of
-                numbers, from 0. Of a row that is failed twice the first reason counts.
+                numbers, from 0. If a row is failed twice, the first reason counts.
             reason: What the spout gets, at most 500 characters, or the exception. Default: "failed
                 by the bolt".
 
         Raises:
-            StreamError: There is no row of such a number, or these are no numbers but a mask.
+            StreamError: There is no row of such a number, or `rows` is a mask instead of numbers.
             CollectorError: Not in `execute`, `tick` or `drain`.
         """
 
     @abstractmethod
     def report_error(self, error: BaseException | str) -> None:
-        """Show an error in the report, the status and the metrics. The topology goes on."""
+        """Show an error in the report, the status and the metrics. The topology continues."""

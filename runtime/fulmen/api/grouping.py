@@ -1,4 +1,4 @@
-"""A stream grouping of one's own."""
+"""A stream grouping of your own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fulmen.api.context import TopologyContext
 class CustomStreamGrouping(ABC):
     """Chooses the tasks that receive each tuple.
 
-    Named in the spec: `grouping: {type: custom, class: module.Class}`.
+    The spec names it: `grouping: {type: custom, class: module.Class}`.
 
     There is one instance for each emitting task and subscription. It is made anew whenever the
     emitting task is restored, so a choice must not depend on what was chosen before.
@@ -27,7 +27,7 @@ class CustomStreamGrouping(ABC):
         """Called once, before the first choice. An exception stops the topology.
 
         Args:
-            context: Of the emitting task.
+            context: The context of the emitting task.
             stream: The (component, stream) whose tuples are to be grouped.
             target_tasks: Ids of the subscribing component's tasks, ascending.
         """
@@ -41,7 +41,7 @@ class CustomStreamGrouping(ABC):
 
         Args:
             task_id: Id of the emitting task.
-            values: Of the tuple, in the order of the stream's fields.
+            values: The tuple's values, in the order of the stream's fields.
 
         Returns:
             Ids of target tasks. With none, nobody receives the tuple through this grouping.

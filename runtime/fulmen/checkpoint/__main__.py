@@ -13,8 +13,8 @@ def description(store: Store, manifest: Manifest) -> Iterator[str]:
     """The lines that say what the state after a commit is.
 
     Args:
-        store: Where it is.
-        manifest: As read from it.
+        store: The store that the checkpoint is in.
+        manifest: The manifest, as read from the store.
     """
     commits, files = (len(store.list(prefix)) for prefix in (COMMITS, STATE))
     yield f"checkpoint {store.uri}: {_count(commits, 'commit')}, {_count(files, 'state file')}"

@@ -68,7 +68,7 @@ class Garbage:
     only while the queue is looked at, never during a request to the store.
 
     Args:
-        store: Where to delete.
+        store: The store to delete from.
         manifest: The state after the claim. From now on only `apply` may change it.
         clock: Seconds that go on while the machine sleeps.
         limits: How long what was dropped stays, and how often all objects are listed.

@@ -93,7 +93,7 @@ class CommitLog:
 
         Args:
             store: The checkpoint of this topology and no other.
-            topology: Its name.
+            topology: The topology's name.
             driver: Who this is, for the messages of others: host, process id, when it started.
             clock: Seconds that go on while the machine sleeps.
             tags: Makes the tags of claims.
@@ -165,7 +165,7 @@ class CommitLog:
         raise CheckpointError(
             f"checkpoint {self._store.uri}: driver {self._driver!r} found every number up to"
             f" {self._manifest.number} taken by driver {self._manifest.driver!r} (epoch"
-            f" {self._manifest.epoch}), which commits all the time. Stop that one first."
+            f" {self._manifest.epoch}), which keeps committing. Stop that driver first."
         )
 
     def draft(

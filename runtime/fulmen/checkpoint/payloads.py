@@ -57,9 +57,9 @@ def save(
     """Make a payload part of the coming commit, by way of a state file if it is big.
 
     Args:
-        store: Where a state file goes.
+        store: The store that a state file goes to.
         number: The commit that the attempt is to become.
-        tag: Of the attempt.
+        tag: The tag of the attempt.
         task_key: The task.
         journal: The journal, once per attempt.
         data: The payload. None: nothing is appended.
@@ -89,8 +89,8 @@ def read_manifest(store: Store, number: int) -> Manifest:
     """The state after a commit, from its object and those back to the newest manifest.
 
     Args:
-        store: Where the commits are.
-        number: Of the commit. 0: before the first one, an empty manifest.
+        store: The store that the commits are in.
+        number: The number of the commit. 0: before the first one, an empty manifest.
 
     Raises:
         NotFound: There is no such commit, or it is too old to be read.
@@ -174,10 +174,10 @@ def read_state_part(store: Store, file: str, start: int, length: int) -> bytes:
     """A part of the payload in a state file, of which no checksum is looked at.
 
     Args:
-        store: Where it is.
-        file: Its name.
+        store: The store that the file is in.
+        file: The name of the file.
         start: Where the part begins.
-        length: Of the part. If the payload is shorter, all of the rest.
+        length: The length of the part. If the payload is shorter, all of the rest.
 
     Raises:
         NotFound: It is gone: the manifest that names it is too old.
@@ -199,7 +199,7 @@ def load_many(
     """All payloads of several tasks, each object read once.
 
     Args:
-        store: Where the objects are.
+        store: The store that the objects are in.
         manifest: The state to load. Any part of it that has these tasks will do.
         task_keys: The tasks.
         wanted: Whether a journal is to be read.

@@ -94,14 +94,14 @@ class Manifest:
 
     Attributes:
         number: The newest commit; 0 if there is none.
-        tag: Of the attempt that became that commit.
-        epoch: Of the driver that made it.
+        tag: The tag of the attempt that became that commit.
+        epoch: The epoch of the driver that made it.
         driver: Who that was, as text.
         clock: The batch clock, in seconds.
-        topology: Whose checkpoint this is.
+        topology: The name of the topology that the checkpoint belongs to.
         base: The newest commit that holds a manifest.
         sections: Name -> bytes, each as last set.
-        transient: Those that are valid for commit `number` only.
+        transient: The sections that are valid for commit `number` only.
         tasks: Task key -> journal -> where its payloads are, in the order of their commits.
         claims: The commits by which drivers took over, ascending, the newest `CLAIMS_KEPT`.
         files: Every state file that `tasks` refers to.
@@ -135,7 +135,7 @@ class Manifest:
         """Become the state after the next commit.
 
         Args:
-            commit: Its number must be the next one.
+            commit: The commit; its number must be the next one.
 
         Returns:
             What nothing refers to any more: state files, and commits whose data is dropped and
@@ -216,13 +216,13 @@ class Commit:
     Attributes:
         number: 1 more than that of the commit before.
         tag: Random, of the attempt.
-        epoch: Of the driver.
+        epoch: The epoch of the driver.
         driver: Who made it, as text: host, process id, when it was started.
         clock: The batch clock, in seconds.
-        topology: Whose checkpoint this is.
+        topology: The name of the topology that the checkpoint belongs to.
         base: The newest commit, up to this one, that holds a manifest.
         claim: A driver takes over with it.
-        updates: What changes of which journal of which task.
+        updates: The changes of each journal of each task.
         sections: Name -> new bytes. None removes; what is absent stays.
         transient: Sections that are valid for this commit only.
         removed_tasks: Tasks whose state goes, before `updates` are applied.
@@ -305,7 +305,7 @@ def state_file_name(number: int, tag: str, task_key: str, journal: str) -> str:
 
     Args:
         number: The commit that it is written for.
-        tag: Of the attempt: letters and digits.
+        tag: The tag of the attempt: letters and digits.
         task_key: Any text.
         journal: Any text.
     """

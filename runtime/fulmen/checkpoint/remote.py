@@ -217,7 +217,7 @@ def _verdict(error: Exception) -> str:
     if _NO_BUCKET.search(text):
         return "the bucket does not exist. Create it"
     if isinstance(error, FileNotFoundError):
-        return "the store knows no such place. Check the bucket and the endpoint"
+        return "the store has no such place. Check the bucket and the endpoint"
     if _is_denied(error):
         return "access denied. Check the rights of these credentials"
     if "builder error" in text:

@@ -1,4 +1,9 @@
-"""The command `fulmen`. It ends with 0 if all is fine, else with one of these codes."""
+"""The command `fulmen`. It ends with 0 if all is fine, else with one of these codes.
+
+`main` finds the subcommand in `commands`. `local` runs topologies on this machine, `kubectl` and
+`cluster_topology` talk to a cluster, `display` shows figures. May use everything in `fulmen`; used
+by nothing else.
+"""
 
 from fulmen.errors import FulmenError
 

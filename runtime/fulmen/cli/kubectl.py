@@ -42,7 +42,7 @@ class Kubectl:
 
     Attributes:
         namespace: Its name. Default: the context's.
-        context: Of the kubeconfig. Default: the current one.
+        context: The context of the kubeconfig to use. Default: the current one.
     """
 
     namespace: str | None = None
@@ -112,8 +112,8 @@ class Kubectl:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as error:
             raise BadInput(
-                f"kubectl can't be run ({error.strerror}), and this command reaches the cluster"
-                " through it. Install it, in a folder of PATH."
+                f"kubectl can't be run ({error.strerror}), but this command needs it to"
+                " reach the cluster. Install it in a folder on PATH."
             ) from error
         if done.returncode:
             raise _error(done.stderr)
@@ -123,12 +123,12 @@ class Kubectl:
 def _error(stderr: str) -> FulmenError:
     """What kubectl's words mean."""
     lines = [line.strip() for line in stderr.splitlines() if not _NOISE.match(line)]
-    text = " ".join(line for line in lines if line) or "it ended without a word"
+    text = " ".join(line for line in lines if line) or "it ended without a message"
     text = text if text.endswith((".", "?")) else f"{text}."
     if "(NotFound)" in text:
         return _NotFound(f"kubectl: {text}")
     if "(Forbidden)" in text or "(Unauthorized)" in text:
-        return BadInput(f"the cluster refuses this to you: {text}")
+        return BadInput(f"the cluster does not allow you this: {text}")
     if "the server doesn't have a resource type" in text:
         return BadInput(
             "the cluster knows no topologies. Install Fulmen's chart there, or name another"
@@ -142,8 +142,8 @@ def _error(stderr: str) -> FulmenError:
 def cluster_command(command: Callable[..., None]) -> Callable[..., None]:
     """--namespace and --context; the command gets `kubectl`."""
 
-    @click.option("--namespace", help="Where the topology is. Default: the context's namespace.")
-    @click.option("--context", help="Of the kubeconfig. Default: the current one.")
+    @click.option("--namespace", help="The topology's namespace. Default: that of the context.")
+    @click.option("--context", help="The context of the kubeconfig. Default: the current one.")
     @wraps(command)
     def with_kubectl(namespace: str | None, context: str | None, **others: Any) -> None:
         command(kubectl=Kubectl(namespace, context), **others)

@@ -24,7 +24,7 @@ def topology_arguments(command: F) -> F:
     command = click.option(
         "--code-folder",
         type=click.Path(path_type=Path, exists=True, file_okay=False),
-        help="Where the Python files are, instead of where spec.code says.",
+        help="The folder with the Python files, instead of the one in spec.code.",
     )(command)
     command = click.option(
         "--set",

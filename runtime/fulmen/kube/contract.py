@@ -162,8 +162,8 @@ class RolledBack(ContractModel):
     """A version that did not get to its first commit, so that the one before it came back.
 
     Attributes:
-        generation: Of its spec.
-        input_hash: Of its input.
+        generation: The generation of its spec.
+        input_hash: The hash of its input.
         code: The ConfigMap with its code; empty if it had none.
         message: Why it was given up.
     """
@@ -194,7 +194,7 @@ class Revision(ContractModel):
     Attributes:
         schema_version: SCHEMA_VERSION of the operator that wrote it.
         generation: metadata.generation of the accepted spec.
-        directive: What to do.
+        directive: What the driver is to do.
         topology: The whole document: apiVersion, kind, metadata (name, namespace, uid) and spec,
             with numTasks resolved, `checkpoint` as a uri, and without `code`.
         worker_pod: A pod manifest, Spark's template for worker pods.
@@ -252,9 +252,9 @@ class ReportedError(ContractModel):
     """An error of a component.
 
     Attributes:
-        component: Whose.
-        task: Its task id.
-        message: One line.
+        component: The component whose error it is.
+        task: The id of the task.
+        message: What happened, in one line.
         time: When it came last, in seconds of the Unix clock.
         count: How often it has come.
     """
@@ -270,9 +270,9 @@ class CheckpointOutage(ContractModel):
     """What the driver can't do without, and waits for.
 
     Attributes:
-        reason: For programs, as in a condition.
-        since: In seconds of the Unix clock.
-        message: One line.
+        reason: The reason for programs, as in a condition.
+        since: When it began, in seconds of the Unix clock.
+        message: What happened, in one line.
     """
 
     reason: str
@@ -342,7 +342,7 @@ class Mistake(ContractModel):
     """Something wrong in the spec or the code.
 
     Attributes:
-        path: Where in the document; empty for all of it.
+        path: The place in the document; empty for all of it.
         reason: What is wrong, without a full stop.
         cure: What to do about it: a sentence, or nothing.
     """
@@ -356,8 +356,8 @@ class Ended(ContractModel):
     """Why a driver's or preflight's container ended: its termination message.
 
     Attributes:
-        reason: For programs.
-        message: For people, one line.
+        reason: The reason, for programs.
+        message: The reason for people, in one line.
         errors: All mistakes, as far as there is room.
     """
 

@@ -12,7 +12,7 @@ def planned(topology: Topology, pinned: Collection[str]) -> tuple[Hosted, ...]:
     """Which worker is to host what, when all workers are there.
 
     Args:
-        topology: What runs.
+        topology: The topology that runs.
         pinned: The spouts that the driver hosts.
     """
     plan = make_plan(topology, pinned=pinned)

@@ -45,11 +45,11 @@ class Message:
     """An item for a `ListSpout` that is more than its values.
 
     Attributes:
-        values: One per field of the stream.
-        stream: One that the spout was made with.
+        values: One value per field of the stream.
+        stream: A stream that the spout was made with.
         msg_id: None: the item's place in the list.
         tracked: Whether it has a message id at all.
-        task: For a direct stream: the task that receives it.
+        task: The task that receives it, on a direct stream.
     """
 
     values: Sequence[Any]
@@ -98,7 +98,7 @@ class ListSpout(Spout):
 
         Args:
             items: What to emit. One value that is no list or tuple is a tuple of that value.
-            fields: Of the stream `default`.
+            fields: The fields of the stream `default`.
             streams: All streams, if there are others than `default`.
             tracked: Whether the items have message ids.
             replays: Whether what fails is emitted again.

@@ -47,8 +47,8 @@ class NotDrained(FulmenError):
     def __str__(self) -> str:
         return (
             f"the topology has not come to its end after {self.batches} batches; {self.pending}"
-            " trees are pending. A spout ends by is_exhausted(), or by emitting nothing in 20"
-            " batches. For one that never ends give `batches`, or `until` a condition."
+            " trees are pending. A spout ends when is_exhausted() is true, or after 20 batches"
+            " without an emit. For a spout that never ends, give `batches` or `until`."
         )
 
 
@@ -77,8 +77,8 @@ class Result:
         notes: What a person who runs the topology would be told, such as batches run again.
         checkpoint: Give it to another `run`, to go on from here.
         batches: How many batches counted.
-        emits: Of each tuple that was emitted: component, stream and values, if they were asked for.
-        number: Of the last commit.
+        emits: The component, stream and values of each emitted tuple, if they were asked for.
+        number: The number of the last commit.
     """
 
     checkpoint: Store
@@ -101,7 +101,7 @@ class Result:
 
         Args:
             component: A spout or bolt.
-            stream: One of its streams; None: all of them.
+            stream: One of its streams. Default: all of them.
 
         Raises:
             ValueError: `run` was not called with `emits=True`.
@@ -280,8 +280,8 @@ def run(  # noqa: PLR0913 (all but the first by name)
         until: "drained": every spout is exhausted, or nothing happens any more, and no tree is
             pending. Or a condition, looked at after each batch.
         batches: Stop after so many, whatever is pending; `until` does not matter then.
-        workers: Instead of the topology's own number.
-        ackers: Instead of the topology's own number.
+        workers: The number of workers, instead of the topology's own.
+        ackers: The number of ackers, instead of the topology's own.
         checkpoint: A URI, or an earlier result, to go on from there. Default: one of its own, in
             memory.
         emits: Whether `Result.emitted` is to tell what components emitted.
@@ -294,8 +294,8 @@ def run(  # noqa: PLR0913 (all but the first by name)
 
     Raises:
         ValidationFailed: The topology has mistakes.
-        TopologyFailed: It can't go on.
-        NotDrained: It goes on and on.
+        TopologyFailed: The topology can't continue.
+        NotDrained: The topology does not come to an end.
     """
     clock = clock or ManualClock()
     result = Result(_store(checkpoint), _shows_emits=emits)

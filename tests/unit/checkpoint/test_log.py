@@ -144,7 +144,7 @@ def test_the_driver_before_is_fenced(open_log, store):
         commit(one, b"lost")
     assert str(caught.value) == (
         "driver 'one' (epoch 1) can't make commit 3 in checkpoint memory://test: driver 'two'"
-        " (epoch 2) has taken over. Its batch is lost to nobody: the other driver runs it again."
+        " (epoch 2) has taken over. Nothing is lost: the other driver runs the batch again."
         " This driver must stop, without acking or emitting anything more. If both were started on"
         " purpose, give each topology a checkpoint of its own (spec.checkpoint)."
     )
@@ -231,7 +231,7 @@ def test_a_claim_gives_up_against_a_driver_that_never_pauses(open_log, store, mo
         two.claim()
     assert str(caught.value) == (
         "checkpoint memory://test: driver 'two' found every number up to 4 taken by driver 'one'"
-        " (epoch 1), which commits all the time. Stop that one first."
+        " (epoch 1), which keeps committing. Stop that driver first."
     )
 
 

@@ -60,8 +60,8 @@ def test_an_object_is_never_overwritten(store):
     with pytest.raises(AlreadyExists) as caught:
         store.put("a/b", b"second")
     assert str(caught.value) == (
-        f"checkpoint {store.uri}: 'a/b' exists already, and objects are never overwritten. Somebody"
-        " else wrote it: use a name of one's own, or read it first."
+        f"checkpoint {store.uri}: 'a/b' exists already, and objects are never overwritten. Another"
+        " process wrote it: use another name, or read it first."
     )
     assert store.get("a/b") == b"first"
 

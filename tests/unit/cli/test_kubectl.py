@@ -36,8 +36,8 @@ def test_without_kubectl(fulmen, tmp_path, monkeypatch):
     result = fulmen("activate", "word-count")
     assert (result.exit_code, result.stderr) == (
         2,
-        "Error: kubectl can't be run (No such file or directory), and this command reaches the"
-        " cluster through it. Install it, in a folder of PATH.\n",
+        "Error: kubectl can't be run (No such file or directory), but this command needs it"
+        " to reach the cluster. Install it in a folder on PATH.\n",
     )
 
 
@@ -63,7 +63,7 @@ INVALID = (
             id="no-answer",
         ),
         pytest.param(
-            FORBIDDEN, 2, f"the cluster refuses this to you: {FORBIDDEN}.", id="forbidden"
+            FORBIDDEN, 2, f"the cluster does not allow you this: {FORBIDDEN}.", id="forbidden"
         ),
         pytest.param(
             'error: the server doesn\'t have a resource type "topologies"\n',
@@ -73,7 +73,7 @@ INVALID = (
             id="not-installed",
         ),
         pytest.param(INVALID, 1, f"kubectl: {' '.join(INVALID.split())}.", id="invalid"),
-        pytest.param("", 1, "kubectl: it ended without a word.", id="silent"),
+        pytest.param("", 1, "kubectl: it ended without a message.", id="silent"),
     ],
 )
 def test_errors(fulmen, kubectl, stderr, code, message):

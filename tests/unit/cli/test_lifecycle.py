@@ -42,7 +42,7 @@ def test_kill_waits_until_it_is_suspended(fulmen, kubectl):
     )
     result = fulmen("kill", "word-count")
     assert result.output.splitlines() == [
-        "topology 'word-count': asked for Suspended, waiting for it for at most 30 s.",
+        "topology 'word-count': asked to suspend, waiting for at most 30 s.",
         "topology 'word-count' is deleted. Its pending trees had ended. Its checkpoint stays: a"
         " topology made again with that checkpoint carries on.",
     ]
@@ -79,7 +79,7 @@ def test_nothing_is_deleted_if_the_wait_fails(fulmen, kubectl):
     assert result.exit_code == 1
     assert result.stderr == (
         "topology 'word-count' is not deleted, but asked to suspend: `fulmen activate word-count`"
-        " has it run on.\n"
+        " lets it continue.\n"
         "Error: the cluster does not answer: Unable to connect to the server: EOF.\n"
     )
     assert [asked[0] for asked in kubectl.asked] == ["patch", "get"]

@@ -85,7 +85,7 @@ def test_a_second_signal_stops_at_once(fulmen, tmp_path):
     assert (result.exit_code, result.stderr.splitlines()[-1]) == (
         1,
         "Error: stopped at once, by a second signal. What is committed stays: another run with the "
-        "same checkpoint carries on from there.",
+        "same checkpoint continues from there.",
     )
     assert "letters: stopped at once after" in result.stdout
 

@@ -111,8 +111,8 @@ def test_a_component_without_keyed_state(fulmen, kept):
         (
             ["letters.yaml", "count"],
             2,
-            "'letters.yaml' names no checkpoint in spec.checkpoint.uri. Give the one that "
-            "`fulmen run --checkpoint` was given.",
+            "'letters.yaml' names no checkpoint in spec.checkpoint.uri. Give the one that you "
+            "gave to `fulmen run --checkpoint`.",
         ),
     ],
 )

@@ -19,12 +19,20 @@ from fulmen.topology.reading.documents import parse_yaml
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.resource.spec import Topology, TopologySpec
 from fulmen.topology.validation.check import validate
-from support.pages import ROOT, anchors, blocks, links, without_blocks, write_files
-
-PAGES = sorted(
-    str(path.relative_to(ROOT)) for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+from support.pages import (
+    ROOT,
+    anchors,
+    blocks,
+    commands,
+    links,
+    pages,
+    without_blocks,
+    write_files,
 )
-WITH_CODE = ["README.md", "docs/api.md", "docs/concepts.md", "docs/testing.md"]
+
+PAGES = ["README.md", *pages("docs")]
+WITH_CODE = ["README.md", "docs/guide", "docs/concepts.md", "docs/testing.md"]
+"""Pages, or folders of pages, whose files belong together. The tutorial has tests of its own."""
 COMPONENTS = (Spout, Bolt, BasicBolt, ArrowBolt)
 
 
@@ -53,14 +61,17 @@ def test_python_runs(page, folder):
                     value()
 
 
-@pytest.mark.parametrize("block", [b for page in WITH_CODE for b in blocks(page, "yaml")], ids=str)
-def test_topologies_are_valid(block, folder):
-    write_files(block.page, folder)
+@pytest.mark.parametrize(
+    ("page", "block"),
+    [pytest.param(page, b, id=str(b)) for page in WITH_CODE for b in blocks(page, "yaml")],
+)
+def test_topologies_are_valid(page, block, folder):
+    write_files(page, folder)
     document = parse_yaml(block.text)
     if isinstance(document, list):
         document = {"bolts": document}
     if "kind" not in document:  # a part of a spec
-        document = within_a_topology(document, block.page)
+        document = within_a_topology(document, page)
     assert [str(problem) for problem in validate(document, folder)] == []
 
 
@@ -75,18 +86,18 @@ def within_a_topology(part, page):
     return {**whole, "spec": spec}
 
 
-def commands():
+def command_lines():
     """Every command line that the pages show: the rest of the line after `$ `."""
     for page in PAGES:
         for block in blocks(page):
             if block.language == "console":
-                for line in re.findall(r"^\$ (.*)$", block.text, re.MULTILINE):
+                for line, _ in commands(block):
                     yield pytest.param(line.partition("  #")[0], id=f"{block}: {line}")
 
 
-@pytest.mark.parametrize("line", list(commands()))
+@pytest.mark.parametrize("line", list(command_lines()))
 def test_commands_exist(line):
-    program, *arguments = shlex.split(line.partition(" | ")[0])
+    program, *arguments = shlex.split(re.split(r" \| | \d?> ", line)[0])
     if program == "make":
         targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
         assert arguments[0] in targets
@@ -119,7 +130,7 @@ def test_lines_are_not_long(page):
 
 
 def test_the_annotated_example_has_every_field():
-    whole = next(b for b in blocks("docs/api.md", "yaml") if b.file == "shop.yaml")
+    whole = next(b for b in blocks("docs/guide", "yaml") if b.file == "shop.yaml")
     schema = Topology.model_json_schema(by_alias=True)
     models = [schema, *schema["$defs"].values()]
     fields = {name for model in models for name in model["properties"]}
@@ -137,7 +148,7 @@ def test_the_table_of_fields_is_that_of_the_models():
 
 
 def test_the_annotated_example_runs(folder):
-    write_files("docs/api.md", folder)
+    write_files("docs/guide", folder)
     orders = [{"id": i, "customer": "ann" if i % 2 else "bob", "cents": 100} for i in range(6)]
     orders.append({"id": 6, "customer": "eve", "cents": -1})
     file = folder / "orders.jsonl"
@@ -160,8 +171,7 @@ def outputs():
     """The commands whose output is always the same, and what the pages say that it is."""
     for page in WITH_CODE:
         for block in blocks(page, "console"):
-            for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
-                line, _, output = part.partition("\n")
+            for line, output in commands(block):
                 if line.split()[:1] == ["fulmen"] and line.split()[1] in DETERMINISTIC and output:
                     yield pytest.param(line, output, id=f"{block}: {line}")
 

@@ -1,19 +1,14 @@
 """Each example does in one process what its README says that it does on Spark."""
 
-import os
 import re
-import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from fulmen.cli.main import main
 from support.examples import EXAMPLES, NAMES, commands, linked_examples
 from support.pages import ROOT, links
+from support.shown_commands import output_of
 
 BY_ITSELF = [name for name in NAMES if name != "http-lookup"]
 
@@ -32,29 +27,6 @@ def folder(tmp_path, monkeypatch):
 
 
 OPTIONS = {"join": ["--set", "spec.bolts[join].tickSeconds=0.1"]}  # a unit test does not wait
-
-
-def output_of(line, options):
-    """What a command line prints: `fulmen` in this process, and what its output is piped into."""
-    command, _, rest = line.partition(" | ")
-    program, *arguments = shlex.split(command)
-    assert program == "fulmen"
-    if arguments[0] == "run":
-        arguments += ["--in-process", *options]
-    result = CliRunner().invoke(main, arguments, prog_name="fulmen")
-    assert result.exit_code == 0, result.output
-    if not rest:
-        return result.stdout
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        rest,
-        shell=True,
-        input=result.stdout,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PATH": path},
-    )
-    return done.stdout
 
 
 @pytest.mark.parametrize("name", BY_ITSELF)

@@ -147,9 +147,7 @@ def test_a_topology_by_its_file(tmp_path, monkeypatch):
 
 
 def test_items_that_are_too_many_for_a_resource():
-    with pytest.raises(
-        ValidationFailed, match="have it read or make what is large in open or prep"
-    ):
+    with pytest.raises(ValidationFailed, match="read or make large ones in open or prepare"):
         run(topology(["a long line"] * 1000 + [str(n) for n in range(100_000)]))
 
 
@@ -213,8 +211,8 @@ def test_a_topology_that_never_ends():
         run(endless_topology(), at_most=5)
     assert str(failure.value) == (
         f"the topology has not come to its end after 5 batches; {failure.value.pending} trees are"
-        " pending. A spout ends by is_exhausted(), or by emitting nothing in 20 batches. For one"
-        " that never ends give `batches`, or `until` a condition."
+        " pending. A spout ends when is_exhausted() is true, or after 20 batches without an emit."
+        " For a spout that never ends, give `batches` or `until`."
     )
 
 

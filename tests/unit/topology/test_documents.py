@@ -235,8 +235,8 @@ def test_a_file_that_is_too_large_is_refused_unread(tmp_path):
     with pytest.raises(ValidationFailed) as caught:
         load(path)
     assert [str(problem) for problem in caught.value.problems] == [
-        f"{str(path)!r} has more than 1,572,864 bytes, as no object of Kubernetes can have. "
-        "Have large data read in open or prepare."
+        f"{str(path)!r} has more than 1,572,864 bytes, the limit of Kubernetes. "
+        "Read large data in open or prepare."
     ]
 
 

@@ -82,8 +82,8 @@ def test_an_import_of_streamparse(tmp_path):
     assert of_class(tmp_path, source) == [
         "spec.bolts[1].class: bolt 'count': module 'ported' can't be imported: "
         "ModuleNotFoundError: No module named 'streamparse' (ported.py, line 1). It was written "
-        "for streamparse: derive from fulmen.Spout or fulmen.BasicBolt, as 'streamparse' in "
-        "docs/migration.md says."
+        "for streamparse: derive from fulmen.Spout or fulmen.BasicBolt. See 'streamparse' in "
+        "docs/migration.md."
     ]
 
 

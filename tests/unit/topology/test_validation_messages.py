@@ -324,8 +324,8 @@ FIELDS = {
     ),
     "pod-template-host-network": (
         {"spec.worker": {"podTemplate": {"spec": {"hostNetwork": True}}}},
-        "spec.worker.podTemplate.spec.hostNetwork: hostNetwork can't be, since pods are told apart "
-        "by addresses of their own. Remove it.",
+        "spec.worker.podTemplate.spec.hostNetwork: hostNetwork is not possible, since each "
+        "pod needs an address of its own. Remove it.",
     ),
     "pod-template-command": (
         {
@@ -341,8 +341,8 @@ FIELDS = {
             }
         },
         "spec.driver.podTemplate.spec.containers[1].command: container 'driver' is Fulmen's own, "
-        "which runs nothing but Fulmen. Remove it. A program of your own is a container of another "
-        "name.",
+        "which runs nothing but Fulmen. Remove it. Run a program of your own in a container of "
+        "another name.",
     ),
     "pod-template-args": (
         {
@@ -351,8 +351,8 @@ FIELDS = {
             }
         },
         "spec.worker.podTemplate.spec.containers[0].args: container 'worker' is Fulmen's own, "
-        "which runs nothing but Fulmen. Remove it. A program of your own is a container of another "
-        "name.",
+        "which runs nothing but Fulmen. Remove it. Run a program of your own in a container of "
+        "another name.",
     ),
     "pod-template-labels": (
         {"spec.worker": {"podTemplate": {"metadata": {"labels": ["a"]}}}},

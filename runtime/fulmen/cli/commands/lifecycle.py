@@ -13,19 +13,19 @@ from fulmen.topology.resource.spec import TopologySpec
 _LOOK_SECONDS = 1.0
 
 
-@click.command(short_help="Have the spouts of a topology emit, on a cluster.")
+@click.command(short_help="Start the spouts of a topology, on a cluster.")
 @click.argument("name")
 @cluster_command
 def activate(kubectl: Kubectl, name: str) -> None:
-    """Have the spouts of the topology NAME emit, after `deactivate` or when it is suspended."""
+    """Start the spouts of the topology NAME, after `deactivate` or when it is suspended."""
     _ask(kubectl, name, "Active")
 
 
-@click.command(short_help="Have the spouts of a topology emit nothing, on a cluster.")
+@click.command(short_help="Stop the spouts of a topology, on a cluster.")
 @click.argument("name")
 @cluster_command
 def deactivate(kubectl: Kubectl, name: str) -> None:
-    """Have the spouts of the topology NAME emit nothing. Its bolts go on, and its pods stay."""
+    """Stop the spouts of the topology NAME. Its bolts continue, and its pods stay."""
     _ask(kubectl, name, "Inactive")
 
 
@@ -36,21 +36,21 @@ def deactivate(kubectl: Kubectl, name: str) -> None:
     "--wait",
     type=click.IntRange(0),
     metavar="SECONDS",
-    help="The most to wait for pending trees. Default: the topology's messageTimeoutSeconds.",
+    help="The longest time to wait for pending trees. Default: messageTimeoutSeconds.",
 )
 @cluster_command
 def kill(kubectl: Kubectl, name: str, wait: int | None) -> None:
     """Suspend the topology NAME, so that its pending trees end, and delete it.
 
-    It is deleted when it is suspended, or the time is over.
+    Delete it as soon as it is suspended, or when the time is over.
     """
     before = kubectl.patch(name, {"spec": {"state": "Suspended"}})
     seconds = message_timeout(before) if wait is None else wait
-    click.echo(f"topology {name!r}: asked for Suspended, waiting for it for at most {seconds} s.")
+    click.echo(f"topology {name!r}: asked to suspend, waiting for at most {seconds} s.")
     try:
         after = _wait_suspended(kubectl, before, seconds)
     except (FulmenError, KeyboardInterrupt):
-        cure = f"{command_of('activate', kubectl, name)} has it run on."
+        cure = f"{command_of('activate', kubectl, name)} lets it continue."
         click.echo(f"topology {name!r} is not deleted, but asked to suspend: {cure}", err=True)
         raise
     kubectl.delete(name)

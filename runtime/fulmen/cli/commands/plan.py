@@ -26,7 +26,7 @@ from fulmen.topology.resource.spec import Input, Topology
     type=click.Choice(["table", "json", "mermaid"]),
     default="table",
     show_default=True,
-    help="How to show it; mermaid draws it.",
+    help="The format; mermaid draws the topology.",
 )
 @click.option("--workers", type=click.IntRange(1), help="Short for --set spec.workers=N.")
 def plan(

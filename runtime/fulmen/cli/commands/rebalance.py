@@ -61,9 +61,9 @@ def rebalance(
     executors: tuple[str, ...],
     ackers: int | None,
 ) -> None:
-    """Change how the topology NAME is spread out, while it runs.
+    """Change the numbers of workers, executors and ackers of the topology NAME while it runs.
 
-    Its spouts stop, its pending trees end, its executors are placed anew, and its spouts go on.
+    Its spouts stop, its pending trees end, its executors are placed anew, and its spouts continue.
     """
     wanted = Wanted(workers, ackers, executors)
     if wanted == Wanted():

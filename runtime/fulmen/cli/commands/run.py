@@ -28,7 +28,7 @@ from fulmen.errors import FulmenError
 from fulmen.metrics import MetricsServer
 
 STREAMS = ("/dev/stdout", "/dev/stderr")
-"""Of this process, by the names that `--report` may give."""
+"""The streams of this process, by the names that `--report` may give."""
 
 
 class _FiniteRange(click.FloatRange):
@@ -61,19 +61,19 @@ class _FiniteRange(click.FloatRange):
 @click.option(
     "--checkpoint",
     metavar="URI",
-    help="Where state is kept, to be carried on by the next run: a folder, file://, s3://, gs:// "
+    help="Where state is kept, and where the next run continues: a folder, file://, s3://, gs:// "
     "or az://. Default: spec.checkpoint.uri, else a temporary folder.",
 )
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write what was counted to FILE, as JSON.",
+    help="Write all counts to FILE, as JSON.",
 )
 @click.option(
     "--in-process",
     is_flag=True,
-    help="Run all workers in this process, without Spark: to try a topology out.",
+    help="Run all workers in this process, without Spark. For trying a topology out.",
 )
 @click.option(
     "--metrics-port",
@@ -86,7 +86,7 @@ class _FiniteRange(click.FloatRange):
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="The address to serve them on: by default to this machine alone.",
+    help="The address to serve metrics on. The default lets only this machine connect.",
 )
 def run(
     file: Path,
@@ -103,10 +103,11 @@ def run(
 ) -> None:
     """Run the topology of FILE on this machine: YAML, or Python with an object named `topology`.
 
-    Ctrl-C (or SIGTERM) drains it: spouts stop, pending trees end, all is committed. Another one
-    stops it at once; what is committed stays.
+    Ctrl-C (or SIGTERM) drains the topology: spouts stop, pending trees end, all is committed. A
+    second one stops the topology at once; what is committed stays.
 
-    Ends with 0 when it was drained, 1 when it failed, 2 if something in FILE or an option is wrong.
+    The exit code is 0 if the topology was drained, 1 if it failed, 2 if FILE or an option can't be
+    used.
     """
     if workers is not None:
         assignments = (*assignments, f"spec.workers={workers}")

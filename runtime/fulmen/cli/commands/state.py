@@ -52,20 +52,20 @@ class Entry:
     is_flag=True,
     help="Show the tuples of a spout that were dropped because they kill their workers.",
 )
-@click.option("--key", help="This key, or field, only, written as text.")
-@click.option("--top", type=click.IntRange(1), metavar="N", help="The N largest values only.")
+@click.option("--key", help="Show only the key, or field, that is written like this.")
+@click.option("--top", type=click.IntRange(1), metavar="N", help="Show only the N largest values.")
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "json"]),
     default="table",
     show_default=True,
-    help="json: a list of {key, value, task}; task is counted from 0.",
+    help="The format. json: a list of {key, value, task}; task is counted from 0.",
 )
 @click.option(
     "--code-folder",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Where the Python files are, if keys or values are objects of their classes.",
+    help="The folder with the Python files, if keys or values are objects of their classes.",
 )
 def state(
     checkpoint: str,
@@ -83,8 +83,8 @@ def state(
     of a spout that were dropped: stream, values, message id, cause, and when.
 
     CHECKPOINT is a folder, a URI (file://, s3://, gs://, az://), or a topology's file that names
-    its checkpoint. The topology may be running. A checkpoint can run code when it is read: read
-    your own only.
+    its checkpoint. The topology may be running. Reading a checkpoint can run code that is in it:
+    read only your own.
     """
     if is_fields and is_dropped:
         raise BadInput("--fields and --dropped: give one of them.")
@@ -145,8 +145,8 @@ def _source(checkpoint: str, code_folder: Path | None) -> tuple[str, CodeFolder]
     uri = wanted_uri(None, document)
     if uri is None:
         raise BadInput(
-            f"'{file}' names no checkpoint in spec.checkpoint.uri. Give the one that "
-            "`fulmen run --checkpoint` was given."
+            f"'{file}' names no checkpoint in spec.checkpoint.uri. Give the one that you "
+            "gave to `fulmen run --checkpoint`."
         )
     code = rest_of(document)[0].code
     if code_folder is None and code is not None:

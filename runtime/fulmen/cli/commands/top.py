@@ -33,17 +33,20 @@ Picture = Callable[[], RenderableType]
 
 @click.command(short_help="Show what topologies do, live.")
 @click.argument("name", required=False)
-@click.option("--once", is_flag=True, help="Print it once, as is done without a terminal.")
+@click.option("--once", is_flag=True, help="Print the figures once. Default without a terminal.")
 @click.option(
-    "--url", metavar="URL", help="Of a `fulmen run --metrics-port`, such as http://localhost:9090."
+    "--url",
+    metavar="URL",
+    help="Show the topology of a `fulmen run --metrics-port` at this URL, without a cluster.",
 )
 @cluster_command
 def top(kubectl: Kubectl, name: str | None, once: bool, url: str | None) -> None:
     """Show what the topology NAME does on a cluster, or all of a namespace, until Ctrl-C.
 
-    Counts are since its driver started, capacity of the last ten minutes, latencies of the last
-    seconds; pending are messages of a spout that it was not told the end of. Its driver is asked
-    through the API server, so one needs the right to get pods/proxy.
+    Counts are since the driver started, capacity is that of the last ten minutes, latencies are
+    those of the last seconds. Pending are messages that a spout has not been told the end of.
+    The figures come from the driver through the API server, so you need the right to get
+    pods/proxy.
     """
     if url is not None and (name or kubectl.flags):
         raise BadInput("--url is for a topology without a cluster: leave the rest out.")

@@ -26,7 +26,8 @@ def validate(
 ) -> None:
     """Find all mistakes in the topology of FILE: in its fields, its streams, and its classes.
 
-    The classes are imported, so their modules' code runs. Ends with 2 if there are mistakes.
+    This imports the classes, so the code of their modules runs. The exit code is 2 if there are
+    mistakes.
     """
     if as_json:
         try:

@@ -152,7 +152,7 @@ def summary_lines(totals: Totals, topology: Topology, end: str) -> Iterator[str]
     """What a run amounted to, above its table of components.
 
     Args:
-        totals: Of the run.
+        totals: The totals of the run.
         topology: What ran.
         end: How it ended, such as "drained".
     """
@@ -180,7 +180,7 @@ def summary_lines(totals: Totals, topology: Topology, end: str) -> Iterator[str]
 
 
 def error_lines(totals: Totals) -> Iterator[str]:
-    """Of each component that had errors: how many, and the last that was noted."""
+    """A line for each component that had errors: how many, and the last that was noted."""
     for name, number in totals.error_counts.items():
         last = totals.errors[name][-1]
         which = f"{count(number)} errors, the last in" if number > 1 else "1 error, in"

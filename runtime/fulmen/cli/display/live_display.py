@@ -29,7 +29,7 @@ from fulmen.cli.display.output import open_console
 
 DRAW_SECONDS = 0.25
 LARGEST_SHARE = 0.04
-"""Of one core, for drawing: a large table is drawn less often."""
+"""The largest share of one core for drawing: a large table is drawn less often."""
 LINE_SECONDS = 5.0
 _LINES_BESIDE_TABLE = 7
 

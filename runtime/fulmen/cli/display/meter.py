@@ -55,7 +55,7 @@ class Figures:
         tuples_per_second: That bolts executed, system bolts left out.
         acked_per_second: Trees.
         acked: Trees, as the next three.
-        p50: Of the complete latency in milliseconds; None if no tree was acked lately.
+        p50: The median complete latency in milliseconds; None if no tree was acked lately.
         p99: The same.
         components: Spouts, bolts and `__acker`, in the topology's order.
     """
@@ -92,7 +92,7 @@ class Meter:
         """Start at nothing.
 
         Args:
-            topology: Whose components are listed.
+            topology: The topology whose components are listed.
             clock: Steady, in seconds.
             streams: The output streams of each component, if known.
         """
@@ -115,7 +115,7 @@ class Meter:
         """A batch counted.
 
         Args:
-            totals: Of all batches, this one included.
+            totals: The totals of all batches, this one included.
             done: This one.
         """
         now = self._clock()

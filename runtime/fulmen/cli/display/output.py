@@ -29,8 +29,8 @@ class FiguresTable:
     never cut.
 
     Attributes:
-        title: Of the column of names.
-        names: One for each line.
+        title: The title of the column of names.
+        names: The name in each line.
         columns: The figures of each column, by its title.
         dispensable: Titles of columns that may be left out, the first one first.
     """

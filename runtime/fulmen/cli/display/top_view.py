@@ -34,7 +34,7 @@ class TreesView(BaseModel):
 
 
 class LatencyView(BaseModel):
-    """Of the last seconds; None if no tree was acked."""
+    """The complete latency of the last seconds; None if no tree was acked."""
 
     p50: float | None
     p99: float | None

@@ -112,7 +112,7 @@ class LocalRun:
             self._print_summary("stopped at once")
             raise FulmenError(
                 "stopped at once, by a second signal. What is committed stays: another run with "
-                "the same checkpoint carries on from there."
+                "the same checkpoint continues from there."
             ) from None
         except FulmenError as error:
             self._print_summary("failed")

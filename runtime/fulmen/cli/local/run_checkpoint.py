@@ -19,7 +19,7 @@ class Known:
     """What a checkpoint holds already.
 
     Attributes:
-        number: Of its newest commit; 0: it is new.
+        number: The number of its newest commit; 0 if it is new.
         tasks: The number of tasks of each component.
     """
 

@@ -24,7 +24,7 @@ class AckerTask:
     """One task of `__acker`.
 
     Attributes:
-        trees: What is pending.
+        trees: The trees that are pending.
         executed: Messages applied in this batch, as Storm counts them: one for each root of each
             ack.
     """

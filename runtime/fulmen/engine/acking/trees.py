@@ -65,7 +65,7 @@ class Outcome:
     """What one batch did to the trees of an acker task.
 
     Attributes:
-        trees: Those still pending.
+        trees: The trees that are still pending.
         acked: Roots of the trees that ended well, ascending.
         born: When each of those was emitted.
         failed: Root and reason of the others that ended.

@@ -143,7 +143,7 @@ class StageSeconds(NamedTuple):
 
 @dataclass
 class Totals:
-    """Everything since this driver started. See `docs/api.md` for the report that is made of it.
+    """Everything since this driver started. See `docs/cli.md` for the report that is made of it.
 
     The driver's thread adds to it. Any other one that reads takes `lock`: then it sees whole
     batches.

@@ -37,7 +37,7 @@ class Owner(Protocol):
 
 
 class ArrowEmits(ArrowSpoutCollector):
-    """Of an ArrowSpout: record batches with a column of message ids.
+    """The collector of an ArrowSpout: record batches with a column of message ids.
 
     Attributes:
         emits: (stream, batch, message ids) since they were last taken.
@@ -93,7 +93,7 @@ class ArrowEmits(ArrowSpoutCollector):
 
 
 class ArrowCollector(ArrowOutputCollector):
-    """Of an ArrowBolt: emits are kept with the rows that they are anchored to.
+    """The collector of an ArrowBolt: emits are kept with the rows that they are anchored to.
 
     Attributes:
         rows: How many rows the bolt has received; 0 in a tick.
@@ -191,8 +191,8 @@ def row_numbers(who: str, rows: Any) -> npt.NDArray[np.int64]:
             at = np.asarray([index(row) for row in at])
     if len(at) and at.dtype.kind not in "iu":
         raise StreamError(
-            f"{who}: rows are given as {at.dtype}, but must be the numbers of rows, from 0. Of a"
-            " mask these are np.flatnonzero(mask)"
+            f"{who}: rows are given as {at.dtype}, but must be the numbers of rows, from 0. For"
+            " a mask, these are np.flatnonzero(mask)"
         )
     return at.astype(np.int64)
 
@@ -216,7 +216,7 @@ def conform(owner: Owner, batch: pa.RecordBatch, stream: str) -> pa.RecordBatch:
     if not isinstance(batch, pa.RecordBatch):
         raise StreamError(
             f"{owner.who}: emit of a {type(batch).__name__}, but it must be a pyarrow.RecordBatch."
-            " A table has them: table.to_batches()"
+            " A table can be divided into them: table.to_batches()"
         )
     routes = owner.routes.get(stream)
     if routes is None or stream.startswith("__"):

@@ -186,7 +186,7 @@ def _shown(values: Any) -> str:
 
 
 class SpoutCollector(Emitter, SpoutOutputCollector):
-    """Of a spout task.
+    """The collector of a spout task.
 
     Attributes:
         acks_at_once: Calls the spout's `ack`. Set where there are no ackers: then emit acks, as in
@@ -245,7 +245,7 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
 
 
 class BoltCollector(Emitter, OutputCollector):
-    """Of a bolt that anchors and acks itself.
+    """The collector of a bolt that anchors and acks itself.
 
     Attributes:
         acked: Positions in the chunk at hand of the tuples that were acked.
@@ -357,7 +357,7 @@ class BoltCollector(Emitter, OutputCollector):
 
 
 class BasicCollector(Emitter, BasicOutputCollector):
-    """Of a bolt whose emits are anchored to the input.
+    """The collector of a bolt whose emits are anchored to the input.
 
     Attributes:
         position: The input's place in the chunk; set by the loop over the chunk.

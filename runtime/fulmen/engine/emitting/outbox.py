@@ -38,7 +38,7 @@ from fulmen.engine.tuples.encoded_rows import EncodedRows
 from fulmen.errors import GroupingError, text_of
 
 HELD_BYTES = 8 << 20
-"""So many bytes for one worker become rows, however few tuples they are."""
+"""Bytes for one worker at which they become rows, however few tuples they are."""
 _NARROW = 64
 """Keys that lie so close together are counted to see which there are."""
 _FEW_GROUPS = 6
@@ -66,7 +66,7 @@ class Outbox:
         inbox: Chunks for these very tasks.
         waiting: How many tuples are in the inbox.
         rows: (worker, row) for other workers or stages.
-        messages: To ackers.
+        messages: The messages to ackers.
         counts: (component, what, of which) -> number.
         times: How long tuples took.
         busy: Executor, by its first task -> seconds of work.

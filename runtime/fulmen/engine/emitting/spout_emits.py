@@ -13,7 +13,7 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 
 EMIT_BYTES_PER_SECOND = 128 << 20
-"""Of a batch's target: so much do the spouts on one worker emit in a batch, or a little more."""
+"""Bytes per second of a batch's target: the spouts on one worker emit about so much a batch."""
 LEAST_EMIT_BYTES, MOST_EMIT_BYTES = 32 << 20, 256 << 20
 """Limits of that, whatever the target is. What a batch has in it is in memory, more than once."""
 

@@ -88,7 +88,7 @@ def make_chooser(
         local: Those of them that are in the worker of the emitting task.
         fields: For fields and partial-key: the numbers of the fields in the stream, in their order
             in the spec. Fields grouping without any is global grouping, as in Storm.
-        rng: For shuffle, local-or-shuffle and none.
+        rng: The random generator for shuffle, local-or-shuffle and none.
         source_task: Id of the emitting task.
         custom: For custom: the author's grouping, prepared.
 
@@ -244,7 +244,7 @@ class _Shuffle:
 
 
 class _PartialKey:
-    """Of the two targets of a key the one to which fewer tuples were sent, the first if equal."""
+    """Chooses the one of a key's two targets that was sent fewer tuples; the first if equal."""
 
     def __init__(self, targets: Tasks, fields: tuple[int, ...], rng: np.random.Generator) -> None:
         self._targets = targets

@@ -35,7 +35,7 @@ Hashes = npt.NDArray[np.int32]
 _FEW = 64
 """Up to so many strings are looked up. More are computed together: faster even if all are known."""
 _ROWS = 4096
-"""So many strings are computed together: what they need stays in the CPU's cache."""
+"""Strings that are computed together: what they need stays in the CPU's cache."""
 
 
 def column_hash(values: list[Any]) -> Hashes:

@@ -29,7 +29,7 @@ class ClassArchive:
     """Where the file is.
 
     Attributes:
-        folder: Its own.
+        folder: The folder of the archive.
     """
 
     folder: Path = FOLDER
@@ -74,7 +74,7 @@ def spark_jars() -> Path:
 
 
 def fingerprint(java_home: Path, jars: Path) -> str:
-    """Of all that the JVM will compare, in short. Errors: OSError, if there are none."""
+    """A short text that differs if anything differs that the JVM compares. OSError without jars."""
     seen = [str(java_home), (java_home / "release").read_text(encoding="utf-8"), str(jars)]
     for jar in sorted(jars.iterdir()):
         status = jar.stat()

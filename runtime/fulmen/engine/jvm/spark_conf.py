@@ -70,9 +70,9 @@ def complete(
     """All settings: the user's, ours, and what follows from them.
 
     Args:
-        given: The user's. `spark.{driver,executor}.extraJavaOptions` are added to ours. With a
-            `spark.master` the workers are somewhere else, otherwise on this machine.
-        workers: How many.
+        given: The user's settings. `spark.{driver,executor}.extraJavaOptions` are added to ours.
+            With a `spark.master` the workers are somewhere else, otherwise on this machine.
+        workers: The number of workers.
         slots: How many of them share a JVM.
         folder: Where Spark may write on this machine.
         logs: Where a JVM that crashes leaves its report.

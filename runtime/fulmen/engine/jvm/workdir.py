@@ -34,7 +34,8 @@ class WorkDir:
         """Make the folder.
 
         Args:
-            parent: Where. Default: the RAM disk if it has room, else the temporary folder.
+            parent: The folder to make it in. Default: the RAM disk if it has room, else the
+                temporary folder.
         """
         parent = _roomy_parent() if parent is None else parent
         parent.mkdir(parents=True, exist_ok=True)

@@ -54,7 +54,7 @@ NOTHING_ENDED = Deliveries(np.empty((0, 2), np.int64))
 
 
 def pack_deliveries(deliveries: Mapping[int, Deliveries]) -> bytes:
-    """As bytes, for a header or a commit."""
+    """Deliveries as bytes, for a header or a commit."""
     return pickle.dumps({origin: (d.acked, d.failed) for origin, d in deliveries.items()}, 5)
 
 

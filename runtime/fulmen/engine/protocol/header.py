@@ -68,7 +68,7 @@ class Header:
         previous_clock: That of the batch before; a tick is due where the clock passed a multiple of
             its period.
         permits: How many tuples each spout task may emit; `default_permit` for those not named.
-        default_permit: For spout tasks that `permits` does not name.
+        default_permit: The permit of spout tasks that `permits` does not name.
         active: Whether spouts emit at all.
         deliveries: Spout origin -> how trees ended. None: they are in commit `number` - 1.
         poisoned: Spout tasks whose first emit is to be failed instead of sent: it crashed workers
@@ -122,7 +122,7 @@ class Header:
         return self.permits.get(task, self.default_permit)
 
     def encode(self) -> str:
-        """As text, for a local property: the attributes by name, but for those that are usual."""
+        """The header as text, for a local property: the attributes that differ from the default."""
         told = {name: getattr(self, name) for name in _NAMES if _is_told(self, name)}
         if self.deliveries:
             told["deliveries"] = base64.b64encode(pack_deliveries(self.deliveries)).decode()

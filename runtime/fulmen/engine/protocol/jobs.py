@@ -65,7 +65,7 @@ class Failure:
     """Why a batch came to nothing.
 
     Attributes:
-        reason: In one line.
+        reason: Why it failed, in one line.
         report: About the component that made it so, if one did.
         cause: What may have made it so.
     """

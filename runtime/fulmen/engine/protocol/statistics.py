@@ -122,7 +122,7 @@ class Histogram:
 
     Attributes:
         counts: Number of a bucket -> events. Bucket i ends at `BOUNDS[i]`; the last has no end.
-        seconds: Of all events together.
+        seconds: The seconds of all events together.
     """
 
     __slots__ = ("counts", "seconds")

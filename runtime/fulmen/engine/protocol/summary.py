@@ -20,9 +20,9 @@ class ErrorReport:
     """Something that went wrong in an author's code, or a warning about it.
 
     Attributes:
-        component: Where.
-        task: Where.
-        message: One line.
+        component: The component that it happened in.
+        task: The task that it happened in.
+        message: What happened, in one line.
         traceback: The stack of the author's code, if there is one.
         fatal: `onError: crash`, or an error that the topology can't go on after.
         more: How many errors followed it in the same task and batch that are not told.
@@ -68,8 +68,8 @@ class Summary:
         tasks: What each task did.
         process: Which process this is.
         seconds: How long the stage ran.
-        cpu_seconds: Of this process, meanwhile, but for making tasks anew.
-        moved_bytes: Of the rows that came from other stages, and went to others.
+        cpu_seconds: CPU seconds of this process meanwhile, without those for making tasks anew.
+        moved_bytes: Bytes of the rows that came from other stages, and went to others.
         extra: For tests: every tuple that was emitted, if the topology asks for it.
     """
 

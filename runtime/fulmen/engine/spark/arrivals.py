@@ -14,8 +14,8 @@ class Arrivals:
         """Begin to wait.
 
         Args:
-            wanted: So many are enough.
-            count: So many there are to be.
+            wanted: The number of workers that is enough.
+            count: The number of workers that there are to be.
             seconds: How long to wait for another one.
             now: Steady time, in seconds.
         """
@@ -27,7 +27,7 @@ class Arrivals:
         self._next_line = now + TELL_SECONDS
 
     def see(self, alive: int, now: float) -> str | None:
-        """So many are there now. Returns a line that says what is waited for, now and then."""
+        """Note how many are there now. Returns a line about what is waited for, now and then."""
         if alive > self.alive:
             self._newest = now
         self.alive = alive

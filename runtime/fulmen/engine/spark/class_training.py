@@ -27,7 +27,7 @@ from fulmen.errors import FulmenError
 WORKERS = 2
 STAGES = 3
 ROW_BYTES = (10, 10, 100_000, 10)
-"""Of the rows of each job: what comes back is read in one way if it is small, in another if not."""
+"""The bytes of each job's rows: Spark reads small results in another way than large ones."""
 SECONDS = 300
 
 

@@ -28,9 +28,9 @@ def is_incomplete(reason: str, python: str) -> str | None:
     """What is to be said if `explain` says that a worker could not even import Fulmen."""
     found = _CANT_IMPORT.search(reason)
     return found and (
-        f"the workers' Python, '{python}', can't import Fulmen ({found[0]}). Install there what is"
-        " installed here, with the same versions, and have no file in the code's folder that is"
-        " named like one of its modules."
+        f"the workers' Python, '{python}', can't import Fulmen ({found[0]}). Install the same"
+        " packages there as here, in the same versions, and give no file in the code's folder the"
+        " name of one of their modules."
     )
 
 
@@ -54,7 +54,7 @@ def explain(text: str, workers: Sequence[int], by_executor: Mapping[str, Sequenc
     """What made a job fail.
 
     Args:
-        text: Of the Java exception, with its causes.
+        text: The text of the Java exception, with its causes.
         workers: The worker of each of the job's tasks.
         by_executor: The workers of each of Spark's executors, by its id.
     """
@@ -71,7 +71,7 @@ def explain(text: str, workers: Sequence[int], by_executor: Mapping[str, Sequenc
         worker = f"worker {workers[0]}" if len(workers) == 1 else "a worker"
     if "Python worker exited unexpectedly" in text:
         return (
-            f"the Python process of {worker} ended: it was killed, often for want of memory, or a"
+            f"the Python process of {worker} ended: it was killed, often for lack of memory, or a"
             " component ended it"
         )
     if "[PYTHON_EXCEPTION]" in text or "Traceback (most recent call last)" in text:
@@ -112,7 +112,7 @@ def jvm_end(code: int) -> str:
         code: Its exit code, or minus the signal that ended it.
     """
     if code == -SIGKILL:
-        return f"its JVM was killed by signal {SIGKILL}, often for want of memory on the machine"
+        return f"its JVM was killed by signal {SIGKILL}, often for lack of memory on the machine"
     if code < 0:
         return f"its JVM was killed by signal {-code}"
     if code in OUT_OF_MEMORY:
@@ -130,7 +130,7 @@ def _loss(reason: str) -> str:
         return "its connection closed"
     code = int(found[1])
     if code == KILLED:
-        return f"exit code {code}: killed, often for want of memory"
+        return f"exit code {code}: killed, often for lack of memory"
     if code in OUT_OF_MEMORY:
         cure = "emit smaller tuples, or give workers more memory"
         return f"exit code {code}: its JVM had too little memory: {cure}"

@@ -32,7 +32,7 @@ class JobRunner:
     Args:
         session: Spark.
         stage_function: What a stage does. It is sent with every task: keep its pickle small.
-        stages: How many.
+        stages: The number of stages.
         partitions: How many; partition p runs on worker p.
         patience_seconds: How long to wait until each of them answers.
         workers: Partition p runs on worker workers[p] instead.
@@ -70,7 +70,7 @@ class JobRunner:
         After an exception call `recover` before the next run.
 
         Args:
-            header: What each call of the stage's function gets. Any text.
+            header: The text that each call of the stage's function gets.
             timeout_seconds: When to give up.
             first: The first stage to run.
             end: The stage before which the job ends; 0: after the last one.
@@ -132,7 +132,7 @@ class JobRunner:
 
         Args:
             stage_function: What a stage does.
-            stages: How many.
+            stages: The number of stages.
             workers: Partition p runs on worker workers[p].
             patience_seconds: How long to wait until each of them answers.
 

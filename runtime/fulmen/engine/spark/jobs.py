@@ -80,7 +80,7 @@ class LocalSparkJobs(SparkJobs):
     """Spark on this machine: all workers have slots in the driver's JVM.
 
     Args:
-        workers: How many.
+        workers: The number of workers.
         conf: The user's Spark settings.
         code_folder: Where workers import the components from.
         log_file: Where Spark and the workers write.

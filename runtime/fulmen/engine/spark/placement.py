@@ -40,7 +40,7 @@ class Jvm(NamedTuple):
 
     Attributes:
         id: Spark's id of it. One that is started anew has another one.
-        host: Where it is. A pod's address.
+        host: The host that it is on, such as a pod's address.
     """
 
     id: str
@@ -48,7 +48,7 @@ class Jvm(NamedTuple):
 
     @property
     def location(self) -> str:
-        """As Spark's scheduler spells it in the preferred places of a partition."""
+        """The name that Spark's scheduler uses for it in the preferred places of a partition."""
         return f"executor_{self.host}_{self.id}"
 
 
@@ -94,7 +94,7 @@ class Workers:
 
     @property
     def hosts(self) -> list[str | None]:
-        """Of each worker: where it is, or was last. None: not known, or in the driver's JVM."""
+        """The host that each worker is on, or was last. None: not known, or in the driver's JVM."""
         jvms = [self.jvms[worker // self.slots] for worker in range(self._count)]
         return [jvm and jvm.host for jvm in jvms]
 
@@ -119,7 +119,7 @@ class Workers:
         """Wait until so many workers are there.
 
         Args:
-            count: How many.
+            count: The number of workers.
             seconds: How long to wait for the next one to come.
             log_file: Where the reason may be if none comes.
             tell: Is told now and then what is waited for.
@@ -221,7 +221,7 @@ class Anchors:
 
     Args:
         sc: Spark.
-        locations: Of each partition, as Workers.location tells it.
+        locations: The location of each partition, as Workers.location gives it.
 
     Attributes:
         partitioner: Sends a row to the partition that is its key.

@@ -44,7 +44,7 @@ class SessionSettings:
     """What Spark is started with.
 
     Attributes:
-        workers: How many.
+        workers: The number of workers.
         slots: How many of them share a JVM. Those of this machine all do.
         conf: The user's Spark settings. With `spark.master` the workers are not on this machine.
         code_path: Folders, as in PYTHONPATH, from which the workers import components.
@@ -53,7 +53,8 @@ class SessionSettings:
         python: The interpreter of the workers; it has the version of this one.
         env: Environment variables of the workers.
         start_timeout_seconds: How long to wait for the next worker to start.
-        least_workers: So many are enough to start with; the others may follow. Default: all.
+        least_workers: The number of workers that is enough to start with; the others may follow.
+            Default: all.
         patience_seconds: How long to wait for the others.
         tell: Is told now and then what is waited for.
     """
@@ -99,7 +100,7 @@ class Session:
     def _start(self) -> None:
         settings = self.settings
         if SparkContext._gateway is not None:
-            raise FulmenError("Spark: there can be one in a process. Close the first session.")
+            raise FulmenError("Spark: a process can have only one session. Close the first one.")
         _tame_py4j()
         home = str(find_java().path)
         self._archive = self._find_archive(Path(home))
@@ -145,7 +146,7 @@ class Session:
             self.workers.wait_some_time(settings.patience_seconds)
 
     def _worker_environment(self, java_home: str) -> dict[str, str]:
-        """Of the workers' JVMs and Python processes, unless the user's settings say otherwise."""
+        """The environment of workers' JVMs and Python processes, unless the user sets another."""
         settings = self.settings
         own = {
             "PYTHONSAFEPATH": "1",  # the current folder may hold a random.py

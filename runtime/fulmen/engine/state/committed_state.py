@@ -36,8 +36,8 @@ class CommittedState:
     """What one component keeps, as one commit left it.
 
     Attributes:
-        topology: Whose checkpoint it is.
-        number: Of the commit.
+        topology: The name of the topology that the checkpoint belongs to.
+        number: The number of the commit.
         tasks: The keys and values of each task's state, or the names and values of its fields, by
             the task's number within the component, from 0.
     """

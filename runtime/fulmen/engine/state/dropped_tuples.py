@@ -12,7 +12,7 @@ from typing import Any, Final
 from fulmen.engine.state.keyed_state import KeyedState
 
 MOST: Final = 100
-"""So many are kept of each spout task: the newest."""
+"""The number of dropped tuples that are kept of each spout task: the newest."""
 LONGEST: Final = 10_000
 """Characters or bytes of a text, and elements of a container, that are kept."""
 DEPTH: Final = 8
@@ -24,8 +24,8 @@ def note(
     """Keep a tuple that was dropped.
 
     Args:
-        kept: Where, by number.
-        stream: That it was emitted on.
+        kept: The dropped tuples so far, by number; the new one is added.
+        stream: The stream that it was emitted on.
         values: Its values.
         msg_id: Its message id; None: it was not tracked.
         cause: What became of its batch.

@@ -117,7 +117,7 @@ class KeyedState(dict[Any, Any]):
         """What commit `number` has to write; empty if nothing changed.
 
         Args:
-            number: Of the commit.
+            number: The number of the commit.
             calls: How often the author's code was called since the last one.
 
         Returns:

@@ -90,7 +90,7 @@ def dumps(value: Any, names: Mapping[int, str]) -> bytes:
 
     Args:
         value: Anything.
-        names: By id, of parts.
+        names: The names of parts, by id.
     """
     return _bytes(_StatePickler, value, names)
 

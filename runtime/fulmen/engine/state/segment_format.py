@@ -33,9 +33,9 @@ WHOLE_BYTES = 128 << 10
 """A smaller segment has one block: to read all of it takes as long as to look for its blocks."""
 BLOCK_BYTES = 16 << 10
 ALONE_BLOCKS = 256
-"""Of a segment with one large value, which is to be read for few other keys than its own."""
+"""The number of blocks of a segment with one large value: reads of few other keys touch it."""
 HEAD_BYTES = 4096
-"""As much is read at once, to find the blocks of a segment."""
+"""The bytes that are read at once to find the blocks of a segment."""
 
 _VERSION = 1
 _HEAD = struct.Struct(">BI")
@@ -77,9 +77,9 @@ def encode(
     """Segments with these keys. A large value has one of its own.
 
     Args:
-        values: By key.
+        values: The value of each key.
         deleted: Keys that are no longer there.
-        names: Of parts that are written by their names, see `pickling`.
+        names: The names of parts that are written by their names, see `pickling`.
 
     Raises:
         StateError: A value can't be pickled.

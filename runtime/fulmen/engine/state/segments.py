@@ -104,7 +104,7 @@ class Segments:
 
         Args:
             journal: Its journal.
-            size: In bytes.
+            size: The size in bytes.
             parts: Keys, and about how many bytes one of them takes in comparison.
             is_old: It is of an older format.
         """

@@ -44,8 +44,8 @@ def run_ackers(
 
     Args:
         placed: The topology.
-        ackers: By task.
-        messages: By task.
+        ackers: The acker of each task.
+        messages: The messages for each task.
         clock: Batch clock, in seconds.
         summary: Takes how trees ended.
         outbox: Takes the counts and times.

@@ -130,7 +130,7 @@ class BoltTask(TaskBase):
         Args:
             chunk: The tuples that the bolt had.
             xors: Takes the XOR of the ids of what was anchored to each of them.
-            outbox: Where to.
+            outbox: What takes the emits.
         """
         for buffer in self.collector.runs:
             if len(buffer):

@@ -180,7 +180,7 @@ _schemas: dict[str, pa.Schema] = {}
 
 
 def _schema(codes: str) -> pa.Schema:
-    """Of the columns that are sent as Arrow."""
+    """The schema of the columns that are sent as Arrow."""
     schema = _schemas.get(codes)
     if schema is None:
         schema = _schemas[codes] = pa.schema(

@@ -18,7 +18,7 @@ Values = Sequence[Any]
 def fitting(
     fields: Sequence[str], columns: Sequence[Values]
 ) -> tuple[dict[int, str], pa.RecordBatch]:
-    """As many rows as fit together, as a record batch.
+    """A record batch of as many rows as fit together.
 
     Args:
         fields: Names of the columns.

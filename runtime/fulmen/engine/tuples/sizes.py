@@ -18,7 +18,7 @@ import pyarrow as pa
 SMALL: Final = 16
 """Bytes of a number and the like."""
 SAMPLE: Final = 16
-"""So many elements of a container, or rows of several, stand for all of them."""
+"""The number of elements of a container, or of rows, whose size stands for that of all."""
 DEPTH: Final = 4
 """Containers further inside count as small."""
 
@@ -47,7 +47,7 @@ def value_bytes(value: Any, depth: int = DEPTH) -> int:
 
 
 def _object_bytes(value: Any, depth: int) -> int:
-    """Of an object of any class: what its attributes hold."""
+    """The bytes of an object of any class: those of its attributes."""
     try:
         held = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -61,7 +61,7 @@ def _object_bytes(value: Any, depth: int) -> int:
 
 
 def _several(values: Iterator[Any], count: int, depth: int) -> int:
-    """Of so many values: those at the front stand for all."""
+    """The bytes of `count` values: those at the front stand for all."""
     some = [value_bytes(value, depth - 1) for value in islice(values, SAMPLE)]
     return SMALL + (sum(some) * count // len(some) if some else 0)
 

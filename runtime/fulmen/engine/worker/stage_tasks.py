@@ -91,7 +91,7 @@ class StageTasks:
         """Have every task at the state that the batch builds on.
 
         Args:
-            header: Of the batch.
+            header: The header of the batch.
             summary: Takes the keys of the tasks whose state was read from the checkpoint, and what
                 went wrong when the instances before were closed.
 

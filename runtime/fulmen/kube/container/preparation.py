@@ -59,13 +59,13 @@ def known_tasks(uri: str, topology: str, last_batch: int) -> dict[str, int]:
     """The number of tasks of each component in a checkpoint. Writes nothing.
 
     Args:
-        uri: Of the checkpoint.
-        topology: Whose it must be.
+        uri: The URI of the checkpoint.
+        topology: The name of the topology that the checkpoint must belong to.
         last_batch: A commit that was made there; 0: none is known of.
 
     Raises:
-        CheckpointLost: It is empty in spite of that.
-        CheckpointError: It can't be used, or does not answer.
+        CheckpointLost: The checkpoint is empty in spite of that.
+        CheckpointError: The checkpoint can't be used, or does not answer.
     """
     try:
         manifest = CommitLog.open(Store.open(uri), topology, driver="").manifest
@@ -75,8 +75,8 @@ def known_tasks(uri: str, topology: str, last_batch: int) -> dict[str, int]:
         raise
     if manifest.number == 0 and last_batch > 0:
         raise CheckpointLost(
-            f"checkpoint {uri} is empty, but batch {last_batch} was committed there. Bring it back;"
-            " or, to begin anew without what was committed, annotate the Topology with"
+            f"checkpoint {uri} is empty, but batch {last_batch} was committed there. Restore it;"
+            " or, to start without the committed state, annotate the Topology with"
             " fulmen.dev/accept-checkpoint-loss=true"
         )
     return {name: n for name, n in tasks_in(manifest).items() if name != ACKER}
@@ -95,7 +95,7 @@ def topology_of(revision: Revision) -> Topology:
     """The topology of a revision that changes nothing that classes or the checkpoint have a say in.
 
     Raises:
-        ValidationFailed: It can't be understood.
+        ValidationFailed: The document can't be understood.
     """
     return parse(without_unknown(revision.topology))
 

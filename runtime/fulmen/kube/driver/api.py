@@ -30,7 +30,7 @@ class ApiError(FulmenError):
 
     Attributes:
         request: Method and path.
-        status: Of the answer; 0: there was none, and the request may be repeated.
+        status: The status of the answer. 0: there was none, and the request may be repeated.
         reason: What the server or the network said.
     """
 

@@ -67,7 +67,7 @@ def drive(environ: Mapping[str, str]) -> tuple[int, Ended]:
     """Run a topology until it is drained, or ended.
 
     Args:
-        environ: Of the driver's container.
+        environ: The environment of the driver's container.
 
     Returns:
         The exit code, and why it ended.
@@ -285,7 +285,7 @@ class DriverPod:
             self._stop.now = True
             left = GRACE_SECONDS - MARGIN_SECONDS if self._has_workers() else 0.0
         else:
-            _log.info("SIGTERM: ending with the batch at hand")
+            _log.info("SIGTERM: ending with the current batch")
             self._stop.now = True
             left = seconds + GRACE_SECONDS - MARGIN_SECONDS
         if not self._ended.wait(left):

@@ -40,12 +40,12 @@ class Surroundings:
     """What a driver's pod knows of itself.
 
     Attributes:
-        namespace: Its own.
+        namespace: The driver's namespace.
         topology: The name of its Topology.
         uid: The UID of its Topology.
         attempt: The number of this start.
-        pod_name: Its own name.
-        pod_ip: Its own address.
+        pod_name: The name of the driver's pod.
+        pod_ip: The address of the driver's pod.
     """
 
     namespace: str
@@ -85,8 +85,8 @@ def pod_settings(
 
     Args:
         where: The driver's pod.
-        api_url: Where the API server is.
-        worker_image: What worker pods run.
+        api_url: The address of the API server.
+        worker_image: The image of worker pods.
         worker_pod: Their template.
         driver_pod: The driver's pod as it is.
         pods: How many pods of workers.

@@ -80,7 +80,7 @@ class Reporter:
             if is_last or self._is_due(report):
                 self._patch(report)
         except ApiError as e:
-            _log.warning("%s; the next report will say it", e)
+            _log.warning("%s; the next report will include it", e)
         except Exception:  # noqa: BLE001 (a thread that ended would leave the topology as it looks)
             _log.exception("no report could be made")
 
@@ -127,7 +127,7 @@ class WorkerPods:
             try:
                 self._look(hosts)
             except ApiError as e:
-                _log.warning("%s; workers' pods are looked at later", e)
+                _log.warning("%s; workers' pods will be looked up later", e)
         return self._names
 
     def _look(self, hosts: Sequence[str | None]) -> None:
@@ -167,7 +167,7 @@ def report_of(
         generation: Of the plan that it runs.
         present: Numbers of the workers that are there.
         pods: The name of each worker's pod.
-        own_pod: Its own, which hosts pinned spouts.
+        own_pod: The driver's own pod, which hosts pinned spouts.
         message: What a person should know.
     """
     plan, topology = running.placed.plan, running.topology

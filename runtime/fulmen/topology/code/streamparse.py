@@ -28,8 +28,8 @@ _STREAMPARSE = {
 _PACKAGES = ("streamparse", "pystorm")
 GUIDE = "docs/migration.md"
 PORT_CURE = (
-    "It was written for streamparse: derive from fulmen.Spout or fulmen.BasicBolt, as 'streamparse'"
-    f" in {GUIDE} says."
+    "It was written for streamparse: derive from fulmen.Spout or fulmen.BasicBolt. See"
+    f" 'streamparse' in {GUIDE}."
 )
 
 

@@ -121,8 +121,8 @@ def read_document(path: Path | str) -> Any:
         cure = did_you_mean(path, map(str, others))
         raise ValidationFailed([Problem("", f"{shown} can't be read: {reason}", cure)]) from error
     if len(content) > MAX_BYTES:
-        what = f"{shown} has more than {MAX_BYTES:,} bytes, as no object of Kubernetes can have"
-        raise ValidationFailed([Problem("", what, "Have large data read in open or prepare.")])
+        what = f"{shown} has more than {MAX_BYTES:,} bytes, the limit of Kubernetes"
+        raise ValidationFailed([Problem("", what, "Read large data in open or prepare.")])
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

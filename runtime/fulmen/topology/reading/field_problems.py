@@ -288,7 +288,7 @@ def _pattern(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
 def _too_long(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
     unit = "characters" if isinstance(value, str) else "entries"
     cure = (
-        "An object takes its fields along: have it read or make what is large in open or prepare."
+        "The object's fields are in the topology: read or make large ones in open or prepare."
         if field == "instance"
         else ""
     )

@@ -11,11 +11,11 @@ import yaml
 from fulmen.topology.resource.base import is_text
 
 MAX_BYTES = 3 * 512 * 1024
-"""Of a file. Kubernetes stores no object that is larger."""
+"""The largest file. Kubernetes stores no object that is larger."""
 MAX_VALUES = 100_000
-"""In all documents of a file, keys included, with each alias counted as what it stands for."""
+"""The most values in all documents of a file, with keys, and each alias as what it stands for."""
 MAX_DEPTH = 100
-"""Of lists and mappings within each other."""
+"""The most levels of lists and mappings within each other."""
 
 
 class NotAllowed(yaml.MarkedYAMLError):

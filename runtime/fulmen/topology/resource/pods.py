@@ -53,10 +53,10 @@ class EnvVar(Model):
     value: (
         Annotated[str, Field(max_length=32_768), AfterValidator(_without_null_character)] | None
     ) = None
-    """Its value. Give either this or `valueFrom`."""
+    """The variable's value. Give either this or `valueFrom`."""
 
     value_from: JsonMap | None = None
-    """Where its value comes from, as in a pod: a `secretKeyRef`, `configMapKeyRef` or
+    """Where the variable's value comes from, as in a pod: a `secretKeyRef`, `configMapKeyRef` or
     `fieldRef`."""
 
 
@@ -64,20 +64,20 @@ class Resources(Model):
     """What a container may use, as in a pod."""
 
     limits: dict[str, Quantity] = Field({}, max_length=32)
-    """The most that it gets. Default: `memory: 2Gi` for the driver, `1536Mi` for a worker; at least
-    `1200Mi`. Of the memory, 40 % is given to the JVM's heap."""
+    """The most that the container gets. Default: `memory: 2Gi` for the driver, `1536Mi` for a
+    worker; at least `1200Mi`. The JVM's heap gets 40 % of the memory."""
 
     requests: dict[str, Quantity] = Field({}, max_length=32)
-    """What is set aside for it. Default: `cpu: 500m`, and the memory that is its limit, which a
-    request of memory must equal."""
+    """What is reserved for the container. Default: `cpu: 500m`, and as much memory as the limit. A
+    request of memory must equal the limit."""
 
 
 class Pod(Model):
     """How the driver's pod, or each worker's pod, is made. What is not set, Fulmen decides."""
 
     image: Annotated[str, Field(min_length=1, max_length=512)] | None = None
-    """The container image, built `FROM` Fulmen's own. Default: the image the operator was set up
-    with."""
+    """The container image, built `FROM` Fulmen's own. Default: the image that the operator was
+    installed with."""
 
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
     """When the kubelet pulls the image. Default: Kubernetes' own rule."""
@@ -86,8 +86,7 @@ class Pod(Model):
     """Secrets of this namespace to pull the image with."""
 
     resources: Resources = Resources()
-    """What the container may use. One worker has one core's work to do; for more CPU, add
-    workers."""
+    """What the container may use. One worker has work for one core: for more CPU, add workers."""
 
     env: tuple[EnvVar, ...] = Field((), max_length=256)
     """Environment variables for the author's code."""
@@ -97,8 +96,8 @@ class Pod(Model):
     it needs."""
 
     pod_template: Annotated[JsonMap, AfterValidator(shaped)] = Field({})
-    """A pod template (`metadata` and `spec`) that the pod is merged into by name: node selectors,
-    tolerations, volumes, sidecars. Fields that Fulmen must decide itself are overwritten."""
+    """A pod template (`metadata` and `spec`) for node selectors, tolerations, volumes, sidecars. It
+    is merged into the pod by name. Fulmen overwrites fields that it must decide itself."""
 
 
 class Spark(Model):
@@ -106,7 +105,7 @@ class Spark(Model):
 
     conf: dict[str, Text] = Field({}, max_length=256)
     """Spark properties, such as `spark.executor.heartbeatInterval: 10s`. Values are text.
-    Properties that Fulmen's guarantees rest on can't be set."""
+    Properties that Fulmen's guarantees depend on can't be set."""
 
 
 class Checkpoint(Model):
@@ -117,15 +116,16 @@ class Checkpoint(Model):
 
     uri: Annotated[str, Field(pattern=r"^(file|s3|gs|az)://.+$", max_length=1024)] | None = None
     """A folder in an object store or file system: `s3://bucket/path`, `gs://…`, `az://…` or
-    `file:///…`. Never deleted by Fulmen."""
+    `file:///…`. Fulmen never deletes it."""
 
     persistent_volume_claim: ObjectName | None = None
-    """A claim of this namespace. Default: one named after the topology is made. Unless it can be
-    mounted by many nodes (ReadWriteMany), all pods are put on the driver's node."""
+    """A claim of this namespace. Default: the operator makes a claim that is named after the
+    topology. Unless many nodes can mount the claim (ReadWriteMany), all pods run on the driver's
+    node."""
 
     deletion_policy: Literal["Retain", "Delete"] = "Retain"
-    """What becomes of the claim that was made for the topology when the topology is deleted.
-    `Retain`: a topology made again under the same name carries on where this one stopped."""
+    """What happens to the claim that the operator made, when the topology is deleted. `Retain`: a
+    topology that is made again under the same name continues where this one stopped."""
 
 
 class Code(Model):

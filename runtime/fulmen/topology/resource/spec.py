@@ -81,24 +81,25 @@ class ComponentSpec(Model):
     """What spouts and bolts have in common."""
 
     name: Name
-    """Unique among all spouts and bolts. Names that begin with `__` are reserved."""
+    """The name of the component, unique among all spouts and bolts. Names that begin with `__` are
+    reserved."""
 
     class_: ClassPath
     """The Python class, as `module.Class`. One instance of it is made for each task."""
 
     parallelism: Count = 1
-    """The number of executors: how many parts the tasks are divided into. The executors are dealt
-    to the workers. May be changed while the topology runs; more than `numTasks` count as many as
-    there are tasks."""
+    """The number of executors: the tasks are divided into so many parts, which are dealt to the
+    workers. It may be changed while the topology runs. A number above `numTasks` means as many
+    executors as tasks."""
 
     num_tasks: Count | None = None
-    """The number of tasks: instances of the class, each with its own state. Fixed for the
-    topology's life, so give more than `parallelism` if that may have to grow. Default:
+    """The number of tasks: instances of the class, each with its own state. It is fixed for the
+    topology's life, so give more tasks than `parallelism` if that may have to grow. Default:
     `parallelism`."""
 
     config: JsonMap = Field({})
-    """Any values for this component. They are added to the topology's `config`, and win over it, in
-    what `open` and `prepare` receive."""
+    """Any values for this component. `open` and `prepare` receive the topology's `config` with
+    these values on top of it."""
 
     tick_seconds: (
         Annotated[float, Field(strict=True, gt=0, le=7 * 24 * 3600, allow_inf_nan=False)] | None
@@ -106,8 +107,9 @@ class ComponentSpec(Model):
     """Seconds between two tick tuples to each task of a bolt. Default: no ticks."""
 
     instance: Annotated[str, Field(max_length=256 * 1024)] | None = None
-    """Written by `TopologyBuilder` for a component that was given as an object with fields: that
-    object, pickled and in base64. Tasks are copies of it, and `class` is then for show."""
+    """`TopologyBuilder` writes this for a component that was given as an object with fields: the
+    object, pickled and in base64. Tasks are copies of the object, and `class` only names its
+    class."""
 
     @property
     def tasks(self) -> int:
@@ -143,7 +145,8 @@ class Metadata(Model):
     __pydantic_extra__: dict[str, Json] = Field(init=False)
 
     name: DnsName
-    """The topology's name, at most 40 characters: it begins the names of all that belongs to it."""
+    """The topology's name, at most 40 characters. The names of all objects that belong to the
+    topology begin with it."""
 
 
 class TopologySpec(Model):
@@ -151,43 +154,46 @@ class TopologySpec(Model):
 
     workers: Annotated[int, Field(strict=True, ge=1, le=1000)] = 1
     """The number of workers. Each is a Python process with work for one core: for more CPU, add
-    workers. May be changed while the topology runs."""
+    workers. The number may be changed while the topology runs."""
 
     slots: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
-    """The number of workers that share a pod: its slots, as Storm's supervisors have them. More of
-    them need less memory and pass tuples to each other faster, and are lost together. There are as
-    many pods as the workers need. `fulmen run` has all workers in one JVM, whatever this says."""
+    """The number of workers that share a pod: its slots, as Storm's supervisors have them. Workers
+    that share a pod need less memory, and pass tuples to each other faster, but are lost together.
+    There are as many pods as the workers need. `fulmen run` has all workers in one JVM, whatever
+    the number is."""
 
     ackers: Annotated[int, Field(strict=True, ge=0, le=1000)] | None = None
     """The number of acker tasks, which track the tuple trees. 0 turns acking off: every message
     counts as acked when it is emitted. Default: as many as `workers`."""
 
     message_timeout_seconds: Seconds = 30
-    """Seconds in which a tuple tree must be acked entirely, or it fails and its spout is told so.
-    Time stands still while the topology recovers."""
+    """Seconds in which all tuples of a tree must be acked. Otherwise the tree fails, and its spout
+    is told so. Time stands still while the topology recovers."""
 
     max_spout_pending: Count | None = None
-    """The most tuple trees that one spout task may have pending; it is not asked for more until
-    some have ended. Limits memory and latency under load. Default: no limit."""
+    """The largest number of tuple trees that one spout task may have pending. Above it, the task is
+    not asked for tuples until some trees have ended. This limits memory and latency under load.
+    Default: no limit."""
 
     max_replays: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] | None = None
-    """How many times a message may fail before it is given up: emitted once more, it goes to the
-    spout's stream `__dead_letters` instead, and its spout gets an ack. Default: no limit."""
+    """How many times a message may fail before it is given up. A message that is emitted once more
+    goes to the spout's stream `__dead_letters` instead, and its spout gets an ack. Default: no
+    limit."""
 
     on_error: Literal["fail", "crash"] = "fail"
-    """What an exception in a bolt does. `fail`: the tuple's trees fail, the error is reported, all
-    else goes on. `crash`: the topology stops, as a Storm worker does."""
+    """What an exception in a bolt does. `fail`: the tuple's trees fail, the error is reported, and
+    everything else continues. `crash`: the topology stops, as a Storm worker does."""
 
     batch_target_millis: Annotated[int, Field(strict=True, ge=1, le=60_000)] = 250
-    """Milliseconds that a micro-batch should take under load. Less means lower latency, more means
-    higher throughput. Spouts are asked for as many tuples as fit."""
+    """Milliseconds that a micro-batch should take under load. A smaller value means lower latency,
+    a larger one higher throughput. Spouts are asked for as many tuples as fit."""
 
     batch_timeout_seconds: Seconds = 300
-    """Seconds after which a micro-batch that does not end is cancelled and tried again with fewer
-    tuples, until the one tuple that hangs is found and failed."""
+    """Seconds after which a micro-batch that does not end is cancelled. It is tried again with
+    fewer and fewer tuples, until the one tuple that hangs is found and failed."""
 
     state: Literal["Active", "Inactive", "Suspended"] = "Active"
-    """`Active`: everything runs. `Inactive`: spouts emit nothing, bolts and acks go on.
+    """`Active`: everything runs. `Inactive`: spouts emit nothing; bolts and acks continue.
     `Suspended`: pending trees end, then all pods are removed; state is kept."""
 
     config: JsonMap = Field({})
@@ -207,25 +213,25 @@ class TopologySpec(Model):
     """Where state is kept. Default: a volume claim named after the topology."""
 
     driver: Pod = Pod()
-    """How the driver's pod is made: it hosts the coordinator of batches, and pinned spouts."""
+    """The driver's pod, which hosts the coordinator of batches, and pinned spouts."""
 
     worker: Pod = Pod()
-    """How each worker's pod is made: it hosts the executors of spouts, bolts and ackers."""
+    """Each worker's pod, which hosts the executors of spouts, bolts and ackers."""
 
     spark: Spark = Spark()
-    """Settings of Spark, besides those that Fulmen makes."""
+    """Settings of Spark, in addition to those that Fulmen makes."""
 
     restart_nonce: Annotated[int, Field(strict=True, ge=0, le=2**53)] | None = None
     """Any number, such as the time. Changing it restarts the topology's pods; state is kept."""
 
     start_timeout_seconds: Seconds = 300
-    """Seconds that a pod may take to start, on Kubernetes. After that the topology is not `Ready`,
-    with what keeps the pod from starting as the reason. The pod is left waiting. On one machine:
+    """On Kubernetes: seconds that a pod may take to start. After that, the topology is not `Ready`,
+    and the reason is what keeps the pod from starting. The pod is left waiting. On one machine:
     seconds that `fulmen run` waits for the next worker to start."""
 
     network_policy: Literal["None", "Restrict"] = "None"
-    """`Restrict`: a NetworkPolicy lets only the topology's own pods connect to each other, and
-    anybody to the port with metrics. Connections to the outside are not limited."""
+    """`Restrict`: a NetworkPolicy lets only the topology's own pods connect to each other. Anybody
+    may connect to the port with metrics. Connections to the outside are not limited."""
 
     @property
     def pods(self) -> int:

@@ -40,16 +40,16 @@ class Condition(Model):
     """`Ready`, `Reconciling`, `Stalled`, `SpecAccepted` or `Placed`."""
 
     status: Literal["True", "False", "Unknown"]
-    """Whether it is so."""
+    """Whether the condition holds."""
 
     reason: Annotated[str, Field(max_length=63)]
-    """Why, for programs: one word."""
+    """The reason for programs, one word."""
 
     message: Annotated[str, Field(max_length=MAX_CONDITION_MESSAGE)] = ""
-    """Why, for people."""
+    """The reason for people."""
 
     observed_generation: Number
-    """The generation of the spec that this is about."""
+    """The generation of the spec that the condition is about."""
 
     last_transition_time: Time
     """When `status` changed."""
@@ -59,23 +59,23 @@ class WorkerCounts(Model):
     """How many workers there are."""
 
     desired: Number = 0
-    """How many the accepted spec asks for."""
+    """The number of workers that the accepted spec asks for."""
 
     ready: Number = 0
-    """How many run and host executors."""
+    """The number of workers that run and host executors."""
 
 
 class ComponentStatus(Model):
     """A spout, bolt or the ackers."""
 
     name: Name
-    """The component."""
+    """The component's name."""
 
     tasks: Number
-    """Its number of tasks, fixed when it was first accepted."""
+    """The component's number of tasks, fixed when it was first accepted."""
 
     executors: Number
-    """Its number of executors."""
+    """The component's number of executors."""
 
 
 class Placement(Model):
@@ -85,56 +85,56 @@ class Placement(Model):
     """The worker's number; -1 is the driver, which hosts pinned spouts."""
 
     pod: Name = ""
-    """Its pod, as the driver says; empty if there is none."""
+    """The worker's pod, as the driver reports; empty if there is none."""
 
     slot: Annotated[int, Field(ge=0, le=63)] = 0
-    """Its slot in the pod: 0 unless workers share pods."""
+    """The worker's slot in the pod: 0 unless workers share pods."""
 
     planned: tuple[ExecutorName, ...] = Field((), max_length=10_000)
-    """The executors that it should host, as `component[first-last]` with their task ids. Left out
-    where it equals `executors` if the whole would be too long."""
+    """The executors that the worker should host, as `component[first-last]` with their task ids. If
+    the status would be too long, this is left out where it equals `executors`."""
 
     executors: tuple[ExecutorName, ...] = Field((), max_length=10_000)
-    """The executors that it hosts, as the driver says."""
+    """The executors that the worker hosts, as the driver reports."""
 
 
 class Restarts(Model):
     """Drivers that had to be started again."""
 
     count: Number = 0
-    """How many, since the topology was made."""
+    """The number of restarts since the topology was made."""
 
     failures: Number = 0
-    """How many in a row without ten minutes of being Active between them: the next one waits
-    longer."""
+    """The number of restarts in a row, without ten minutes of being Active between them. Each makes
+    the next one wait longer."""
 
     cause: Annotated[str, Field(max_length=63)] = ""
-    """Why the last one ended, for programs."""
+    """Why the last driver ended, for programs."""
 
     message: Message = ""
-    """Why the last one ended, for people."""
+    """Why the last driver ended, for people."""
 
     time: Time = ""
-    """When the last one ended."""
+    """When the last driver ended."""
 
 
 class ComponentError(Model):
     """An error that a component reported."""
 
     component: Name
-    """Whose."""
+    """The component that reported the error."""
 
     task: Number
-    """The task's id."""
+    """The id of the task."""
 
     message: Message
-    """One line."""
+    """The error, in one line."""
 
     time: Time
-    """When it came last."""
+    """When the error came last."""
 
     count: Number = 1
-    """How often this driver has met it."""
+    """How often the error has come since this driver started."""
 
 
 class TopologyStatus(Model):
@@ -147,19 +147,19 @@ class TopologyStatus(Model):
     """What the topology is doing, in a word."""
 
     state_since: Time = ""
-    """Since when it does that."""
+    """Since when the topology is in that state."""
 
     message: Message = ""
-    """What to know now, in a line."""
+    """What a person should know now, in one line."""
 
     attempt: Number = 0
-    """The number of the driver: each has one of its own, which is part of its pods' names."""
+    """The number of the driver. Each driver has another number; its pods' names contain it."""
 
     driver_pod: Name = ""
-    """The driver's pod of this attempt, once it was seen."""
+    """The driver's pod of this attempt, as soon as the operator has seen it."""
 
     active_since: Time = ""
-    """Since when this attempt's driver processes batches."""
+    """Since when the driver of this attempt processes batches."""
 
     epoch: Number = 0
     """The driver's number in the checkpoint: only the highest one can commit."""
@@ -174,13 +174,13 @@ class TopologyStatus(Model):
     """The labels of the workers' pods, for `kubectl scale` and autoscalers."""
 
     executors: Number = 0
-    """How many executors there are, those of ackers included."""
+    """The number of executors, those of ackers included."""
 
     tasks: Number = 0
-    """How many tasks there are, ackers included."""
+    """The number of tasks, those of ackers included."""
 
     ackers: Number = 0
-    """How many of the tasks are ackers."""
+    """The number of acker tasks."""
 
     components: tuple[ComponentStatus, ...] = Field((), max_length=501)
     """Every spout and bolt, and `__acker`."""
@@ -189,7 +189,7 @@ class TopologyStatus(Model):
     """What each worker hosts, planned and observed."""
 
     assignment_truncated: bool = False
-    """Whether entries of `assignment` are left out because the whole would be too long."""
+    """Whether entries of `assignment` are left out because the status would be too long."""
 
     restarts: Restarts = Restarts()
     """Drivers that had to be started again."""

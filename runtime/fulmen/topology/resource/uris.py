@@ -32,8 +32,8 @@ class Place:
 
     Attributes:
         kind: One of `KINDS`.
-        name: Of the bucket, container or memory; empty for a folder.
-        path: Of the folder, or below that name.
+        name: The name of the bucket, container or memory; empty for a folder.
+        path: The path of the folder, or the path below that name.
         fsync: Whether a folder's files outlive a crash of the machine.
     """
 

@@ -83,14 +83,14 @@ def _template(path: str, pod: Pod, own: str) -> Iterator[Problem]:
         message = f"{other!r} is no part of a pod template, which has metadata and spec"
         yield Problem(path, message, f"Write it below spec: {{spec: {{{other}: …}}}}.")
     if (pod.pod_template.get("spec") or {}).get("hostNetwork"):
-        message = "hostNetwork can't be, since pods are told apart by addresses of their own"
+        message = "hostNetwork is not possible, since each pod needs an address of its own"
         yield Problem(f"{path}.spec.hostNetwork", message, "Remove it.")
     containers = (pod.pod_template.get("spec") or {}).get("containers") or []
     for number, container in enumerate(containers):
         said = container if container.get("name") == own else {}
         for field in [field for field in ("command", "args") if field in said]:
             message = f"container {own!r} is Fulmen's own, which runs nothing but Fulmen"
-            cure = "Remove it. A program of your own is a container of another name."
+            cure = "Remove it. Run a program of your own in a container of another name."
             yield Problem(f"{path}.spec.containers[{number}].{field}", message, cure)
 
 

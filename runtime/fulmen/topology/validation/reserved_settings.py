@@ -52,7 +52,7 @@ end: all of them."""
 
 INSTEAD = {
     "spark.driver.memory": "Write spec.driver.resources: {limits: {memory: 4Gi}}.",
-    "spark.executor.cores": "Write spec.slots: so many workers share a pod.",
+    "spark.executor.cores": "Write spec.slots, the number of workers that share a pod.",
     "spark.executor.instances": "Write spec.workers.",
     "spark.executor.memory": "Write spec.worker.resources: {limits: {memory: 2Gi}}.",
     "spark.executor.memoryOverhead": "Write spec.worker.resources: {limits: {memory: 2Gi}}.",

@@ -58,7 +58,7 @@ Caused by: org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 7 cancelle
     [
         pytest.param(
             ABORTED.format(LOST + "Command exited with code 137"),
-            "worker 1 was lost (exit code 137: killed, often for want of memory)",
+            "worker 1 was lost (exit code 137: killed, often for lack of memory)",
             id="killed",
         ),
         pytest.param(
@@ -94,12 +94,12 @@ Caused by: org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 7 cancelle
         ),
         pytest.param(
             ABORTED.format(LOST.replace("executor 1", "executor 8") + "exit code 137"),
-            "workers 4, 5 and 6 were lost (exit code 137: killed, often for want of memory)",
+            "workers 4, 5 and 6 were lost (exit code 137: killed, often for lack of memory)",
             id="three-in-a-jvm",
         ),
         pytest.param(
             ABORTED.format(LOST.replace("executor 1", "executor 9") + "exit code 137"),
-            "a worker was lost (exit code 137: killed, often for want of memory)",
+            "a worker was lost (exit code 137: killed, often for lack of memory)",
             id="replaced-already",
         ),
         pytest.param(
@@ -109,7 +109,7 @@ Caused by: org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 7 cancelle
         ),
         pytest.param(
             ABORTED.format(CRASHED),
-            "the Python process of worker 3 ended: it was killed, often for want of memory, or a"
+            "the Python process of worker 3 ended: it was killed, often for lack of memory, or a"
             " component ended it",
             id="python-killed",
         ),

@@ -83,8 +83,8 @@ def test_a_batch_may_be_anchored_to_any_rows():
         ),
         pytest.param(
             lambda c, b: c.emit(pa.table({"x": [1, 2, 3]})),
-            f"{WHO}: emit of a Table, but it must be a pyarrow.RecordBatch. A table has them:"
-            " table.to_batches()",
+            f"{WHO}: emit of a Table, but it must be a pyarrow.RecordBatch. A table can be"
+            " divided into them: table.to_batches()",
             id="a-table",
         ),
         pytest.param(

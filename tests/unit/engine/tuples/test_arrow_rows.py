@@ -17,8 +17,8 @@ def using(use):
 
 def no_numbers(kind):
     return (
-        f"{WHO}: rows are given as {kind}, but must be the numbers of rows, from 0. Of a mask these"
-        " are np.flatnonzero(mask)"
+        f"{WHO}: rows are given as {kind}, but must be the numbers of rows, from 0. For a mask,"
+        " these are np.flatnonzero(mask)"
     )
 
 

@@ -274,7 +274,7 @@ def test_a_revision_that_would_be_refused_now_was_accepted_and_goes_on(cluster):
     cluster.forget()
     cluster.reconcile()
     assert summary(cluster)[:2] == ("Active", "True")
-    assert "hostNetwork can't be" in cluster.condition("SpecAccepted")["message"]
+    assert "hostNetwork is not possible" in cluster.condition("SpecAccepted")["message"]
     cluster.remove("Pod", "word-count-driver-1")
     cluster.settle()
     assert summary(cluster)[:2] == ("Active", "True")
