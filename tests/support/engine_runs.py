@@ -34,6 +34,25 @@ class Steady(InProcessJobs):
         return super().run(header, timeout_seconds)
 
 
+class Losing(InProcessJobs):
+    """Loses the first jobs that have a tuple of a spout in them.
+
+    Args:
+        losses: How many.
+        failure: What is raised then.
+    """
+
+    def __init__(self, losses, failure, store):
+        super().__init__(store=store)
+        self.losses, self.failure = losses, failure
+
+    def run(self, header, timeout_seconds):
+        if self.losses and (header.default_permit or any(header.permits.values())):
+            self.losses -= 1
+            raise self.failure
+        return super().run(header, timeout_seconds)
+
+
 def make_driver(
     topology,
     *,

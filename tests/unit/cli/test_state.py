@@ -4,7 +4,13 @@ import json
 
 import pytest
 
+from fulmen import TopologyBuilder
+from fulmen.checkpoint import Store
+from fulmen.engine.driver.stop import Stop
+from fulmen.errors import JobFailed
+from fulmen.testing import CollectBolt, ListSpout
 from support.cli_runs import write_letters
+from support.engine_runs import Losing, make_driver
 
 
 def keep(file, value, more=""):
@@ -127,6 +133,25 @@ def test_nothing_was_dropped(fulmen, kept):
     result = fulmen("state", kept, "letters", "--dropped")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "nothing of 'letters' was dropped.\n"
+
+
+def test_a_dropped_tuple_is_shown_with_how_its_batch_failed(fulmen, tmp_path):
+    builder = TopologyBuilder(name="losses")
+    builder.set_spout("source", ListSpout(["a"], replays=False))
+    builder.set_bolt("bolt", CollectBolt).shuffle_grouping("source")
+    store = Store.open((tmp_path / "kept").as_uri())
+    traceback = "Traceback (most recent call last):\n  here\nValueError: a mistake"
+    failed = JobFailed("the process failed", traceback=traceback)
+    driver = make_driver(builder, store=store, jobs=Losing(4, failed, store))
+    driver.start()
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    first, *below = fulmen("state", "kept", "source", "--dropped").stdout.splitlines()
+    assert first.startswith("task 0  1  {'stream': 'default', 'values': ['a'], ")
+    assert "'cause': 'the process failed'" in first
+    assert below == [f"    {line}" for line in traceback.splitlines()]
+    (entry,) = json.loads(fulmen("state", "kept", "source", "--dropped", "-o", "json").stdout)
+    assert entry["value"]["traceback"] == traceback
 
 
 def test_fields_and_dropped_tuples_are_not_shown_together(fulmen, kept):

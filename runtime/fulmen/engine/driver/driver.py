@@ -292,7 +292,7 @@ class Driver:
             self._unavailable(header, e.report)
             return False
         except JobFailed as e:
-            self._failed(header, str(e), e.is_clusters, is_loss=True)
+            self._failed(header, str(e), e.is_clusters, is_loss=True, traceback=e.traceback)
             return False
         except Unreachable as e:
             self._store_away(header, str(e))
@@ -319,7 +319,7 @@ class Driver:
     def _void(self, header: Header, void: Failure) -> None:
         match void.cause:
             case Cause.TUPLES:
-                self._failed(header, void.reason)
+                self._failed(header, void.reason, traceback=void.traceback)
             case Cause.OUTAGE:
                 self._store_away(header, void.reason)
             case Cause.DENIED if self.totals.batches:  # workers had their rights before
@@ -390,7 +390,12 @@ class Driver:
             self._committer.collect()
 
     def _failed(
-        self, header: Header, reason: str, is_outage: bool = False, is_loss: bool = False
+        self,
+        header: Header,
+        reason: str,
+        is_outage: bool = False,
+        is_loss: bool = False,
+        traceback: str = "",
     ) -> None:
         """An attempt came to nothing: see which workers are left, and have it tried again.
 
@@ -399,6 +404,7 @@ class Driver:
             reason: Why, in one line.
             is_outage: No tuple can be to blame.
             is_loss: A worker was lost, or its batch cancelled: however often, that may pass.
+            traceback: Of what failed in a worker, if there is one.
 
         Raises:
             TopologyFailed: It is neither, and happens without any tuple too.
@@ -413,7 +419,7 @@ class Driver:
         if is_outage or is_hopeless:
             self.sleep(min(5.0, 0.1 * 2**self._outages))
             self._outages = min(self._outages + 1, 16)
-        self.coordinator.failed(self.steady(), reason, is_outage)
+        self.coordinator.failed(self.steady(), reason, is_outage, traceback)
         if self.coordinator.hopeless and not is_hopeless:
             failures = self.coordinator.crashes.failures
             what = (
