@@ -54,6 +54,12 @@ def test_as_many_losses_for_which_a_tuple_may_be_to_blame_drop_it_alone():
     assert state_of(driver, "count") == dict.fromkeys(range(1, NUMBERS), 1)
 
 
+def test_a_dropped_tuple_does_not_count_as_emitted():
+    driver = ran(LOSSES_THAT_DROP, is_clusters=False)
+    assert driver.totals.counts["source", "emitted", "default"] == NUMBERS - 1
+    assert driver.totals.counts["source", "transferred", "default"] == NUMBERS - 1
+
+
 def dropped(**failure):
     driver = ran(LOSSES_THAT_DROP, **failure)
     (entry,) = read_dropped(driver.store, "source").tasks[0].values()
