@@ -28,13 +28,13 @@ def kept(fulmen, tmp_path):
     return (tmp_path / "kept").as_uri()
 
 
-def test_all_of_it(fulmen, kept):
+def test_all_keys_of_a_component_are_shown(fulmen, kept):
     result = fulmen("state", "kept", "count")
     assert (result.exit_code, result.stderr) == (0, "")
     assert sorted(result.stdout.splitlines()) == ["a  6", "b  6", "c  6", "d  4", "e  4"]
 
 
-def test_the_largest(fulmen, kept):
+def test_the_largest_values_are_shown_with_top(fulmen, kept):
     assert fulmen("state", kept, "count", "--top", "4").stdout == "a  6\nb  6\nc  6\nd  4\n"
 
 
@@ -54,11 +54,11 @@ def test_a_field_that_is_not_there(fulmen, kept):
     )
 
 
-def test_one_key(fulmen, kept):
+def test_one_key_is_shown_by_its_name(fulmen, kept):
     assert fulmen("state", "kept", "count", "--key", "d").stdout == "d  4\n"
 
 
-def test_as_json(fulmen, kept):
+def test_keys_and_values_are_shown_as_json(fulmen, kept):
     entries = json.loads(fulmen("state", "kept", "count", "-o", "json").stdout)
     assert {entry["key"]: entry["value"] for entry in entries} == {
         **dict.fromkeys("abc", 6),
@@ -122,7 +122,7 @@ def test_a_component_without_keyed_state(fulmen, kept):
         ),
     ],
 )
-def test_what_is_not_there(fulmen, kept, tmp_path, arguments, code, message):
+def test_a_component_a_key_or_a_checkpoint_that_is_not_there_is_told(fulmen, kept, tmp_path, arguments, code, message):
     result = fulmen("state", *arguments)
     message = message.format(kept=kept, empty=(tmp_path / "empty").as_uri())
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"Error: {message}\n")
