@@ -4,6 +4,7 @@ import itertools
 
 from obstore.store import MemoryStore
 
+from fulmen import Spout
 from fulmen.checkpoint import Store, load_many
 from fulmen.checkpoint.remote import RemoteBackend
 from fulmen.engine.driver.driver import Driver, Silent
@@ -32,6 +33,26 @@ class Steady(InProcessJobs):
     def run(self, header, timeout_seconds):
         self.clock.advance(self.seconds)
         return super().run(header, timeout_seconds)
+
+
+class Numbers(Spout):
+    """Emits the numbers up to the limit in its configuration, each of them once."""
+
+    outputs = ("number",)
+
+    def __init__(self):
+        self.at = 0
+
+    def open(self, conf, context, collector):
+        self.collector, self.limit = collector, conf["limit"]
+
+    def next_tuple(self):
+        if not self.is_exhausted():
+            self.collector.emit([self.at], msg_id=self.at)
+            self.at += 1
+
+    def is_exhausted(self):
+        return self.at == self.limit
 
 
 class Losing(InProcessJobs):

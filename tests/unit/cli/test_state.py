@@ -8,9 +8,9 @@ from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.engine.driver.stop import Stop
 from fulmen.errors import JobFailed
-from fulmen.testing import CollectBolt, ListSpout
+from fulmen.testing import CollectBolt
 from support.cli_runs import write_letters
-from support.engine_runs import Losing, make_driver
+from support.engine_runs import Losing, Numbers, make_driver
 
 
 def keep(file, value, more=""):
@@ -137,7 +137,7 @@ def test_nothing_was_dropped(fulmen, kept):
 
 def test_a_dropped_tuple_is_shown_with_how_its_batch_failed(fulmen, tmp_path):
     builder = TopologyBuilder(name="losses")
-    builder.set_spout("source", ListSpout(["a"], replays=False))
+    builder.set_spout("source", Numbers).set_config({"limit": 1})
     builder.set_bolt("bolt", CollectBolt).shuffle_grouping("source")
     store = Store.open((tmp_path / "kept").as_uri())
     traceback = "Traceback (most recent call last):\n  here\nValueError: a mistake"
@@ -147,7 +147,7 @@ def test_a_dropped_tuple_is_shown_with_how_its_batch_failed(fulmen, tmp_path):
     driver.run(Stop(when_drained=True))
     driver.close()
     first, *below = fulmen("state", "kept", "source", "--dropped").stdout.splitlines()
-    assert first.startswith("task 0  1  {'stream': 'default', 'values': ['a'], ")
+    assert first.startswith("task 0  1  {'stream': 'default', 'values': [0], ")
     assert "'cause': 'the process failed'" in first
     assert below == [f"    {line}" for line in traceback.splitlines()]
     (entry,) = json.loads(fulmen("state", "kept", "source", "--dropped", "-o", "json").stdout)

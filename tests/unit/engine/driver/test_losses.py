@@ -11,8 +11,7 @@ from fulmen.engine.protocol.jobs import Cause, read_rows
 from fulmen.engine.state.committed_state import read_dropped
 from fulmen.engine.worker.stage import Worker
 from fulmen.errors import JobFailed
-from fulmen.testing import ListSpout
-from support.engine_runs import Losing, make_driver, new_store, state_of
+from support.engine_runs import Losing, Numbers, make_driver, new_store, state_of
 from support.hooks import HookBasicBolt, hooks
 
 NUMBERS = 5
@@ -28,7 +27,7 @@ def count(bolt, tup, collector):
 def ran(losses, **failure):
     """A driver at its end, whose jobs were lost so often, each time that they had a tuple."""
     builder = TopologyBuilder(name="losses")
-    builder.set_spout("source", ListSpout(list(range(NUMBERS)), replays=False))
+    builder.set_spout("source", Numbers).set_config({"limit": NUMBERS})
     bolt = builder.set_bolt("count", HookBasicBolt).set_config(hooks(execute=count))
     bolt.shuffle_grouping("source")
     store = new_store()
