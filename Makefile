@@ -56,14 +56,15 @@ docs: setup ## the documentation as a searchable site, in artifacts/site
 	@NO_MKDOCS_2_WARNING=1 scripts/quietly $(BIN)/mkdocs build --strict
 	@echo "artifacts/site/index.html"
 
-# On a cluster, that of KUBECONFIG: make soak SOAK_ROUNDS=100
+# On a cluster, that of KUBECONFIG: make soak SOAK_ROUNDS=100, or SOAK_SECONDS=3600
 SOAK_ROUNDS ?=
+SOAK_SECONDS ?=
 .PHONY: soak
 soak: classes ## an hour of random kills on this machine, which ends with its figures
-ifeq ($(SOAK_ROUNDS),)
+ifeq ($(SOAK_ROUNDS)$(SOAK_SECONDS),)
 	@PYTHONPATH=tests $(BIN)/python -m support.soak $(SOAK_ARGS)
 else
-	@FULMEN_ROUNDS=$(SOAK_ROUNDS) $(BIN)/pytest tests/cluster/test_chaos.py -m cluster -s $(PYTEST_ARGS)
+	@FULMEN_ROUNDS=$(SOAK_ROUNDS) FULMEN_SECONDS=$(SOAK_SECONDS) $(BIN)/pytest tests/cluster/test_chaos.py -m cluster -s $(PYTEST_ARGS)
 endif
 
 .PHONY: bench

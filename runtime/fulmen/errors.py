@@ -253,12 +253,14 @@ class JobFailed(FulmenError):
     Attributes:
         reason: What happened to which worker, in one line.
         is_clusters: Whether the cluster took a worker away: no tuple can be to blame.
+        traceback: The Python traceback of what failed in a worker, if there is one.
     """
 
-    def __init__(self, reason: str, is_clusters: bool = False) -> None:
-        super().__init__(reason, is_clusters)
+    def __init__(self, reason: str, is_clusters: bool = False, traceback: str = "") -> None:
+        super().__init__(reason, is_clusters, traceback)
         self.reason = reason
         self.is_clusters = is_clusters
+        self.traceback = traceback
 
     def __str__(self) -> str:
         return self.reason

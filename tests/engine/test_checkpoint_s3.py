@@ -106,7 +106,7 @@ def commit(log, changes, tag):
     log.commit(log.draft(tag=tag, clock=0.0, updates=updates))
 
 
-def test_one_driver_after_another(uri):
+def test_one_driver_after_another_goes_on_from_the_checkpoint_on_s3(uri):
     one = CommitLog.open(Store.open(uri), "word-count", "one")
     one.claim()
     for number in range(2, 102):

@@ -127,7 +127,7 @@ def test_errors_are_shown_as_text(page):
     assert len(page.all("script")) == 1
 
 
-def test_it_says_what_charts_show(page):
+def test_the_page_says_what_its_charts_show(page):
     labels = [chart.attributes["aria-label"] for chart in page.all("svg", role="img")]
     assert [label.split(":")[0] for label in labels] == ["Complete latency", "Throughput"]
 
@@ -141,13 +141,13 @@ def test_every_region_has_a_name_and_every_table_a_caption(page):
         assert table.all("th", scope="col") or table.all("th", scope="row")
 
 
-def test_it_waits_for_a_topology_that_starts(tmp_path):
+def test_the_page_waits_for_a_topology_that_starts(tmp_path):
     with MetricsServer("127.0.0.1", 0, lambda: None) as server:
         page, _ = see(server.url, tmp_path)
     assert page.id("status").text == "the topology is starting; trying again"
 
 
-def test_numbers_change_while_it_runs(tmp_path):
+def test_numbers_on_the_page_change_while_the_topology_runs(tmp_path):
     moving = MovingDriver()
     with MetricsServer("127.0.0.1", 0, moving.totals) as server:
         page, complaints = see(server.url, tmp_path)

@@ -128,7 +128,7 @@ def test_rules_are_evaluated(prometheus):
     assert prometheus.rules().keys() == {alert["alert"] for alert in alerts()}
 
 
-def test_in_the_end_it_has_what_the_topology_reports(prometheus, topology):
+def test_prometheus_has_in_the_end_what_the_topology_reports(prometheus, topology):
     """The last one: it ends the topology."""
     report = topology.end()
     of = '{namespace="shop"}'

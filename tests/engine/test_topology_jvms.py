@@ -1,9 +1,10 @@
-"""A topology with four workers, two in each of two JVMs, as in pods."""
+"""Topologies whose workers are in several JVMs, as in pods."""
 
 import pytest
 
 from fulmen.engine.driver.driver import Stop
 from fulmen.plan.model import DRIVER
+from support.poison import unlucky
 from support.spark_runs import add_jvms, remove_jvm, several_jvms
 from support.spark_topologies import (
     NOTHING_PENDING,
@@ -63,3 +64,24 @@ def executor_of(jobs, worker):
     """Spark's id of the JVM of that worker."""
     found = jobs.session.workers.by_executor()
     return next(i for i, workers in found.items() if worker in workers)
+
+
+LOSSES = 6
+"""Four would have a tuple dropped for which workers were lost because of it."""
+
+
+def test_jvms_that_are_killed_in_a_row_cost_no_tuple(spark, tmp_path):
+    """They are lost in the same batch, each time that its only tuple is executed."""
+    losses, messages = tmp_path / "losses", 6
+    checkpoint, observer = spark.new_checkpoint(), RecordingObserver()
+    driver = make_driver(unlucky(losses, LOSSES, messages), spark, checkpoint, observer)
+    driver.start()
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    assert losses.stat().st_size == LOSSES
+    assert len(observer.failures) >= LOSSES
+    assert driver.totals.trees.dropped == 0
+    heard = {}
+    for state in Committed(checkpoint).state("messages").values():
+        heard |= state
+    assert heard == {n: ["acked"] for n in range(messages)}

@@ -6,14 +6,14 @@ import subprocess
 import sys
 import time
 
-from fulmen.checkpoint import Store
+from fulmen.checkpoint import Store, read_newest
 from support.faulty_driver import DRAINED, FENCED
+from support.growth import check_cleared, check_growth, check_shuffles, is_settled
 from support.spark_runs import environment, remove_output
 from support.spark_topologies import NOTHING_PENDING, Committed
 from support.unrepeatable import check_commit
 
 DEADLINE_SECONDS = 600
-COMMITS_AT_MOST, STATE_FILES_AT_MOST, SPARK_FILES_AT_MOST = 400, 120, 1500
 
 
 class ChaoticRun:
@@ -46,7 +46,7 @@ class ChaoticRun:
             "batches": batches,
         }
         (folder / "orders.json").write_text(json.dumps(orders))
-        self.drivers.append(DriverProcess(folder, self.env))
+        self.drivers.append(DriverProcess(folder, self.env, len(orders["faults"])))
         return self.drivers[-1]
 
     def check(self):
@@ -61,14 +61,28 @@ class ChaoticRun:
         assert Committed(self.checkpoint).pending() == NOTHING_PENDING
         trees = [d.event("report")["trees"] for d in self.drivers if d.event("report")]
         assert [(t["failed"], t["timed_out"]) for t in trees] == [(0, 0)] * len(trees)
+        self.check_faults()
         self.check_growth()
 
     def check_growth(self):
-        store = Store.open(self.checkpoint)
-        assert len(store.list("commits/")) <= COMMITS_AT_MOST
-        assert len(store.list("state/")) <= STATE_FILES_AT_MOST
-        files = [e["files"] for d in self.drivers for e in d.events() if e.get("files")]
-        assert max(files, default=0) <= SPARK_FILES_AT_MOST
+        if is_settled(read_newest(Store.open(self.checkpoint))):
+            check_growth(self.checkpoint)
+        check_cleared(self.checkpoint)
+        for driver in self.drivers:
+            for event in driver.events():
+                if files := event.get("files"):
+                    check_shuffles(files["there"], files["made"])
+
+    def check_faults(self):
+        """Assert that all that was ordered has happened: each kill has killed a process.
+
+        Few of them missed their moment, and came later.
+        """
+        for driver in self.drivers:
+            made = [event["fault"] for event in driver.events() if "fault" in event]
+            missed = [event["missed"] for event in driver.events() if "missed" in event]
+            assert len(made) == driver.ordered, f"made {made}, missed {missed}"
+            assert len(missed) <= len(made), f"made {made}, missed {missed}"
 
     def failures(self):
         """Why attempts came to nothing, in all drivers."""
@@ -76,8 +90,8 @@ class ChaoticRun:
 
 
 class DriverProcess:
-    def __init__(self, folder, env):
-        self.folder = folder
+    def __init__(self, folder, env, ordered):
+        self.folder, self.ordered = folder, ordered
         command = [sys.executable, "-m", "support.faulty_driver", str(folder / "orders.json")]
         with open(folder / "output", "wb") as output:
             self.process = subprocess.Popen(

@@ -6,6 +6,7 @@ import time
 import numpy as np
 from obstore.store import MemoryStore
 
+from fulmen import Spout
 from fulmen.checkpoint import INLINE_BYTES, Store, load_many
 from fulmen.checkpoint.remote import RemoteBackend
 from fulmen.engine.driver.driver import Driver, Silent
@@ -36,6 +37,45 @@ class Steady(InProcessJobs):
 
     def run(self, header, timeout_seconds):
         self.clock.advance(self.seconds)
+        return super().run(header, timeout_seconds)
+
+
+class Numbers(Spout):
+    """Emits the numbers up to the limit in its configuration, each of them once."""
+
+    outputs = ("number",)
+
+    def __init__(self):
+        self.at = 0
+
+    def open(self, conf, context, collector):
+        self.collector, self.limit = collector, conf["limit"]
+
+    def next_tuple(self):
+        if not self.is_exhausted():
+            self.collector.emit([self.at], msg_id=self.at)
+            self.at += 1
+
+    def is_exhausted(self):
+        return self.at == self.limit
+
+
+class Losing(InProcessJobs):
+    """Loses the first jobs that have a tuple of a spout in them.
+
+    Args:
+        losses: How many.
+        failure: What is raised then.
+    """
+
+    def __init__(self, losses, failure, store):
+        super().__init__(store=store)
+        self.losses, self.failure = losses, failure
+
+    def run(self, header, timeout_seconds):
+        if self.losses and (header.default_permit or any(header.permits.values())):
+            self.losses -= 1
+            raise self.failure
         return super().run(header, timeout_seconds)
 
 

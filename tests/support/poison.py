@@ -1,5 +1,7 @@
 """A topology with messages that kill, hang or raise. Which and how is in its configuration."""
 
+from pathlib import Path
+
 from fulmen import BasicBolt, Spout, TopologyBuilder
 from support.toy_stages import FAULTS
 
@@ -49,6 +51,24 @@ class Drink(BasicBolt):
         collector.emit([tup["n"]])
 
 
+class Unlucky(Drink):
+    """Its JVM is killed with its first tuple, again and again, as a cluster might.
+
+    So often in all as the configuration says, whatever process it is in: a file counts.
+    """
+
+    def prepare(self, conf, context):
+        super().prepare(conf, context)
+        self.file, self.losses = Path(conf["file"]), conf["losses"]
+
+    def execute(self, tup, collector):
+        done = self.file.stat().st_size if self.file.exists() else 0
+        if done < self.losses:
+            self.file.write_bytes(b"x" * (done + 1))
+            FAULTS["kill jvm"]()
+        super().execute(tup, collector)
+
+
 class Tally(BasicBolt):
     def execute(self, tup, collector):
         self.state[tup["n"]] = self.state.get(tup["n"], 0) + 1
@@ -66,15 +86,21 @@ class Bomb(BasicBolt):
             FAULTS["os._exit"]()
 
 
-def poisonous(poison, limit, in_a_batch=3, spout=Messages, tasks=2, **spec):
+def poisonous(poison, limit, in_a_batch=3, spout=Messages, tasks=2, drink=Drink, conf=(), **spec):
     """`limit` messages come from each task of the spout. `poison` says what is wrong with some."""
     poison = {str(n): what for n, what in poison.items()}
-    config = {"poison": poison, "limit": limit, "in-a-batch": in_a_batch}
+    config = {"poison": poison, "limit": limit, "in-a-batch": in_a_batch, **dict(conf)}
     b = TopologyBuilder("poisonous", workers=2, config=config, **spec)
     b.set_spout("messages", spout, tasks)
-    b.set_bolt("drink", Drink, 2).shuffle_grouping("messages")
+    b.set_bolt("drink", drink, 2).shuffle_grouping("messages")
     b.set_bolt("tally", Tally, 2).fields_grouping("drink", ["n"])
     return b
+
+
+def unlucky(file, losses, limit):
+    """Nothing is wrong with any message, but JVMs are lost while the first one is executed."""
+    conf = {"file": str(file), "losses": losses}
+    return poisonous({}, limit, in_a_batch=1, tasks=1, drink=Unlucky, conf=conf)
 
 
 def bomb():

@@ -1,14 +1,15 @@
 """Random kills under `fulmen run` on this machine, for as long as is asked.
 
     python -m support.soak --seconds 3600
+    python -m support.soak --kills 1000
 
 The topology repeats nothing (support/unrepeatable.py); after each round its newest commit is
 checked by itself. What is killed follows from a seed, the moments are those of real processes. A
-run that has ended because of it is started again, as its user would do.
+run that has ended because of it is started again, as its user would do. At the end nothing may be
+pending, and no more may be left behind than follows from what was produced (support/growth.py).
 """
 
 import argparse
-import itertools
 import os
 import random
 import shutil
@@ -23,31 +24,46 @@ from pathlib import Path
 
 import yaml
 
+from fulmen.checkpoint import Store, read_newest
+from fulmen.engine.jvm.workdir import PREFIX
 from fulmen.topology.reading.documents import to_document
 from support import unrepeatable
+from support.growth import (
+    FILES_TO_TELL,
+    SETTLED_COMMITS,
+    check_cleared,
+    check_growth,
+    check_shuffles,
+)
 from support.spark_topologies import NOTHING_PENDING, Committed
 from support.unrepeatable import chaotic, check_commit
 
 DEADLINE_SECONDS = 300
 PAUSE_SECONDS = 2
-DRIVER, JVM, PYTHON, PAUSE = "driver killed", "JVM killed", "Python killed", "Python paused"
+DRIVER, JVM, PYTHON, PAUSE = "driver", "JVM", "Python process", "pause"
+KINDS = (DRIVER, JVM, *[PYTHON] * 6, PAUSE)
+"""Python processes are killed more often: the others cost a start of Spark's each time."""
 
 
 class Soak:
     """One checkpoint, and the runs on it, one after the other.
 
     Attributes:
-        kinds: How often each kind of harm was done.
+        kills: How many processes of each kind were killed.
+        pauses: How many processes were stopped and went on later.
         starts: How many runs there were.
         messages: How many tuples were emitted, as committed.
+        commits: How many commits were checked.
+        differences: How many of them were not what they had to be. The first one ends it all.
     """
 
     def __init__(self, folder, seed, workers=2):
         self.folder, self.workers = folder, workers
         self.rng = random.Random(seed)
         self.checkpoint = (folder / "checkpoint").as_uri()
-        self.kinds = Counter()
-        self.starts = self.messages = 0
+        self.kills = Counter()
+        self.pauses = self.starts = self.messages = self.commits = self.differences = 0
+        self.began = time.monotonic()
         self.process = None
         self.is_harmed = False
         self.paused = []
@@ -68,6 +84,11 @@ class Soak:
             for pid in (self.process.pid, *found):
                 send(pid, signal.SIGKILL)
             self.process.wait()
+
+    @property
+    def killed(self):
+        """How many processes were killed, all in all."""
+        return sum(self.kills.values())
 
     def keep_running(self):
         """Start it, if it does not run."""
@@ -102,25 +123,29 @@ class Soak:
         return max((int(name) for name in names if name.isdigit()), default=None)
 
     def strike(self):
-        """Do harm to one to three processes at once. Returns what was done."""
-        below = descendants(self.process.pid)
-        pythons = [
-            p for p, command in below.items() if "pyspark" in command and "java" not in command
-        ]
-        jvms = [p for p, command in below.items() if is_jvm(command)]
-        victims = {DRIVER: [self.process.pid], JVM: jvms, PYTHON: pythons, PAUSE: pythons}
-        kinds = [kind for kind, pids in victims.items() if pids]
-        chosen = {self.rng.choice(kinds) for _ in range(self.rng.choice((1, 1, 2, 3)))}
-        done = []
-        for kind in sorted(chosen):
-            pid = self.rng.choice(victims[kind])
-            if send(pid, signal.SIGSTOP if kind == PAUSE else signal.SIGKILL):
-                done.append(kind)
+        """Kill one to three processes at once; some are only paused. Returns what was killed.
+
+        At least one process was there to be killed: a signal that hits nobody does not count.
+        """
+        killed, hit = [], set()
+        while not killed:
+            self.keep_running()
+            for kind in [self.rng.choice(KINDS) for _ in range(self.rng.choice((1, 1, 2, 3)))]:
+                possible = sorted(set(victims(self.process, kind)) - hit)
+                if not possible:
+                    continue
+                pid = self.rng.choice(possible)
+                if not send(pid, signal.SIGSTOP if kind == PAUSE else signal.SIGKILL):
+                    continue
+                hit.add(pid)
+                self.is_harmed = True
                 if kind == PAUSE:
                     self.paused.append(pid)
-        self.kinds.update(done)
-        self.is_harmed = True
-        return done
+                    self.pauses += 1
+                else:
+                    killed.append(kind)
+        self.kills.update(killed)
+        return killed
 
     def go_on(self):
         """Let what was paused go on, some time later."""
@@ -134,12 +159,38 @@ class Soak:
         """Let it run, do harm, see it go on, and check what is committed."""
         self.wait_for_batches(self.rng.randint(1, 8))
         time.sleep(self.rng.uniform(0, 0.5))
-        done = self.strike()
+        killed = self.strike()
         self.go_on()
         self.wait_for_batches(3)
         before = self.messages
-        self.messages, _ = check_commit(Committed(self.checkpoint))
-        assert self.messages > before, f"nothing was emitted after {done}"
+        self.check()
+        assert self.messages > before, f"nothing was emitted after the loss of {killed}"
+
+    def check(self):
+        """Assert that the newest commit is right; its pending messages and what waits for them."""
+        committed = Committed(self.checkpoint)
+        self.commits += 1
+        try:
+            self.messages, waiting = check_commit(committed)
+        except AssertionError:
+            self.differences += 1
+            raise
+        return waiting, committed.pending()
+
+    def settle(self):
+        """Let it run undisturbed, and assert that what it needs no more is deleted meanwhile."""
+        enough = max(SETTLED_COMMITS, FILES_TO_TELL // (2 * self.workers)) + 1
+        self.wait_for_batches(1)
+        while (commits := self.since_claim()) < enough:  # what was harmed may only end now
+            self.wait_for_batches(1)
+        check_growth(self.checkpoint)
+        made = commits * 2 * self.workers  # one shuffle a batch at least, two files of each worker
+        check_shuffles(shuffle_files(self.process.pid), made)
+
+    def since_claim(self):
+        """How many commits the present run has made."""
+        manifest = read_newest(Store.open(self.checkpoint))
+        return manifest.number - manifest.claims[-1]
 
     def drain(self):
         """End it as its user does; nothing may be left."""
@@ -148,20 +199,30 @@ class Soak:
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(DEADLINE_SECONDS)
         assert code == 0, f"it ended with {code}:\n{self.output()}"
-        committed = Committed(self.checkpoint)
-        self.messages, waiting = check_commit(committed)
-        assert (waiting, committed.pending()) == (0, NOTHING_PENDING)
+        assert self.check() == (0, NOTHING_PENDING)
+        check_cleared(self.checkpoint)
 
     def output(self):
         return (self.folder / "output").read_text(errors="replace")[-4000:]
 
     def figures(self):
         """In one line, for people."""
-        kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(self.kinds.items()))
+        kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(self.kills.items()))
         return (
-            f"{sum(self.kinds.values())} times harm ({kinds}); {self.starts} runs;"
-            f" {self.messages} messages; every commit looked at was right"
+            f"{self.killed} kills ({kinds}), {self.pauses} pauses; {self.starts} runs;"
+            f" {self.messages} messages; {self.commits} commits checked,"
+            f" {self.differences} differences; {time.monotonic() - self.began:.0f} seconds"
         )
+
+
+def victims(process, kind):
+    """The processes of that kind that a run has."""
+    if kind == DRIVER:
+        return [process.pid] if process.poll() is None else []
+    below = descendants(process.pid)
+    if kind == JVM:
+        return [pid for pid, command in below.items() if is_jvm(command)]
+    return [pid for pid, command in below.items() if "pyspark" in command and "java" not in command]
 
 
 def is_jvm(command):
@@ -177,45 +238,62 @@ def send(pid, number):
 
 
 def descendants(pid):
-    """The processes below one, with their command lines."""
+    """The living processes below one, with their command lines."""
     parents, commands = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(FileNotFoundError, ProcessLookupError):
-            parents[int(folder.name)] = int(
-                (folder / "stat").read_text().rpartition(")")[2].split()[1]
-            )
-            commands[int(folder.name)] = (folder / "cmdline").read_text(errors="replace")
-    found, new = {}, {pid}
+            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+            parents[int(folder.name)] = int(parent)
+            if state != "Z":
+                commands[int(folder.name)] = (folder / "cmdline").read_text(errors="replace")
+    found, new = set(), {pid}
     while new:
         new = {p for p, parent in parents.items() if parent in new and p not in found}
-        found |= {p: commands.get(p, "") for p in new}
-    return found
+        found |= new
+    return {p: commands[p] for p in found if p in commands}
+
+
+def shuffle_files(pid):
+    """How many files of shuffles there are in the work folder of a run: it holds that one open."""
+    links = [os.path.realpath(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
+    locks = [Path(link) for link in links if link.endswith("/lock")]
+    (folder,) = {lock.parent for lock in locks if lock.parent.name.startswith(PREFIX)}
+    return sum(1 for _ in folder.rglob("shuffle_*"))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--seconds", type=float, help="for so long; default: 3600")
+    parser.add_argument("--kills", type=int, help="until so many processes were killed")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     args = parser.parse_args()
-    print(f"seed {args.seed}, {args.seconds:g} seconds, {args.workers} workers", flush=True)
-    end = time.monotonic() + args.seconds
+    seconds = args.seconds or (float("inf") if args.kills else 3600)
+    kills = args.kills or float("inf")
+    print(f"seed {args.seed}, {args.workers} workers", flush=True)
     with (
         tempfile.TemporaryDirectory() as folder,
         Soak(Path(folder), args.seed, args.workers) as soak,
     ):
         try:
-            for number in itertools.count(1):
-                soak.round()
-                if number % 10 == 0:
-                    print(f"after {number} rounds: {soak.figures()}", flush=True)
-                if time.monotonic() >= end:
-                    break
-            soak.drain()
+            run(soak, seconds, kills)
         except AssertionError:
-            print(f"seed {args.seed}: FAILED after {soak.kinds}", flush=True)
+            print(f"seed {args.seed}: FAILED after {soak.figures()}", flush=True)
             raise
         print(f"seed {args.seed}: {soak.figures()}")
+
+
+def run(soak, seconds, kills=float("inf")):
+    """Rounds until so many seconds have passed, or so many processes were killed; then its end."""
+    end, rounds = time.monotonic() + seconds, 0
+    while time.monotonic() < end and soak.killed < kills:
+        soak.round()
+        rounds += 1
+        if rounds % 10 == 0:
+            print(f"after {rounds} rounds: {soak.figures()}", flush=True)
+    assert soak.killed >= rounds > 0
+    soak.settle()
+    soak.drain()
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def test_single_commits_are_read(store):
     assert read_commit(store, 2).updates["count/0"]["fields"] == Update(b"\x80\5K*.", None, 0)
 
 
-def test_it_goes_on_in_the_present_format(store):
+def test_a_checkpoint_of_an_older_format_goes_on_in_the_present_one(store):
     log = CommitLog.open(store, "word-count", "three")
     assert log.claim().number == 5
     log.commit(log.draft(tag="t", clock=2.0, updates={"count/0": {"fields": Update(b"newer")}}))

@@ -330,7 +330,7 @@ def test_a_commit_of_unknown_outcome_can_be_made_again(open_log, store, lossy, e
     assert stored(store, 3) == {"a/0": {"s": [b"x", b"y"]}}
 
 
-def test_until_then_no_other_commit_is_accepted(open_log, lossy):
+def test_until_its_outcome_is_known_no_other_commit_is_accepted(open_log, lossy):
     log = open_log()
     lossy.effects = [True]
     with pytest.raises(Unreachable):

@@ -39,7 +39,7 @@ def moving(numbers):
     return Store(store.uri, Moving(store._backend, numbers))
 
 
-def test_it_is_read_however_often_the_driver_was_faster():
+def test_the_newest_commit_is_read_however_often_the_driver_was_faster():
     assert read_newest(moving(range(2, 52))).number == 1
 
 

@@ -31,7 +31,7 @@ def test_where_the_topology_is(fulmen, kubectl):
     )
 
 
-def test_without_kubectl(fulmen, tmp_path, monkeypatch):
+def test_a_machine_without_kubectl_is_told_what_to_install(fulmen, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     result = fulmen("activate", "word-count")
     assert (result.exit_code, result.stderr) == (

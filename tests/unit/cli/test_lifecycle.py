@@ -28,7 +28,7 @@ def test_the_state_is_asked_for(fulmen, kubectl, command, state):
     assert json.loads(asked[asked.index("-p") + 1]) == {"spec": {"state": state}}
 
 
-def test_one_that_no_operator_has_seen_yet(fulmen, kubectl):
+def test_a_topology_that_no_operator_has_seen_yet(fulmen, kubectl):
     kubectl.answer({key: value for key, value in topology().items() if key != "status"})
     assert "it is Pending now" in fulmen("activate", "word-count").output
 
@@ -54,7 +54,7 @@ def test_kill_waits_until_it_is_suspended(fulmen, kubectl):
     ]
 
 
-def test_an_older_suspension_is_not_taken_for_it(fulmen, kubectl):
+def test_an_older_suspension_is_not_taken_for_the_new_one(fulmen, kubectl):
     old = topology(state="Suspended", generation=2, observed=1)
     kubectl.answer(old, topology(state="Suspended", generation=2), {})
     assert fulmen("kill", "word-count").exit_code == 0
@@ -97,7 +97,7 @@ def test_nothing_is_deleted_after_an_interrupt(fulmen, kubectl, monkeypatch):
     assert [asked[0] for asked in kubectl.asked] == ["patch"]
 
 
-def test_somebody_else_deletes_it_meanwhile(fulmen, kubectl):
+def test_a_topology_that_somebody_else_deletes_meanwhile(fulmen, kubectl):
     kubectl.answer(topology(), not_found(), {"items": []})
     assert fulmen("kill", "word-count").exit_code == 2
 
@@ -122,6 +122,6 @@ def test_what_becomes_of_the_checkpoint_is_told(checkpoint, is_kept):
     assert ("Its checkpoint is deleted, too." in in_time) != is_kept
 
 
-def test_of_one_that_did_not_run_nothing_is_said_about_trees():
+def test_nothing_is_said_about_trees_of_a_topology_that_did_not_run():
     before = topology(state="Failed")
     assert "trees" not in epitaph(before, topology(state="Suspended"), 5)

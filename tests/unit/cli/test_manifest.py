@@ -104,7 +104,7 @@ def test_a_topology_whose_code_is_in_its_image_stays_as_it_is(tmp_path):
     assert "code" not in yaml.safe_load(result.stdout)["spec"], result.output
 
 
-def test_mistakes_end_it(tmp_path):
+def test_mistakes_end_the_manifest_command(tmp_path):
     result = invoke(written(tmp_path, DOCUMENT.replace("letters.Letters", "letters.Leters")))
     assert result.exit_code == 2
     assert result.stdout == ""

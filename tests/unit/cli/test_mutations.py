@@ -1,11 +1,15 @@
 """Whatever is in a file or behind `--set`, `validate` says that it is right, or what is wrong."""
 
 import json
-import secrets
+import os
 
 import pytest
 
+from support import seeds
 from support.mutations import mutation
+
+MUTATIONS = int(os.environ.get("FULMEN_MUTATIONS") or 2000)
+"""How many are tried. Their seeds follow each other from FULMEN_SEED on."""
 
 
 def tried(seeds, fulmen, folder):
@@ -29,8 +33,6 @@ def test_mutated_files_are_right_or_told_to_be_wrong(fulmen, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_mutations_of_a_new_seed_are_right_or_told_to_be_wrong(fulmen, tmp_path):
-    start = secrets.randbits(40)
-    print(f"the first seed is {start}")
-    assert tried(range(start, start + 2000), fulmen, tmp_path) == {}
+@pytest.mark.timeout(300 + MUTATIONS / 10)
+def test_many_mutated_files_are_right_or_told_to_be_wrong(fulmen, tmp_path):
+    assert tried(seeds.several(MUTATIONS), fulmen, tmp_path) == {}

@@ -11,7 +11,7 @@ from support.fake_kubectl import topology
 CHANGED = "The request is invalid: the server rejected our request due to an error in our request"
 
 
-def test_all_of_it_is_one_patch():
+def test_all_changes_of_a_rebalance_are_one_patch():
     made = make_rebalance(topology(), Wanted(3, 1, ["count=4", "sentences=1"]))
     assert made.patch == [
         {"op": "add", "path": "/spec/workers", "value": 3},
@@ -117,7 +117,7 @@ def test_what_the_server_refuses_is_not_tried_again(fulmen, kubectl):
     assert len(patches(kubectl)) == 1
 
 
-def test_without_options(fulmen):
+def test_rebalance_without_options(fulmen):
     result = fulmen("rebalance", "word-count")
     assert (result.exit_code, result.stderr) == (
         2,

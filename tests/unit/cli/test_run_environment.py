@@ -22,7 +22,7 @@ def document(driver=(), worker=()):
     return {"spec": {"driver": {"env": list(driver)}, "worker": {"env": list(worker)}}}
 
 
-def test_the_variables_are_there_and_gone_afterwards(fulmen, tmp_path):
+def test_variables_of_the_spec_are_set_during_a_run_only(fulmen, tmp_path):
     grouping = {"type": "shuffle"}
     bolt = {"name": "reads", "class": "letters.Reads"}
     bolt["inputs"] = [{"from": "letters", "grouping": grouping}]
@@ -42,7 +42,7 @@ def test_the_variables_are_there_and_gone_afterwards(fulmen, tmp_path):
     assert "OF_WORKER" not in os.environ
 
 
-def test_those_of_workers_are_not_set_in_this_process(monkeypatch):
+def test_variables_of_workers_are_not_set_in_this_process(monkeypatch):
     monkeypatch.setenv("A", "before")
     environment = environment_of(
         document([{"name": "A", "value": "1"}, {"name": "E"}], [{"name": "B", "value": "2"}])

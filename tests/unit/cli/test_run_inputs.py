@@ -154,7 +154,7 @@ def test_values_of_a_topology_in_python_can_be_set(in_python):
     assert "trees        6 acked, 0 failed" in stdout
 
 
-def test_what_its_module_prints_is_no_part_of_our_output(in_python):
+def test_what_the_authors_module_prints_is_no_part_of_our_output(in_python):
     code, stdout, stderr = in_python(f"print('hello')\n{BUILDER}")
     assert code == 0
     assert stdout.startswith("in-python: drained after ")

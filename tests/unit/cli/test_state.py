@@ -4,7 +4,13 @@ import json
 
 import pytest
 
+from fulmen import TopologyBuilder
+from fulmen.checkpoint import Store
+from fulmen.engine.driver.stop import Stop
+from fulmen.errors import JobFailed
+from fulmen.testing import CollectBolt
 from support.cli_runs import write_letters
+from support.engine_runs import Losing, Numbers, make_driver
 
 
 def keep(file, value, more=""):
@@ -22,13 +28,13 @@ def kept(fulmen, tmp_path):
     return (tmp_path / "kept").as_uri()
 
 
-def test_all_of_it(fulmen, kept):
+def test_all_keys_of_a_component_are_shown(fulmen, kept):
     result = fulmen("state", "kept", "count")
     assert (result.exit_code, result.stderr) == (0, "")
     assert sorted(result.stdout.splitlines()) == ["a  6", "b  6", "c  6", "d  4", "e  4"]
 
 
-def test_the_largest(fulmen, kept):
+def test_the_largest_values_are_shown_with_top(fulmen, kept):
     assert fulmen("state", kept, "count", "--top", "4").stdout == "a  6\nb  6\nc  6\nd  4\n"
 
 
@@ -48,11 +54,11 @@ def test_a_field_that_is_not_there(fulmen, kept):
     )
 
 
-def test_one_key(fulmen, kept):
+def test_one_key_is_shown_by_its_name(fulmen, kept):
     assert fulmen("state", "kept", "count", "--key", "d").stdout == "d  4\n"
 
 
-def test_as_json(fulmen, kept):
+def test_keys_and_values_are_shown_as_json(fulmen, kept):
     entries = json.loads(fulmen("state", "kept", "count", "-o", "json").stdout)
     assert {entry["key"]: entry["value"] for entry in entries} == {
         **dict.fromkeys("abc", 6),
@@ -116,7 +122,9 @@ def test_a_component_without_keyed_state(fulmen, kept):
         ),
     ],
 )
-def test_what_is_not_there(fulmen, kept, tmp_path, arguments, code, message):
+def test_a_component_a_key_or_a_checkpoint_that_is_not_there_is_told(
+    fulmen, kept, tmp_path, arguments, code, message
+):
     result = fulmen("state", *arguments)
     message = message.format(kept=kept, empty=(tmp_path / "empty").as_uri())
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"Error: {message}\n")
@@ -127,6 +135,25 @@ def test_nothing_was_dropped(fulmen, kept):
     result = fulmen("state", kept, "letters", "--dropped")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "nothing of 'letters' was dropped.\n"
+
+
+def test_a_dropped_tuple_is_shown_with_how_its_batch_failed(fulmen, tmp_path):
+    builder = TopologyBuilder(name="losses")
+    builder.set_spout("source", Numbers).set_config({"limit": 1})
+    builder.set_bolt("bolt", CollectBolt).shuffle_grouping("source")
+    store = Store.open((tmp_path / "kept").as_uri())
+    traceback = "Traceback (most recent call last):\n  here\nValueError: a mistake"
+    failed = JobFailed("the process failed", traceback=traceback)
+    driver = make_driver(builder, store=store, jobs=Losing(4, failed, store))
+    driver.start()
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    first, *below = fulmen("state", "kept", "source", "--dropped").stdout.splitlines()
+    assert first.startswith("task 0  1  {'stream': 'default', 'values': [0], ")
+    assert "'cause': 'the process failed'" in first
+    assert below == [f"    {line}" for line in traceback.splitlines()]
+    (entry,) = json.loads(fulmen("state", "kept", "source", "--dropped", "-o", "json").stdout)
+    assert entry["value"]["traceback"] == traceback
 
 
 def test_fields_and_dropped_tuples_are_not_shown_together(fulmen, kept):

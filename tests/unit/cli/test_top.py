@@ -74,7 +74,7 @@ def check_figures(lines, totals):
             assert found[what] == ("-" if (name, what) in NEVER else str(wanted[what]))
 
 
-def test_of_a_run_on_this_machine(fulmen, server, totals):
+def test_top_shows_a_run_on_this_machine(fulmen, server, totals):
     result = fulmen("top", "--url", server.url, "--once")
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
@@ -88,11 +88,11 @@ def test_of_a_run_on_this_machine(fulmen, server, totals):
     assert texts["pending"] == "0"
 
 
-def test_without_a_terminal_it_ends(fulmen, server):
+def test_top_without_a_terminal_ends(fulmen, server):
     assert "trees acked" in fulmen("top", "--url", server.url.rstrip("/")).stdout
 
 
-def test_on_a_cluster(fulmen, kubectl, answer, totals):
+def test_top_shows_a_topology_on_a_cluster(fulmen, kubectl, answer, totals):
     running = topology("metered", "Rebalancing", status={"driverPod": "metered-driver-3"})
     kubectl.answer(running, answer)
     result = fulmen("top", "metered", "--once")

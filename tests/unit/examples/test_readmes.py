@@ -48,7 +48,7 @@ def test_links_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_is_short(name):
+def test_the_code_of_an_example_is_short(name):
     lines = sum(
         len(re.findall(r"\S.*\n", p.read_text())) for p in Path(EXAMPLES, name).glob("*.py")
     )

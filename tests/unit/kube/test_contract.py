@@ -56,7 +56,7 @@ def test_a_directive_nobody_knows_is_an_error():
         Revision.from_json('{"generation": 1, "topology": {}, "directive": "Dance"}')
 
 
-def test_it_loads_neither_spark_nor_a_kubernetes_client():
+def test_the_contract_loads_neither_spark_nor_a_kubernetes_client():
     code = "import sys, fulmen.kube.contract; print({'pyspark', 'kubernetes'} & set(sys.modules))"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert output.stdout == "set()\n"

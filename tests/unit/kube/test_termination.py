@@ -55,7 +55,7 @@ def test_sigterm(program, output):
     assert (done.stdout, done.stderr, done.returncode) == (output, "", 0)
 
 
-def test_interrupts_count_as_well():
+def test_an_interrupt_unwinds_a_program_as_a_termination_does():
     program = BEFORE.replace("SIGTERM", "SIGINT")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "unwound True\n"

@@ -28,7 +28,7 @@ def test_two_workers_cut_every_edge():
     assert stages(blue_green_yellow()) == [["blue"], ["green"], ["yellow"], ["__acker"]]
 
 
-def test_without_ackers():
+def test_a_topology_without_ackers_has_no_stage_for_them():
     assert stages(blue_green_yellow(ackers=0)) == [["blue"], ["green"], ["yellow"]]
 
 

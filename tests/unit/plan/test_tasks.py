@@ -19,7 +19,7 @@ from support.topologies import topology
         (6, 3, {2: 3}),
     ],
 )
-def test_integer_divided(total, pieces, sizes):
+def test_tasks_are_divided_among_executors_in_whole_numbers(total, pieces, sizes):
     assert integer_divided(total, pieces) == sizes
 
 

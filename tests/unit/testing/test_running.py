@@ -194,14 +194,14 @@ def endless_topology():
     return builder
 
 
-def test_until_a_condition():
+def test_a_run_goes_on_until_a_condition_holds():
     result = run(endless_topology(), until=lambda r: r.trees["acked"] > 1000)
     assert result.trees["acked"] > 1000
     assert result.fields("source")["n"] >= 1000
 
 
 @pytest.mark.parametrize("batches", [0, 1, 3])
-def test_so_many_batches(batches):
+def test_a_run_of_so_many_batches(batches):
     result = run(endless_topology(), batches=batches)
     assert result.batches == batches
 

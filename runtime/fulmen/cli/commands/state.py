@@ -80,7 +80,7 @@ def state(
     """Show `self.state` of all tasks of COMPONENT as the newest commit in CHECKPOINT left it.
 
     With --fields, show the fields of its instances instead, task by task; with --dropped the tuples
-    of a spout that were dropped: stream, values, message id, cause, and when.
+    of a spout that were dropped: stream, values, message id, cause, traceback if any, and when.
 
     CHECKPOINT is a folder, a URI (file://, s3://, gs://, az://), or a topology's file that names
     its checkpoint. The topology may be running. Reading a checkpoint can run code that is in it:
@@ -108,7 +108,8 @@ def state(
             content = [_plain(vars(entry)) for entry in entries]
             click.echo(json.dumps(content, indent=2, ensure_ascii=False))
         else:
-            for line in _fields_table(entries) if is_fields else _table(entries):
+            show = _fields_table if is_fields else _dropped_table if is_dropped else _table
+            for line in show(entries):
                 click.echo(line)
 
 
@@ -205,3 +206,13 @@ def _fields_table(entries: Sequence[Entry]) -> Iterator[str]:
     width = max((len(str(entry.key)) for entry in entries), default=0)
     for entry in entries:
         yield f"task {entry.task}  {entry.key!s:{width}}  {_shown(entry.value)}"
+
+
+def _dropped_table(entries: Sequence[Entry]) -> Iterator[str]:
+    """A line for each tuple, and below it the traceback, if one is kept."""
+    for entry in entries:
+        kept = dict(entry.value)
+        traceback = kept.pop("traceback", "")
+        yield f"task {entry.task}  {entry.key}  {_shown(kept)}"
+        for line in traceback.splitlines():
+            yield f"    {line}"

@@ -143,6 +143,7 @@ class Coordinator:
             deliveries=None if large else self.deliveries,
             poisoned=poisoned,
             cause=self.crashes.cause if poisoned else "",
+            traceback=self.crashes.traceback if poisoned else "",
             emit_seconds=self.emit_seconds or EMIT_SHARE * self.target_seconds,
             is_retry=self._is_retry,
             bases=self.skipping.bases,
@@ -264,23 +265,26 @@ class Coordinator:
         tasks = self._spout_tasks()
         return bool(tasks) and all(self._exhausted_by_task.get(task) for task in tasks)
 
-    def failed(self, now: float, reason: str = "", is_outage: bool = False) -> None:
+    def failed(
+        self, now: float, reason: str = "", is_outage: bool = False, traceback: str = ""
+    ) -> None:
         """The attempt came to nothing.
 
         Args:
             now: When the same batch can be tried again.
             reason: Why, in one line.
             is_outage: No tuple can be to blame: the store is away, or the cluster took a worker.
+            traceback: Of what failed in a worker, if there is one.
         """
         self._is_retry = True
         self._mark = now
         self.attempt = None
+        self.idle.failed()
         if is_outage:
             return
-        self.idle.failed()
         tasks = max(1, len(self._spout_tasks()))
         likely = min(self.permit * tasks, int(2 * self._typical_emits) + tasks)
-        self.crashes.failed(likely, reason)
+        self.crashes.failed(likely, reason, traceback)
 
     @property
     def hopeless(self) -> bool:

@@ -19,6 +19,8 @@ from enum import Enum, auto
 FAILURES_BEFORE_HALVING = 2
 FAILURES_ALONE = 2
 """So often a tuple has to fail its batch alone, with a success without it after each time."""
+TRACEBACK_CHARACTERS = 4000
+"""So many are kept of a traceback: the last ones, as it ends with what happened."""
 
 
 class Probe(Enum):
@@ -46,7 +48,8 @@ class Crashes:
         alone: How often the suspected tuple has failed its batch alone.
         successes: Successful batches with the limit as it is.
         rounds: How many spout tasks were suspected in vain, in a row.
-        cause: Why the last attempt failed.
+        cause: Why the last attempt with the suspected tuple failed.
+        traceback: Of that failure, if there is one.
     """
 
     failures: int = 0
@@ -57,17 +60,20 @@ class Crashes:
     successes: int = 0
     rounds: int = 0
     cause: str = ""
+    traceback: str = ""
 
-    def failed(self, likely: int, cause: str) -> None:
+    def failed(self, likely: int, cause: str, traceback: str = "") -> None:
         """An attempt came to nothing.
 
         Args:
             likely: How many tuples it probably had.
-            cause: Why.
+            cause: Why, in one line.
+            traceback: Of what failed, if there is one.
         """
         self.failures += 1
         self.successes = 0
-        self.cause = cause if self.trial is not Probe.WITHOUT else self.cause
+        if self.trial is not Probe.WITHOUT:
+            self.cause, self.traceback = cause, traceback[-TRACEBACK_CHARACTERS:]
         if self.limit is None:
             if self.failures >= FAILURES_BEFORE_HALVING:
                 self._narrow(max(1, likely // 2))

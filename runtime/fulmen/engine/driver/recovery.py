@@ -69,7 +69,9 @@ class Recovery:
             case Unreachable():
                 self._store_away(coordinator, header, str(error))
             case JobFailed():
-                self._failed(coordinator, header, str(error), error.is_clusters, is_loss=True)
+                reason, stack = str(error), error.traceback
+                clusters = error.is_clusters
+                self._failed(coordinator, header, reason, clusters, is_loss=True, traceback=stack)
 
     def after_void(self, coordinator: Coordinator, header: Header, void: Failure) -> None:
         """An attempt ran, and came to nothing.
@@ -85,7 +87,7 @@ class Recovery:
             case Cause.OUTAGE if void.report is not None:
                 self._unavailable(coordinator, header, void.report)
             case Cause.TUPLES:
-                self._failed(coordinator, header, void.reason)
+                self._failed(coordinator, header, void.reason, traceback=void.traceback)
             case Cause.OUTAGE:
                 self._store_away(coordinator, header, void.reason)
             case Cause.DENIED if self.totals.batches:  # workers had their rights before
@@ -116,6 +118,7 @@ class Recovery:
         reason: str,
         is_outage: bool = False,
         is_loss: bool = False,
+        traceback: str = "",
     ) -> None:
         """See which workers are left, and have the batch tried again.
 
@@ -125,6 +128,7 @@ class Recovery:
             reason: Why, in one line.
             is_outage: No tuple can be to blame.
             is_loss: A worker was lost, or its batch cancelled: however often, that may pass.
+            traceback: The stack of what failed in a worker, if there is one.
 
         Raises:
             TopologyFailed: It is neither, and happens without any tuple too.
@@ -139,7 +143,7 @@ class Recovery:
         if is_outage or is_hopeless:
             self.sleep(min(5.0, 0.1 * 2**self._outages))
             self._outages = min(self._outages + 1, 16)
-        coordinator.failed(self.steady(), reason, is_outage)
+        coordinator.failed(self.steady(), reason, is_outage, traceback)
         if coordinator.hopeless and not is_hopeless:
             self._hopeless(coordinator, header, reason, is_loss)
         self.planner.replan(alive)

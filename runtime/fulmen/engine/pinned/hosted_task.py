@@ -75,7 +75,8 @@ class HostedTask:
         """Keep the message that an attempt drops: what the commit has to write, by journal."""
         kept = self.task.dropped.twin()  # the attempt may come to nothing
         for stream, values in turn.next_messages():
-            dropped_tuples.note(kept, stream, values, None, header.cause, self.task.now())
+            cause, traceback = header.cause, header.traceback
+            dropped_tuples.note(kept, stream, values, None, cause, traceback, self.task.now())
         self.dropping = kept
         return kept.updates(header.number)
 

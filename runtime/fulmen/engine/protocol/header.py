@@ -7,6 +7,7 @@ import json
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import NamedTuple
 
 from fulmen.engine.protocol.deliveries import (
     Deliveries,
@@ -56,6 +57,18 @@ class Injected:
         return found
 
 
+class Poison(NamedTuple):
+    """How the batch of a tuple that is dropped has failed.
+
+    Attributes:
+        cause: In one line.
+        traceback: Of what failed in a worker, if there is one.
+    """
+
+    cause: str
+    traceback: str = ""
+
+
 @dataclass(frozen=True)
 class Header:
     """One attempt of one batch. Travels to every stage in a local property of the Spark job.
@@ -74,6 +87,7 @@ class Header:
         poisoned: Spout tasks whose first emit is to be failed instead of sent: it crashed workers
             before.
         cause: Why a tuple of theirs is failed: what became of its batch.
+        traceback: Of how that batch failed, if there is one.
         emit_seconds: How long spouts may emit.
         is_retry: Whether an attempt of the same batch failed before.
         injected: For the first stage of the job.
@@ -95,6 +109,7 @@ class Header:
     deliveries: Mapping[int, Deliveries] | None = field(default_factory=dict)
     poisoned: tuple[int, ...] = ()
     cause: str = ""
+    traceback: str = ""
     emit_seconds: float = 0.1
     is_retry: bool = False
     injected: Injected = field(default_factory=Injected)
@@ -120,6 +135,10 @@ class Header:
     def permit(self, task: int) -> int:
         """How many tuples spout task `task` may emit."""
         return self.permits.get(task, self.default_permit)
+
+    def poison(self, task: int) -> Poison | None:
+        """Why the first emit of spout task `task` is dropped instead of sent. None: it is sent."""
+        return Poison(self.cause, self.traceback) if task in self.poisoned else None
 
     def encode(self) -> str:
         """The header as text, for a local property: the attributes that differ from the default."""

@@ -68,11 +68,13 @@ class Failure:
         reason: Why it failed, in one line.
         report: About the component that made it so, if one did.
         cause: What may have made it so.
+        traceback: Of an exception in a stage, if it was one that no component is known to have.
     """
 
     reason: str
     report: ErrorReport | None
     cause: Cause = Cause.TUPLES
+    traceback: str = ""
 
 
 def read_rows(rows: Sequence[bytes]) -> tuple[list[Summary], Failure | None, list[bytes]]:

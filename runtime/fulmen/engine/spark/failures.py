@@ -9,15 +9,24 @@ from collections.abc import Mapping, Sequence
 
 SIGKILL = int(signal.SIGKILL)
 KILLED = 128 + SIGKILL
+FROM_OUTSIDE = (KILLED, 128 + int(signal.SIGTERM))
+"""How a JVM ends that somebody else ends."""
 OUT_OF_MEMORY = (3, 52)  # Java's -XX:+ExitOnOutOfMemoryError, and Spark's own
 
 _TASK = re.compile(r"Lost task (\d+)\.\d+ in stage [^(]*\(TID \d+\) \(\S+ executor (\S+)\)")
 _FETCHED_FROM = re.compile(r"FetchFailed\(BlockManagerId\(([^,]+),")
-_LOST = re.compile(r"ExecutorLostFailure \(executor .*? Reason: (.*)")
-_EXIT_CODE = re.compile(r"\bcode[: ]+(\d+)")
+_LOST = re.compile(
+    r"ExecutorLostFailure \(executor [^\n]*? Reason:\s*(.*?)\s*(?:^Driver stacktrace|\Z)",
+    re.DOTALL | re.MULTILINE,  # Kubernetes explains it in several lines
+)
+_EXIT_CODE = re.compile(r"\bcode[: ]+(-?\d+)")  # negative: nobody knows it
 _HEARTBEAT = re.compile(r"heartbeat timed out after (\d+) ms")
 _ERROR_LINE = re.compile(r"^(?:[\w.]+(?:Error|Exception|Exit|Interrupt)|\[\w+\])\b.*")
 _JAVA_CLASS = re.compile(r"\b(?:[a-z_]\w*\.)+[A-Z]\w*(?:: )?")
+_TRACEBACK = re.compile(
+    r"(Traceback \(most recent call last\):\n.*?)(?:^\tat |^ ?SQLSTATE|^Driver stacktrace|^Caused by|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
 _OVER = ("SparkContext was shut down", "stopped SparkContext", "SparkContext has been shutdown")
 
 
@@ -40,14 +49,32 @@ def is_over(text: str) -> bool:
 
 
 def is_clusters(text: str) -> bool:
-    """Whether the cluster took the worker away, and no tuple can have done it.
+    """Whether the cluster took workers away, so that no tuple is to blame.
 
-    A container that is killed for want of memory says so by its exit code, and counts as killed.
+    Evidence against a tuple is the end of a Python process, the end of a JVM by itself, and a pod
+    that ran out of memory. A JVM that was ended from outside is none: somebody deleted its pod, its
+    node is gone, or a signal killed it. Nor is a JVM that is gone without a reason.
     """
-    lost = _LOST.search(text)
-    return lost is not None and (
-        "deleted by a user or the framework" in lost[1] or not _EXIT_CODE.search(lost[1])
-    )
+    if lost := _LOST.search(text):
+        code = _exit_code(lost[1])
+        return not _ran_out_of_memory(lost[1]) and (code is None or code in FROM_OUTSIDE)
+    return "FetchFailed" in text
+
+
+def traceback_in(text: str) -> str:
+    """The Python traceback in it, if there is one."""
+    found = _TRACEBACK.search(text)
+    return found[1].rstrip() if found else ""
+
+
+def _ran_out_of_memory(reason: str) -> bool:
+    """Whether Kubernetes says so of the JVM's pod. An exit code alone does not tell who killed."""
+    return "OOMKilled" in reason
+
+
+def _exit_code(reason: str) -> int | None:
+    found = _EXIT_CODE.search(reason)
+    return int(found[1]) if found and not found[1].startswith("-") else None
 
 
 def explain(text: str, workers: Sequence[int], by_executor: Mapping[str, Sequence[int]]) -> str:
@@ -126,9 +153,12 @@ def jvm_end(code: int) -> str:
 def _loss(reason: str) -> str:
     if heartbeat := _HEARTBEAT.search(reason):
         return f"it did not answer for {int(heartbeat[1]) / 1000:g} seconds"
-    if not (found := _EXIT_CODE.search(reason)):
+    code = _exit_code(reason)
+    if code is None:
         return "its connection closed"
-    code = int(found[1])
+    if _ran_out_of_memory(reason):
+        cure = "emit smaller tuples, or raise the memory limit of workers"
+        return f"exit code {code}: its pod ran out of memory (OOMKilled): {cure}"
     if code == KILLED:
         return f"exit code {code}: killed, often for lack of memory"
     if code in OUT_OF_MEMORY:

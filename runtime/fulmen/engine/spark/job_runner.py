@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.util import _load_from_socket
 
 from fulmen.engine.spark.chains import Ring
-from fulmen.engine.spark.failures import explain, is_clusters, is_incomplete, is_over
+from fulmen.engine.spark.failures import explain, is_clusters, is_incomplete, is_over, traceback_in
 from fulmen.engine.spark.placement import POLL_SECONDS, Anchors, Lanes
 from fulmen.engine.spark.session import JVM_ERRORS, Session, text_of
 from fulmen.engine.spark.stage_runner import HEADER, Raw, StageFunction, separated
@@ -263,7 +263,7 @@ class JobRunner:
             return self._lost(error)
         workers = [self._workers[partition] for partition in self._lanes.order]
         reason = explain(text, workers, self._session.workers.by_executor())
-        return JobFailed(reason, is_clusters(text))
+        return JobFailed(reason, is_clusters(text), traceback_in(text))
 
     def _lost(self, error: Exception) -> SparkLost:
         self._session.log(text_of(error))

@@ -19,7 +19,13 @@ DEPTH: Final = 8
 
 
 def note(
-    kept: KeyedState, stream: str, values: Sequence[Any], msg_id: Any, cause: str, at: float
+    kept: KeyedState,
+    stream: str,
+    values: Sequence[Any],
+    msg_id: Any,
+    cause: str,
+    traceback: str,
+    at: float,
 ) -> None:
     """Keep a tuple that was dropped.
 
@@ -28,7 +34,8 @@ def note(
         stream: The stream that it was emitted on.
         values: Its values.
         msg_id: Its message id; None: it was not tracked.
-        cause: What became of its batch.
+        cause: What became of its batch, in one line.
+        traceback: Of what failed, if there is one.
         at: When: wall clock seconds.
     """
     number = max(kept, default=0) + 1
@@ -37,6 +44,7 @@ def note(
         "values": [plain(value) for value in values],
         "msg_id": plain(msg_id),
         "cause": cause,
+        **({"traceback": traceback} if traceback else {}),
         "at": at,
     }
     for old in [n for n in kept if n <= number - MOST]:

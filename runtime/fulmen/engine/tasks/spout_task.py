@@ -19,6 +19,7 @@ from fulmen.engine.emitting.collectors import SpoutCollector, not_a_list
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_emits import Emits
 from fulmen.engine.protocol.deliveries import Deliveries
+from fulmen.engine.protocol.header import Poison
 from fulmen.engine.protocol.statistics import DEAD_LETTERED, DROPPED, REPLAYED
 from fulmen.engine.state import dropped_tuples
 from fulmen.engine.state import journals as journals_of
@@ -95,7 +96,7 @@ class SpoutTask(TaskBase):
         deliveries: Deliveries,
         outbox: Outbox,
         at_most: int | None = None,
-        poison: str | None = None,
+        poison: Poison | None = None,
     ) -> Deliveries | None:
         """Call ack and fail for messages whose trees have ended. What these emit is sent.
 
@@ -157,7 +158,7 @@ class SpoutTask(TaskBase):
         else:
             self.guarded("fail", lambda: self.instance.fail(msg_id))  # type: ignore[call-arg]
 
-    def set_active(self, outbox: Outbox, *, active: bool, poison: str | None = None) -> None:
+    def set_active(self, outbox: Outbox, *, active: bool, poison: Poison | None = None) -> None:
         """Call activate or deactivate if this changes anything."""
         if active != self.is_active:
             self.was_called = True
@@ -169,7 +170,7 @@ class SpoutTask(TaskBase):
     # Its turn to emit
 
     def emit(
-        self, permit: int, most_bytes: int, deadline: float, outbox: Outbox, poison: str | None
+        self, permit: int, most_bytes: int, deadline: float, outbox: Outbox, poison: Poison | None
     ) -> Iterator[int]:
         """Call next_tuple until the permit is used up, the time is over, or nothing was emitted.
 
@@ -263,7 +264,7 @@ class SpoutTask(TaskBase):
             return self.collector.runs[0].origins.__len__
         return self.collector.emitted
 
-    def flush(self, outbox: Outbox, poison: str | None = None) -> None:
+    def flush(self, outbox: Outbox, poison: Poison | None = None) -> None:
         """Send what was emitted since the collector was opened."""
         runs = self.collector.runs
         self.collector.close()
@@ -307,7 +308,7 @@ class SpoutTask(TaskBase):
         self._send(Emits(DEAD_LETTERS, EmittedRows(list(dead.values())), ids), outbox, None)
         return emits.take([i for i in range(len(emits.msg_ids)) if i not in dead])
 
-    def _send(self, emits: Emits, outbox: Outbox, poison: str | None) -> None:
+    def _send(self, emits: Emits, outbox: Outbox, poison: Poison | None) -> None:
         """Send emits on one stream: those with a message id are the roots of trees."""
         while len(emits.rows):
             ids, roots, parents, mask = self._roots(emits)
@@ -357,16 +358,16 @@ class SpoutTask(TaskBase):
             self._remember([msg_id])
         return emits.take([k for k in range(len(emits.rows)) if k != i])
 
-    def _drop(self, emits: Emits, roots: Ids, cause: str, outbox: Outbox) -> None:
+    def _drop(self, emits: Emits, roots: Ids, poison: Poison, outbox: Outbox) -> None:
         """Fail the trees of tuples that killed their workers; keep them, and send nothing."""
         ids = emits.msg_ids or [None] * len(emits.rows)
-        letters, reason = [], f"{CRASH_REASON}: {cause}".rstrip(": ")
+        letters, reason = [], f"{CRASH_REASON}: {poison.cause}".rstrip(": ")
         for i, msg_id in enumerate(ids):
             values = emits.rows.row(i)
-            dropped_tuples.note(self.dropped, emits.stream, values, msg_id, cause, self.now())
+            dropped_tuples.note(self.dropped, emits.stream, values, msg_id, *poison, self.now())
             kept = self.dropped[max(self.dropped)]
             letters.append([emits.stream, kept["values"], kept["msg_id"], 1, reason])
-        self.report(dropped_tuples.message(letters[0][1], cause))
+        self.report(dropped_tuples.message(letters[0][1], poison.cause))
         if len(roots):
             self._fail_at_once(roots, CRASH_REASON, outbox)
         outbox.counts[self.component, DROPPED, ""] += len(letters)

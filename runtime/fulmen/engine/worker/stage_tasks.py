@@ -273,7 +273,7 @@ class StageTasks:
             deliveries = self._committed_deliveries(header)
         for i, task in enumerate(self._spouts.values()):
             permit = header.permit(task.task)
-            poison = header.cause if task.task in header.poisoned else None
+            poison = header.poison(task.task)
             if header.active:  # first: it may connect there to what ack and fail need
                 task.set_active(outbox, active=True, poison=poison)
             delivery = deliveries.get(task.origin) if deliveries else None

@@ -99,7 +99,7 @@ class Worker:
             everywhere = True
         except Exception as e:  # noqa: BLE001 (whatever it is, the batch is void and says why)
             traceback.print_exc()
-            row, everywhere = void_row(error_text(e)), True
+            row, everywhere = void_row(error_text(e), traceback=traceback.format_exc()), True
         # who learned of it from a row passes it on in its own partition alone: all others have got
         # that row too
         for destination in placed.workers if everywhere else (partition,):
@@ -117,9 +117,14 @@ class Worker:
         return tasks
 
 
-def void_row(reason: str, report: ErrorReport | None = None, cause: Cause = Cause.TUPLES) -> bytes:
+def void_row(
+    reason: str,
+    report: ErrorReport | None = None,
+    cause: Cause = Cause.TUPLES,
+    traceback: str = "",
+) -> bytes:
     """The marker of a batch that came to nothing."""
-    return wire.pack(wire.VOID, (reason, report, cause))
+    return wire.pack(wire.VOID, (reason, report, cause, traceback))
 
 
 _worker = Worker()

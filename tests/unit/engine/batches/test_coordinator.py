@@ -221,7 +221,7 @@ def loaded(coordinator, batches, size, fixed=0.02, cold=1.0):
     return times
 
 
-@pytest.mark.parametrize("size", [10, 1_000, 100_000, 1_000_000])
+@pytest.mark.parametrize("size", [10, 1_000, 100_000, 1_000_000, 10_000_000])
 def test_batches_stay_within_twice_their_target_whatever_tuples_weigh(coordinator, size):
     times = loaded(coordinator, 60, size)
     assert max(times[8:]) < 2 * coordinator.it.target_seconds

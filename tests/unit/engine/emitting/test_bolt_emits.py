@@ -241,7 +241,7 @@ def test_a_value_without_a_hash_does_not_fail_a_tuple_that_was_told_its_tasks():
     assert sorted(x for [x] in result.collected("sink")) == ["a", "b", "d", "e"]
 
 
-def test_with_on_error_crash_it_stops_the_topology():
+def test_with_on_error_crash_a_wrong_emit_stops_the_topology():
     topology = Topology(HookBolt, ["a"], on_error="crash")
     topology.builder._bolts.pop("sink")
     topology.builder.set_bolt("sink", CollectBolt, 2).fields_grouping("bolt", ["x"])

@@ -25,11 +25,11 @@ def archive(tmp_path, java):
     return made
 
 
-def test_it_fits_what_it_was_made_for(archive, java):
+def test_an_archive_fits_the_java_and_jars_that_it_was_made_for(archive, java):
     assert archive.fits(*java)
 
 
-def test_one_that_was_not_made_fits_nothing(tmp_path, java):
+def test_an_archive_that_was_not_made_fits_nothing(tmp_path, java):
     assert not ClassArchive(tmp_path / "none").fits(*java)
 
 
@@ -44,7 +44,7 @@ def test_one_that_was_not_made_fits_nothing(tmp_path, java):
     ],
     ids=["another Java", "one jar more", "another size", "another time", "no Java"],
 )
-def test_it_fits_nothing_else(archive, java, change):
+def test_an_archive_fits_no_other_java_and_no_other_jars(archive, java, change):
     change(*java)
     assert not archive.fits(*java)
 

@@ -20,7 +20,7 @@ def parent():
         yield Path(folder)
 
 
-def test_it_is_private_and_gone_after_close(parent):
+def test_a_work_folder_is_private_and_gone_after_close(parent):
     folder = WorkDir(parent)
     assert folder.path.parent == parent
     assert folder.path.stat().st_mode & 0o777 == 0o700
@@ -87,7 +87,7 @@ def test_a_path_too_long_for_sockets_is_refused(tmp_path):
         WorkDir(deep)
 
 
-def test_its_default_place_can_be_used():
+def test_a_work_folder_can_be_made_in_the_default_place():
     folder = WorkDir()
     assert folder.path.is_dir()
     folder.close()

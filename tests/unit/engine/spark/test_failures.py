@@ -1,6 +1,6 @@
 import pytest
 
-from fulmen.engine.spark.failures import explain, is_over, java_message
+from fulmen.engine.spark.failures import explain, is_clusters, is_over, java_message, traceback_in
 
 WORKERS = (2, 0, 3, 1)
 """Of each task: those in the first slots come first."""
@@ -130,6 +130,100 @@ Caused by: org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 7 cancelle
 )
 def test_a_failure_is_told_in_one_line(text, said):
     assert explain(text, WORKERS, BY_EXECUTOR) == said
+
+
+KUBERNETES = """
+
+The executor with id 1 exited with exit code {}.
+{}
+
+
+The API gave the following container statuses:
+
+
+\t container name: spark-kubernetes-executor
+\t container image: example.org/spark:4
+\t container state: terminated
+\t exit code: {}
+\t termination reason: {}
+      """
+
+
+def of_pod(described, code, termination, reason=""):
+    return ABORTED.format(LOST + KUBERNETES.format(described, reason, code, termination))
+
+
+OUT_OF_MEMORY = of_pod("137(SIGKILL, possible container OOM)", 137, "OOMKilled")
+KILLED = of_pod("137(SIGKILL, possible container OOM)", 137, "Error")
+EVICTED = of_pod("143(SIGTERM)", 143, "Error", "The API gave the following brief reason: Evicted")
+PREEMPTED = of_pod(
+    "-1(unexpected)", 0, "Completed", "The API gave the following brief reason: Preempting"
+)
+DELETED = ABORTED.format(
+    LOST.replace("caused by one of the running", "unrelated to the running")
+    + "The executor with id 1 was deleted by a user or the framework."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(DELETED, True, id="pod-deleted"),
+        pytest.param(EVICTED, True, id="pod-evicted"),
+        pytest.param(PREEMPTED, True, id="pod-preempted"),
+        pytest.param(KILLED, True, id="jvm-of-a-pod-killed"),
+        pytest.param(ABORTED.format(LOST + "Command exited with code 137"), True, id="jvm-killed"),
+        pytest.param(ABORTED.format(LOST + "Command exited with code 143"), True, id="jvm-ended"),
+        pytest.param(
+            ABORTED.format(LOST + "Executor heartbeat timed out after 9 ms"), True, id="node-lost"
+        ),
+        pytest.param(
+            ABORTED.format(LOST + "Remote RPC client disassociated."), True, id="disconnected"
+        ),
+        pytest.param(ABORTED.format(FETCH), True, id="jvm-gone-between-stages"),
+        pytest.param(FETCH_WITHOUT_A_PLACE, True, id="some-jvm-gone-between-stages"),
+        pytest.param(OUT_OF_MEMORY, False, id="pod-out-of-memory"),
+        pytest.param(
+            ABORTED.format(LOST + "Command exited with code 3"), False, id="jvm-out-of-memory"
+        ),
+        pytest.param(
+            ABORTED.format(LOST + "Command exited with code 134"), False, id="jvm-crashed"
+        ),
+        pytest.param(ABORTED.format(CRASHED), False, id="python-process-ended"),
+        pytest.param(PYTHON, False, id="python-raised"),
+        pytest.param(CANCELLED, False, id="cancelled"),
+    ],
+)
+def test_only_what_a_process_or_its_memory_ends_is_evidence_against_a_tuple(text, expected):
+    assert is_clusters(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            OUT_OF_MEMORY,
+            "exit code 137: its pod ran out of memory (OOMKilled): emit smaller tuples, or raise"
+            " the memory limit of workers",
+        ),
+        (KILLED, "exit code 137: killed, often for want of memory"),
+        (EVICTED, "exit code 143"),
+        (PREEMPTED, "its connection closed"),
+        (DELETED, "its connection closed"),
+    ],
+)
+def test_why_a_pod_was_lost_is_told_in_one_line(text, why):
+    assert explain(text, WORKERS, BY_EXECUTOR) == f"worker 1 was lost ({why})"
+
+
+def test_a_traceback_is_found_among_those_of_java():
+    assert traceback_in(PYTHON) == (
+        "Traceback (most recent call last):\n"
+        '  File "worker.py", line 4327, in invoke_udf\n'
+        "    run_process()\n"
+        "ModuleNotFoundError: No module named 'wordcount'"
+    )
+    assert traceback_in(CANCELLED) == ""
 
 
 def test_the_only_worker_is_meant_even_if_it_is_not_named():

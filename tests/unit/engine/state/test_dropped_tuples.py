@@ -49,7 +49,7 @@ def test_a_value_that_is_nested_without_end_is_kept_in_part():
 def test_the_newest_are_kept():
     kept = KeyedState()
     for number in range(250):
-        dropped_tuples.note(kept, "default", [number], f"id {number}", "killed", 12.5)
+        dropped_tuples.note(kept, "default", [number], f"id {number}", "killed", "", 12.5)
     assert len(kept) == dropped_tuples.MOST
     assert [entry["values"] for entry in kept.values()] == [[n] for n in range(150, 250)]
     assert kept[250] == {

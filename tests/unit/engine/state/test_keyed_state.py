@@ -71,7 +71,7 @@ BATCHES = st.tuples(st.lists(operations(), max_size=8), st.booleans(), st.sample
 
 
 @given(st.lists(BATCHES, max_size=40), st.sampled_from((0, 1 << 14)))
-def test_it_is_a_dict_that_outlives_its_process(batches, free_bytes):
+def test_keyed_state_is_a_dict_that_outlives_its_process(batches, free_bytes):
     """Whatever is dropped and written anew meanwhile."""
     with mock.patch.object(segments_module, "FREE_BYTES", free_bytes):
         state, expected, kept = KeyedState(), {}, Kept()
@@ -366,7 +366,7 @@ def test_what_prepare_sets_as_it_did_at_first_keeps_its_restored_value():
     assert (third.counts, third.limit) == ({"a": 1, "b": 1}, 4)
 
 
-def test_what_prepare_sets_to_something_else_takes_that():
+def test_a_field_that_prepare_sets_to_another_value_keeps_the_other_value():
     bolt = Plain()
     prepared(bolt)
     fields = lived(bolt)

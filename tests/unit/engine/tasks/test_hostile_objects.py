@@ -8,37 +8,9 @@ import pytest
 from fulmen import BasicBolt, FailedException, Spout, TopologyBuilder
 from fulmen.errors import error_text, repr_of, text_of
 from support.engine_runs import make_driver
+from support.hostile import Hostile, HostileList, Unsayable, nested
 
 TUPLES, BAD = 6, 3
-
-
-class Hostile:
-    """Every method that anybody but its author calls raises."""
-
-    def no(self, *_):
-        raise RuntimeError("no")
-
-    __repr__ = __str__ = __hash__ = __eq__ = __reduce__ = __reduce_ex__ = no
-    __len__ = __iter__ = __getitem__ = __sizeof__ = __bool__ = no
-
-
-class HostileList(list):
-    def no(self, *_):
-        raise RuntimeError("no")
-
-    __iter__ = __getitem__ = __reduce_ex__ = __len__ = no
-
-
-class Unsayable(Exception):
-    def __str__(self):
-        raise RuntimeError("no")
-
-
-def nested(depth, mapping=False):
-    value = 1
-    for _ in range(depth):
-        value = {"a": value} if mapping else [value]
-    return value
 
 
 class Source(Spout):

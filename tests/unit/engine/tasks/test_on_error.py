@@ -63,7 +63,7 @@ def test_an_emit_without_a_task_to_go_to_fails_its_tree(make, kind):
 
 
 @pytest.mark.parametrize(("make", "kind"), KINDS)
-def test_with_on_error_crash_it_stops_the_topology(make, kind):
+def test_with_on_error_crash_an_emit_that_can_not_be_sent_stops_the_topology(make, kind):
     with pytest.raises(TopologyFailed, match=r"'emits', task \d: emit: no task can be chosen"):
         run(make(kind, "crash"))
 

@@ -142,7 +142,7 @@ def test_an_exception_in_next_tuple_is_reported_and_ends_the_turn():
     assert result.collected("sink") == [[1]]
 
 
-def test_with_on_error_crash_it_stops_the_topology():
+def test_with_on_error_crash_a_failing_spout_stops_the_topology():
     with pytest.raises(TopologyFailed) as failure:
         with_spout(next_tuple=flaky, spec={"on_error": "crash"})
     assert failure.value.reason == f"{WHO}: next_tuple: ValueError: no"
@@ -272,7 +272,7 @@ def test_a_tuple_that_is_dropped_is_kept_in_the_checkpoint_and_sent_to_the_dead_
     assert at > 0
 
 
-def test_replayed_it_ends_as_a_dead_letter():
+def test_a_tuple_that_kills_and_is_replayed_ends_as_a_dead_letter():
     result = run(poisoned([1, "poison", 2], max_replays=2))
     assert result.failed("source") == [(1, "crashed worker")] * 2
     assert sorted(result.acked("source")) == [0, 1, 2]

@@ -82,6 +82,6 @@ def test_what_is_emitted_is_anchored_to_the_rows_that_were_received():
     assert "field 'x' of row 0 is 'a'" in reasons[0]
 
 
-def test_with_on_error_crash_they_stop_the_topology():
+def test_with_on_error_crash_rows_that_do_not_fit_stop_the_topology():
     with pytest.raises(TopologyFailed, match="field 'x' of row 1 is 'a'"):
         with_bolt(squares, [1, "a", 2], kind=HookArrowBolt, on_error="crash")

@@ -1,0 +1,62 @@
+"""Tuples that are large, and tuples with hostile objects in them, between two real workers."""
+
+import pytest
+
+from fulmen.engine.driver.driver import Stop
+from fulmen.engine.emitting.spout_emits import emit_bytes
+from fulmen.engine.tasks.spout_task import SLICE_BYTES
+from support.heavy import TUPLE_BYTES, heavy
+from support.hostile import CASES, hostile
+from support.spark_topologies import (
+    NOTHING_PENDING,
+    Committed,
+    RecordingObserver,
+    SharedSpark,
+    make_driver,
+)
+
+pytestmark = pytest.mark.timeout(600)
+
+BATCHES = 6
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    spark = SharedSpark(2, tmp_path_factory.mktemp("spark"))
+    yield spark
+    spark.end()
+
+
+def test_batches_of_large_tuples_are_limited_by_their_bytes_however_many_are_permitted(spark):
+    emitted, stop = [], Stop()
+
+    def on_batch(totals, done):
+        emitted.extend(summary.emitted for summary in done.summaries if summary.emitted)
+        stop.drain = totals.batches >= BATCHES
+        driver.coordinator.permit = 1_000_000
+
+    checkpoint = spark.new_checkpoint()
+    driver = make_driver(heavy(), spark, checkpoint, RecordingObserver(on_batch))
+    driver.start()
+    driver.coordinator.permit = 1_000_000
+    driver.run(stop)
+    driver.close()
+    most = emit_bytes(driver.placed)  # of a worker; the last slice may be twice as large as it may
+    assert most / 4 < TUPLE_BYTES * max(emitted) <= most + 2 * SLICE_BYTES
+    weighed = Committed(checkpoint).fields("weigh").values()
+    assert sum(fields["tuples"] for fields in weighed) == sum(emitted)
+    assert sum(fields["bytes"] for fields in weighed) == TUPLE_BYTES * sum(emitted)
+
+
+def test_hostile_objects_fail_their_tuples_alone_and_cost_no_batch(spark):
+    checkpoint, observer = spark.new_checkpoint(), RecordingObserver()
+    driver = make_driver(hostile(), spark, checkpoint, observer)
+    driver.start()
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    (ends,) = Committed(checkpoint).state("source").values()
+    assert ends.keys() == set(range(len(CASES)))
+    wrong = {i: ends[i] for i, (_, _, expected) in enumerate(CASES) if expected not in ends[i]}
+    assert wrong == {}
+    assert observer.failures == []
+    assert Committed(checkpoint).pending() == NOTHING_PENDING
