@@ -114,7 +114,7 @@ def _code_of(code: Code | None, source: Object | None) -> Mapping[str, str] | Re
     if code.folder is not None:
         message = (
             f"spec.code.folder: {code.folder!r} is a folder on the machine of whoever wrote it. "
-            "Put its files into the resource: fulmen manifest FILE | kubectl apply -f -"
+            "Put its files into a ConfigMap: fulmen manifest FILE | kubectl apply -f -"
         )
         return Refused("InvalidSpec", message)
     if code.config_map is None:
