@@ -101,6 +101,7 @@ class Kubectl:
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": {"uid": metadata["uid"]},
+            "propagationPolicy": "Background",
         }
         path = f"{where}/{quote(name, '')}"
         try:

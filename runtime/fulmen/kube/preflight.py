@@ -20,6 +20,7 @@ from fulmen.kube.container.ending import of_error
 from fulmen.kube.container.preparation import checked, code_folder
 from fulmen.kube.contract import CANDIDATE_FILE, CODE_FOLDER, DRIVER, Candidate, Ended, ExitCode
 from fulmen.plan import make_plan
+from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.problems import Problem
 from fulmen.topology.validation.check import Runnable
 
@@ -67,12 +68,13 @@ def _open_all(runnable: Runnable, *, pinned: bool) -> None:
     paths = {spout.name: f"spec.spouts[{n}].class" for n, spout in enumerate(spec.spouts)}
     paths |= {bolt.name: f"spec.bolts[{n}].class" for n, bolt in enumerate(spec.bolts)}
     forks.begin()
-    problems = [
-        Problem(path, error.message, cure)
-        for name, path in paths.items()
-        if (name in runnable.pinned) == pinned
-        for error, cure in _opened(placed, placed.plan.tasks(name).start)
-    ]
+    with CodeFolder(runnable.code_folder):
+        problems = [
+            Problem(path, error.message, cure)
+            for name, path in paths.items()
+            if (name in runnable.pinned) == pinned
+            for error, cure in _opened(placed, placed.plan.tasks(name).start)
+        ]
     if problems:
         raise ValidationFailed(problems)
 

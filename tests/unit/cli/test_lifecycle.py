@@ -11,8 +11,8 @@ from support.fake_kubectl import not_found, topology
 RESOURCE = "topologies.fulmen.dev/word-count"
 PATH = "/apis/fulmen.dev/v1alpha1/namespaces/blue/topologies/word-count"
 ANOTHER = (
-    "topology 'word-count' was deleted meanwhile. Another one of that name was made since: it is left"
-    " as it is.\n"
+    "topology 'word-count' was deleted meanwhile. Another one of that name was made since: it is"
+    " left as it is.\n"
 )
 
 
@@ -119,7 +119,7 @@ def test_another_one_of_that_name_is_not_waited_for(fulmen, kubectl):
 def test_another_one_of_that_name_is_not_deleted(fulmen, kubectl):
     kubectl.answer(
         topology(),
-        'Error from server (Conflict): Operation cannot be fulfilled on topologies.fulmen.dev'
+        "Error from server (Conflict): Operation cannot be fulfilled on topologies.fulmen.dev"
         ' "word-count": Precondition failed: UID in precondition: u-1, UID in object meta: u-2',
     )
     result = fulmen("kill", "word-count", "-w", "0")

@@ -124,8 +124,8 @@ def test_files_that_are_left_out_are_told(tmp_path):
     assert result.exit_code == 0
     assert result.stderr == (
         f"warning: only Python files are taken along, so these of '{code}' will be missing:"
-        " data/, words.txt. If the code needs them, put the code into an image of your own instead, FROM"
-        " Fulmen's, and leave spec.code out.\n"
+        " data/, words.txt. If the code needs them, put the code into an image of your own instead,"
+        " FROM Fulmen's, and leave spec.code out.\n"
     )
     assert [*source_of(result)["data"]] == ["letters.py"]
 

@@ -123,7 +123,8 @@ def test_a_report_that_could_not_be_made_is_not_the_last_one():
     reporter.start()
     assert failed.wait(10)
     reporter.stop()
-    assert api.patches == [("driver", "uid", {"annotations": {REPORT_ANNOTATION: report(1).to_json()}})]
+    written = {"annotations": {REPORT_ANNOTATION: report(1).to_json()}}
+    assert api.patches == [("driver", "uid", written)]
 
 
 def test_what_is_planned_is_said_while_workers_are_missing():
