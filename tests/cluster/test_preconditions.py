@@ -16,7 +16,7 @@ from fulmen.cli import BadInput
 from fulmen.cli.kubectl import Kubectl
 from fulmen.kube.driver import api as driver_api
 from fulmen_operator.cluster.access import Access
-from fulmen_operator.cluster.api import KINDS, MERGE, ApiError
+from fulmen_operator.cluster.api import KINDS, MERGE, CallFailed
 from fulmen_operator.cluster.client import KubernetesApi
 from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.model import Apply, Delete, Observed
@@ -84,7 +84,7 @@ def acted(seen, kind, act, meanwhile=lambda _: None, tries=1):
             for _ in range(tries):
                 try:
                     await act(access, api, made)
-                except ApiError as error:
+                except CallFailed as error:
                     status = error.status
                 else:
                     return None
