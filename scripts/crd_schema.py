@@ -65,7 +65,7 @@ RULES = {
         {
             "rule": "!has(self.folder)",
             "message": "a folder is on your machine: `fulmen manifest FILE | kubectl apply -f -` "
-            "puts its files into the resource",
+            "puts its files into a ConfigMap",
         },
         {
             "rule": "!(has(self.files) && has(self.configMap))",

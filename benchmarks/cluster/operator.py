@@ -70,7 +70,7 @@ def author_code() -> dict[str, str]:
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write(yaml.safe_dump(content))
         file.flush()
-        command = [str(Path(sys.executable).with_name("fulmen")), "manifest", file.name]
+        command = [str(Path(sys.executable).with_name("fulmen")), "manifest", "--inline", file.name]
         manifest = subprocess.run(command, text=True, check=True, capture_output=True).stdout
     files: dict[str, str] = yaml.safe_load(manifest)["spec"]["code"]["files"]
     return files

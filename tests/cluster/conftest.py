@@ -129,6 +129,15 @@ def kube(cluster, request):
     whole.delete_namespace()
 
 
+@pytest.fixture
+def remove(operator, kube):
+    """Names of topologies to be deleted after the test."""
+    names = []
+    yield names.append
+    for name in names:
+        kube.run("delete", "topology", name, "--ignore-not-found", seconds=180)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     """What the namespace and the operator say is part of a failure."""

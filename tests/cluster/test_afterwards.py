@@ -22,5 +22,5 @@ def test_drivers_have_used_all_that_their_role_gives_them(operator, requests):
     """
     rules = driver_role("numbered")
     given = {(r, verb) for rule in rules for r in rule["resources"] for verb in rule["verbs"]}
-    used = requests("fulmen-driver", "fabric8")
+    used = requests.asked("fulmen-driver", "fabric8")
     assert sorted(given - used) == []

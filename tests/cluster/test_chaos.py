@@ -2,8 +2,9 @@
 
 What it emits is os.urandom (support/unrepeatable.py); what was emitted and received is in its
 committed state, and must agree after each round and at last. Its four workers are in one pod, in
-two, and in four. A seed decides what is killed; it is another one each time, and printed.
-FULMEN_SEED repeats one, FULMEN_ROUNDS or FULMEN_SECONDS ask for more rounds.
+two, and in four. Each of these loses a process, a JVM and a pod at least. A seed decides the rest;
+it is another one each time, and printed. FULMEN_SEED repeats one, FULMEN_ROUNDS or FULMEN_SECONDS
+ask for more rounds.
 """
 
 import os
@@ -11,6 +12,7 @@ import random
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,9 @@ WORKERS = 4
 SECRET = "bucket"
 CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 SEED = int(os.environ.get("FULMEN_SEED") or random.SystemRandom().randrange(2**32))
+PYTHON, JVM, POD = "worker's Python", "worker's JVM", "worker's pod"
+KINDS = [PYTHON, JVM, POD]
+"""What is killed in the first rounds, in random order."""
 ROUND_SECONDS = 180
 
 pytestmark = pytest.mark.timeout(600 + most_seconds(ROUND_SECONDS))
@@ -77,36 +82,63 @@ def resource(name, slots, s3):
     return document
 
 
-def victims(kube, name, rng):
-    """One to three things to kill at once: what it is called, and how it is done."""
+def possible_victims(kube, name, rng):
+    """All that there is to kill: what it is called, in which pod it is, and how it is done."""
     drivers = kills.running(kube, name, "driver")
     workers = kills.running(kube, name, "worker")
-    possible = [("operator's pod", kills.delete_operator)]
+    possible = [("operator's pod", "", kills.delete_operator)]
     for pod in drivers[-1:]:
         possible += [
-            ("driver's pod", lambda pod=pod: kills.delete_pod(kube, pod)),
-            ("driver's process", lambda pod=pod: kills.kill_process(kube, pod, kills.DRIVER)),
+            ("driver's pod", pod, partial(kills.delete_pod, kube, pod)),
+            ("driver's process", pod, partial(kills.kill_process, kube, pod, kills.DRIVER)),
         ]
     for pod in workers:
+        slot = kills.slot(rng.random())
         possible += [
-            ("worker's pod", lambda pod=pod: kills.delete_pod(kube, pod)),
-            ("worker's JVM", lambda pod=pod: kills.kill_process(kube, pod, kills.JAVA)),
-            ("worker's Python", lambda pod=pod: kills.kill_process(kube, pod, kills.PYTHON)),
+            (POD, pod, partial(kills.delete_pod, kube, pod)),
+            (JVM, pod, partial(kills.kill_process, kube, pod, kills.JAVA)),
+            (PYTHON, pod, partial(kills.kill_process, kube, pod, kills.PYTHON, slot)),
         ]
-    chosen = rng.sample(possible, min(rng.choice([1, 2, 2, 3]), len(possible)))
+    return possible
+
+
+def victims(kube, name, rng, first):
+    """One to three things to kill at once.
+
+    Args:
+        kube: Where they are.
+        name: The topology's.
+        rng: Chooses.
+        first: What the first of them is called; None: anything.
+    """
+    possible = possible_victims(kube, name, rng)
+    rng.shuffle(possible)
+    if first is not None:
+        at = [what for what, _, _ in possible].index(first)
+        possible.insert(0, possible.pop(at))
     by_pod = {}
-    for what, how in chosen:  # a pod that is deleted has no process left to be killed
-        by_pod.setdefault(how.__defaults__, (what, how))
+    for victim in possible[: rng.choice([1, 2, 2, 3])]:
+        # a pod that is deleted has no process left to be killed
+        by_pod.setdefault(victim[1], victim)
     return list(by_pod.values())
 
 
-def strike(kube, name, rng):
-    """Kill some of them at the same moment; what was killed: one thing at least."""
-    chosen = victims(kube, name, rng)
-    with ThreadPoolExecutor(len(chosen)) as pool:
-        done = [pool.submit(how) for _, how in chosen]
-    killed = [what for (what, _), kill in zip(chosen, done, strict=True) if kill.result()]
-    assert killed, f"nothing was killed of {[what for what, _ in chosen]}"
+def strike(kube, name, rng, first):
+    """Kill some of them at the same moment; what was killed: one thing at least.
+
+    If it matters what is killed, that is killed a moment before the others, which might take it
+    with them.
+    """
+    chosen = victims(kube, name, rng, first)
+    killed = []
+    if first is not None:
+        what, pod, how = chosen.pop(0)
+        assert how(), f"the {what} in {pod} was not there to be killed"
+        killed.append(what)
+    with ThreadPoolExecutor(max(1, len(chosen))) as pool:
+        done = [pool.submit(how) for _, _, how in chosen]
+    killed += [what for (what, _, _), kill in zip(chosen, done, strict=True) if kill.result()]
+    assert killed, f"nothing was killed of {[what for what, _, _ in chosen]}"
     return killed
 
 
@@ -142,15 +174,16 @@ def test_workers_are_in_the_pods_and_slots_that_the_status_tells(name, kube):
 def test_whatever_is_killed_nothing_is_lost_or_counted_twice(name, kube, s3):
     print(f"FULMEN_SEED={SEED}")
     rng, uri, kinds = random.Random(f"{SEED} {name}"), s3.uri(name), Counter()
-    emitted = 0
-    for done in rounds():
+    emitted, firsts = 0, rng.sample(KINDS, len(KINDS))
+    for number in rounds():
         time.sleep(rng.uniform(0, 2))  # at any moment of a batch
-        killed = strike(kube, name, rng)
+        killed = strike(kube, name, rng, firsts[number] if number < len(firsts) else None)
         kinds.update(killed)
         goes_on(kube, name, uri)
         before, (emitted, _) = emitted, check_commit(Committed(uri))
         assert emitted > before, f"nothing was emitted after the loss of {killed}"
-    print(f"killed: {dict(kinds)}; messages: {emitted}; differences: 0 in {done + 1} commits")
+    print(f"killed: {dict(kinds)}; messages: {emitted}; differences: 0 in {number + 1} commits")
+    assert all(kinds[kind] for kind in KINDS)
     eventually(lambda: left_behind(uri), lambda found: not found, ROUND_SECONDS, "cleared")
 
 

@@ -1,15 +1,18 @@
 """One topology is told all that can be told to one, and counts every word exactly once."""
 
 import re
+import shutil
 
 import pytest
 
 from support import operators
+from support.claims import committed
 from support.kube import condition, eventually, is_ready, total
 from support.numbered import (
     FILE,
     NAME,
     PODS,
+    TASKS,
     all_counted,
     apply,
     driver_name,
@@ -19,6 +22,7 @@ from support.numbered import (
     manifest,
     report_in,
 )
+from support.spark_topologies import NOTHING_PENDING
 
 SENTENCES = 24_000
 """Of each of two tasks; at 60 in a second they last for all but the last step."""
@@ -64,6 +68,16 @@ def emits_nothing(kube, pod):
     ]
     assert emitted[0] == emitted[1] > 0
     return later
+
+
+def test_what_an_author_logs_is_in_the_logs_of_workers(topology):
+    logs = [
+        topology.run("logs", pod["metadata"]["name"])
+        for pod in topology.list("pods", PODS + "worker")
+    ]
+    for task in range(TASKS):
+        line = f" INFO numbered: task {task} begins at sentence 0\n"
+        assert any(line in log for log in logs), logs
 
 
 def test_inactive(topology):
@@ -212,9 +226,8 @@ def test_suspended_and_resumed(topology):
 
 
 def test_bad_code_is_refused_and_the_last_good_one_runs_on(topology):
-    pod = driver_name(topology)
-    good = topology.get("topology", NAME)["spec"]["code"]
-    patch(topology, code={"files": {"numbered.py": "import nonsense_that_is_not_there"}})
+    pod, before = driver_name(topology), topology.get("topology", NAME)["spec"]["code"]
+    patch(topology, code=inline("import nonsense_that_is_not_there"))
     refused = topology.wait(
         "topology",
         NAME,
@@ -226,8 +239,21 @@ def test_bad_code_is_refused_and_the_last_good_one_runs_on(topology):
     assert "No module named 'nonsense_that_is_not_there'" in said
     goes_on(topology, topology.report(pod)["batch"])
     assert driver_name(topology) == pod
-    patch(topology, code=good)
+    patch(topology, code={"files": None, **before})
     wait_for_state(topology, "Active")
+
+
+def inline(text):
+    """A change of the code to that text."""
+    return {"configMap": None, "files": {FILE.with_suffix(".py").name: text}}
+
+
+CODE = FILE.with_suffix(".py").read_text()
+RAISES = CODE.replace(
+    "    def execute",
+    "    def prepare(self, *_):\n        raise RuntimeError('not today')\n\n    def execute",
+)
+"""It passes all checks that open nothing."""
 
 
 @pytest.mark.parametrize(
@@ -247,12 +273,18 @@ def test_bad_code_is_refused_and_the_last_good_one_runs_on(topology):
         ),
         pytest.param(
             {
-                "code": {"files": {"numbered.py": "import time\ntime.sleep(900)"}},
+                "code": inline("import time\ntime.sleep(900)"),
                 "startTimeoutSeconds": 5,
             },
             "PreflightTimeout",
             "has not ended (after 5 s)",
             id="preflight-timeout",
+        ),
+        pytest.param(
+            {"code": inline(RAISES), "preflight": "Open"},
+            "InvalidSpec",
+            "prepare: RuntimeError: not today",
+            id="preflight-that-opens",
         ),
         pytest.param(
             {
@@ -279,8 +311,14 @@ def test_pods_that_would_not_run_replace_nothing(topology, change, reason, words
     assert words in condition(refused, "SpecAccepted")["message"]
     goes_on(topology, topology.report(pod)["batch"])
     assert driver_name(topology) == pod
-    as_before = {"driver": {"podTemplate": None, "env": None}, "startTimeoutSeconds": None}
-    patch(topology, **as_before, code=code, worker={"image": None, "imagePullPolicy": None})
+    as_before = {
+        "driver": {"podTemplate": None, "env": None},
+        "worker": {"image": None, "imagePullPolicy": None},
+        "startTimeoutSeconds": None,
+        "preflight": None,
+        "code": {"files": None, **code},
+    }
+    patch(topology, **as_before)
     wait_for_state(topology, "Active")
 
 
@@ -304,10 +342,13 @@ def test_paused_it_runs_on_as_it_was(topology):
     assert driver_name(topology) == pod
 
 
-def test_better_code_replaces_the_driver(topology):
+def test_better_code_that_is_applied_replaces_the_driver(topology, tmp_path):
+    """The code is in a ConfigMap before and after that."""
     pod = driver_name(topology)
-    text = topology.get("topology", NAME)["spec"]["code"]["files"]["numbered.py"]
-    patch(topology, code={"files": {"numbered.py": text + "\n# better\n"}})
+    better = shutil.copytree(FILE.parent, tmp_path / "better") / FILE.name
+    with better.with_suffix(".py").open("a") as code:
+        code.write("\n# better\n")
+    apply(topology, SENTENCES, 60, better)
     topology.wait_any(
         "pods",
         PODS + "driver",
@@ -316,17 +357,14 @@ def test_better_code_replaces_the_driver(topology):
         "replaced",
     )
     wait_for_state(topology, "Active")
+    shown = topology.exec(driver_name(topology), "cat", "/opt/fulmen/code/numbered.py")
+    assert shown.endswith("\n# better\n")
 
 
 def test_code_that_fails_when_it_runs_gives_way_to_the_last_that_worked(topology):
-    """It passes all checks, as it raises in `prepare`."""
     good = topology.get("topology", NAME)["spec"]["code"]
     last = topology.report(driver_name(topology))["batch"]
-    raises = (
-        "    def prepare(self, *_):\n        raise RuntimeError('not today')\n\n    def execute"
-    )
-    text = good["files"]["numbered.py"].replace("    def execute", raises)
-    patch(topology, code={"files": {"numbered.py": text}})
+    patch(topology, code=inline(RAISES))
     found = topology.wait(
         "topology",
         NAME,
@@ -339,11 +377,11 @@ def test_code_that_fails_when_it_runs_gives_way_to_the_last_that_worked(topology
     topology.wait(
         "topology", NAME, lambda found: condition(found, "Ready")["status"] == "True", 180, "Ready"
     )
-    patch(topology, code=good)
+    patch(topology, code={"files": None, **good})
     wait_for_state(topology, "Active")
 
 
-def test_killed_without_an_operator_and_made_again_it_carries_on(topology):
+def test_killed_without_an_operator_and_made_again_it_carries_on(topology, tmp_path):
     """Nobody suspends it, so it is deleted when the time is over, and its driver drains."""
     last = topology.report(driver_name(topology))["batch"]
     with operators.none():
@@ -355,6 +393,9 @@ def test_killed_without_an_operator_and_made_again_it_carries_on(topology):
             180,
             "gone, all that belonged to it",
         )
+    found = committed(topology, f"{NAME}-checkpoint", tmp_path / "checkpoint")
+    assert found.manifest.number >= last
+    assert found.pending() == NOTHING_PENDING
     config = "spec.spouts[sentences].config"
     topology.apply(manifest(FILE, f"{config}.count={SENTENCES}", f"{config}.rate=1000"))
     found = wait_for_state(topology, "Active")

@@ -7,8 +7,8 @@ from urllib.request import urlopen
 import pytest
 
 from fulmen.kube.contract import ATTEMPT_LABEL, METRICS_PORT
-from support import kills, operators
-from support.kube import eventually, is_ready, samples, total
+from support import cluster_images, kills, operators
+from support.kube import condition, eventually, is_ready, samples, total
 from support.numbered import (
     NAME,
     PODS,
@@ -21,6 +21,9 @@ from support.numbered import (
     report_in,
 )
 
+OWN = f"fulmen.dev/topology={NAME}"
+AGENTS = ("fulmen-operator", "fulmen-driver", "fabric8")
+"""The operator, the driver and Spark, as the API server knows them."""
 SENTENCES = 40_000
 """Of each of two tasks; at 40 in a second they last for all that is done to them."""
 
@@ -31,6 +34,20 @@ pytestmark = pytest.mark.timeout(900)
 def topology(operator, kube):
     apply(kube, SENTENCES, 40)
     return kube
+
+
+def test_while_all_is_well_it_costs_the_api_server_at_most_ten_calls_a_minute(topology, requests):
+    topology.wait("topology", NAME, is_placed, 180, "placed")
+    goes_on(topology, 1)
+    later = requests.from_now_on()
+    eventually(later.seconds, lambda seconds: seconds > 70, 120, "more than a minute of requests")
+    calls, minutes = later.count(topology.namespace, *AGENTS), later.seconds() / 60
+    assert calls["pods", "patch"] >= 2, "the driver did not report"
+    assert calls.total() <= 10 * minutes, calls
+
+
+def is_placed(found):
+    return is_ready(found) and condition(found, "Placed").get("status") == "True"
 
 
 def test_a_python_process_is_killed(topology):
@@ -99,11 +116,29 @@ def test_the_driver_is_evicted(topology):
 
 
 def test_operator_and_driver_are_deleted_together(topology, operator):
-    before, name = report_in(driver(topology)), driver_name(topology)
-    operator.run("delete", "pods", "-l", operators.SELECTOR, "--grace-period=0", "--force")
+    """Its status is lost as well. Attempts go on from the last, and only its secret is left."""
+    last = driver(topology)
+    before, name = report_in(last), last["metadata"]["name"]
+    operator.delete_all("pods", operators.SELECTOR, "--grace-period=0", "--force")
+    remove = json.dumps([{"op": "remove", "path": "/status"}])
+    status = ("--subresource=status", "--type=json", "-p", remove)
+    topology.run("patch", "topology", NAME, *status)
     topology.delete("pod", name, "--grace-period=0", "--force")
     goes_on(topology, before["batch"], but=name)
-    topology.wait("topology", NAME, is_ready, 180, "Ready again")
+    found = topology.wait("topology", NAME, is_ready, 180, "Ready again")
+    assert found["status"]["attempt"] == attempt_of(driver(topology)) >= attempt_of(last)
+    eventually(
+        lambda: [owner_of(secret) for secret in topology.list("secrets", OWN)],
+        lambda owners: owners == [uid_of(driver(topology))],
+        60,
+        "left with the secret of the driver that runs",
+    )
+
+
+def owner_of(thing):
+    """The uid of what an object goes with."""
+    (owner,) = thing["metadata"]["ownerReferences"]
+    return owner["uid"]
 
 
 def test_the_operator_is_uninstalled_and_installed_again(topology):
@@ -193,14 +228,29 @@ def attempt_of(pod):
     return int(pod["metadata"]["labels"][ATTEMPT_LABEL])
 
 
-def test_the_operator_is_upgraded(topology, operator):
+def test_the_operator_is_upgraded_to_another_image_and_back(topology, operator):
     """Topologies to come get another runtime. What runs keeps its own, and goes on."""
-    pod = driver(topology)
+    pod, before = driver(topology), pods_of(topology)
     with operators.upgraded("runtime.image=fulmen:next", "resources.limits.memory=300Mi"):
+        assert operators.images() == {cluster_images.NEXT_OPERATOR}
         topology.patch("topology", NAME, {"spec": {"maxSpoutPending": 4500}})
         topology.wait("topology", NAME, is_ready, 180, "Ready by what it was told since")
         goes_on(topology, report_in(pod)["batch"])
-    assert uid_of(driver(topology)) == uid_of(pod)
+        assert pods_of(topology) == before
+    assert operators.images() == {cluster_images.OPERATOR}
+    topology.patch("topology", NAME, {"spec": {"maxSpoutPending": 4600}})
+    topology.wait("topology", NAME, is_ready, 180, "Ready by what it was told since")
+    assert pods_of(topology) == before
+
+
+def pods_of(kube):
+    """The driver's pod and the workers', and how often their containers were started anew."""
+    attempt = attempt_of(driver(kube))
+    return {
+        uid_of(pod): [status["restartCount"] for status in pod["status"]["containerStatuses"]]
+        for part in ("driver", "worker")
+        for pod in kube.list("pods", f"{PODS}{part},{ATTEMPT_LABEL}={attempt}")
+    }
 
 
 def test_a_paused_driver_wakes_when_another_has_taken_over(topology):
@@ -259,11 +309,11 @@ def test_deleted_in_the_foreground_it_is_gone_at_once_and_its_checkpoint_stays(t
     claim = topology.get("pvc", f"{NAME}-checkpoint")
     topology.delete("topology", NAME, "--cascade=foreground")
     assert topology.get("topology", NAME) is None
-    mine, workers = f"fulmen.dev/topology={NAME}", "app.kubernetes.io/component=worker"
-    assert topology.list("secrets,configmaps,roles", mine) == []
-    assert topology.list("pods", f"{mine},{workers.replace('=', '!=')}") == []
+    workers = "app.kubernetes.io/component=worker"
+    assert topology.list("secrets,configmaps,roles", OWN) == []
+    assert topology.list("pods", f"{OWN},{workers.replace('=', '!=')}") == []
     eventually(  # they are the driver's, and Spark lets it go before them
-        lambda: topology.list("pods", f"{mine},{workers}"), lambda left: not left, 60, "gone"
+        lambda: topology.list("pods", f"{OWN},{workers}"), lambda left: not left, 60, "gone"
     )
     kept = topology.get("pvc", f"{NAME}-checkpoint")
     assert kept["metadata"]["uid"] == claim["metadata"]["uid"]

@@ -1,41 +1,19 @@
 """What keeps a topology from running, each caused for real, and the words that it is told in."""
 
 import json
-import time
 
 import pytest
 import yaml
 
 from support.kube import condition, is_ready
 from support.numbered import FILE, manifest
+from support.troubles import TOLD_SECONDS, apply, seconds_between, told, unscheduled, wait_for
+
+IMAGE = "nowhere.invalid/fulmen:1"
+NO_IMAGE = ("ErrImagePull", "ImagePullBackOff")
+"""The kubelet says one after the other."""
 
 pytestmark = pytest.mark.timeout(600)
-
-
-def apply(kube, name, *assignments):
-    """A small topology of its own name."""
-    kube.apply(manifest(FILE, f"metadata.name={name}", "spec.workers=1", *assignments))
-
-
-def wait_for(kube, name, kind, reason, seconds=180):
-    """Wait for a condition with that reason; its message."""
-    found = kube.wait(
-        "topology",
-        name,
-        lambda topology: condition(topology, kind).get("reason") == reason,
-        seconds,
-        f"{kind}: {reason}",
-    )
-    return condition(found, kind)["message"]
-
-
-@pytest.fixture
-def remove(operator, kube):
-    """Names of topologies to be deleted after the test."""
-    names = []
-    yield names.append
-    for name in names:
-        kube.run("delete", "topology", name, "--ignore-not-found", seconds=180)
 
 
 def test_a_class_that_is_not_there(kube, remove):
@@ -108,8 +86,9 @@ def test_a_quota_that_does_not_suffice(kube, remove):
     )
     try:
         apply(kube, "no-quota", "spec.startTimeoutSeconds=5")
-        message = wait_for(kube, "no-quota", "Ready", "Refused")
-        assert "exceeded quota: none" in message
+        for kind in ("Placed", "Ready"):
+            assert "exceeded quota: none" in wait_for(kube, "no-quota", kind, "Refused")
+        assert "exceeded quota: none" in told(kube, "no-quota", "Refused")["message"]
     finally:
         kube.delete("resourcequota", "none")
     message = wait_for(kube, "no-quota", "Ready", "StartTimeout")
@@ -125,6 +104,7 @@ def test_a_quota_that_has_room_for_the_driver_only(kube, remove):
         apply(kube, "no-workers", "spec.startTimeoutSeconds=60")
         message = wait_for(kube, "no-workers", "Placed", "WorkerRefused")
         assert "exceeded quota: one" in message
+        assert "exceeded quota: one" in told(kube, "no-workers", "WorkerRefused")["message"]
     finally:
         kube.delete("resourcequota", "one")
     kube.wait("topology", "no-workers", is_ready, 400, "Ready")
@@ -146,49 +126,32 @@ def test_a_volume_of_workers_that_is_not_there(kube, remove):
 
 def test_an_image_that_can_not_be_pulled(kube, remove):
     remove("no-image")
-    settings = ("spec.driver={image: nowhere.invalid/fulmen:1}", "spec.startTimeoutSeconds=5")
+    settings = (f"spec.driver={{image: '{IMAGE}'}}", "spec.startTimeoutSeconds=5")
     apply(kube, "no-image", *settings)
-    found = kube.wait(
-        "topology",
-        "no-image",
-        lambda topology: (
-            condition(topology, "Ready")
-            .get("reason", "")
-            .endswith(("ErrImagePull", "ImagePullBackOff"))
-        ),
-        120,
-        "Ready: ErrImagePull",
-    )
-    assert "nowhere.invalid/fulmen:1" in condition(found, "Ready")["message"]
+    for kind in ("Placed", "Ready"):
+        assert IMAGE in wait_for(kube, "no-image", kind, *NO_IMAGE)
+    assert IMAGE in told(kube, "no-image", *NO_IMAGE)["message"]
     assert driver_name_of(kube, "no-image")
 
 
+def test_an_image_of_workers_that_can_not_be_pulled(kube, remove):
+    remove("no-worker-image")
+    apply(kube, "no-worker-image", f"spec.worker={{image: '{IMAGE}'}}")
+    assert IMAGE in wait_for(kube, "no-worker-image", "Placed", *NO_IMAGE)
+    assert IMAGE in told(kube, "no-worker-image", *NO_IMAGE)["message"]
+    assert not is_ready(kube.get("topology", "no-worker-image"))
+
+
 def test_a_driver_that_no_node_has_room_for(kube, remove):
+    """It is told at once, and is the reason for not being ready when it has lasted."""
     remove("too-big")
     resources = "spec.driver={resources: {requests: {cpu: '1000'}}}"
     apply(kube, "too-big", resources, "spec.startTimeoutSeconds=5")
-    message = wait_for(kube, "too-big", "Ready", "Unschedulable")
-    assert "Insufficient cpu" in message
-    assert driver_name_of(kube, "too-big")
-
-
-def test_workers_that_find_no_node_any_more(kube, remove):
-    """Their driver stays, says so, and goes on when there is a node again."""
-    remove("deserted")
-    apply(kube, "deserted")
-    kube.wait("topology", "deserted", is_ready, 300, "Ready")
-    kube.patch("topology", "deserted", {"spec": {"startTimeoutSeconds": 5}})
-    node = kube.get("pod", driver_name_of(kube, "deserted"))["spec"]["nodeName"]
-    kube.run("cordon", node)
-    try:
-        workers = "fulmen.dev/topology=deserted,app.kubernetes.io/component=worker"
-        kube.run("delete", "pods", "-l", workers, "--now")
-        assert "unschedulable" in wait_for(kube, "deserted", "Ready", "Unschedulable")
-        assert condition(kube.get("topology", "deserted"), "Placed")["status"] == "False"
-    finally:
-        kube.run("uncordon", node)
-    kube.wait("topology", "deserted", is_ready, 300, "Ready")
-    assert kube.get("topology", "deserted")["status"]["attempt"] == 1
+    for kind in ("Placed", "Ready"):
+        assert "Insufficient cpu" in wait_for(kube, "too-big", kind, "Unschedulable")
+    event = told(kube, "too-big", "Unschedulable")
+    assert "Insufficient cpu" in event["message"]
+    assert seconds_between(unscheduled(kube, "too-big", "driver"), event) <= TOLD_SECONDS
 
 
 def test_a_store_that_does_not_answer(kube, remove):
@@ -219,53 +182,3 @@ def driver_name_of(kube, name):
     """The pod that waits is not deleted."""
     pods = kube.list("pods", f"fulmen.dev/topology={name},app.kubernetes.io/component=driver")
     return pods[0]["metadata"]["name"]
-
-
-FOREIGN = [
-    ("serviceaccount", "occupied-driver"),
-    ("role", "occupied-driver"),
-    ("configmap", "occupied-plan"),
-    ("persistentvolumeclaim", "occupied-checkpoint"),
-    ("secret", "occupied-auth-1"),
-]
-
-
-def test_objects_of_others_are_in_the_way_and_stay(kube, remove):
-    remove("occupied")
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
-    kinds = {
-        "serviceaccount": {"apiVersion": "v1", "kind": "ServiceAccount"},
-        "role": {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": []},
-        "configmap": {"apiVersion": "v1", "kind": "ConfigMap"},
-        "persistentvolumeclaim": {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "spec": spec,
-        },
-        "secret": {"apiVersion": "v1", "kind": "Secret"},
-    }
-    kube.apply(*({**kinds[kind], "metadata": {"name": name}} for kind, name in FOREIGN))
-    before = {kind: kube.get(kind, name)["metadata"] for kind, name in FOREIGN}
-    apply(kube, "occupied", "spec.checkpoint.deletionPolicy=Delete")
-    message = wait_for(kube, "occupied", "Ready", "ObjectInTheWay")
-    for kind, name in FOREIGN[:-1]:
-        assert f"{kind} '{name}' is in the way" in message.lower()
-    for kind, name in FOREIGN[:-1]:  # only then a driver is made, and needs its secret
-        kube.delete(kind, name, "--ignore-not-found")
-    look_again(kube, "occupied")
-    kube.wait(
-        "topology",
-        "occupied",
-        lambda topology: "Secret 'occupied-auth-1'" in topology["status"]["message"],
-        90,
-        "in want of its secret",
-    )
-    assert kube.get("secret", "occupied-auth-1")["metadata"]["uid"] == before["secret"]["uid"]
-    kube.delete("secret", "occupied-auth-1")
-    look_again(kube, "occupied")
-    kube.wait("topology", "occupied", is_ready, 300, "Ready")
-
-
-def look_again(kube, name):
-    """Have the operator look at it now, not when half a minute is over."""
-    kube.run("annotate", "topology", name, f"example.com/at={time.monotonic()}", "--overwrite")

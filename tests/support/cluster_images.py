@@ -13,18 +13,25 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 OPERATOR = "fulmen-operator:dev"
 RUNTIME = "fulmen:dev"
+NEXT_OPERATOR = "fulmen-operator:next"
+"""The same, under the tag of another version."""
 BUILD_SECONDS = 1200
 
 
 def build():
     """Build both, and load them."""
+    build_one("operator", OPERATOR)
+    build_one("runtime", RUNTIME)
+
+
+def build_one(target, name):
+    """Build one, and load it."""
     builder = os.environ.get("IMAGE_BUILD", "docker build")
     loader = os.environ.get("IMAGE_LOAD", "")
-    for target, name in (("operator", OPERATOR), ("runtime", RUNTIME)):
-        if builder:
-            call([*shlex.split(builder), "--target", target, "-t", name, str(ROOT)])
-        if loader:
-            call([*shlex.split(loader), name])
+    if builder:
+        call([*shlex.split(builder), "--target", target, "-t", name, str(ROOT)])
+    if loader:
+        call([*shlex.split(loader), name])
 
 
 def call(command, seconds=BUILD_SECONDS):

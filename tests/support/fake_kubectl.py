@@ -9,8 +9,9 @@ import json, pathlib, sys
 folder = pathlib.Path({folder!r})
 asked = folder / "asked"
 number = len(asked.read_text().splitlines()) if asked.exists() else 0
+content = sys.stdin.read() if "-" in sys.argv else ""
 with asked.open("a") as notes:
-    print(json.dumps(sys.argv[1:]), file=notes)
+    print(json.dumps([sys.argv[1:], content]), file=notes)
 code, out, err = json.loads((folder / "answers.json").read_text())[number]
 sys.stdout.write(out)
 sys.stderr.write(err)
@@ -37,18 +38,27 @@ class FakeKubectl:
     @property
     def asked(self):
         """The arguments of every call, without what is in all of them."""
-        notes = (self._folder / "asked").read_text().splitlines()
-        return [[a for a in json.loads(n) if a != "--request-timeout=20s"] for n in notes]
+        return [[a for a in args if a != "--request-timeout=20s"] for args, _ in self._notes()]
+
+    @property
+    def given(self):
+        """What the calls read that read something."""
+        return [json.loads(content) for _, content in self._notes() if content]
+
+    def _notes(self):
+        return map(json.loads, (self._folder / "asked").read_text().splitlines())
 
 
-def topology(name="word-count", state="Active", generation=1, observed=None, status=None, **spec):
+def topology(
+    name="word-count", state="Active", generation=1, observed=None, status=None, uid="u-1", **spec
+):
     """A Topology as the API server has it."""
     bolts = [
         {"name": "split", "parallelism": 2, "numTasks": 2},
         {"name": "count", "parallelism": 2},
     ]
     return {
-        "metadata": {"name": name, "namespace": "blue", "generation": generation},
+        "metadata": {"name": name, "namespace": "blue", "uid": uid, "generation": generation},
         "spec": {"workers": 2, "spouts": [{"name": "sentences"}], "bolts": bolts, **spec},
         "status": {
             "state": state,

@@ -11,17 +11,39 @@ PYTHON, JAVA, DRIVER = "pyspark.daemon", "java", "fulmen.kube"
 """What is in the command line of a worker's Python, of a JVM, and of the driver's program."""
 
 
-def kill_process(kube, pod, pattern):
-    """Kill -9 the newest process in a pod whose command line has `pattern` in it."""
+def kill_process(kube, pod, pattern, choose=max):
+    """Kill -9 one of the processes in a pod whose command lines have `pattern` in them.
+
+    Args:
+        kube: The pod's namespace.
+        pod: Its name.
+        pattern: A regular expression.
+        choose: Gets their ids in ascending order, and gives one. Default: the newest.
+    """
     found = kube.get("pod", pod)
-    number = found and kube.exec(pod, "pgrep", "-n", "-f", pattern, check=False).strip()
-    if not number:
+    text = kube.exec(pod, "pgrep", "-f", pattern, check=False) if found else ""
+    if not text.split():
         return False
+    number = choose(sorted(map(int, text.split())))
     said = kube.exec(pod, "sh", "-c", f"kill -9 {number} && echo killed", check=False)
     if "killed" not in said:  # the container may be gone before it can say so
         uid = found["metadata"]["uid"]
         eventually(lambda: has_ended(kube, pod, uid), bool, 30, f"{pod} ended")
     return True
+
+
+def slot(place):
+    """Chooses the Python process of one of a pod's slots, for `kill_process`.
+
+    Args:
+        place: Which one, from 0 to below 1. The first process is the one that makes the others.
+    """
+
+    def choose(numbers):
+        slots = numbers[1:] or numbers
+        return slots[int(place * len(slots))]
+
+    return choose
 
 
 def delete_pod(kube, pod):

@@ -55,6 +55,22 @@ class Kube:
         """Delete an object. Waits until it is gone, unless `args` say otherwise."""
         self.run("delete", kind, name, *args, seconds=180)
 
+    def delete_all(self, kind, selector, *args):
+        """Delete the objects with these labels: one at least."""
+        said = self.run("delete", kind, "-l", selector, *args, seconds=180)
+        if "deleted" not in said:
+            raise AssertionError(f"there is no {kind} with {selector}: nothing was deleted")
+
+    def copy(self, pod, path, folder):
+        """Copy a folder of a pod into one of this machine."""
+        self.run("cp", f"{pod}:{path}", str(folder), seconds=180)
+
+    def events(self, name):
+        """What the operator told about the topology of that name."""
+        about = f"involvedObject.kind=Topology,involvedObject.name={name}"
+        found = self.run("get", "events", "--field-selector", about, "-o", "json")
+        return json.loads(found)["items"]
+
     def make_namespace(self):
         """Make it, so that it enforces restricted pod security."""
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}

@@ -25,17 +25,18 @@ def fulmen(kube, command, *args):
     return done.stdout
 
 
-def manifest(file, *assignments):
-    """What `fulmen manifest` prints."""
-    command = [FULMEN, "manifest", file]
+def manifest(file, *assignments, option="--inline"):
+    """What `fulmen manifest` prints: one document, unless another option is given."""
+    command = [FULMEN, "manifest", option, file]
     command += [word for a in assignments for word in ("--set", a)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def apply(kube, count, rate):
-    """Apply it, and wait until it is Ready."""
+def apply(kube, count, rate, file=FILE):
+    """Apply it, and the ConfigMap with its code, and wait until it is Ready."""
     config = "spec.spouts[sentences].config"
-    kube.apply(manifest(FILE, f"{config}.count={count}", f"{config}.rate={rate}"))
+    settings = (f"{config}.count={count}", f"{config}.rate={rate}")
+    kube.apply(manifest(file, *settings, option="--config-map"))
     kube.wait("topology", NAME, is_ready, START_SECONDS, "Ready")
 
 

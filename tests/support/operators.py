@@ -34,8 +34,9 @@ def install(*values):
 
 @contextmanager
 def upgraded(*values):
-    """The chart is upgraded to other values."""
-    install(*values)
+    """The operator is upgraded to another image, and to other values of the chart."""
+    cluster_images.build_one("operator", cluster_images.NEXT_OPERATOR)
+    install(f"image={cluster_images.NEXT_OPERATOR}", *values)
     try:
         yield
     finally:
@@ -65,6 +66,12 @@ def none():
     finally:
         system.run("scale", DEPLOYMENT, "--replicas=1")
         system.run("rollout", "status", DEPLOYMENT, seconds=180)
+
+
+def images():
+    """The images that the operator's pods run."""
+    pods = Kube(SYSTEM).list("pods", SELECTOR)
+    return {pod["spec"]["containers"][0]["image"] for pod in pods}
 
 
 def pods():

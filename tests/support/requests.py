@@ -2,32 +2,66 @@
 
 import re
 import subprocess
+from collections import Counter
 from contextlib import contextmanager
+from datetime import datetime
 from urllib.parse import parse_qs, urlsplit
 
 LOGGED = re.compile(
-    r'"HTTP" verb="(\w+)" URI="([^"]+)".* userAgent="([^"]*)".* (?:resp=(\d+)|hijacked=true)'
+    r'^\w(\d{4} [\d:.]+) .*"HTTP" verb="(\w+)" URI="([^"]+)".* userAgent="([^"]*)".*'
+    r" (?:resp=(\d+)|hijacked=true)"
 )
 SHOWN, HIDDEN = 3, 0
 """How much the server logs: with each request, and as it does by default."""
 
 
-@contextmanager
-def logged(log):
-    """Let the server log all requests; gives the requests of clients whose names begin so."""
-    begin = log.stat().st_size
-    _set_level(SHOWN)
+class Requests:
+    """The requests in a server's log, from the log's end as it was when this was made."""
 
-    def of(*agents):
-        with log.open(encoding="utf-8", errors="replace") as lines:
-            lines.seek(begin)
-            found = [match.groups() for line in lines if (match := LOGGED.search(line))]
-        allowed = [entry for entry in found if entry[3] not in ("401", "403")]
-        asked = (asked_for(v, uri) for v, uri, agent, _ in allowed if agent.startswith(agents))
+    def __init__(self, log):
+        self._log = log
+        self._begin = log.stat().st_size
+
+    def asked(self, *agents):
+        """(resource, verb) of all that clients were allowed whose names begin so."""
+        allowed = [entry for entry in self._logged() if entry[4] not in ("401", "403")]
+        asked = (asked_for(v, uri) for _, v, uri, agent, _ in allowed if agent.startswith(agents))
         return {entry for entry in asked if entry}
 
+    def from_now_on(self):
+        """Those that are logged later."""
+        return Requests(self._log)
+
+    def seconds(self):
+        """The time from the first of them to the last, by the server's clock."""
+        times = [
+            datetime.strptime(f"2000{time} +0000", "%Y%m%d %H:%M:%S.%f %z")
+            for time, *_ in self._logged()
+        ]
+        return (times[-1] - times[0]).total_seconds() if times else 0.0
+
+    def count(self, namespace, *agents):
+        """How often clients whose names begin so asked for what in a namespace."""
+        return Counter(
+            asked_for(verb, uri)
+            for _, verb, uri, agent, _ in self._logged()
+            if agent.startswith(agents) and f"/namespaces/{namespace}/" in uri
+        )
+
+    def _logged(self):
+        """(time, verb, URI, client, status) of each."""
+        with self._log.open(encoding="utf-8", errors="replace") as lines:
+            lines.seek(self._begin)
+            return [match.groups() for line in lines if (match := LOGGED.search(line))]
+
+
+@contextmanager
+def logged(log):
+    """Let the server log all requests; gives them."""
+    requests = Requests(log)
+    _set_level(SHOWN)
     try:
-        yield of
+        yield requests
     finally:
         _set_level(HIDDEN)
 

@@ -5,7 +5,9 @@ import os
 import time
 
 SECONDS = float(os.environ.get("FULMEN_SECONDS") or 0)
-ROUNDS = int(os.environ.get("FULMEN_ROUNDS") or 2)
+LEAST_ROUNDS = 3
+"""One for each kind of thing that is killed in every shape."""
+ROUNDS = max(LEAST_ROUNDS, int(os.environ.get("FULMEN_ROUNDS") or 0))
 
 
 def rounds(seconds=SECONDS, number=ROUNDS, clock=time.monotonic):

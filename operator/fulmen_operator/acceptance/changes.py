@@ -82,6 +82,7 @@ EFFECTS: Final[dict[str, Effect]] = {
     "spark.conf": _REPLACE,
     "restartNonce": _REPLACE,
     "startTimeoutSeconds": _LIVE,
+    "preflight": _LIVE,
     "networkPolicy": _LIVE,
 }
 """Every field of the spec, by its place in it."""

@@ -45,6 +45,12 @@ class Accepted:
     owns_claim: bool = False
     warnings: tuple[str, ...] = ()
 
+    @property
+    def trial(self) -> str:
+        """A digest of what a preflight tries: `hash`, unless the preflight opens instances too."""
+        mode = self.topology.spec.preflight
+        return self.hash if mode == "Load" else digest([self.hash, mode])
+
 
 @dataclass(frozen=True)
 class Refused:
@@ -114,7 +120,7 @@ def _code_of(code: Code | None, source: Object | None) -> Mapping[str, str] | Re
     if code.folder is not None:
         message = (
             f"spec.code.folder: {code.folder!r} is a folder on the machine of whoever wrote it. "
-            "Put its files into the resource: fulmen manifest FILE | kubectl apply -f -"
+            "Put its files into a ConfigMap: fulmen manifest FILE | kubectl apply -f -"
         )
         return Refused("InvalidSpec", message)
     if code.config_map is None:

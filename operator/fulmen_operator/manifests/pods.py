@@ -9,6 +9,7 @@ from fulmen.topology.resource.quantity import times
 from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests import volumes
 from fulmen_operator.manifests.common import metadata, selector
+from fulmen_operator.manifests.merge import merged
 from fulmen_operator.manifests.pod_template import CONTAINER_SECURITY, whole_pod
 from fulmen_operator.model import (
     CODE_ANNOTATION,
@@ -138,37 +139,63 @@ def preflight_pod(
 
     It runs as the workers do: the author's code is imported there, without a token. An image that
     only the workers have comes first, as an init container: so the pod needs no more than with one.
+    If instances are opened, what workers host is opened there, with all that workers have.
     """
+    opens = accepted.topology.spec.preflight == "Open"
     driver, worker = accepted.topology.spec.driver, accepted.topology.spec.worker
     meta = metadata(
         seen,
-        names.preflight_pod(seen.name, accepted.hash),
+        names.preflight_pod(seen.name, accepted.trial),
         contract.PREFLIGHT,
         annotations={INPUT_ANNOTATION: accepted.hash} | _code_annotation(accepted),
     )
     mounts = volumes.preflight_mounts(accepted)
 
-    def container(name: str, image: str, pod: Pod) -> Manifest:
+    def container(name: str, image: str, pod: Pod, host: str) -> Manifest:
         return {
             **_container(name, image, pod, PREFLIGHT_RESOURCES, policy),
-            "args": [contract.PREFLIGHT_COMMAND],
+            "args": [contract.PREFLIGHT_COMMAND, *([host] if opens else [])],
             "env": _env(pod, _own_env(seen, 0)),
             "volumeMounts": mounts,
         }
 
+    last = container(contract.PREFLIGHT_CONTAINER, images.driver, driver, contract.DRIVER)
     spec: Manifest = {
         "serviceAccountName": service_account(seen.name, contract.WORKER, worker),
         "automountServiceAccountToken": False,
         "volumes": volumes.of_preflight(accepted, seen.name),
-        "containers": [container(contract.PREFLIGHT_CONTAINER, images.driver, driver)],
+        "containers": [last],
     }
-    if images.worker != images.driver:
-        as_big = worker.model_copy(update={"resources": driver.resources})
-        first = container(contract.WORKER_PREFLIGHT_CONTAINER, images.worker, as_big)
+    if opens or images.worker != images.driver:
+        as_big = worker if opens else worker.model_copy(update={"resources": driver.resources})
+        name = contract.WORKER_PREFLIGHT_CONTAINER
+        first = container(name, images.worker, as_big, contract.WORKER)
         spec["initContainers"] = [{**first, "securityContext": CONTAINER_SECURITY}]
+    if opens:
+        spec = merged(_mounted_by(worker), spec)
+    return whole_pod(meta, spec, _pulling_both(driver, worker), contract.PREFLIGHT_CONTAINER)
+
+
+def _pulling_both(driver: Pod, worker: Pod) -> Pod:
+    """The driver's pod, which may pull the workers' image as well."""
     secrets = {secret.name: secret for pod in (worker, driver) for secret in pod.image_pull_secrets}
-    pod = driver.model_copy(update={"image_pull_secrets": list(secrets.values())})
-    return whole_pod(meta, spec, pod, contract.PREFLIGHT_CONTAINER)
+    return driver.model_copy(update={"image_pull_secrets": list(secrets.values())})
+
+
+def _mounted_by(worker: Pod) -> Manifest:
+    """What of the workers' template a preflight needs that opens what they host."""
+    template = worker.pod_template.get("spec") or {}
+    given = [
+        {field: entry[field] for field in ("volumeMounts", "envFrom") if field in entry}
+        for entry in template.get("containers") or ()
+        if entry.get("name") == contract.WORKER_CONTAINER
+    ]
+    return {
+        "volumes": list(template.get("volumes") or ()),
+        "initContainers": [
+            {"name": contract.WORKER_PREFLIGHT_CONTAINER, **fields} for fields in given
+        ],
+    }
 
 
 def _container(

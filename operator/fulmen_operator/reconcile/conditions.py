@@ -71,7 +71,7 @@ def conditions(
         "Reconciling": _reconciling(facts),
         "Stalled": _hindered(refusal, facts) or _stalled(facts),
         "SpecAccepted": _accepted(facts),
-        "Placed": _placed(facts),
+        "Placed": _placed(facts, refusal),
     }
     last = {condition.type: condition for condition in before}
     return tuple(_condition(kind, words, last.get(kind), now) for kind, words in said.items())
@@ -150,12 +150,13 @@ def _accepted(facts: Facts) -> Said:
     return verdict.status, verdict.reason, verdict.message, facts.generation
 
 
-def _placed(facts: Facts) -> Said:
+def _placed(facts: Facts, refusal: Refusal | None) -> Said:
     step = facts.step
     if step is None:
         return "False", "NotAccepted", "nothing was accepted yet", facts.generation
     if step.report is None or step.state not in ("Active", "Inactive", "Rebalancing"):
-        reason, words = step.trouble or facts.waiting or (step.state, "")
+        refused = (refusal.reason, refusal.message) if refusal else None
+        reason, words = step.trouble or facts.waiting or refused or (step.state, "")
         message = f"no worker hosts anything; {words}" if words else "no worker hosts anything"
         return "False", reason, message, facts.generation
     hosting = sum(bool(row.executors) for row in facts.rows if row.worker >= 0)

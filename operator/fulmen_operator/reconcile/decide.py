@@ -290,6 +290,8 @@ def _transitions(before: TopologyStatus, status: TopologyStatus) -> list[Event]:
         match condition.type, condition.status:
             case "SpecAccepted", "False":
                 events.append(Event("Warning", condition.reason, condition.message))
+            case "Placed", "False" if condition.reason == _reason(status, "Ready"):
+                pass  # Ready tells it
             case "Placed", "False" if condition.reason not in (*EXPECTED, *COMMON, "Failed"):
                 events.append(Event("Warning", condition.reason, condition.message))
             case "Ready", "True":

@@ -285,8 +285,9 @@ def _drain(now: Situation, driver: Object, reason: str, message: str) -> Step:
 def _live(now: Situation, driver: Object) -> Step:
     report = report_of(driver)
     state, message = _state_of(driver, report)
+    said = report.message if report and state == "Active" else ""
     if state == "Active" and not (now.status.active_since or is_ready(driver)):
-        state, message = "Starting", "the first batch is under way"
+        state, message = "Starting", said or "the first batch is under way"
     is_deserted = state in ("Active", "Inactive") and not _hosts_anything(report)
     if is_deserted:
         state, message = "Starting", "no worker is left: the topology waits for one"
@@ -299,7 +300,8 @@ def _live(now: Situation, driver: Object) -> Step:
     waited = seconds_since(since, now.seen.now)
     if waited > now.start_timeout:
         who = "no worker is" if is_deserted else f"{name_of(driver)} is not"
-        trouble = trouble or ("StartTimeout", f"{who} ready after {now.start_timeout} s")
+        why = f": {said}" if said else ""
+        trouble = trouble or ("StartTimeout", f"{who} ready after {now.start_timeout} s{why}")
         return replace(step, does=Overdue(trouble), message=trouble[1])
     return replace(
         step,

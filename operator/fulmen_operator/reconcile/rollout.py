@@ -140,7 +140,7 @@ def _try(
     settings: Settings,
 ) -> Verdict:
     """The candidate's dry run, then its preflight, then its acceptance."""
-    name = names.preflight_pod(seen.name, judged.hash)
+    name = names.preflight_pod(seen.name, judged.trial)
     pod = next((pod for pod in seen.pods if name_of(pod) == name), None)
     if pod is not None:
         return _after_preflight(seen, judged, before, candidate, pod)

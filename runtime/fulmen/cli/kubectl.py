@@ -13,7 +13,7 @@ import click
 
 from fulmen.cli import BadInput
 from fulmen.errors import FulmenError
-from fulmen.kube.contract import GROUP, PLURAL
+from fulmen.kube.contract import GROUP, PLURAL, VERSION
 from fulmen.topology.problems import did_you_mean
 
 Json = dict[str, Any]
@@ -34,6 +34,10 @@ _NO_ANSWER = (
 
 class _NotFound(FulmenError):
     """The API server does not have what was asked for."""
+
+
+class _Conflict(FulmenError):
+    """An object is not what a request takes it for."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,14 @@ class Kubectl:
         """A topology. BadInput if there is none of that name."""
         return self._object(name, "get", "-o", "json")
 
+    def again(self, topology: Json) -> Json:
+        """A topology as it is now. BadInput if it is gone, or another one has its name."""
+        name = topology["metadata"]["name"]
+        found = self.get(name)
+        if found["metadata"]["uid"] != topology["metadata"]["uid"]:
+            raise _another(name)
+        return found
+
     def topologies(self) -> Sequence[Json]:
         """All topologies."""
         items: Sequence[Json] = json.loads(self._run("get", _RESOURCE, "-o", "json"))["items"]
@@ -73,9 +85,31 @@ class Kubectl:
         kind = "merge" if isinstance(change, Mapping) else "json"
         return self._object(name, "patch", f"--type={kind}", "-p", json.dumps(change), "-o", "json")
 
-    def delete(self, name: str) -> None:
-        """Delete a topology, without waiting for its pods. BadInput if there is none."""
-        self._about(name, "delete", "--wait=false")
+    def delete(self, topology: Json) -> None:
+        """Delete a topology, without waiting for its pods.
+
+        Args:
+            topology: As it was read. Another one that has its name by now is left as it is.
+
+        Raises:
+            BadInput: It is gone, or another one has its name.
+        """
+        metadata = topology["metadata"]
+        name, namespace = metadata["name"], metadata["namespace"]
+        where = f"/apis/{GROUP}/{VERSION}/namespaces/{quote(namespace, '')}/{PLURAL}"
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": metadata["uid"]},
+            "propagationPolicy": "Background",
+        }
+        path = f"{where}/{quote(name, '')}"
+        try:
+            self._run("delete", "--raw", path, "-f", "-", content=json.dumps(options))
+        except _NotFound as error:
+            raise BadInput(self._not_there(name)) from error
+        except _Conflict as error:
+            raise _another(name) from error
 
     def read_pod(self, namespace: str, pod: str, port: int, path: str) -> str:
         """What a pod answers over HTTP, through the API server's proxy."""
@@ -106,10 +140,12 @@ class Kubectl:
         cure = did_you_mean(name, names) or f"There are: {', '.join(names)}."
         return f"{message} {cure}"
 
-    def _run(self, *arguments: str) -> str:
+    def _run(self, *arguments: str, content: str | None = None) -> str:
         command = ["kubectl", *self.flags, f"--request-timeout={REQUEST_SECONDS}s", *arguments]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                command, input=content, capture_output=True, text=True, check=False
+            )
         except OSError as error:
             raise BadInput(
                 f"kubectl can't be run ({error.strerror}), but this command needs it to"
@@ -120,6 +156,14 @@ class Kubectl:
         return done.stdout
 
 
+def _another(name: str) -> BadInput:
+    """What to say if a topology was deleted and made again while it was looked after."""
+    return BadInput(
+        f"topology {name!r} was deleted meanwhile. Another one of that name was made since: it is"
+        " left as it is."
+    )
+
+
 def _error(stderr: str) -> FulmenError:
     """What kubectl's words mean."""
     lines = [line.strip() for line in stderr.splitlines() if not _NOISE.match(line)]
@@ -127,6 +171,8 @@ def _error(stderr: str) -> FulmenError:
     text = text if text.endswith((".", "?")) else f"{text}."
     if "(NotFound)" in text:
         return _NotFound(f"kubectl: {text}")
+    if "(Conflict)" in text:
+        return _Conflict(f"kubectl: {text}")
     if "(Forbidden)" in text or "(Unauthorized)" in text:
         return BadInput(f"the cluster does not allow you this: {text}")
     if "the server doesn't have a resource type" in text:

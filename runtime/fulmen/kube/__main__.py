@@ -8,7 +8,14 @@ import sys
 
 from fulmen.kube.container import logs
 from fulmen.kube.container.ending import write_ended
-from fulmen.kube.contract import DRIVER_COMMAND, EXECUTOR_COMMAND, PREFLIGHT_COMMAND, Ended
+from fulmen.kube.contract import (
+    DRIVER,
+    DRIVER_COMMAND,
+    EXECUTOR_COMMAND,
+    PREFLIGHT_COMMAND,
+    WORKER,
+    Ended,
+)
 from fulmen.kube.driver.pod import drive
 from fulmen.kube.preflight import preflight
 
@@ -21,6 +28,8 @@ def main() -> int:
             code, ended = drive(os.environ)
         case [command] if command == PREFLIGHT_COMMAND:
             code, ended = preflight()
+        case [command, host] if command == PREFLIGHT_COMMAND and host in (DRIVER, WORKER):
+            code, ended = preflight(opens=host)
         case _:
             commands = f"{DRIVER_COMMAND}, {PREFLIGHT_COMMAND} or {EXECUTOR_COMMAND}"
             code, ended = 1, Ended(reason="Error", message=f"the argument must be {commands}")

@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 from pydantic import ValidationError
 
-from fulmen.errors import FulmenError
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.tasks import forks
+from fulmen.engine.tasks.kinds import kind_of_bolt
+from fulmen.engine.tasks.spout_task import SpoutTask
+from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
+from fulmen.errors import FulmenError, ValidationFailed
 from fulmen.kube.container.ending import of_error
 from fulmen.kube.container.preparation import checked, code_folder
-from fulmen.kube.contract import CANDIDATE_FILE, CODE_FOLDER, Candidate, Ended, ExitCode
+from fulmen.kube.contract import CANDIDATE_FILE, CODE_FOLDER, DRIVER, Candidate, Ended, ExitCode
+from fulmen.plan import make_plan
+from fulmen.topology.code.loading import CodeFolder
+from fulmen.topology.problems import Problem
+from fulmen.topology.validation.check import Runnable
 
 _log = logging.getLogger(__name__)
 
+AGAIN = "If what it needs was away, change spec.restartNonce to try it again."
+
 
 def preflight(
-    file: Path = Path(CANDIDATE_FILE), folder: Path = Path(CODE_FOLDER)
+    file: Path = Path(CANDIDATE_FILE), folder: Path = Path(CODE_FOLDER), opens: str = ""
 ) -> tuple[ExitCode, Ended]:
     """Find all mistakes in a candidate: in its fields, its streams and its classes.
 
     Args:
         file: With the candidate.
         folder: Where its code is mounted.
+        opens: Whose components are opened as well, DRIVER's or WORKER's; empty: nobody's.
     """
     try:
         candidate = Candidate.from_json(file.read_text(encoding="utf-8"))
         runnable = checked(candidate.topology, code_folder(folder), candidate.tasks)
+        if opens:
+            _open_all(runnable, pinned=opens == DRIVER)
     except (OSError, ValidationError) as e:
         return ExitCode.FAILED, Ended(reason="Error", message=f"{file}: {e}")
     except FulmenError as e:
@@ -34,3 +51,58 @@ def preflight(
         return of_error(e)
     message = f"topology {runnable.topology.name!r} is valid"
     return ExitCode.FINISHED, Ended(reason="Valid", message=message)
+
+
+def _open_all(runnable: Runnable, *, pinned: bool) -> None:
+    """Open an instance of each component as its first task is opened, and close it again.
+
+    Args:
+        runnable: The topology.
+        pinned: Open what the driver hosts; False: what workers host.
+
+    Raises:
+        ValidationFailed: Some of them raised an exception; it names all of them.
+    """
+    placed = _placed(runnable)
+    spec = runnable.topology.spec
+    paths = {spout.name: f"spec.spouts[{n}].class" for n, spout in enumerate(spec.spouts)}
+    paths |= {bolt.name: f"spec.bolts[{n}].class" for n, bolt in enumerate(spec.bolts)}
+    forks.begin()
+    with CodeFolder(runnable.code_folder):
+        problems = [
+            Problem(path, error.message, cure)
+            for name, path in paths.items()
+            if (name in runnable.pinned) == pinned
+            for error, cure in _opened(placed, placed.plan.tasks(name).start)
+        ]
+    if problems:
+        raise ValidationFailed(problems)
+
+
+def _opened(placed: PlacedTopology, task: int) -> Iterator[tuple[ErrorReport, str]]:
+    """What a task raises when it is opened and closed, and the cure for that."""
+    is_spout = placed.plan.component_of(task) in placed.spouts
+    try:
+        kind = SpoutTask if is_spout else kind_of_bolt(placed, task)
+        errors = kind(placed, task, {}, 0, np.random.default_rng()).close()
+    except ComponentFailed as e:
+        _log.error("%s", e, extra={"details": e.report.traceback})
+        yield e.report, AGAIN if isinstance(e, Unavailable) else ""
+    else:
+        yield from ((error, "") for error in errors)
+
+
+def _placed(runnable: Runnable) -> PlacedTopology:
+    """The topology as a driver places it, but without a checkpoint."""
+    plan = make_plan(runnable.topology, pinned=runnable.pinned)
+    spouts = [task for spout in runnable.topology.spec.spouts for task in plan.tasks(spout.name)]
+    return PlacedTopology(
+        run="preflight",
+        topology=runnable.topology,
+        plan=plan,
+        streams=runnable.streams,
+        origins={plan.key_of(task): origin for origin, task in enumerate(spouts)},
+        checkpoint="",
+        code_folder=runnable.code_folder,
+        workers=tuple(range(plan.workers)),
+    )

@@ -1,5 +1,6 @@
 """Words at a steady rate, whose counts anybody can work out: each task emits so many, in turn."""
 
+import logging
 import re
 import time
 
@@ -20,6 +21,8 @@ class Sentences(Spout):
         self.count, self.rate = conf["count"], conf["rate"]
         self.collector = collector
         self.first, self.began = self.position, time.monotonic()
+        begins = "task %d begins at sentence %d"
+        logging.getLogger("numbered").info(begins, context.task_index, self.position)
 
     def next_tuple(self):
         if self.failed:

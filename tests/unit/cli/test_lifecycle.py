@@ -9,6 +9,11 @@ from fulmen.cli.commands.lifecycle import epitaph
 from support.fake_kubectl import not_found, topology
 
 RESOURCE = "topologies.fulmen.dev/word-count"
+PATH = "/apis/fulmen.dev/v1alpha1/namespaces/blue/topologies/word-count"
+ANOTHER = (
+    "topology 'word-count' was deleted meanwhile. Another one of that name was made since: it is"
+    " left as it is.\n"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -50,8 +55,10 @@ def test_kill_waits_until_it_is_suspended(fulmen, kubectl):
         ["patch", RESOURCE, "--type=merge"],
         ["get", RESOURCE, "-o"],
         ["get", RESOURCE, "-o"],
-        ["delete", RESOURCE, "--wait=false"],
+        ["delete", "--raw", PATH],
     ]
+    (options,) = kubectl.given
+    assert options["preconditions"] == {"uid": "u-1"}
 
 
 def test_an_older_suspension_is_not_taken_for_the_new_one(fulmen, kubectl):
@@ -100,6 +107,23 @@ def test_nothing_is_deleted_after_an_interrupt(fulmen, kubectl, monkeypatch):
 def test_a_topology_that_somebody_else_deletes_meanwhile(fulmen, kubectl):
     kubectl.answer(topology(), not_found(), {"items": []})
     assert fulmen("kill", "word-count").exit_code == 2
+
+
+def test_another_one_of_that_name_is_not_waited_for(fulmen, kubectl):
+    kubectl.answer(topology(), topology(state="Suspended", uid="u-2"))
+    result = fulmen("kill", "word-count")
+    assert (result.exit_code, result.stderr.splitlines(True)[-1]) == (2, f"Error: {ANOTHER}")
+    assert [asked[0] for asked in kubectl.asked] == ["patch", "get"]
+
+
+def test_another_one_of_that_name_is_not_deleted(fulmen, kubectl):
+    kubectl.answer(
+        topology(),
+        "Error from server (Conflict): Operation cannot be fulfilled on topologies.fulmen.dev"
+        ' "word-count": Precondition failed: UID in precondition: u-1, UID in object meta: u-2',
+    )
+    result = fulmen("kill", "word-count", "-w", "0")
+    assert (result.exit_code, result.stderr) == (2, f"Error: {ANOTHER}")
 
 
 @pytest.mark.parametrize(

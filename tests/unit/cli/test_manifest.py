@@ -32,8 +32,14 @@ def invoke(*args):
     return CliRunner().invoke(main, ["manifest", *map(str, args)])
 
 
+def source_of(result):
+    """The ConfigMap that is printed before the topology."""
+    source, _ = yaml.safe_load_all(result.stdout)
+    return source
+
+
 def test_the_code_is_in_the_resource_and_nothing_else_changes(tmp_path):
-    result = invoke(written(tmp_path))
+    result = invoke(written(tmp_path), "--inline")
     assert result.exit_code == 0, result.output
     found = yaml.safe_load(result.stdout)
     assert found["spec"].pop("code") == {"files": {"letters.py": CODE}}
@@ -43,8 +49,9 @@ def test_the_code_is_in_the_resource_and_nothing_else_changes(tmp_path):
     parse(parse_yaml(result.stdout))
 
 
-def test_code_in_a_config_map_that_the_topology_names(tmp_path):
-    result = invoke(written(tmp_path), "--config-map", "--set", "metadata.namespace=blue")
+@pytest.mark.parametrize("option", [[], ["--config-map"]], ids=["by-default", "if-asked-for"])
+def test_code_in_a_config_map_that_the_topology_names(tmp_path, option):
+    result = invoke(written(tmp_path), *option, "--set", "metadata.namespace=blue")
     assert result.exit_code == 0, result.output
     source, topology = yaml.safe_load_all(result.stdout)
     assert source == {
@@ -61,7 +68,7 @@ def test_the_topology_changes_when_the_code_in_its_config_map_does(tmp_path):
     file = written(tmp_path)
 
     def nonce(*args):
-        result = invoke(file, "--config-map", *args)
+        result = invoke(file, *args)
         assert result.exit_code == 0, result.output
         found = [*yaml.safe_load_all(result.stdout)]
         return found[1]["spec"]["restartNonce"]
@@ -73,27 +80,19 @@ def test_the_topology_changes_when_the_code_in_its_config_map_does(tmp_path):
     assert nonce() != first
 
 
-def test_a_config_map_of_no_code_is_refused(tmp_path):
-    document = DOCUMENT.replace("  code: {folder: code}\n", "").replace(
-        "letters.Letters", "fulmen.testing.ListSpout"
-    )
-    result = invoke(written(tmp_path, document), "--config-map")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "has no Python files" in result.stderr
-
-
 def test_tests_beside_the_code_are_left_out(tmp_path):
     file = written(tmp_path)
     for name in ("test_letters.py", "letters_test.py", "conftest.py"):
         (tmp_path / "code" / name).write_text("import pytest\n")
     result = invoke(file)
-    assert [*yaml.safe_load(result.stdout)["spec"]["code"]["files"]] == ["letters.py"]
+    assert [*source_of(result)["data"]] == ["letters.py"]
     assert result.stderr == ""
 
 
 def test_values_can_be_set(tmp_path):
     result = invoke(written(tmp_path), "--set", "spec.workers=3")
-    assert yaml.safe_load(result.stdout)["spec"]["workers"] == 3
+    _, topology = yaml.safe_load_all(result.stdout)
+    assert topology["spec"]["workers"] == 3
 
 
 def test_a_topology_whose_code_is_in_its_image_stays_as_it_is(tmp_path):
@@ -101,7 +100,8 @@ def test_a_topology_whose_code_is_in_its_image_stays_as_it_is(tmp_path):
         "letters.Letters", "fulmen.testing.ListSpout"
     )
     result = invoke(written(tmp_path, document))
-    assert "code" not in yaml.safe_load(result.stdout)["spec"], result.output
+    found = yaml.safe_load(result.stdout)
+    assert not {"code", "restartNonce"} & found["spec"].keys(), result.output
 
 
 def test_mistakes_end_the_manifest_command(tmp_path):
@@ -123,11 +123,11 @@ def test_files_that_are_left_out_are_told(tmp_path):
     result = invoke(file)
     assert result.exit_code == 0
     assert result.stderr == (
-        f"warning: only Python files are inline, so these of '{code}' will be missing: data/,"
-        " words.txt. If the code needs them, put the code into an image of your own instead, FROM"
-        " Fulmen's, and leave spec.code out.\n"
+        f"warning: only Python files are taken along, so these of '{code}' will be missing:"
+        " data/, words.txt. If the code needs them, put the code into an image of your own instead,"
+        " FROM Fulmen's, and leave spec.code out.\n"
     )
-    assert list(yaml.safe_load(result.stdout)["spec"]["code"]["files"]) == ["letters.py"]
+    assert [*source_of(result)["data"]] == ["letters.py"]
 
 
 def test_a_file_that_can_not_be_read(tmp_path):
@@ -165,8 +165,8 @@ def test_packages_cannot_be_inline(tmp_path):
     result = invoke(file)
     assert result.exit_code == 2
     assert result.stderr == (
-        f"Error: the folder '{tmp_path}/code' has a package, 'parts', but files of folders can't be"
-        " inline: put the code into an image of your own instead, FROM Fulmen's, and leave"
+        f"Error: the folder '{tmp_path}/code' has a package, 'parts', but folders can't be taken"
+        " along: put the code into an image of your own instead, FROM Fulmen's, and leave"
         " spec.code out.\n"
     )
 
@@ -179,7 +179,7 @@ def test_too_much_code(tmp_path):
     assert result.exit_code == 2
     assert result.stderr == (
         f"Error: the Python files in '{tmp_path}/code' have {size:,} bytes in all, but at most"
-        " 131,072 are allowed inline. Make a ConfigMap of them (kubectl create configmap NAME"
+        " 131,072 can be taken along. Make a ConfigMap of them (kubectl create configmap NAME"
         f" --from-file '{tmp_path}/code') and name it in spec.code.configMap, or put the code into"
         " an image of your own instead, FROM Fulmen's, and leave spec.code out.\n"
     )
@@ -199,8 +199,8 @@ def test_files_that_no_resource_can_hold(tmp_path, names, message):
     result = invoke(file)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
-        f"Error: the Python files in '{tmp_path}/code' can't be inline: {message}. Rename or remove"
-        " some, or put the code into an image of your own instead, FROM Fulmen's, and leave"
+        f"Error: the Python files in '{tmp_path}/code' can't be taken along: {message}. Rename or"
+        " remove some, or put the code into an image of your own instead, FROM Fulmen's, and leave"
         " spec.code out.\n"
     )
 

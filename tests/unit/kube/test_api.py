@@ -80,13 +80,13 @@ def test_pods_are_asked_for_by_their_labels(api, server):
     assert asked["token"] == "bearer secret"
 
 
-def test_a_patch_is_merged(api, server):
+def test_a_patch_is_merged_into_the_pod_of_that_uid(api, server):
     server.answers = [(200, "{}")]
-    api.patch_pod("web-driver-1", {"metadata": {"labels": {"a": None}}})
+    api.patch_pod("web-driver-1", "u-7", {"labels": {"a": None}})
     [asked] = server.requests
     assert (asked["verb"], asked["type"]) == ("PATCH", "application/merge-patch+json")
     assert asked["path"] == "/api/v1/namespaces/team/pods/web-driver-1"
-    assert asked["body"] == {"metadata": {"labels": {"a": None}}}
+    assert asked["body"] == {"metadata": {"labels": {"a": None}, "uid": "u-7"}}
 
 
 def test_a_topology_is_of_fulmens_group(api, server):

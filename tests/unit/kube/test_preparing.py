@@ -14,7 +14,7 @@ from fulmen.errors import (
     ValidationFailed,
 )
 from fulmen.kube.container.preparation import code_folder, known_tasks, prepare, topology_of
-from fulmen.kube.contract import Candidate, Revision
+from fulmen.kube.contract import DRIVER, WORKER, Candidate, Revision
 from fulmen.kube.preflight import preflight
 
 CODE = """
@@ -153,3 +153,110 @@ def test_a_preflight_minds_the_tasks_in_the_checkpoint(tmp_path, code):
     found, ended = preflight(file, code)
     assert found == 2
     assert ended.errors[0].path == "spec.spouts[0].numTasks"
+
+
+# ---- preflights that open instances
+
+DIARY = """
+from fulmen import Bolt, Spout
+
+
+def note(what):
+    with open({diary!r}, "a") as file:
+        print(what, file=file)
+
+
+class Source(Spout):
+    outputs = ["n"]
+
+    def open(self, conf, context, collector):
+        note(f"open {{context.component}} {{conf}}")
+
+    def next_tuple(self): ...
+
+    def close(self):
+        note("close")
+
+
+class Pinned(Source):
+    pinned = True
+
+
+class Sink(Bolt):
+    def prepare(self, conf, context, collector):
+        note(f"prepare {{context.component}}")
+
+    def execute(self, tup): ...
+
+    def cleanup(self):
+        note("cleanup")
+"""
+ALL = {"type": "all"}
+COMPONENTS = {
+    "config": {"shop": 7},
+    "spouts": [
+        {"name": "source", "class": "parts.Source", "numTasks": 3},
+        {"name": "pinned", "class": "parts.Pinned"},
+    ],
+    "bolts": [
+        {
+            "name": "sink",
+            "class": "parts.Sink",
+            "parallelism": 2,
+            "inputs": [{"from": name, "grouping": ALL} for name in ("source", "pinned")],
+        }
+    ],
+}
+
+
+@pytest.fixture
+def tried(tmp_path, code):
+    """Runs a preflight; gives its end, and what its instances were called for."""
+    diary = tmp_path / "diary"
+    diary.touch()
+
+    def run(opens="", replace=("", "")):
+        text = DIARY.format(diary=str(diary)).replace(*replace)
+        (code / "..2026" / "parts.py").write_text(text)
+        file = tmp_path / "candidate.json"
+        file.write_text(Candidate(topology=document(tmp_path, **COMPONENTS)).to_json())
+        _, ended = preflight(file, code, opens)
+        return ended, diary.read_text().splitlines()
+
+    return run
+
+
+def test_a_preflight_opens_nothing_unless_it_is_told_to(tried):
+    ended, calls = tried()
+    assert (ended.reason, calls) == ("Valid", [])
+
+
+def test_a_preflight_opens_and_closes_one_instance_of_each_component_of_a_worker(tried):
+    ended, calls = tried(WORKER)
+    assert ended.reason == "Valid"
+    assert calls == ["open source {'shop': 7}", "close", "prepare sink", "cleanup"]
+
+
+def test_a_preflight_opens_pinned_spouts_where_the_driver_is(tried):
+    ended, calls = tried(DRIVER)
+    assert (ended.reason, calls) == ("Valid", ["open pinned {'shop': 7}", "close"])
+
+
+def test_what_instances_raise_refuses_a_candidate_and_the_others_are_opened_all_the_same(tried):
+    ended, calls = tried(WORKER, ('note("cleanup")', "raise KeyError('shop')"))
+    assert ended.reason == "InvalidSpec"
+    (mistake,) = ended.errors
+    assert (mistake.path, mistake.reason) == ("spec.bolts[0].class", "cleanup: KeyError: 'shop'")
+    ended, calls = tried(WORKER, ('note(f"open', 'raise ValueError("no key"); note(f"open'))
+    (mistake,) = ended.errors
+    assert (mistake.path, mistake.reason) == ("spec.spouts[0].class", "open: ValueError: no key")
+    assert mistake.cure == ""
+    assert calls[-2:] == ["prepare sink", "cleanup"]
+
+
+def test_a_service_that_is_away_refuses_a_candidate_and_can_be_tried_again(tried):
+    away = ('note(f"prepare', "raise ConnectionRefusedError('shop:5432'); note(f\"prepare")
+    ended, _ = tried(WORKER, away)
+    (mistake,) = ended.errors
+    assert mistake.reason == "prepare: ConnectionRefusedError: shop:5432"
+    assert "change spec.restartNonce" in mistake.cure

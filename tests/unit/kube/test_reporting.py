@@ -90,6 +90,9 @@ def test_pods_are_always_said_and_a_report_fits(workers, executors):
 # ---- what is written to pods -------------------------------------------------------------------
 
 
+OWN_POD = {"metadata": {"name": "driver", "uid": "uid"}}
+
+
 class FakeApi:
     """Some worker pods with these addresses, and what was written to pods."""
 
@@ -99,12 +102,12 @@ class FakeApi:
 
     def pods(self, selector):
         return [
-            {"metadata": {"name": f"pod-{n}"}, "status": {"podIP": address}}
+            {"metadata": {"name": f"pod-{n}", "uid": f"uid-{n}"}, "status": {"podIP": address}}
             for n, address in enumerate(self.addresses)
         ]
 
-    def patch_pod(self, name, change):
-        self.patches.append((name, change["metadata"]))
+    def patch_pod(self, name, uid, metadata):
+        self.patches.append((name, uid, metadata))
 
 
 def test_a_report_that_could_not_be_made_is_not_the_last_one():
@@ -116,11 +119,12 @@ def test_a_report_that_could_not_be_made_is_not_the_last_one():
             raise KeyError("x")
         return report(1)
 
-    reporter = Reporter(api, "driver", make)
+    reporter = Reporter(api, OWN_POD, make)
     reporter.start()
     assert failed.wait(10)
     reporter.stop()
-    assert api.patches == [("driver", {"annotations": {REPORT_ANNOTATION: report(1).to_json()}})]
+    written = {"annotations": {REPORT_ANNOTATION: report(1).to_json()}}
+    assert api.patches == [("driver", "uid", written)]
 
 
 def test_what_is_planned_is_said_while_workers_are_missing():
@@ -141,11 +145,11 @@ def said(reports, seconds):
     """The batches of those reports that are written, one of them being made every 5 seconds."""
     api, now = FakeApi(), iter(range(0, 10_000, 5))
     made, times = iter(reports), {"now": 0}
-    reporter = Reporter(api, "driver", lambda: next(made), lambda: times["now"])
+    reporter = Reporter(api, OWN_POD, lambda: next(made), lambda: times["now"])
     for _ in range(0, seconds, 5):
         times["now"] = next(now)
         reporter.write()
-    texts = [metadata["annotations"][REPORT_ANNOTATION] for _, metadata in api.patches]
+    texts = [metadata["annotations"][REPORT_ANNOTATION] for *_, metadata in api.patches]
     return [Report.from_json(text).batch for text in texts]
 
 
@@ -189,7 +193,7 @@ def test_what_matters_is_said_at_once(change):
 def test_the_first_batch_and_the_last_report_do_not_wait():
     assert said([of_batch(0), of_batch(1), of_batch(2)], 15) == [0, 1]
     api, batches = FakeApi(), iter([7, 8])
-    reporter = Reporter(api, "driver", lambda: of_batch(next(batches)), lambda: 0.0)
+    reporter = Reporter(api, OWN_POD, lambda: of_batch(next(batches)), lambda: 0.0)
     reporter.write()
     reporter.write(is_last=True)
     assert len(api.patches) == 2
@@ -200,8 +204,8 @@ def test_workers_that_share_a_pod_are_in_its_label():
     hosts = ["10.0.0.8", "10.0.0.8", "10.0.0.7"]
     assert WorkerPods(api, "shop-1").names(hosts) == {0: "pod-1", 1: "pod-1", 2: "pod-0"}
     assert api.patches == [
-        ("pod-1", {"labels": {WORKER_LABEL: "0-1"}}),
-        ("pod-0", {"labels": {WORKER_LABEL: "2"}}),
+        ("pod-1", "uid-1", {"labels": {WORKER_LABEL: "0-1"}}),
+        ("pod-0", "uid-0", {"labels": {WORKER_LABEL: "2"}}),
     ]
 
 
@@ -216,6 +220,6 @@ def test_workers_pods_are_found_by_their_addresses(addresses, hosts):
     api = FakeApi(*addresses)
     assert WorkerPods(api, "shop-1").names(hosts) == {0: "pod-1", 2: "pod-0"}
     assert api.patches == [
-        ("pod-1", {"labels": {WORKER_LABEL: "0"}}),
-        ("pod-0", {"labels": {WORKER_LABEL: "2"}}),
+        ("pod-1", "uid-1", {"labels": {WORKER_LABEL: "0"}}),
+        ("pod-0", "uid-0", {"labels": {WORKER_LABEL: "2"}}),
     ]

@@ -122,18 +122,65 @@ def test_what_takes_an_objects_place_does_not_stop_what_runs(cluster):
     assert cluster.status["state"] == "Suspended"
 
 
-@pytest.mark.parametrize("kind", ["ServiceAccount", "Role", "RoleBinding"])
-def test_an_object_that_is_another_one_since_it_was_seen_is_not_changed(cluster, kind):
-    place = cluster._place(kind, "word-count-driver")
+APPLIED = [(kind, name) for kind, name in NAMES if kind not in ("Pod", "Secret") and name != "code"]
+"""What is changed by applying it. Pods, secrets and code are made once."""
+
+
+@pytest.fixture(scope="module")
+def restricted():
+    """A cluster with a topology that runs and has an object of each kind."""
+    made = FakeCluster(RESTRICTED)
+    made.settle()
+    return made
+
+
+@pytest.mark.parametrize(("kind", "name"), APPLIED)
+def test_an_object_that_is_another_one_since_it_was_seen_is_not_changed(kind, name, restricted):
+    cluster = restricted.copy()
+    place = cluster._place(kind, name)
     cluster.api.objects[place]["metadata"]["annotations"] = {}  # so it has to be applied
     access = cluster.access()
     seen = asyncio.run(access.observe(KEY))
-    cluster.remove(kind, "word-count-driver")
-    theirs = foreign(cluster, kind, "word-count-driver")
+    del cluster.api.objects[place]
+    theirs = foreign(cluster, kind, name)
     (apply,) = decide(seen, cluster.settings).actions
+    assert (apply.manifest["kind"], apply.manifest["metadata"]["name"]) == (kind, name)
     with pytest.raises(CallFailed, match="changed meanwhile"):
         asyncio.run(access.carry_out(seen, apply))
     assert cluster.api.objects[place] == theirs
+
+
+@pytest.mark.parametrize("field", ["uid", "resourceVersion"])
+@pytest.mark.parametrize(("kind", "name"), APPLIED)
+def test_what_is_applied_says_which_object_in_which_version_is_meant(kind, name, field, restricted):
+    cluster = restricted.copy()
+    thing = cluster.api.objects[cluster._place(kind, name)]
+    thing["metadata"]["annotations"] = {}
+    access = cluster.access()
+    seen = asyncio.run(access.observe(KEY))
+    thing["metadata"][field] = "another"
+    before = deepcopy(thing)
+    (apply,) = decide(seen, cluster.settings).actions
+    with pytest.raises(CallFailed, match="changed meanwhile"):
+        asyncio.run(access.carry_out(seen, apply))
+    assert cluster.api.objects[cluster._place(kind, name)] == before
+
+
+def test_a_drivers_pod_that_is_another_one_since_it_was_made_is_not_let_run():
+    cluster, theirs = FakeCluster(CODE), []
+    place = cluster._place("Pod", "word-count-driver-1")
+
+    def take_its_place(method, path):
+        if method == "POST" and path.endswith("/secrets"):
+            del cluster.api.objects[place]
+            foreign(cluster, "Pod", "word-count-driver-1")
+            pod = cluster.api.objects[place]
+            pod["spec"] = {"schedulingGates": [{"name": "theirs"}]}
+            theirs.append(deepcopy(pod))
+
+    cluster.api.on_write = take_its_place
+    cluster.reconcile_once_more()
+    assert [cluster.api.objects[place]] == theirs
 
 
 @pytest.mark.parametrize("kind", ["Pod", "ConfigMap", "NetworkPolicy"])

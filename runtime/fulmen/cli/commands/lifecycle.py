@@ -53,7 +53,7 @@ def kill(kubectl: Kubectl, name: str, wait: int | None) -> None:
         cure = f"{command_of('activate', kubectl, name)} lets it continue."
         click.echo(f"topology {name!r} is not deleted, but asked to suspend: {cure}", err=True)
         raise
-    kubectl.delete(name)
+    kubectl.delete(after)
     click.echo(epitaph(before, after, seconds))
 
 
@@ -109,5 +109,5 @@ def _wait_suspended(kubectl: Kubectl, topology: Json, seconds: float) -> Json:
     deadline = time.monotonic() + seconds
     while not is_suspended(topology) and (left := deadline - time.monotonic()) > 0:
         time.sleep(min(_LOOK_SECONDS, left))
-        topology = kubectl.get(topology["metadata"]["name"])
+        topology = kubectl.again(topology)
     return topology

@@ -1,8 +1,9 @@
-"""`fulmen manifest`: a topology as Kubernetes takes it, with the code of a local folder in it."""
+"""`fulmen manifest`: a topology as Kubernetes takes it, with the code of a local folder."""
 
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,45 +24,42 @@ OWN_IMAGE = "put the code into an image of your own instead, FROM Fulmen's, and 
 @click.command(short_help="Print a topology for kubectl apply.")
 @topology_arguments
 @click.option(
-    "--config-map",
-    is_flag=True,
-    help="Put the Python files into a ConfigMap NAME-source, printed before the topology.",
+    "--config-map/--inline",
+    default=True,
+    help="Put the Python files into a ConfigMap NAME-source, printed before the topology, or into"
+    " the topology itself. Default: --config-map.",
 )
 def manifest(
     file: Path, assignments: tuple[str, ...], code_folder: Path | None, config_map: bool
 ) -> None:
     """Print the topology of FILE as Kubernetes takes it, for `kubectl apply -f -`.
 
-    The Python files of its code folder are put into spec.code.files, since a cluster has no such
-    folder.
+    A cluster has no code folder: a ConfigMap with its Python files is printed before the topology.
     """
     document = read_file(file, assignments, code_folder)
     checked = check_document(document, file, code_folder, for_kubernetes=True)
     tell_warnings(checked)
     topology = _with_files(checked.topology(), file, code_folder)
-    if config_map:
-        source, topology = _apart(topology)
+    if config_map and topology.spec.code and topology.spec.code.files:
+        source, topology = _apart(topology, topology.spec.code.files)
         click.echo(f"{dump_yaml(source)}---")
     click.echo(to_yaml(topology), nl=False)
 
 
-def _apart(topology: Topology) -> tuple[dict[str, Any], Topology]:
+def _apart(topology: Topology, files: Mapping[str, str]) -> tuple[dict[str, Any], Topology]:
     """A ConfigMap with the code, and the topology that names it.
 
     Nothing tells the operator that a ConfigMap has changed, so the topology changes with it.
     """
-    code = topology.spec.code
-    if code is None or not code.files:
-        raise BadInput("--config-map: the topology has no Python files to put into a ConfigMap.")
     name = f"{topology.name}-source"
     metadata = {"name": name, "namespace": topology.metadata.model_dump().get("namespace")}
     source = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {key: value for key, value in metadata.items() if value},
-        "data": dict(code.files),
+        "data": dict(files),
     }
-    content = json.dumps([topology.spec.restart_nonce, code.files], sort_keys=True)
+    content = json.dumps([topology.spec.restart_nonce, dict(files)], sort_keys=True)
     nonce = int(hashlib.sha256(content.encode()).hexdigest()[:12], 16)
     update = {"code": Code(config_map=name), "restart_nonce": nonce}
     return source, topology.model_copy(update={"spec": topology.spec.model_copy(update=update)})
@@ -77,7 +75,7 @@ def _with_files(topology: Topology, file: Path, code_folder: Path | None) -> Top
         files = python_files(folder.path)
         if left_out := other_files(folder.path, but=file):
             click.echo(
-                f"warning: only Python files are inline, so these of '{folder.path}' will be"
+                f"warning: only Python files are taken along, so these of '{folder.path}' will be"
                 f" missing: {', '.join(left_out)}. If the code needs them, {OWN_IMAGE}.",
                 err=True,
             )
@@ -87,7 +85,7 @@ def _with_files(topology: Topology, file: Path, code_folder: Path | None) -> Top
         message = "; ".join(problem.message for problem in translate(error, {}))
         cure = f"Rename or remove some, or {OWN_IMAGE}"
         raise BadInput(
-            f"the Python files in '{folder.path}' can't be inline: {message}. {cure}."
+            f"the Python files in '{folder.path}' can't be taken along: {message}. {cure}."
         ) from error
     spec = topology.spec.model_copy(update={"code": inline})
     return topology.model_copy(update={"spec": spec})
@@ -114,14 +112,14 @@ def python_files(folder: Path) -> dict[str, str]:
         raise BadInput(f"the folder '{folder}' has no Python files.")
     if packages := sorted(path.parent.name for path in folder.glob("*/__init__.py")):
         raise BadInput(
-            f"the folder '{folder}' has a package, '{packages[0]}', but files of folders can't be"
-            f" inline: {OWN_IMAGE}."
+            f"the folder '{folder}' has a package, '{packages[0]}', but folders can't be"
+            f" taken along: {OWN_IMAGE}."
         )
     size = sum(len(text.encode()) for text in files.values())
     if size > INLINE_CODE_LIMIT:
         raise BadInput(
             f"the Python files in '{folder}' have {size:,} bytes in all, but at most"
-            f" {INLINE_CODE_LIMIT:,} are allowed inline. Make a ConfigMap of them (kubectl create"
+            f" {INLINE_CODE_LIMIT:,} can be taken along. Make a ConfigMap of them (kubectl create"
             f" configmap NAME --from-file '{folder}') and name it in spec.code.configMap, or"
             f" {OWN_IMAGE}."
         )
@@ -133,7 +131,7 @@ def _is_test(file: Path) -> bool:
 
 
 def other_files(folder: Path, but: Path) -> list[str]:
-    """What of a folder is not inline and may be data: names, of folders with a slash behind.
+    """What of a folder is not taken along and may be data: names, of folders with a slash behind.
 
     Args:
         folder: Where the code is.

@@ -14,7 +14,7 @@ from fulmen.topology.reading.field_problems import parse, without_unknown
 from fulmen.topology.resource.spec import ACKER, Topology
 from fulmen.topology.validation.check import Runnable, check
 
-OPERATORS = {"state", "checkpoint", "start_timeout_seconds", "network_policy"}
+OPERATORS = {"state", "checkpoint", "start_timeout_seconds", "preflight", "network_policy"}
 """Fields of the spec that may change without a driver, and are not for it to take over."""
 
 

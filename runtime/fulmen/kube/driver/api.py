@@ -82,8 +82,13 @@ class Api:
             self._request("GET", f"{self._core}/pods", query={"labelSelector": selector})["items"]
         )
 
-    def patch_pod(self, name: str, change: Mapping[str, Any]) -> None:
-        """Merge `change` into a pod. ApiError if that can't be done."""
+    def patch_pod(self, name: str, uid: str, metadata: Mapping[str, Any]) -> None:
+        """Merge `metadata` into that of a pod. ApiError if that can't be done.
+
+        The API server refuses to change a uid. So a pod that has the name by now, but another uid,
+        is left as it is.
+        """
+        change = {"metadata": {**metadata, "uid": uid}}
         self._request("PATCH", f"{self._core}/pods/{name}", change)
 
     def watch_config_map(self, name: str, version: str) -> Iterator[tuple[str, Json]]:

@@ -121,7 +121,8 @@ class DriverPod:
     def run(self) -> tuple[int, Ended]:
         """Run it to its end. Raises what makes it impossible."""
         host = "::" if ":" in self._where.pod_ip else "0.0.0.0"
-        reporter = Reporter(self._api, self._where.pod_name, self.report)
+        self._own_pod = self._api.pod(self._where.pod_name)
+        reporter = Reporter(self._api, self._own_pod, self.report)
         probes = {HEALTH_PATH: self.is_healthy, READY_PATH: self.is_ready}
         with MetricsServer(host, METRICS_PORT, self.totals, probes):
             reporter.start()
@@ -164,7 +165,7 @@ class DriverPod:
         revision, where = self._revision, self._where
         Path(TEMPLATE_FILE).write_text(json.dumps(revision.worker_pod), encoding="utf-8")
         spec = runnable.topology.spec
-        own_pod = self._api.pod(where.pod_name)
+        own_pod = self._own_pod
         self._grace = own_pod["spec"].get("terminationGracePeriodSeconds", GRACE_SECONDS)
         conf = pod_settings(
             where, self._api.url, revision.images.worker, revision.worker_pod, own_pod, spec.pods

@@ -21,7 +21,7 @@ from fulmen.kube.contract import (
     Report,
     ReportedError,
 )
-from fulmen.kube.driver.api import Api, ApiError
+from fulmen.kube.driver.api import Api, ApiError, Json
 from fulmen.kube.placing import hosted, planned
 from fulmen.plan.model import DRIVER
 
@@ -38,12 +38,18 @@ class Reporter:
 
     What changes with every batch is written at most every 20 seconds: each report is a call of the
     API server's, which tells it to the operator and to whoever else watches pods.
+
+    Args:
+        api: The API server.
+        pod: The driver's own pod. Another pod that gets its name later is never written to.
+        report: Makes a report.
+        clock: The time, in seconds; it never goes back.
     """
 
     def __init__(
         self,
         api: Api,
-        pod: str,
+        pod: Json,
         report: Callable[[], Report],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -94,7 +100,8 @@ class Reporter:
         if report == self._written:
             return
         annotations = {REPORT_ANNOTATION: report.to_json()}
-        self._api.patch_pod(self._pod, {"metadata": {"annotations": annotations}})
+        own = self._pod["metadata"]
+        self._api.patch_pod(own["name"], own["uid"], {"annotations": annotations})
         self._written, self._written_at = report, self._clock()
 
 
@@ -141,11 +148,12 @@ class WorkerPods:
         numbers: dict[str, list[int]] = {}
         for number, metadata in found.items():
             numbers.setdefault(metadata["name"], []).append(number)
-        labels = {metadata["name"]: metadata.get("labels", {}) for metadata in found.values()}
+        by_name = {metadata["name"]: metadata for metadata in found.values()}
         for name, workers in numbers.items():
             label = "-".join(str(n) for n in dict.fromkeys((workers[0], workers[-1])))
-            if labels[name].get(WORKER_LABEL) != label:
-                self._api.patch_pod(name, {"metadata": {"labels": {WORKER_LABEL: label}}})
+            metadata = by_name[name]
+            if metadata.get("labels", {}).get(WORKER_LABEL) != label:
+                self._api.patch_pod(name, metadata["uid"], {"labels": {WORKER_LABEL: label}})
         self._names = {number: metadata["name"] for number, metadata in found.items()}
         self._hosts = tuple(hosts)
 

@@ -136,7 +136,7 @@ class Code(Model):
 
     folder: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
     """A folder with Python files, relative to the file that this is written in. For the command
-    line only: `fulmen manifest` puts its files into `files`."""
+    line only: `fulmen manifest` puts its files into a ConfigMap."""
 
     config_map: ObjectName | None = None
     """A ConfigMap of this namespace whose keys are names of Python files. At most 900 KiB in

@@ -229,6 +229,12 @@ class TopologySpec(Model):
     and the reason is what keeps the pod from starting. The pod is left waiting. On one machine:
     seconds that `fulmen run` waits for the next worker to start."""
 
+    preflight: Literal["Load", "Open"] = "Load"
+    """What the preflight pod does with the classes of a change before the change replaces a driver,
+    on Kubernetes. `Load`: makes an instance of each component. `Open`: also calls `open` or
+    `prepare` of each instance, without state, and then `close` or `cleanup`; an exception refuses
+    the change. Choose `Open` if a second instance beside those that run does no harm."""
+
     network_policy: Literal["None", "Restrict"] = "None"
     """`Restrict`: a NetworkPolicy lets only the topology's own pods connect to each other. Anybody
     may connect to the port with metrics. Connections to the outside are not limited."""

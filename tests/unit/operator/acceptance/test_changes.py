@@ -73,6 +73,7 @@ CHANGES = [
     ("spec.spark.conf", {"spark.a": "b"}),
     ("spec.restartNonce", 1),
     ("spec.startTimeoutSeconds", 9),
+    ("spec.preflight", "Open"),
     ("spec.networkPolicy", "Restrict"),
 ]
 
@@ -120,6 +121,7 @@ OPERATORS = {
     "spec.state",
     "spec.checkpoint.deletionPolicy",
     "spec.startTimeoutSeconds",
+    "spec.preflight",
     "spec.networkPolicy",
 }
 

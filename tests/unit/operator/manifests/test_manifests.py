@@ -200,6 +200,46 @@ def test_the_preflight_runs_the_workers_image_first_if_it_is_another_one():
     assert sorted(secrets) == ["both", "mine", "theirs"]
 
 
+def test_a_preflight_that_opens_has_for_each_host_what_that_host_has():
+    mount = {"name": "models", "mountPath": "/models"}
+    template = {
+        "spec": {
+            "containers": [{"name": "worker", "volumeMounts": [mount], "tty": True}],
+            "volumes": [{"name": "models", "configMap": {"name": "models"}}],
+        }
+    }
+    worker = {
+        "env": [{"name": "A", "value": "1"}],
+        "resources": {"limits": {"memory": "8Gi"}},
+        "podTemplate": template,
+    }
+    seen = observed({**CODE, "spec.preflight": "Open", "spec.worker": worker})
+    pod = preflight_pod(seen, judge(seen, {}), SAME, "")
+    (first,) = pod["spec"]["initContainers"]
+    assert (first["args"], container(pod)["args"]) == (
+        ["preflight", "worker"],
+        ["preflight", "driver"],
+    )
+    assert {"name": "A", "value": "1"} in first["env"]
+    assert first["resources"]["limits"]["memory"] == "8Gi"
+    assert container(pod)["resources"]["limits"]["memory"] == "2Gi"
+    assert mount in first["volumeMounts"]
+    assert mount not in container(pod)["volumeMounts"]
+    assert "tty" not in first
+    assert template["spec"]["volumes"][0] in pod["spec"]["volumes"]
+    assert {v["name"] for v in pod["spec"]["volumes"]} >= {"fulmen-code", "fulmen-candidate"}
+    assert first["securityContext"]["readOnlyRootFilesystem"]
+
+
+def test_a_preflight_that_opens_is_another_one_than_one_that_does_not():
+    pods = []
+    for mode in ("Load", "Open"):
+        seen = observed({**CODE, "spec.preflight": mode})
+        pods.append(preflight_pod(seen, judge(seen, {}), SAME, "")["metadata"]["name"])
+    assert len(set(pods)) == 2
+    assert len(pods[1]) <= 63
+
+
 def test_the_operators_image_is_pulled_as_the_operator_says_and_others_as_the_user_says():
     seen = observed({"spec.driver.imagePullPolicy": "Always"})
     accepted = judge(seen, {})

@@ -6,7 +6,7 @@ from fulmen.kube.contract import CheckpointOutage, DriverPhase, Ended, Hosted, M
 from fulmen_operator.controller.loop import AGAIN_SECONDS
 from fulmen_operator.model import text_of
 from support.fake_cluster import FakeCluster
-from support.operated import OTHER_CODE, summary, waiting
+from support.operated import CODE, OTHER_CODE, summary, waiting
 
 # ---- drivers that end
 
@@ -192,6 +192,40 @@ def test_while_the_checkpoint_is_away_a_topology_is_not_ready_and_says_since_whe
     cluster.say(cluster.pod("word-count-driver-1"), active([0, 1]))
     cluster.reconcile()
     assert summary(cluster) == ("Active", "True", "Active")
+
+
+AWAY = "batch 1 is run again: spout 'lines', task 3: open: ConnectionRefusedError: no answer"
+
+
+def test_a_source_that_is_away_from_the_start_is_the_reason_for_not_being_ready():
+    cluster = FakeCluster(CODE)
+    cluster.reconcile()
+    cluster.set_status(cluster.pod("word-count-driver-1"), {"phase": "Running"})
+    said = active([0, 1]).model_copy(update={"batch": 0, "message": AWAY})
+    cluster.say(cluster.pod("word-count-driver-1"), said)
+    cluster.reconcile()
+    assert summary(cluster) == ("Starting", "False", "Starting")
+    assert cluster.condition("Ready")["message"] == AWAY
+    cluster.later(301)
+    cluster.reconcile()
+    assert summary(cluster) == ("Starting", "False", "StartTimeout")
+    message = f"word-count-driver-1 is not ready after 300 s: {AWAY}"
+    assert cluster.condition("Ready")["message"] == message
+    ready = {"type": "Ready", "status": "True"}
+    driver = cluster.pod("word-count-driver-1")
+    cluster.set_status(driver, {"phase": "Running", "conditions": [ready]})
+    cluster.say(cluster.pod("word-count-driver-1"), active([0, 1]))
+    cluster.reconcile()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert "ConnectionRefusedError" not in cluster.condition("Ready")["message"]
+
+
+def test_a_source_that_is_away_later_is_in_the_message_of_ready(cluster):
+    driver = cluster.pod("word-count-driver-1")
+    cluster.say(driver, active([0, 1]).model_copy(update={"message": AWAY}))
+    cluster.reconcile()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.condition("Ready")["message"] == AWAY
 
 
 def test_without_any_worker_a_topology_is_not_ready_and_later_says_why(cluster):

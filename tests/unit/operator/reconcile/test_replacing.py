@@ -82,6 +82,27 @@ def test_new_code_replaces_the_driver_after_a_preflight(cluster):
     assert len([name for name in cluster.names("ConfigMap") if "-code-" in name]) == 1
 
 
+def test_what_was_refused_when_it_was_opened_can_be_tried_without_that(cluster):
+    mistake = Mistake(path="spec.bolts[0].class", reason="prepare: ConnectionRefusedError")
+    cluster.verdict = 2, Ended(reason="InvalidSpec", message="1 mistake:", errors=(mistake,))
+    cluster.change({**OTHER_CODE, "spec.preflight": "Open"})
+    cluster.settle()
+    assert "prepare: ConnectionRefusedError" in cluster.condition("SpecAccepted")["message"]
+    assert cluster.status["attempt"] == 1
+    cluster.verdict = 0, Ended(reason="Valid", message="fine")
+    cluster.change({**OTHER_CODE, "spec.preflight": "Load"})
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert (cluster.condition("SpecAccepted")["status"], cluster.status["attempt"]) == ("True", 2)
+
+
+def test_another_preflight_to_come_replaces_no_driver(cluster):
+    cluster.change({**CODE, "spec.preflight": "Open"})
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.status["attempt"] == 1
+
+
 def test_bad_code_is_refused_with_all_errors_and_the_last_good_one_runs_on(cluster):
     mistakes = (Mistake(path="spec.bolts[0]", reason="bad"), Mistake(reason="worse"))
     cluster.verdict = 2, Ended(reason="InvalidSpec", message="2 problems:", errors=mistakes)
