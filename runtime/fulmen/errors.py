@@ -20,7 +20,7 @@ FulmenError
         AlreadyExists       a put found its key taken
         NotFound            a get found nothing
         Unreachable         the store does not answer: the same call may be repeated
-        Denied              the store refuses for want of a right: who knows that it was there waits
+        Denied              the store refuses for lack of a right: who knows that it was there waits
         Fenced              another driver has taken over: this one must stop
         CheckpointMismatch  another topology's, or of other tasks: trying again is no use
         CheckpointLost      it is empty, but was not: the user decides whether to start anew

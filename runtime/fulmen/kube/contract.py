@@ -133,9 +133,9 @@ class Hosted(ContractModel):
     """What one worker hosts.
 
     Attributes:
-        worker: Its number; -1 is the driver, which hosts pinned spouts.
+        worker: The worker's number; -1 is the driver, which hosts pinned spouts.
         pod: Its pod; empty if it is planned only.
-        executors: As `executor_name` names them, by ascending task ids.
+        executors: Its executors, as `executor_name` names them, by ascending task ids.
     """
 
     worker: int
@@ -198,9 +198,9 @@ class Revision(ContractModel):
         topology: The whole document: apiVersion, kind, metadata (name, namespace, uid) and spec,
             with numTasks resolved, `checkpoint` as a uri, and without `code`.
         worker_pod: A pod manifest, Spark's template for worker pods.
-        images: Of driver and workers.
+        images: The images of driver and workers.
         mounts: What its pods mount. None: an older operator has accepted it.
-        input_hash: Of the user's accepted input.
+        input_hash: The hash of the user's accepted input.
         last_batch: The last commit that is known of, when the attempt was begun. If it is above 0,
             an empty checkpoint is a lost one. 0: the user has accepted the loss.
         worked: Whether a driver of it has committed a batch.
@@ -284,7 +284,7 @@ class Report(ContractModel):
     """What a driver says about itself, in the annotation REPORT_ANNOTATION of its own pod.
 
     Attributes:
-        phase: What it is doing.
+        phase: What the driver is doing.
         generation: Of the revision that it runs.
         epoch: Its epoch in the checkpoint; 0: not claimed yet.
         batch: The number of the last commit.

@@ -35,8 +35,8 @@ def preflight(
     """Find all mistakes in a candidate: in its fields, its streams and its classes.
 
     Args:
-        file: With the candidate.
-        folder: Where its code is mounted.
+        file: The file with the candidate.
+        folder: The folder that the candidate's code is mounted at.
         opens: Whose components are opened as well, DRIVER's or WORKER's; empty: nobody's.
     """
     try:

@@ -111,7 +111,7 @@ class Outbox:
 
         Args:
             task: The task that emitted them.
-            routes: Of the stream that they were emitted on.
+            routes: The routes of the stream that they were emitted on.
             emitted: Their values.
             parents: For each emit, the lineage of what it is anchored to; a spout's own roots count
                 as such.
@@ -157,7 +157,7 @@ class Outbox:
 
         Args:
             task: The task that emitted them.
-            routes: Of the stream that they were emitted on.
+            routes: The routes of the stream that they were emitted on.
             emitted: Their values.
             anchors: For each emit, the inputs whose trees it joins; one may be named twice.
             tell: Is told each anchor and the id of a tuple that was anchored to it.

@@ -36,7 +36,7 @@ def note(
         msg_id: Its message id; None: it was not tracked.
         cause: What became of its batch, in one line.
         traceback: Of what failed, if there is one.
-        at: When: wall clock seconds.
+        at: The time when it was dropped, in wall clock seconds.
     """
     number = max(kept, default=0) + 1
     kept[number] = {

@@ -26,7 +26,7 @@ class InProcessJobs:
             "after". What it raises stands for the death of that worker's process: its tasks are
             lost, and the attempt fails.
         store: What the workers read and write instead of the store that the topology's URI names.
-        clock: In seconds: how long restoring takes.
+        clock: A clock in seconds, which measures how long restoring takes.
         generator: Makes the workers' random generators.
     """
 

@@ -38,7 +38,7 @@ from fulmen.engine.tuples.chunk import Chunk, merge
 from fulmen.topology.resource.spec import ACKER
 
 UNCOLLECTED_OBJECTS = 2_000_000
-"""So many new objects within a batch are looked through for cycles; workers collect at its end."""
+"""New objects in a batch after which cycles are collected; otherwise it is done at its end."""
 WAITING_BYTES = 16 << 20
 """So many bytes of rows arrive before the tasks run, or `EngineLimits.waiting_tuples` tuples."""
 

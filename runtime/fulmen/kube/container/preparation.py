@@ -23,7 +23,7 @@ def prepare(revision: Revision, folder: Path = Path(CODE_FOLDER)) -> Runnable:
 
     Args:
         revision: From the operator.
-        folder: Where code is mounted.
+        folder: The folder that the code is mounted at.
 
     Raises:
         ValidationFailed: There are mistakes; it names all of them.

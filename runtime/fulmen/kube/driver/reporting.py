@@ -171,8 +171,8 @@ def report_of(
 
     Args:
         running: The topology.
-        phase: What it is doing.
-        generation: Of the plan that it runs.
+        phase: What the driver is doing.
+        generation: The generation of the plan that it runs.
         present: Numbers of the workers that are there.
         pods: The name of each worker's pod.
         own_pod: The driver's own pod, which hosts pinned spouts.

@@ -1,4 +1,7 @@
-"""The web page of a running topology: one file for the browser, made of those in this folder."""
+"""The web page of a running topology: one file for the browser, made of those in this folder.
+
+Uses nothing else of Fulmen; used by `metrics.server`.
+"""
 
 from __future__ import annotations
 

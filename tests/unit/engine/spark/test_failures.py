@@ -206,7 +206,7 @@ def test_only_what_a_process_or_its_memory_ends_is_evidence_against_a_tuple(text
             "exit code 137: its pod ran out of memory (OOMKilled): emit smaller tuples, or raise"
             " the memory limit of workers",
         ),
-        (KILLED, "exit code 137: killed, often for want of memory"),
+        (KILLED, "exit code 137: killed, often for lack of memory"),
         (EVICTED, "exit code 143"),
         (PREEMPTED, "its connection closed"),
         (DELETED, "its connection closed"),
