@@ -36,7 +36,9 @@ def left_behind(checkpoint):
     if not is_settled(manifest):
         return [f"too early to tell at commit {manifest.number}, claimed at {manifest.claims[-1]}"]
     old = manifest.number - SETTLED_COMMITS
-    in_chains = min(manifest.base, old) - MANIFEST_EVERY  # all before the manifest that was new then
+    in_chains = (
+        min(manifest.base, old) - MANIFEST_EVERY
+    )  # all before the manifest that was new then
     needed = manifest.inline.keys() | set(manifest.claims)
     commits = [key for key in store.list(COMMITS) if number_in(key) < in_chains]
     found = [key for key in commits if number_in(key) not in needed]

@@ -122,7 +122,9 @@ def test_a_component_without_keyed_state(fulmen, kept):
         ),
     ],
 )
-def test_a_component_a_key_or_a_checkpoint_that_is_not_there_is_told(fulmen, kept, tmp_path, arguments, code, message):
+def test_a_component_a_key_or_a_checkpoint_that_is_not_there_is_told(
+    fulmen, kept, tmp_path, arguments, code, message
+):
     result = fulmen("state", *arguments)
     message = message.format(kept=kept, empty=(tmp_path / "empty").as_uri())
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"Error: {message}\n")

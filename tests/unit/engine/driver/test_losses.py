@@ -17,7 +17,7 @@ from support.hooks import HookBasicBolt, hooks
 NUMBERS = 5
 LOSSES_THAT_DROP = 4
 """Two before a tuple is suspected at all, and two with it alone."""
-TRACEBACK = "Traceback (most recent call last):\n  File \"a.py\", line 1\nValueError: a mistake"
+TRACEBACK = 'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: a mistake'
 
 
 def count(bolt, tup, collector):

@@ -155,9 +155,7 @@ def of_pod(described, code, termination, reason=""):
 
 OUT_OF_MEMORY = of_pod("137(SIGKILL, possible container OOM)", 137, "OOMKilled")
 KILLED = of_pod("137(SIGKILL, possible container OOM)", 137, "Error")
-EVICTED = of_pod(
-    "143(SIGTERM)", 143, "Error", "The API gave the following brief reason: Evicted"
-)
+EVICTED = of_pod("143(SIGTERM)", 143, "Error", "The API gave the following brief reason: Evicted")
 PREEMPTED = of_pod(
     "-1(unexpected)", 0, "Completed", "The API gave the following brief reason: Preempting"
 )
@@ -176,13 +174,21 @@ DELETED = ABORTED.format(
         pytest.param(KILLED, True, id="jvm-of-a-pod-killed"),
         pytest.param(ABORTED.format(LOST + "Command exited with code 137"), True, id="jvm-killed"),
         pytest.param(ABORTED.format(LOST + "Command exited with code 143"), True, id="jvm-ended"),
-        pytest.param(ABORTED.format(LOST + "Executor heartbeat timed out after 9 ms"), True, id="node-lost"),
-        pytest.param(ABORTED.format(LOST + "Remote RPC client disassociated."), True, id="disconnected"),
+        pytest.param(
+            ABORTED.format(LOST + "Executor heartbeat timed out after 9 ms"), True, id="node-lost"
+        ),
+        pytest.param(
+            ABORTED.format(LOST + "Remote RPC client disassociated."), True, id="disconnected"
+        ),
         pytest.param(ABORTED.format(FETCH), True, id="jvm-gone-between-stages"),
         pytest.param(FETCH_WITHOUT_A_PLACE, True, id="some-jvm-gone-between-stages"),
         pytest.param(OUT_OF_MEMORY, False, id="pod-out-of-memory"),
-        pytest.param(ABORTED.format(LOST + "Command exited with code 3"), False, id="jvm-out-of-memory"),
-        pytest.param(ABORTED.format(LOST + "Command exited with code 134"), False, id="jvm-crashed"),
+        pytest.param(
+            ABORTED.format(LOST + "Command exited with code 3"), False, id="jvm-out-of-memory"
+        ),
+        pytest.param(
+            ABORTED.format(LOST + "Command exited with code 134"), False, id="jvm-crashed"
+        ),
         pytest.param(ABORTED.format(CRASHED), False, id="python-process-ended"),
         pytest.param(PYTHON, False, id="python-raised"),
         pytest.param(CANCELLED, False, id="cancelled"),
