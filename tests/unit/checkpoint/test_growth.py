@@ -1,4 +1,4 @@
-"""What a run leaves behind, as tests/support/growth.py measures it, with and without a collector."""
+"""What a run leaves behind, as tests/support/growth.py measures it, and without a collector."""
 
 import os
 from unittest import mock
