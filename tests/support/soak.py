@@ -41,7 +41,7 @@ from support.unrepeatable import chaotic, check_commit
 DEADLINE_SECONDS = 300
 PAUSE_SECONDS = 2
 DRIVER, JVM, PYTHON, PAUSE = "driver", "JVM", "Python process", "pause"
-KINDS = (DRIVER, JVM, *[PYTHON] * 6, PAUSE)
+KINDS = (DRIVER, JVM, *[PYTHON] * 10, PAUSE)
 """Python processes are killed more often: the others cost a start of Spark's each time."""
 
 
@@ -130,7 +130,7 @@ class Soak:
         killed, hit = [], set()
         while not killed:
             self.keep_running()
-            for kind in [self.rng.choice(KINDS) for _ in range(self.rng.choice((1, 1, 2, 3)))]:
+            for kind in [self.rng.choice(KINDS) for _ in range(self.rng.choice((1, 2, 2, 3)))]:
                 possible = sorted(set(victims(self.process, kind)) - hit)
                 if not possible:
                     continue
@@ -157,8 +157,8 @@ class Soak:
 
     def round(self):
         """Let it run, do harm, see it go on, and check what is committed."""
-        self.wait_for_batches(self.rng.randint(1, 8))
-        time.sleep(self.rng.uniform(0, 0.5))
+        self.wait_for_batches(self.rng.randint(1, 3))
+        time.sleep(self.rng.uniform(0, 0.3))
         killed = self.strike()
         self.go_on()
         self.wait_for_batches(3)

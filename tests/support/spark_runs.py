@@ -27,8 +27,12 @@ def settings(workers, folder, **changes):
 
 
 def several_jvms(jvms, slots):
-    """Settings of Spark by which workers have JVMs of their own, as in pods, on this machine."""
+    """Settings of Spark by which workers have JVMs of their own, as in pods, on this machine.
+
+    They import what this process imports, which pods do not.
+    """
     return {
+        "spark.executorEnv.PYTHONPATH": environment()["PYTHONPATH"],
         "spark.master": f"local-cluster[{jvms},{slots},1024]",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -1,4 +1,4 @@
-"""What a run leaves behind, as tests/support/growth.py measures it: with a collector, and without."""
+"""What a run leaves behind, as tests/support/growth.py measures it, and without a collector."""
 
 import os
 from unittest import mock
@@ -58,7 +58,7 @@ def test_a_long_run_leaves_nothing_behind_that_nobody_needs(checkpoint):
 
 
 def test_a_run_whose_collector_does_nothing_is_found(checkpoint):
-    with mock.patch.object(Garbage, "collect", lambda self: 0):
+    with mock.patch.object(Garbage, "collect", return_value=0):
         ran(checkpoint)
         found = left_behind(checkpoint)
         with pytest.raises(AssertionError):

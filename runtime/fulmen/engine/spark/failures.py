@@ -24,7 +24,8 @@ _HEARTBEAT = re.compile(r"heartbeat timed out after (\d+) ms")
 _ERROR_LINE = re.compile(r"^(?:[\w.]+(?:Error|Exception|Exit|Interrupt)|\[\w+\])\b.*")
 _JAVA_CLASS = re.compile(r"\b(?:[a-z_]\w*\.)+[A-Z]\w*(?:: )?")
 _TRACEBACK = re.compile(
-    r"(Traceback \(most recent call last\):\n.*?)(?:^\tat |^ ?SQLSTATE|^Driver stacktrace|^Caused by|\Z)",
+    r"(Traceback \(most recent call last\):\n.*?)"
+    r"(?:^\tat |^ ?SQLSTATE|^Driver stacktrace|^Caused by|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 _OVER = ("SparkContext was shut down", "stopped SparkContext", "SparkContext has been shutdown")
