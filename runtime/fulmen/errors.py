@@ -32,6 +32,7 @@ FulmenError
     ApiError                the API server refused a driver's request, or can't be reached
                             (kube/driver/api.py)
     _NotFound               the API server does not have what kubectl asked for (cli/kubectl.py)
+    _Conflict               an object is not what a request takes it for (cli/kubectl.py)
 
 What authors raise themselves, `FailedException`, is in api/components.py.
 """

@@ -8,9 +8,9 @@ number, but because the run has made more than its newest commit needs.
 from fulmen.checkpoint import CommitLog, Store, read_newest
 from fulmen.checkpoint.garbage import FENCE_SECONDS, LAG
 from fulmen.checkpoint.record import COMMITS, MANIFEST_EVERY, STATE, number_in
-from fulmen.engine.driver.driver import COLLECT_EVERY
+from fulmen.engine.protocol.limits import LIMITS
 
-SETTLED_COMMITS = LAG + 3 * COLLECT_EVERY
+SETTLED_COMMITS = LAG + 3 * LIMITS.collect_every
 """After so many commits a driver has collected what others left, and what it did not need itself.
 
 A collection that was still running when the next one was due makes that the one after it.

@@ -7,7 +7,7 @@ import pytest
 
 from fulmen import errors
 from fulmen.cli import BadInput
-from fulmen.cli.kubectl import _NotFound
+from fulmen.cli.kubectl import _Conflict, _NotFound
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
 from fulmen.kube.driver.api import ApiError
@@ -43,7 +43,7 @@ MESSAGES = [
     (
         errors.AlreadyExists(S3, "commits/7"),
         "checkpoint s3://bucket/shop: 'commits/7' exists already, and objects are never"
-        " overwritten. Somebody else wrote it: use a name of one's own, or read it first.",
+        " overwritten. Another process wrote it: use another name, or read it first.",
     ),
     (
         errors.NotFound(S3, "commits/7"),
@@ -67,7 +67,7 @@ MESSAGES = [
     (
         errors.Fenced(S3, 7, "pod-1", 1, "pod-2", 2),
         "driver 'pod-1' (epoch 1) can't make commit 7 in checkpoint s3://bucket/shop: driver"
-        " 'pod-2' (epoch 2) has taken over. Its batch is lost to nobody: the other driver runs it"
+        " 'pod-2' (epoch 2) has taken over. Nothing is lost: the other driver runs the batch"
         " again. This driver must stop, without acking or emitting anything more. If both were"
         " started on purpose, give each topology a checkpoint of its own (spec.checkpoint).",
     ),
@@ -80,13 +80,13 @@ MESSAGES = [
     (
         errors.SparkLost("the JVM was killed", "/tmp/spark.log"),
         "Spark is gone: the JVM was killed. More may be in '/tmp/spark.log'. What is committed"
-        " stays: started again, the topology goes on from its checkpoint.",
+        " stays: started again, the topology continues from its checkpoint.",
     ),
     (
         NotDrained(100, 3),
         "the topology has not come to its end after 100 batches; 3 trees are pending. A spout ends"
-        " by is_exhausted(), or by emitting nothing in 20 batches. For one that never ends give"
-        " `batches`, or `until` a condition.",
+        " when is_exhausted() is true, or after 20 batches without an emit. For a spout that never"
+        " ends, give `batches` or `until`.",
     ),
     (
         ApiError("GET /api/v1/pods", 403, "forbidden"),
@@ -97,6 +97,7 @@ MESSAGES = [
         "Kubernetes API: GET /api/v1/pods does not answer: no route to host",
     ),
     (_NotFound("kubectl: there is no 'shop'"), "kubectl: there is no 'shop'"),
+    (_Conflict("kubectl: 'shop' is another one"), "kubectl: 'shop' is another one"),
 ]
 WITH_NAMES = [
     pytest.param(*row, id=f"{number}-{type(row[0]).__name__}")

@@ -39,8 +39,7 @@ def ran(checkpoint, commits=COMMITS):
     bolt = builder.set_bolt("bolt", HookBasicBolt, 2).set_config(hooks(execute=execute))
     bolt.shuffle_grouping("source")
     with mock.patch.object(Committer, "collect", Committer._collect_quietly):  # in this thread
-        driver = make_driver(builder, store=Store.open(checkpoint))
-        driver.start()
+        driver = make_driver(builder, store=Store.open(checkpoint)).start()
         while driver.log.manifest.number < commits:
             driver.step()
         driver.close()

@@ -144,8 +144,7 @@ def test_a_dropped_tuple_is_shown_with_how_its_batch_failed(fulmen, tmp_path):
     store = Store.open((tmp_path / "kept").as_uri())
     traceback = "Traceback (most recent call last):\n  here\nValueError: a mistake"
     failed = JobFailed("the process failed", traceback=traceback)
-    driver = make_driver(builder, store=store, jobs=Losing(4, failed, store))
-    driver.start()
+    driver = make_driver(builder, store=store, jobs=Losing(4, failed, store)).start()
     driver.run(Stop(when_drained=True))
     driver.close()
     first, *below = fulmen("state", "kept", "source", "--dropped").stdout.splitlines()

@@ -3,13 +3,13 @@
 from types import SimpleNamespace
 
 import pytest
-from fulmen.engine.worker.stage import Worker
 
 from fulmen import TopologyBuilder
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.jobs import Cause, read_rows
 from fulmen.engine.state.committed_state import read_dropped
+from fulmen.engine.worker.worker import Worker
 from fulmen.errors import JobFailed
 from support.engine_runs import Losing, Numbers, make_driver, new_store, state_of
 from support.hooks import HookBasicBolt, hooks
@@ -32,8 +32,7 @@ def ran(losses, **failure):
     bolt.shuffle_grouping("source")
     store = new_store()
     failed = JobFailed("worker 0 was lost", **failure)
-    driver = make_driver(builder, store=store, jobs=Losing(losses, failed, store))
-    driver.start()
+    driver = make_driver(builder, store=store, jobs=Losing(losses, failed, store)).start()
     driver.run(Stop(when_drained=True))
     driver.close()
     assert driver.totals.attempts_failed == losses
