@@ -320,7 +320,7 @@ def lossy(store):
 def test_a_commit_of_unknown_outcome_can_be_made_again(open_log, store, lossy, effects):
     log = open_log()
     draft = log.draft(tag="a", clock=0.0, updates={"a/0": {"s": Update(b"x")}})
-    lossy.effects = effects
+    lossy.effects = list(effects)
     with pytest.raises(Unreachable):
         log.commit(draft)
     while lossy.effects:

@@ -165,6 +165,5 @@ def acker_index(roots: Ids, ackers: int) -> npt.NDArray[np.int64]:
         .astype(np.uint32)
         .view(np.int32)
     )
-    with np.errstate(over="ignore"):
-        hashes = folded + np.int32(31)
+    hashes = folded + np.int32(31)
     return np.mod(hashes.astype(np.int64), ackers)

@@ -52,7 +52,7 @@ class Trees:
     def place(self, roots: Ids) -> npt.NDArray[np.int64]:
         """Where each of `roots` is; -1 for one that is not pending."""
         if not len(self.roots):
-            return np.full(len(roots), -1, np.int64)
+            return np.full(len(roots), -1)
         place = np.minimum(np.searchsorted(self.roots, roots), len(self.roots) - 1)
         return np.where(self.roots[place] == roots, place, -1).astype(np.int64)
 

@@ -126,6 +126,7 @@ def test_any_part_may_be_combined_before_the_rest(messages, rng):
 )
 def test_a_root_belongs_to_the_acker_that_storm_would_choose(root, of_2, of_3, of_4):
     assert [acker_index(u64([root]), n).tolist() for n in (2, 3, 4)] == [[of_2], [of_3], [of_4]]
+    assert acker_index(u64([root]), 3).dtype == np.int64
 
 
 @given(st.lists(st.tuples(ROOTS, IDS), unique_by=lambda p: p[0]), st.integers(1, 5))
@@ -162,14 +163,17 @@ def rows(parts):
 @example(64, 30, 0, 1, 2, True)
 @example(16, 0, 16, 0, 0, False)
 @example(16, 8, 4, 0, 4, True)
+@example(100, 10, 0, 5, 0, True)
+@example(100, 10, 0, 0, 95, False)
 def test_many_messages_travel_in_several_rows(n, of_inits, of_acks, of_fails, of_resets, compacts):
     whole = together(
         inits(*((i, i + 1) for i in range(of_inits))),
-        acks(*((i, 2 * i) for i in range(of_acks))),
+        acks(*((i, value) for i in range(of_acks) for value in (2 * i, 1))),
         Messages(fails=[(i, "no") for i in range(of_fails)], resets=list(range(of_resets))),
     )
     if compacts:
         whole.compact()
+    whole_size = size(whole)
     parts = list(whole.parts(n))
     back = together(*parts)
     for messages in (whole, back):
@@ -179,8 +183,14 @@ def test_many_messages_travel_in_several_rows(n, of_inits, of_acks, of_fails, of
     assert (back.fails, back.resets) == (whole.fails, whole.resets)
     assert all(parts)
     assert all(size(part) <= max(n, 32) for part in parts)
-    if size(whole) <= n:
+    if whole_size <= n:
         assert len(parts) <= 1
+
+
+def test_there_are_few_parts_and_none_without_a_message():
+    fails = Messages(fails=[(root, "no") for root in range(5)])
+    assert [len(part.fails) for part in fails.parts(64)] == [2, 2, 1]
+    assert list(Messages().parts(64)) == []
 
 
 def size(messages):
@@ -192,7 +202,8 @@ def size(messages):
 def test_long_reasons_are_cut():
     messages = Messages()
     messages.fail([1, 2], "x" * 10_000)
-    assert messages.fails == [(1, "x" * 500), (2, "x" * 500)]
+    messages.fail([3], "short")
+    assert messages.fails == [(1, "x" * 500), (2, "x" * 500), (3, "short")]
 
 
 # ---- one batch -------------------------------------------------------------------------------
@@ -295,6 +306,15 @@ def test_the_time_of_the_emit_is_kept_until_the_end():
     trees = step(Trees(), together(inits((2, 5), born=7.5), inits((1, 3), born=6.5)), 0.0, 30).trees
     outcome = step(trees, acks((2, 5), (1, 3)), 1.0, 30)
     assert (outcome.acked.tolist(), outcome.born.tolist()) == ([1, 2], [6.5, 7.5])
+
+
+def test_trees_of_several_batches_lie_in_the_order_of_their_roots():
+    trees = step(Trees(), inits((4, 1), (9, 3), (6, 2), born=1.5), 0.0, 30).trees
+    trees = step(trees, inits((7, 5), (8, 6), (5, 4), born=2.5), 1.0, 30).trees
+    assert trees.roots.tolist() == [4, 5, 6, 7, 8, 9]
+    assert trees.values.tolist() == [1, 4, 2, 5, 6, 3]
+    assert trees.since.tolist() == [0.0, 1.0, 0.0, 1.0, 1.0, 0.0]
+    assert trees.born.tolist() == [1.5, 2.5, 1.5, 2.5, 2.5, 1.5]
 
 
 # ---- batch after batch -----------------------------------------------------------------------
