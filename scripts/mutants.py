@@ -30,7 +30,10 @@ GROUPS = {
         ["plan"],
     ),
     "batches": ([f"{ENGINE}/batches/*.py"], ["engine/batches"]),
-    "checkpoint": (["fulmen/checkpoint/log.py", "fulmen/checkpoint/record.py"], ["checkpoint"]),
+    "checkpoint": (
+        ["fulmen/checkpoint/log.py", "fulmen/checkpoint/record.py"],
+        [f"checkpoint/test_{name}.py" for name in ("log", "record", "formats", "garbage")],
+    ),
     "decide": (["fulmen_operator/reconcile/decide.py"], ["operator"]),
 }
 """Group -> the modules that are broken, below src; the tests that have to notice, below tests/unit.

@@ -1,6 +1,7 @@
 """One driver after another, and two at once."""
 
 import pickle
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -16,6 +17,7 @@ from fulmen.checkpoint import (
     read_manifest,
 )
 from fulmen.checkpoint.garbage import FENCE_SECONDS, LAG, SURE_SECONDS
+from fulmen.checkpoint.log import uptime
 from fulmen.checkpoint.record import INLINE_BYTES, MANIFEST_EVERY, commit_key, encode
 from fulmen.errors import AlreadyExists, CheckpointError, Fenced, NotFound, Unreachable
 from support.checkpoint import FakeClock, Model, memory_store, saved, stored
@@ -271,6 +273,18 @@ def test_a_claim_into_a_gap_is_made_again(open_log, store, clock):
         commit(two)
 
 
+def test_a_claim_into_a_gap_before_an_older_claim_is_made_again(open_log, store):
+    one = open_log("one")
+    late = open_log("late", claim=False)
+    commit(one)
+    two = open_log("two")  # commit 3, which does not build on the claim that `late` will make
+    for _ in range(3 * MANIFEST_EVERY):
+        commit(two, keep_from=None)
+    two.collect()
+    assert store.list("commits/")[:2] == [commit_key(1), commit_key(3)]
+    assert late.claim().number == two.manifest.number + 1
+
+
 def test_claims_stay_for_as_long_as_they_may_be_needed(open_log, store, clock):
     one = open_log("one")
     two = open_log("two")
@@ -349,6 +363,21 @@ def test_a_claim_of_unknown_outcome_can_be_made_again(open_log, lossy):
             log.claim()
     assert (log.claim().number, log.epoch) == (2, 2)
     commit(log)
+
+
+# ---- the clock ---------------------------------------------------------------------------------
+
+
+def test_the_clock_goes_on_while_the_machine_sleeps(monkeypatch):
+    monkeypatch.setattr(time, "CLOCK_BOOTTIME", 7, raising=False)
+    monkeypatch.setattr(time, "clock_gettime", {7: 1000.0}.__getitem__)
+    assert uptime() == 1000.0
+
+
+def test_the_clock_is_a_steady_one_where_none_goes_on(monkeypatch):
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME", raising=False)
+    before = time.monotonic()
+    assert before <= uptime() <= time.monotonic()
 
 
 # ---- what is wrong -----------------------------------------------------------------------------
