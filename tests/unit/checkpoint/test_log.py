@@ -18,6 +18,7 @@ from fulmen.checkpoint import (
 )
 from fulmen.checkpoint.garbage import FENCE_SECONDS, LAG, SURE_SECONDS
 from fulmen.checkpoint.log import uptime
+from fulmen.checkpoint.payloads import newest_number
 from fulmen.checkpoint.record import INLINE_BYTES, MANIFEST_EVERY, commit_key, encode
 from fulmen.errors import AlreadyExists, CheckpointError, Fenced, NotFound, Unreachable
 from support.checkpoint import FakeClock, Model, memory_store, saved, stored
@@ -108,6 +109,14 @@ def test_big_payloads_go_to_files_and_small_ones_into_the_commit(open_log, store
 def test_a_task_that_has_no_state_has_no_journals(open_log, store):
     assert load(store, open_log().manifest, "a/7") == {}
     assert read_manifest(store, 0).tasks == {}
+
+
+def test_the_size_of_all_commits_is_counted_and_that_of_claims_is_not(open_log, store):
+    log = open_log()
+    for _ in range(2):
+        commit(log)
+    sizes = [len(store.get(commit_key(number))) for number in (2, 3)]
+    assert log.bytes_written == sum(sizes)
 
 
 def test_each_object_is_read_once(open_log, store, monkeypatch):
@@ -262,6 +271,20 @@ def test_a_commit_into_a_gap_is_noticed(open_log, store, clock):
     assert stored(store, two.manifest.number) == {"a/0": {"s": [b"last"]}}
     after = open_log("three")
     assert load(store, after.manifest, "a/0") == {"s": [b"last"]}
+
+
+def test_only_a_driver_that_may_have_slept_looks_for_newer_commits(open_log, clock, monkeypatch):
+    log, looks = open_log(), []
+
+    def watched(store):
+        looks.append(clock.now)
+        return newest_number(store)
+
+    monkeypatch.setattr("fulmen.checkpoint.log.newest_number", watched)
+    for seconds, expected in [(0, 0), (SURE_SECONDS, 0), (SURE_SECONDS + 1, 1), (1, 1)]:
+        clock.now += seconds
+        commit(log)
+        assert len(looks) == expected
 
 
 def test_a_claim_into_a_gap_is_made_again(open_log, store, clock):
@@ -440,8 +463,12 @@ def test_only_the_owner_commits(open_log):
         "checkpoint memory://test: driver 'one' has not claimed it. Call claim() first."
     )
     log.claim()
-    with pytest.raises(CheckpointError, match="driver 'one' has claimed it already"):
+    with pytest.raises(CheckpointError) as caught:
         log.claim()
+    assert str(caught.value) == (
+        "checkpoint memory://test: driver 'one' has claimed it already. Open it anew to claim it"
+        " once more."
+    )
 
 
 def test_only_the_next_commit_is_accepted(open_log):
