@@ -1,6 +1,7 @@
 """One driver after another, and two at once."""
 
 import pickle
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,7 +18,7 @@ from fulmen.checkpoint import (
     read_manifest,
 )
 from fulmen.checkpoint.garbage import FENCE_SECONDS, LAG, SURE_SECONDS
-from fulmen.checkpoint.log import uptime
+from fulmen.checkpoint.log import new_tag, uptime
 from fulmen.checkpoint.payloads import newest_number
 from fulmen.checkpoint.record import INLINE_BYTES, MANIFEST_EVERY, commit_key, encode
 from fulmen.errors import AlreadyExists, CheckpointError, Fenced, NotFound, Unreachable
@@ -386,6 +387,12 @@ def test_a_claim_of_unknown_outcome_can_be_made_again(open_log, lossy):
             log.claim()
     assert (log.claim().number, log.epoch) == (2, 2)
     commit(log)
+
+
+def test_a_tag_has_64_random_bits():
+    tags = {new_tag() for _ in range(3)}
+    assert len(tags) == 3
+    assert all(re.fullmatch("[0-9a-f]{16}", tag) for tag in tags)
 
 
 # ---- the clock ---------------------------------------------------------------------------------
