@@ -110,6 +110,17 @@ def test_who_is_suspected_changes_when_an_attempt_fails_without_the_tuple(trial)
     assert crashes.rounds == 0
 
 
+def test_each_spout_task_is_suspected_in_its_turn():
+    crashes, found = suspicious(1), []
+    for _ in range(4):
+        found.append(crashes.permits(TASKS))
+        crashes.failed(1, "killed")
+        assert crashes.permits(TASKS) == (dict.fromkeys(TASKS, 0), ())
+        crashes.failed(0, "killed")
+    assert found == [(one_each(task), ()) for task in (4, 5, 6, 4)]
+    assert crashes.rounds == 4
+
+
 def test_the_cause_is_that_of_the_last_attempt_that_had_the_tuple():
     crashes = suspicious(1)
     crashes.failed(1, "out of memory")
