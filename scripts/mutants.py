@@ -29,7 +29,7 @@ GROUPS = {
         [f"fulmen/plan/{name}.py" for name in ("assignment", "planner", "stages", "tasks")],
         ["plan"],
     ),
-    "batches": ([f"{ENGINE}/batches/*.py"], ["engine/batches"]),
+    "batches": ([f"{ENGINE}/batches/*.py"], ["engine/batches", "engine/driver/test_attempt.py"]),
     "checkpoint": (
         ["fulmen/checkpoint/log.py", "fulmen/checkpoint/record.py"],
         [f"checkpoint/test_{name}.py" for name in ("log", "record", "formats", "garbage")],

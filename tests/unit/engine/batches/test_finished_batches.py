@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fulmen.engine.batches.coordinator import FIRST_PERMIT, merged
+from fulmen.engine.batches.crashes import Crashes
 from fulmen.engine.protocol.deliveries import Deliveries
 from support.coordinators import Checked, placed, ranges
 
@@ -92,3 +93,70 @@ def test_a_slow_batch_of_few_and_light_tuples_keeps_its_permit(coordinator):
 )
 def test_few_ranges_are_merged_as_well(pairs, expected):
     assert [tuple(pair) for pair in merged(ranges(*pairs)).tolist()] == expected
+
+
+# ---- how many tuples the next batch may have -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("permit", "emitted", "work", "seconds", "expected"),
+    [
+        pytest.param(64, 64, 0.1, 0.1, 128, id="fast-and-full"),
+        pytest.param(64, 63, 0.1, 0.1, 64, id="fast-and-not-full"),
+        pytest.param(64, 64, 0.125, 0.1, 68, id="half-the-target"),
+        pytest.param(1000, 1000, 0.2, 0.2, 1062, id="near-the-target"),
+        pytest.param(8, 8, 0.2, 0.2, 9, id="near-the-target-one-more-at-least"),
+        pytest.param(64, 64, 0.25, 0.25, 68, id="at-the-target"),
+        pytest.param(1000, 250, 0.5, 0.5, 450, id="slow"),
+        pytest.param(1003, 250, 0.5, 0.5, 451, id="slow-with-a-quarter"),
+        pytest.param(1000, 249, 0.5, 0.5, 1000, id="slow-with-less-than-a-quarter"),
+        pytest.param(1000, 1000, 5.0, 5.0, 250, id="very-slow"),
+        pytest.param(64, 64, 0.1, 0.3, 128, id="longer-than-others-by-the-target"),
+        pytest.param(64, 64, 0.1, 0.31, 64, id="longer-than-others"),
+        pytest.param(1000, 1000, 0.1, 0.55, 1000, id="longer-than-others-by-twice-the-target"),
+        pytest.param(1000, 250, 0.1, 0.6, 500, id="much-longer-than-others"),
+        pytest.param(1003, 250, 0.1, 0.6, 501, id="much-longer-with-a-quarter"),
+        pytest.param(1000, 249, 0.1, 0.6, 1000, id="much-longer-with-less-than-a-quarter"),
+        pytest.param(100, 100, 0.1, 0.6, FIRST_PERMIT, id="not-below-the-first-permit"),
+        pytest.param(40, 40, 0.1, 0.6, 40, id="below-the-first-permit-already"),
+    ],
+)
+def test_permits_follow_the_time_of_a_batch(coordinator, permit, emitted, work, seconds, expected):
+    assert coordinator.it.target_seconds == 0.25
+    coordinator.begin()
+    coordinator.succeed(seconds=0.05)  # what a batch takes without tuples
+    coordinator.it.permit = permit
+    coordinator.begin()
+    coordinator.succeed(seconds=seconds, emitted=emitted, work=work)
+    assert coordinator.it.permit == expected
+    assert isinstance(coordinator.it.permit, int)
+
+
+def test_permits_stay_while_a_tuple_is_suspected(coordinator):
+    coordinator.it.crashes = Crashes(limit=10)
+    coordinator.begin()
+    coordinator.succeed(emitted=FIRST_PERMIT)
+    assert coordinator.it.permit == FIRST_PERMIT
+
+
+@pytest.mark.parametrize(("limit", "over"), [(49, False), (50, True)])
+def test_no_tuple_is_suspected_when_batches_may_be_twice_as_large_as_usual(
+    coordinator, limit, over
+):
+    coordinator.begin()
+    coordinator.succeed(emitted=50)
+    coordinator.it.crashes = Crashes(limit=limit, successes=1)
+    coordinator.begin()
+    coordinator.succeed()
+    assert (coordinator.it.crashes.limit is None) is over
+
+
+def test_what_batches_usually_emit_is_forgotten_slowly(coordinator):
+    for emitted in (100, 0):
+        coordinator.begin()
+        coordinator.succeed(emitted=emitted)
+    coordinator.it.permit = 1000
+    for _ in range(2):
+        coordinator.begin()
+        coordinator.fail()
+    assert coordinator.it.crashes.limit == (2 * 90 + 2) // 2
