@@ -5,7 +5,7 @@ import pytest
 
 from fulmen.engine.batches.coordinator import FIRST_PERMIT, merged
 from fulmen.engine.batches.crashes import Crashes
-from fulmen.engine.protocol.deliveries import Deliveries
+from fulmen.engine.protocol.deliveries import Deliveries, pack_deliveries
 from support.coordinators import Checked, placed, ranges
 
 
@@ -93,6 +93,80 @@ def test_a_slow_batch_of_few_and_light_tuples_keeps_its_permit(coordinator):
 )
 def test_few_ranges_are_merged_as_well(pairs, expected):
     assert [tuple(pair) for pair in merged(ranges(*pairs)).tolist()] == expected
+
+
+# ---- what is told with the next attempt ----------------------------------------------------------
+
+
+def test_spouts_are_told_whether_they_may_emit_and_for_how_long(coordinator):
+    header = coordinator.begin()
+    assert (header.active, header.is_retry, header.drains) == (True, False, False)
+    assert header.emit_seconds == 0.5 * coordinator.it.target_seconds
+    coordinator.succeed()
+    coordinator.it.active, coordinator.it.emit_seconds = False, 3.0
+    header = coordinator.begin()
+    assert (header.active, header.is_retry) == (False, False)
+    assert header.emit_seconds == 3.0
+
+
+@pytest.mark.parametrize(("room", "travel"), [(0, True), (-1, False)])
+def test_deliveries_travel_in_the_header_if_they_fit(coordinator, monkeypatch, room, travel):
+    coordinator.begin()
+    coordinator.succeed(failed=[(1, 3, "no")])
+    size = len(pack_deliveries(coordinator.it.deliveries))
+    monkeypatch.setattr("fulmen.engine.batches.coordinator.HEADER_BYTES", size + room)
+    header = coordinator.it.begin(coordinator.now)
+    assert (header.deliveries is not None) is travel
+
+
+def test_stages_that_were_left_out_keep_their_tags(coordinator):
+    first = coordinator.begin()
+    coordinator.it.committed(coordinator.it.finish([coordinator.summary()], 0.1, skipped=(1,)))
+    second = coordinator.it.begin(coordinator.now)
+    assert (second.base_of(0), second.base_of(1)) == (first.tag, first.base)
+
+
+# ---- ends ----------------------------------------------------------------------------------------
+
+
+def test_what_is_pending_is_known_of_each_task_until_it_says_otherwise(coordinator):
+    one, other = coordinator.it.placed.plan.tasks("source")
+    for more in ({one: 2}, {other: 3}):
+        coordinator.begin()
+        coordinator.succeed(pending=more, spout_pending=more, exhausted=dict.fromkeys(more, True))
+    assert (coordinator.it.pending, coordinator.it.spout_pending) == (5, 5)
+    assert coordinator.it.exhausted
+    coordinator.begin()
+    coordinator.succeed(pending={one: 0}, spout_pending={one: 1}, exhausted={one: False})
+    assert (coordinator.it.pending, coordinator.it.spout_pending) == (3, 4)
+    assert not coordinator.it.exhausted
+
+
+def test_bolts_have_one_last_turn_until_something_was_executed_again(coordinator):
+    coordinator.it.drain_bolts()
+    for drains in (True, False, False):
+        assert coordinator.begin().drains is drains
+        coordinator.succeed()
+        assert coordinator.it.drained is True
+        coordinator.it.drain_bolts()
+    coordinator.begin()
+    coordinator.succeed(emitted=1)
+    assert coordinator.it.drained is False
+    coordinator.it.drain_bolts()
+    assert coordinator.begin().drains is True
+
+
+def test_bolts_have_no_last_turn_while_something_is_on_its_way(coordinator):
+    coordinator.begin()
+    coordinator.it.drain_bolts()
+    assert not coordinator.it.drains
+    coordinator.succeed(emitted=1, pending={1: 1})
+    coordinator.it.drain_bolts()
+    assert not coordinator.it.drains
+    coordinator.begin()
+    coordinator.succeed()  # in which nothing happened: a bolt holds what is pending
+    coordinator.it.drain_bolts()
+    assert coordinator.it.drains
 
 
 # ---- how many tuples the next batch may have -----------------------------------------------------
