@@ -34,7 +34,13 @@ GROUPS = {
         ["fulmen/checkpoint/log.py", "fulmen/checkpoint/record.py"],
         [f"checkpoint/test_{name}.py" for name in ("log", "record", "formats", "garbage")],
     ),
-    "decide": (["fulmen_operator/reconcile/decide.py"], ["operator"]),
+    "decide": (
+        ["fulmen_operator/reconcile/decide.py"],
+        [
+            f"operator/test_{name}.py"
+            for name in ("lifecycle", "losses", "replacing", "status", "trying")
+        ],
+    ),
 }
 """Group -> the modules that are broken, below src; the tests that have to notice, below tests/unit.
 Few tests: each of them may run for each mutant."""

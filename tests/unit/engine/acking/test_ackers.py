@@ -164,6 +164,7 @@ def rows(parts):
 @example(16, 0, 16, 0, 0, False)
 @example(16, 8, 4, 0, 4, True)
 @example(100, 10, 0, 5, 0, True)
+@example(16, 3, 0, 0, 9, True)
 @example(100, 10, 0, 0, 95, False)
 def test_many_messages_travel_in_several_rows(n, of_inits, of_acks, of_fails, of_resets, compacts):
     whole = together(
