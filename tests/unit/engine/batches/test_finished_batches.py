@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from fulmen.engine.batches.coordinator import FIRST_PERMIT, merged
+from fulmen.engine.batches.coordinator import FIRST_PERMIT, LAST_BATCHES, merged
 from fulmen.engine.batches.crashes import Crashes
+from fulmen.engine.batches.light_batches import WHOLE_BATCHES
 from fulmen.engine.protocol.deliveries import Deliveries, pack_deliveries
 from support.coordinators import Checked, placed, ranges
 
@@ -57,6 +58,13 @@ def test_twice_what_batches_emit_is_what_a_failed_one_is_halved_from(tasks, limi
         coordinator.begin()
         coordinator.fail()
     assert coordinator.it.crashes.limit == limit
+
+
+def test_a_failed_batch_of_a_new_topology_probably_had_one_tuple_of_each_task(coordinator):
+    for _ in range(2):
+        coordinator.begin()
+        coordinator.fail()
+    assert coordinator.it.crashes.limit == 1
 
 
 def test_no_batch_is_halved_from_more_than_spouts_may_emit(coordinator):
@@ -169,6 +177,39 @@ def test_bolts_have_no_last_turn_while_something_is_on_its_way(coordinator):
     assert coordinator.it.drains
 
 
+# ---- which stages have a job of their own --------------------------------------------------------
+
+
+def test_a_batch_runs_whole_when_ackers_hold_trees_or_it_is_no_usual_one():
+    coordinator = Checked(placed(workers=2))
+    it, end = coordinator.it, len(coordinator.it.placed.plan.stages)
+    coordinator.begin()
+    coordinator.succeed()  # the first one makes the tasks
+    assert it.cuts(coordinator.begin()) == (end - 1, end)
+    coordinator.succeed(pending={1: 2})
+    assert it.cuts(coordinator.begin()) == (end,)
+    coordinator.succeed(pending={1: 0})
+    it.drain_bolts()
+    assert it.cuts(coordinator.begin()) == (end,)
+    coordinator.succeed()
+    assert it.cuts(coordinator.begin()) == (end - 1, end)
+    coordinator.succeed()
+    it.crashes = Crashes(limit=2)
+    assert it.cuts(coordinator.begin()) == (end,)
+
+
+def test_some_batches_run_whole_after_one_whose_trees_outlived_it():
+    coordinator = Checked(placed(workers=2))
+    it, end, whole = coordinator.it, len(coordinator.it.placed.plan.stages), 0
+    coordinator.begin()
+    it.light.outlived()
+    coordinator.succeed()
+    while it.cuts(coordinator.begin()) == (end,):
+        coordinator.succeed()
+        whole += 1
+    assert whole == WHOLE_BATCHES
+
+
 # ---- how many tuples the next batch may have -----------------------------------------------------
 
 
@@ -204,6 +245,15 @@ def test_permits_follow_the_time_of_a_batch(coordinator, permit, emitted, work, 
     coordinator.succeed(seconds=seconds, emitted=emitted, work=work)
     assert coordinator.it.permit == expected
     assert isinstance(coordinator.it.permit, int)
+
+
+def test_what_a_quick_batch_took_is_forgotten(coordinator):
+    for seconds in (0.05, *[0.4] * LAST_BATCHES):
+        coordinator.begin()
+        coordinator.succeed(seconds=seconds)
+    coordinator.begin()
+    coordinator.succeed(seconds=0.4, emitted=FIRST_PERMIT)
+    assert coordinator.it.permit == 2 * FIRST_PERMIT
 
 
 def test_permits_stay_while_a_tuple_is_suspected(coordinator):
