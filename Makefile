@@ -10,6 +10,8 @@ PYTEST_ARGS ?=
 
 # What benchmarks compare with, and nothing else uses.
 BYTEWAX := bytewax==0.21.1
+# What `make mutants` alone uses.
+MUTMUT := mutmut==3.8.1
 
 # `make run` runs $(EXAMPLE)/run. VERIFY=1 compares the result with that of plain Python.
 EXAMPLE ?= examples/word-count
@@ -66,6 +68,12 @@ ifeq ($(SOAK_ROUNDS)$(SOAK_SECONDS),)
 else
 	@FULMEN_ROUNDS=$(SOAK_ROUNDS) FULMEN_SECONDS=$(SOAK_SECONDS) $(BIN)/pytest tests/cluster/test_chaos.py -m cluster -s $(PYTEST_ARGS)
 endif
+
+# Of all groups that scripts/mutants.py lists, or: make mutants MUTANTS_OF="plan acking"
+MUTANTS_OF ?=
+.PHONY: mutants
+mutants: setup ## break pure code in one place at a time, and list what no test notices
+	@$(BIN)/python scripts/mutants.py '$(MUTMUT)' $(MUTANTS_OF)
 
 .PHONY: bench
 bench: classes ## measure latency and throughput on this machine (BENCH_ARGS=--small: a minute)

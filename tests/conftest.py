@@ -29,6 +29,15 @@ hypothesis.settings.register_profile(
     print_blob=True,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
+# `make mutants`: a test has to fail, and nobody reads the smallest example with which it does.
+hypothesis.settings.register_profile(
+    "mutants",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=50,
+    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+)
 hypothesis.settings.load_profile("ci" if IN_CI else "dev")
 
 if IN_CI:

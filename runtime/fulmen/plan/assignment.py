@@ -19,32 +19,23 @@ Assignment = dict[Executor, int]
 def schedule(
     executors: Sequence[Executor],
     slots: Sequence[int],
-    wanted: int,
     existing: Mapping[Executor, int],
-    slots_of_pod: int = 1,
+    slots_of_pod: int,
 ) -> Assignment:
     """The worker of each executor.
 
     Args:
-        executors: All that are to be placed.
+        executors: All that are to be placed, by ascending task ids.
         slots: The workers that there are.
-        wanted: How many workers the topology asks for.
         existing: Where executors run now. What is no longer there or wanted is ignored.
         slots_of_pod: How many workers share a pod.
     """
     alive = {e: existing[e] for e in executors if existing.get(e) in slots}
-    if not _needs_scheduling(alive, executors, wanted):
-        return alive
-    used = sorted(set(alive.values()))
-    to_use = min(wanted, len(slots))
-    if to_use > len(used) or len(alive) < len(executors):
-        kept = _good_slots(alive, integer_divided(len(executors), to_use))
+    used = set(alive.values())
+    if len(slots) > len(used) or len(alive) < len(executors):
+        kept = _good_slots(alive, integer_divided(len(executors), len(slots)))
         alive = {e: worker for e, worker in alive.items() if worker in kept}
-    return alive | _deal(executors, slots, wanted, alive, slots_of_pod)
-
-
-def _needs_scheduling(alive: Assignment, executors: Sequence[Executor], wanted: int) -> bool:
-    return len(set(alive.values())) < wanted or len(alive) < len(executors)
+    return alive | _deal(executors, slots, alive, slots_of_pod)
 
 
 def _good_slots(alive: Assignment, distribution: dict[int, int]) -> set[int]:
@@ -60,15 +51,13 @@ def _good_slots(alive: Assignment, distribution: dict[int, int]) -> set[int]:
 def _deal(
     executors: Sequence[Executor],
     slots: Sequence[int],
-    wanted: int,
     alive: Assignment,
     slots_of_pod: int,
 ) -> Assignment:
     used = set(alive.values())
     free = _interleaved((slot for slot in sorted(slots) if slot not in used), slots_of_pod)
-    chosen = free[: min(wanted, len(slots)) - len(used)]
-    waiting = sorted((e for e in executors if e not in alive), key=lambda e: (e.first, e.last))
-    return {executor: chosen[i % len(chosen)] for i, executor in enumerate(waiting)}
+    waiting = [e for e in executors if e not in alive]
+    return {executor: free[i % len(free)] for i, executor in enumerate(waiting)}
 
 
 def _interleaved(free: Iterable[int], slots_of_pod: int) -> list[int]:

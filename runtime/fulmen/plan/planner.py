@@ -34,7 +34,6 @@ def make_plan(
     placed = schedule(
         [e for e in executors if e.component not in pinned],
         slots,
-        wanted,
         _carried_over(executors, previous),
         topology.spec.slots,
     )

@@ -34,7 +34,7 @@ def cut_stages(topology: Topology, hosts: Hosts, pinned: Sequence[str]) -> list[
             _stage_after(stage[name], _same_host(hosts, name, ACKER)) for name in order
         )
         order = [*order, ACKER]
-    count = max(stage.values(), default=-1) + 1
+    count = max(stage.values()) + 1
     return [[name for name in order if stage[name] == number] for number in range(count)]
 
 

@@ -1,6 +1,8 @@
 """One driver after another, and two at once."""
 
 import pickle
+import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -16,6 +18,8 @@ from fulmen.checkpoint import (
     read_manifest,
 )
 from fulmen.checkpoint.garbage import FENCE_SECONDS, LAG, SURE_SECONDS, LogLimits
+from fulmen.checkpoint.log import new_tag, uptime
+from fulmen.checkpoint.payloads import newest_number
 from fulmen.checkpoint.record import INLINE_BYTES, MANIFEST_EVERY, commit_key, encode
 from fulmen.errors import AlreadyExists, CheckpointError, Fenced, NotFound, Unreachable
 from support.checkpoint import FakeClock, Model, memory_store, saved, stored
@@ -106,6 +110,14 @@ def test_big_payloads_go_to_files_and_small_ones_into_the_commit(open_log, store
 def test_a_task_that_has_no_state_has_no_journals(open_log, store):
     assert load(store, open_log().manifest, "a/7") == {}
     assert read_manifest(store, 0).tasks == {}
+
+
+def test_the_size_of_all_commits_is_counted_and_that_of_claims_is_not(open_log, store):
+    log = open_log()
+    for _ in range(2):
+        commit(log)
+    sizes = [len(store.get(commit_key(number))) for number in (2, 3)]
+    assert log.bytes_written == sum(sizes)
 
 
 def test_each_object_is_read_once(open_log, store, monkeypatch):
@@ -261,6 +273,20 @@ def test_a_commit_into_a_gap_is_noticed(open_log, store, clock):
     assert load(store, after.manifest, "a/0") == {"s": [b"last"]}
 
 
+def test_only_a_driver_that_may_have_slept_looks_for_newer_commits(open_log, clock, monkeypatch):
+    log, looks = open_log(), []
+
+    def watched(store):
+        looks.append(clock.now)
+        return newest_number(store)
+
+    monkeypatch.setattr("fulmen.checkpoint.log.newest_number", watched)
+    for seconds, expected in [(0, 0), (SURE_SECONDS, 0), (SURE_SECONDS + 1, 1), (1, 1)]:
+        clock.now += seconds
+        commit(log)
+        assert len(looks) == expected
+
+
 def test_a_claim_into_a_gap_is_made_again(open_log, store, clock):
     late = open_log("late", claim=False)
     _, two = overtaken(open_log, store, clock)
@@ -268,6 +294,18 @@ def test_a_claim_into_a_gap_is_made_again(open_log, store, clock):
     assert late.epoch == two.epoch + 1
     with pytest.raises(Fenced, match="driver 'late'"):
         commit(two)
+
+
+def test_a_claim_into_a_gap_before_an_older_claim_is_made_again(open_log, store):
+    one = open_log("one")
+    late = open_log("late", claim=False)
+    commit(one)
+    two = open_log("two")  # commit 3, which does not build on the claim that `late` will make
+    for _ in range(3 * MANIFEST_EVERY):
+        commit(two, keep_from=None)
+    two.collect()
+    assert store.list("commits/")[:2] == [commit_key(1), commit_key(3)]
+    assert late.claim().number == two.manifest.number + 1
 
 
 def test_claims_stay_for_as_long_as_they_may_be_needed(open_log, store, clock):
@@ -319,7 +357,7 @@ def lossy(store):
 def test_a_commit_of_unknown_outcome_can_be_made_again(open_log, store, lossy, effects):
     log = open_log()
     draft = log.draft(tag="a", clock=0.0, updates={"a/0": {"s": Update(b"x")}})
-    lossy.effects = effects
+    lossy.effects = list(effects)
     with pytest.raises(Unreachable):
         log.commit(draft)
     while lossy.effects:
@@ -348,6 +386,27 @@ def test_a_claim_of_unknown_outcome_can_be_made_again(open_log, lossy):
             log.claim()
     assert (log.claim().number, log.epoch) == (2, 2)
     commit(log)
+
+
+def test_a_tag_has_64_random_bits():
+    tags = {new_tag() for _ in range(3)}
+    assert len(tags) == 3
+    assert all(re.fullmatch("[0-9a-f]{16}", tag) for tag in tags)
+
+
+# ---- the clock ---------------------------------------------------------------------------------
+
+
+def test_the_clock_goes_on_while_the_machine_sleeps(monkeypatch):
+    monkeypatch.setattr(time, "CLOCK_BOOTTIME", 7, raising=False)
+    monkeypatch.setattr(time, "clock_gettime", {7: 1000.0}.__getitem__)
+    assert uptime() == 1000.0
+
+
+def test_the_clock_is_a_steady_one_where_none_goes_on(monkeypatch):
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME", raising=False)
+    before = time.monotonic()
+    assert before <= uptime() <= time.monotonic()
 
 
 # ---- what is wrong -----------------------------------------------------------------------------
@@ -410,8 +469,12 @@ def test_only_the_owner_commits(open_log):
         "checkpoint memory://test: driver 'one' has not claimed it. Call claim() first."
     )
     log.claim()
-    with pytest.raises(CheckpointError, match="driver 'one' has claimed it already"):
+    with pytest.raises(CheckpointError) as caught:
         log.claim()
+    assert str(caught.value) == (
+        "checkpoint memory://test: driver 'one' has claimed it already. Open it anew to claim it"
+        " once more."
+    )
 
 
 def test_only_the_next_commit_is_accepted(open_log):

@@ -1,5 +1,7 @@
 """The format, and how commits add up to a manifest."""
 
+import hashlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -111,6 +113,11 @@ def test_a_state_file_is_no_commit():
     assert "(magic b'FLMS', should be b'FLMC'; checksum right)" in str(caught.value)
 
 
+def test_a_damaged_state_file_is_named():
+    with pytest.raises(CheckpointError, match="'commits/00000000000000000007' is damaged: "):
+        decode_state(WHERE, encode_state(b"x")[:-1])
+
+
 def test_a_newer_format_is_refused(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("fulmen.checkpoint.record.VERSION", 3)
@@ -154,6 +161,21 @@ def test_state_file_names_can_be_read_and_sort_by_commit():
     name = state_file_name(7, "9f3c", "count-words/0", "fields.x")
     assert name == "state/00000000000000000007.9f3c.count-words=2F0.fields=2Ex"
     assert state_file_name(10, "0", "a", "a") > name
+
+
+def test_names_keep_letters_and_other_characters_are_their_bytes():
+    name = state_file_name(7, "F00d", "Count/\u00e9", "s")
+    assert name == "state/00000000000000000007.F00d.Count=2F=C3=A9.s"
+
+
+def test_long_names_end_with_a_digest_of_all_of_it():
+    prefix = "state/00000000000000000007.t."
+    longest = state_file_name(7, "t", "a" * 170, "b" * 9)
+    assert longest == f"{prefix}{'a' * 170}.{'b' * 9}"
+    digest = hashlib.sha256(f"{'a' * 170}.{'b' * 10}".encode()).hexdigest()
+    longer = state_file_name(7, "t", "a" * 170, "b" * 10)
+    assert longer == f"{prefix}{'a' * 147}+{digest[:32]}"
+    assert len(longer) == len(longest)
 
 
 @pytest.mark.parametrize("tag", ["", "a-b", "a.b", "a/b", "x" * 33])
@@ -233,6 +255,28 @@ def test_what_is_dropped_is_named_once():
     assert manifest.apply(commit(6, base=4, removed_tasks=["a/0"])) == ([], [])
     assert manifest.apply(commit(7, base=7, **full)) == ([], [4, 5, 6])
     assert (manifest.files, manifest.inline) == (set(), {})
+
+
+def test_a_commit_is_needed_until_the_last_of_its_payloads_is_dropped():
+    manifest = Manifest()
+    three = {journal: Update(b"x") for journal in "stu"}
+    manifest.apply(commit(1, base=1, updates={"a/0": three}))
+    manifest.apply(commit(2, base=2))
+    for number, journal, inline in [(3, "s", {1: 2}), (4, "t", {1: 1})]:
+        update = {"a/0": {journal: Update(keep_from=number)}}
+        assert manifest.apply(commit(number, base=2, updates=update)).commits == []
+        assert manifest.inline == inline
+    update = {"a/0": {"u": Update(keep_from=5)}}
+    assert manifest.apply(commit(5, base=2, updates=update)).commits == [1]
+    assert manifest.inline == {}
+
+
+def test_the_commit_that_holds_the_manifest_is_needed_without_a_payload_as_well():
+    manifest = Manifest()
+    manifest.apply(commit(1, base=1, updates={"a/0": {"s": Update(b"x")}}))
+    update = {"a/0": {"s": Update(keep_from=2)}}
+    assert manifest.apply(commit(2, base=1, updates=update)) == ([], [])
+    assert manifest.apply(commit(3, base=3)) == ([], [1, 2])
 
 
 def test_old_claims_are_forgotten():

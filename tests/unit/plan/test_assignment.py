@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.plan import make_plan
+from fulmen.plan import is_placed_like, make_plan
 from support import storm_scheduler as storm
 from support.topologies import blue_green_yellow, topology
 
@@ -83,6 +83,28 @@ def test_nothing_moves_when_nothing_changes():
     spec = topology({"a": 7}, {"b": (3, {"a": "shuffle"})}, workers=3)
     previous = make_plan(spec, workers=[0, 2])
     assert make_plan(spec, workers=[0, 2], previous=previous) == previous
+
+
+def test_a_complete_plan_stays_however_uneven_it_is():
+    six = topology(dict.fromkeys("abcdef", 1), {}, workers=2, ackers=0)
+    four = topology(dict.fromkeys("acef", 1), {}, workers=2, ackers=0)
+    first = make_plan(six)
+    assert first.assignment == (0, 1, 0, 1, 0, 1)
+    assert make_plan(four, previous=first).assignment == (0, 0, 0, 1)
+
+
+def test_an_executor_with_other_tasks_than_before_is_another_one():
+    two = topology({"a": (2, 4)}, {}, workers=2, ackers=0)
+    three = topology({"a": (3, 4)}, {}, workers=2, ackers=0)
+    alone = make_plan(two, workers=[1])
+    after = make_plan(three, previous=alone)
+    assert hosted(after, 1) == [("a", 1, 2)]
+    assert hosted(after, 0) == [("a", 3, 3), ("a", 4, 4)]
+
+
+def test_topologies_with_the_same_executors_on_the_same_workers_are_placed_alike():
+    assert is_placed_like(blue_green_yellow(), blue_green_yellow(messageTimeoutSeconds=7))
+    assert not is_placed_like(blue_green_yellow(), blue_green_yellow(ackers=1))
 
 
 def test_more_ackers_shift_ids_but_not_places():

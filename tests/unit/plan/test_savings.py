@@ -54,6 +54,12 @@ def test_none_where_another_input_ends_the_stage_anyway():
     assert found(spec) == {}
 
 
+def test_only_what_would_save_the_stage_is_named():
+    bolts = {"b": (2, {"a": "all"}), "c": (2, {"b": "shuffle", "a": "all"})}
+    spec = topology({"a": 2}, bolts, workers=2)
+    assert found(spec) == {3: [Saving("c", ("b",))]}
+
+
 def test_all_shuffles_of_a_bolt_are_taken_together():
     bolts = {"join": (2, {"left": "shuffle", "right": "shuffle"})}
     spec = topology({"left": 2, "right": 2}, bolts, workers=2)

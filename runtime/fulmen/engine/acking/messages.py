@@ -39,13 +39,13 @@ def combine(
         place = (roots - low).astype(np.int64)
         sums = np.zeros(span, np.uint64)
         np.bitwise_xor.at(sums, place, values)
-        counts = np.bincount(place, weights, span).astype(np.int64, copy=False)
+        counts = np.bincount(place, weights).astype(np.int64, copy=False)
         present = np.flatnonzero(counts)
         return low + present.astype(np.uint64), sums[present], counts[present]
     origins = roots >> _SHIFT
     if (origins != origins[0]).any():  # one by one: the numbers of each are likely to lie close
         used = np.flatnonzero(np.bincount(origins.astype(np.int64)))  # np.unique would sort
-        masks = [origins == origin for origin in used.astype(np.uint64)]
+        masks = [origins == origin for origin in used]
         parts = [
             combine(roots[m], values[m], None if weights is None else weights[m]) for m in masks
         ]
@@ -165,6 +165,5 @@ def acker_index(roots: Ids, ackers: int) -> npt.NDArray[np.int64]:
         .astype(np.uint32)
         .view(np.int32)
     )
-    with np.errstate(over="ignore"):
-        hashes = folded + np.int32(31)
+    hashes = folded + np.int32(31)
     return np.mod(hashes.astype(np.int64), ackers)

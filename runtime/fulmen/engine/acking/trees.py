@@ -52,7 +52,7 @@ class Trees:
     def place(self, roots: Ids) -> npt.NDArray[np.int64]:
         """Where each of `roots` is; -1 for one that is not pending."""
         if not len(self.roots):
-            return np.full(len(roots), -1, np.int64)
+            return np.full(len(roots), -1)
         place = np.minimum(np.searchsorted(self.roots, roots), len(self.roots) - 1)
         return np.where(self.roots[place] == roots, place, -1).astype(np.int64)
 
@@ -94,10 +94,8 @@ def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float)
     for roots, values, born in messages.inits:
         trees = _insert(trees, Trees(roots, values, np.full(len(roots), clock), born))
     n = len(trees)
-    if n == 0:
-        return Outcome(trees, EMPTY_IDS, EMPTY_TIMES, (), 0, np.zeros(0, np.bool_), EMPTY_IDS)
     values, since = trees.values.copy(), trees.since.copy()
-    touched = trees.place(before.roots) if len(before) else np.empty(0, np.int64)
+    touched = trees.place(before.roots)
     changed = np.ones(n, np.bool_)
     changed[touched] = False
     for roots, acks, _ in messages.acks:
@@ -105,7 +103,7 @@ def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float)
         known = place >= 0
         values[place[known]] ^= acks[known]
         changed[place[known]] = True
-    resets = trees.place(np.array(sorted(set(messages.resets)), np.uint64))
+    resets = trees.place(np.array(messages.resets, np.uint64))
     resets = resets[resets >= 0]
     since[resets] = clock
     changed[resets] = True
@@ -135,7 +133,7 @@ def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float)
 
 
 def _insert(trees: Trees, new: Trees) -> Trees:
-    if len(new) > 1 and (new.roots[1:] <= new.roots[:-1]).any():
+    if (new.roots[1:] <= new.roots[:-1]).any():
         new = new.take(np.argsort(new.roots, kind="stable"))
     if not len(trees):
         return new
@@ -150,8 +148,6 @@ def _insert(trees: Trees, new: Trees) -> Trees:
 
 def _reasons(trees: Trees, fails: Sequence[tuple[int, str]]) -> dict[int, str]:
     """Place -> reason of the first fail of each tree."""
-    if not fails:
-        return {}
     places = trees.place(np.array([root for root, _ in fails], np.uint64)).tolist()
     reasons: dict[int, str] = {}
     for place, (_, reason) in zip(places, fails, strict=True):

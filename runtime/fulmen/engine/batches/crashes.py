@@ -78,7 +78,7 @@ class Crashes:
             if self.failures >= FAILURES_BEFORE_HALVING:
                 self._narrow(max(1, likely // 2))
         elif self.trial is Probe.SOME:
-            self._narrow(max(1, self.limit // 2))
+            self._narrow(self.limit // 2)
         elif self.trial is Probe.ALONE:
             self.alone += 1
             self.trial = Probe.WITHOUT

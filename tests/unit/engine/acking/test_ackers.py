@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fulmen.engine.acking.acker_task import AckerTask, restore
@@ -51,12 +51,40 @@ def together(*parts):
         pytest.param([(7, 5), (9, 1), (7, 4)], [(7, 1, 2), (9, 1, 1)], id="two-roots"),
         pytest.param([(7, 5), (2**63, 1), (7, 4)], [(7, 1, 2), (2**63, 1, 1)], id="far-apart"),
         pytest.param([(2**64 - 1, 3), (0, 3)], [(0, 3, 1), (2**64 - 1, 3, 1)], id="extremes"),
+        pytest.param(
+            [(7, 5), (10**6, 1), (7, 4)], [(7, 1, 2), (10**6, 1, 1)], id="far-apart-of-one-origin"
+        ),
     ],
 )
 def test_messages_of_one_root_become_one_row(messages, combined):
     roots, values = (u64([m[k] for m in messages]) for k in range(2))
     found = combine(roots, values)
     assert list(zip(*(column.tolist() for column in found), strict=True)) == combined
+    assert [column.dtype for column in found] == [np.uint64, np.uint64, np.int64]
+
+
+@pytest.mark.parametrize("other", [8, 10**6, 2**63], ids=["near", "far", "of-another-origin"])
+def test_what_is_combined_already_counts_for_as_many_messages_as_it_stands_for(other):
+    found = combine(u64([7, other, 7]), u64([5, 1, 4]), np.array([2, 3, 1], np.int64))
+    assert [column.tolist() for column in found] == [[7, other], [1, 1], [3, 3]]
+    assert found[2].dtype == np.int64
+
+
+@pytest.mark.parametrize("other", [8, 10**6, 2**63], ids=["near", "far", "of-another-origin"])
+def test_messages_are_compacted_to_one_row_for_each_root(other):
+    messages = together(inits((1, 5)), inits((2, 6)), acks((7, 5), (other, 1), (7, 4)))
+    for _ in range(2):
+        messages.compact()
+        ((roots, values, born),) = messages.inits
+        assert (roots.tolist(), values.tolist(), born.tolist()) == ([1, 2], [5, 6], [0.0, 0.0])
+        ((roots, values, counts),) = messages.acks
+        assert (roots.tolist(), values.tolist()) == ([7, other], [1, 1])
+        assert (counts.tolist(), counts.dtype) == ([2, 1], np.int64)
+    messages.add(acks((7, 1), (other, 1)))
+    messages.compact()
+    ((roots, values, counts),) = messages.acks
+    assert (roots.tolist(), values.tolist()) == ([7, other], [0, 0])
+    assert (counts.tolist(), counts.dtype) == ([3, 2], np.int64)
 
 
 @given(st.lists(st.tuples(ROOTS, IDS)), st.randoms(use_true_random=False))
@@ -98,54 +126,85 @@ def test_any_part_may_be_combined_before_the_rest(messages, rng):
 )
 def test_a_root_belongs_to_the_acker_that_storm_would_choose(root, of_2, of_3, of_4):
     assert [acker_index(u64([root]), n).tolist() for n in (2, 3, 4)] == [[of_2], [of_3], [of_4]]
+    assert acker_index(u64([root]), 3).dtype == np.int64
 
 
 @given(st.lists(st.tuples(ROOTS, IDS), unique_by=lambda p: p[0]), st.integers(1, 5))
 def test_all_messages_about_a_root_go_to_the_same_acker(pairs, ackers):
     roots = [root for root, _ in pairs]
     messages = together(
-        inits(*pairs),
-        acks(*pairs, *pairs),
+        inits(*pairs, born=7.5),
+        acks(*pairs, *((root, 1) for root in roots)),
         Messages(fails=[(root, "no") for root in roots], resets=list(roots)),
     )
     parts = messages.split(ackers)
     assert len(parts) == ackers
     for k, part in enumerate(parts):
-        mine = [root for root in roots if acker_index(u64([root]), ackers)[0] == k]
-        of_inits = [r for some, _, _ in part.inits for r in some.tolist()]
-        of_acks = [r for some, _, _ in part.acks for r in some.tolist()]
-        assert sorted(of_inits) == sorted(of_acks) == sorted(mine)
-        assert [root for root, _ in part.fails] == part.resets == mine
+        mine = [p for p in pairs if acker_index(u64([p[0]]), ackers)[0] == k]
+        assert sorted(rows(part.inits)) == sorted((r, v, 7.5) for r, v in mine)
+        assert sorted(rows(part.acks)) == sorted((r, v ^ 1, 2) for r, v in mine)
+        assert [root for root, _ in part.fails] == part.resets == [r for r, _ in mine]
 
 
-@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 5), st.integers(0, 9))
-def test_many_messages_travel_in_several_rows(of_inits, of_acks, of_fails, of_resets):
+def rows(parts):
+    """The messages of all parts: one after the other, each a tuple."""
+    return [row for part in parts for row in zip(*(c.tolist() for c in part), strict=True)]
+
+
+@given(
+    st.sampled_from((1, 16, 64, 100)),
+    st.integers(0, 40),
+    st.integers(0, 40),
+    st.integers(0, 5),
+    st.integers(0, 9),
+    st.booleans(),
+)
+@example(64, 0, 0, 2, 0, True)
+@example(64, 30, 0, 1, 2, True)
+@example(16, 0, 16, 0, 0, False)
+@example(16, 8, 4, 0, 4, True)
+@example(100, 10, 0, 5, 0, True)
+@example(16, 3, 0, 0, 9, True)
+@example(100, 10, 0, 0, 95, False)
+def test_many_messages_travel_in_several_rows(n, of_inits, of_acks, of_fails, of_resets, compacts):
     whole = together(
         inits(*((i, i + 1) for i in range(of_inits))),
-        acks(*((i, 2 * i) for i in range(of_acks))),
+        acks(*((i, value) for i in range(of_acks) for value in (2 * i, 1))),
         Messages(fails=[(i, "no") for i in range(of_fails)], resets=list(range(of_resets))),
     )
-    whole.compact()
-    n = 16
+    if compacts:
+        whole.compact()
+    whole_size = size(whole)
     parts = list(whole.parts(n))
     back = together(*parts)
-    back.compact()
+    for messages in (whole, back):
+        messages.compact()
     for kind in ("inits", "acks"):
-        for one, other in zip(getattr(whole, kind), getattr(back, kind), strict=False):
-            assert [column.tolist() for column in one] == [column.tolist() for column in other]
+        assert rows(getattr(back, kind)) == rows(getattr(whole, kind))
     assert (back.fails, back.resets) == (whole.fails, whole.resets)
-    for part in parts:
-        assert part
-        assert sum(len(roots) for roots, _, _ in (*part.inits, *part.acks)) <= n
-        assert len(part.fails) <= 1
-    if of_inits + of_acks + 32 * of_fails + of_resets <= n:
+    assert all(parts)
+    assert all(size(part) <= max(n, 32) for part in parts)
+    if whole_size <= n:
         assert len(parts) <= 1
+
+
+def test_there_are_few_parts_and_none_without_a_message():
+    fails = Messages(fails=[(root, "no") for root in range(5)])
+    assert [len(part.fails) for part in fails.parts(64)] == [2, 2, 1]
+    assert list(Messages().parts(64)) == []
+
+
+def size(messages):
+    """How many messages these count for."""
+    of_columns = sum(len(roots) for roots, *_ in (*messages.inits, *messages.acks))
+    return of_columns + 32 * len(messages.fails) + len(messages.resets)
 
 
 def test_long_reasons_are_cut():
     messages = Messages()
     messages.fail([1, 2], "x" * 10_000)
-    assert messages.fails == [(1, "x" * 500), (2, "x" * 500)]
+    messages.fail([3], "short")
+    assert messages.fails == [(1, "x" * 500), (2, "x" * 500), (3, "short")]
 
 
 # ---- one batch -------------------------------------------------------------------------------
@@ -197,6 +256,9 @@ def test_how_a_tree_ends(messages, acked, failed, pending):
     assert list(outcome.failed) == failed
     assert outcome.trees.roots.tolist() == pending
     assert outcome.ended_before.tolist() == []
+    assert outcome.timed_out == 0
+    assert len(outcome.changed) == len(pending)
+    assert len(outcome.born) == len(acked)
 
 
 def test_a_tree_times_out_when_it_is_older_than_the_timeout_and_not_before():
@@ -223,10 +285,37 @@ def test_a_reset_starts_the_timeout_anew_and_an_ack_does_not():
     assert outcome.changed.tolist() == [False]
 
 
+def test_trees_whose_ids_differ_in_the_last_bit_only_are_told_apart():
+    origin = 1 << 62  # more than a float can tell apart
+    trees = step(Trees(), inits(*((origin + i, 5) for i in range(4))), 0.0, 30).trees
+    messages = Messages(fails=[(origin + 1, "no")], resets=[origin + 2])
+    outcome = step(trees, messages, 20.0, 30)
+    assert list(outcome.failed) == [(origin + 1, "no")]
+    outcome = step(outcome.trees, Messages(), 40.0, 30)
+    assert list(outcome.failed) == [(origin, TIMED_OUT), (origin + 3, TIMED_OUT)]
+    assert outcome.trees.roots.tolist() == [origin + 2]
+
+
+@pytest.mark.parametrize("pending", [[], [3, 5]], ids=["no-tree", "two-trees"])
+def test_roots_that_are_not_pending_have_no_place(pending):
+    trees = step(Trees(), inits(*((root, 1) for root in pending)), 0.0, 30).trees
+    assert trees.place(u64([2, 4, 6])).tolist() == [-1, -1, -1]
+    assert trees.place(u64(pending)).tolist() == [*range(len(pending))]
+
+
 def test_the_time_of_the_emit_is_kept_until_the_end():
     trees = step(Trees(), together(inits((2, 5), born=7.5), inits((1, 3), born=6.5)), 0.0, 30).trees
     outcome = step(trees, acks((2, 5), (1, 3)), 1.0, 30)
     assert (outcome.acked.tolist(), outcome.born.tolist()) == ([1, 2], [6.5, 7.5])
+
+
+def test_trees_of_several_batches_lie_in_the_order_of_their_roots():
+    trees = step(Trees(), inits((4, 1), (9, 3), (6, 2), born=1.5), 0.0, 30).trees
+    trees = step(trees, inits((7, 5), (8, 6), (5, 4), born=2.5), 1.0, 30).trees
+    assert trees.roots.tolist() == [4, 5, 6, 7, 8, 9]
+    assert trees.values.tolist() == [1, 4, 2, 5, 6, 3]
+    assert trees.since.tolist() == [0.0, 1.0, 0.0, 1.0, 1.0, 0.0]
+    assert trees.born.tolist() == [1.5, 2.5, 1.5, 2.5, 2.5, 1.5]
 
 
 # ---- batch after batch -----------------------------------------------------------------------

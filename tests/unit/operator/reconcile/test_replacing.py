@@ -103,6 +103,20 @@ def test_another_preflight_to_come_replaces_no_driver(cluster):
     assert cluster.status["attempt"] == 1
 
 
+def test_what_a_preflight_needs_is_written_once(cluster):
+    cluster.change(OTHER_CODE)
+    cluster.reconcile()
+    for lost in ([], cluster.names("Pod")):
+        for name in lost:
+            if "preflight" in name:
+                cluster.remove("Pod", name)
+        cluster.api.calls.clear()
+        cluster.reconcile()
+        written = [path for method, path in cluster.api.calls if method != "GET"]
+        assert not any("configmaps" in path for path in written)
+        assert any("pods" in path for path in written) == bool(lost)
+
+
 def test_bad_code_is_refused_with_all_errors_and_the_last_good_one_runs_on(cluster):
     mistakes = (Mistake(path="spec.bolts[0]", reason="bad"), Mistake(reason="worse"))
     cluster.verdict = 2, Ended(reason="InvalidSpec", message="2 problems:", errors=mistakes)

@@ -1,0 +1,289 @@
+"""What a finished or failed batch means for the next one, case by case."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fulmen.engine.batches.coordinator import FIRST_PERMIT, LAST_BATCHES, merged
+from fulmen.engine.batches.crashes import Crashes
+from fulmen.engine.protocol.deliveries import Deliveries, pack_deliveries
+from fulmen.engine.protocol.limits import LIMITS
+from support.coordinators import Checked, placed, ranges
+
+
+@pytest.fixture
+def coordinator():
+    return Checked()
+
+
+@pytest.mark.parametrize(("stood_still", "passes"), [(1.0, 9.0), (0.99, 10.0)])
+def test_the_clock_stands_still_for_a_second_or_more(coordinator, stood_still, passes):
+    before = coordinator.begin().clock
+    coordinator.succeed(seconds=0.0)
+    coordinator.it.stand_still(stood_still)
+    assert coordinator.it.begin(coordinator.now + 10).clock == pytest.approx(before + passes)
+
+
+def test_what_a_pinned_spout_was_not_told_is_told_first_next_time(coordinator):
+    coordinator.begin()
+    owed = {
+        1: Deliveries(ranges((0, 2)), ((9, "old"),)),
+        2: Deliveries(ranges((5, 6))),
+    }
+    summary = coordinator.summary(acked={1: ranges((4, 5))})
+    found = coordinator.it.finish([summary], 0.1, owed).deliveries
+    assert found.keys() == {1, 2}
+    assert found[1].acked.tolist() == [[0, 2], [4, 5]]
+    assert found[1].failed == ((9, "old"),)
+    assert found[2] is owed[2]
+
+
+def test_trees_that_only_failed_leave_no_range_of_acks(coordinator):
+    coordinator.begin()
+    coordinator.succeed(failed=[(1, 3, "no")])
+    acked = coordinator.it.deliveries[1].acked
+    assert (acked.shape, acked.dtype) == ((0, 2), np.int64)
+
+
+def test_a_batch_in_which_a_tree_ended_is_not_idle(coordinator):
+    coordinator.begin()
+    assert not coordinator.succeed(acked={1: ranges((0, 1))}).idle
+
+
+@pytest.mark.parametrize(("tasks", "limit"), [(1, 30), (2, 31)])
+def test_twice_what_batches_emit_is_what_a_failed_one_is_halved_from(tasks, limit):
+    coordinator = Checked(placed(tasks))
+    coordinator.begin()
+    coordinator.succeed(emitted=30)
+    for _ in range(2):
+        coordinator.begin()
+        coordinator.fail()
+    assert coordinator.it.crashes.limit == limit
+
+
+def test_a_failed_batch_of_a_new_topology_probably_had_one_tuple_of_each_task(coordinator):
+    for _ in range(2):
+        coordinator.begin()
+        coordinator.fail()
+    assert coordinator.it.crashes.limit == 1
+
+
+def test_no_batch_is_halved_from_more_than_spouts_may_emit(coordinator):
+    for _ in range(2):
+        coordinator.begin()
+        coordinator.succeed(emitted=10_000, work=coordinator.it.target_seconds)
+    coordinator.it.permit = FIRST_PERMIT
+    for _ in range(2):
+        coordinator.begin()
+        coordinator.fail()
+    assert coordinator.it.crashes.limit == FIRST_PERMIT  # of two tasks
+
+
+def test_a_failure_without_more_about_it_may_be_a_tuples_fault(coordinator):
+    coordinator.begin()
+    coordinator.it.failed(coordinator.now)
+    assert (coordinator.it.crashes.failures, coordinator.it.crashes.cause) == (1, "")
+
+
+def test_a_slow_batch_of_few_and_light_tuples_keeps_its_permit(coordinator):
+    coordinator.begin()
+    coordinator.succeed(emitted=3, work=5.0, moved_bytes=100, cpu_seconds=5.0)
+    assert coordinator.it.permit == FIRST_PERMIT
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        ([], []),
+        ([(1, 3)], [(1, 3)]),
+        ([(3, 4), (1, 3)], [(1, 4)]),
+        ([(5, 6), (1, 3)], [(1, 3), (5, 6)]),
+    ],
+)
+def test_few_ranges_are_merged_as_well(pairs, expected):
+    assert [tuple(pair) for pair in merged(ranges(*pairs)).tolist()] == expected
+
+
+# ---- what is told with the next attempt ----------------------------------------------------------
+
+
+def test_spouts_are_told_whether_they_may_emit_and_for_how_long(coordinator):
+    header = coordinator.begin()
+    assert (header.active, header.is_retry, header.drains) == (True, False, False)
+    assert header.emit_seconds == 0.5 * coordinator.it.target_seconds
+    coordinator.succeed()
+    coordinator.it.active, coordinator.it.emit_seconds = False, 3.0
+    header = coordinator.begin()
+    assert (header.active, header.is_retry) == (False, False)
+    assert header.emit_seconds == 3.0
+
+
+@pytest.mark.parametrize(("room", "travel"), [(0, True), (-1, False)])
+def test_deliveries_travel_in_the_header_if_they_fit(coordinator, room, travel):
+    coordinator.begin()
+    coordinator.succeed(failed=[(1, 3, "no")])
+    size = len(pack_deliveries(coordinator.it.deliveries))
+    limits = replace(LIMITS, header_bytes=size + room)
+    coordinator.it.current.placed = replace(coordinator.it.placed, limits=limits)
+    header = coordinator.it.begin(coordinator.now)
+    assert (header.deliveries is not None) is travel
+
+
+def test_stages_that_were_left_out_keep_their_tags(coordinator):
+    first = coordinator.begin()
+    coordinator.it.committed(coordinator.it.finish([coordinator.summary()], 0.1, skipped=(1,)))
+    second = coordinator.it.begin(coordinator.now)
+    assert (second.base_of(0), second.base_of(1)) == (first.tag, first.base)
+
+
+# ---- ends ----------------------------------------------------------------------------------------
+
+
+def test_what_is_pending_is_known_of_each_task_until_it_says_otherwise(coordinator):
+    one, other = coordinator.it.placed.plan.tasks("source")
+    for more in ({one: 2}, {other: 3}):
+        coordinator.begin()
+        coordinator.succeed(pending=more, spout_pending=more, exhausted=dict.fromkeys(more, True))
+    assert (coordinator.it.pending, coordinator.it.spout_pending) == (5, 5)
+    assert coordinator.it.exhausted
+    coordinator.begin()
+    coordinator.succeed(pending={one: 0}, spout_pending={one: 1}, exhausted={one: False})
+    assert (coordinator.it.pending, coordinator.it.spout_pending) == (3, 4)
+    assert not coordinator.it.exhausted
+
+
+def test_bolts_have_one_last_turn_until_something_was_executed_again(coordinator):
+    coordinator.it.drain_bolts()
+    for drains in (True, False, False):
+        assert coordinator.begin().drains is drains
+        coordinator.succeed()
+        assert coordinator.it.drained is True
+        coordinator.it.drain_bolts()
+    coordinator.begin()
+    coordinator.succeed(emitted=1)
+    assert coordinator.it.drained is False
+    coordinator.it.drain_bolts()
+    assert coordinator.begin().drains is True
+
+
+def test_bolts_have_no_last_turn_while_something_is_on_its_way(coordinator):
+    coordinator.begin()
+    coordinator.it.drain_bolts()
+    assert not coordinator.it.drains
+    coordinator.succeed(emitted=1, pending={1: 1})
+    coordinator.it.drain_bolts()
+    assert not coordinator.it.drains
+    coordinator.begin()
+    coordinator.succeed()  # in which nothing happened: a bolt holds what is pending
+    coordinator.it.drain_bolts()
+    assert coordinator.it.drains
+
+
+# ---- which stages have a job of their own --------------------------------------------------------
+
+
+def test_a_batch_runs_whole_when_ackers_hold_trees_or_it_is_no_usual_one():
+    coordinator = Checked(placed(workers=2))
+    it, end = coordinator.it, len(coordinator.it.placed.plan.stages)
+    coordinator.begin()
+    coordinator.succeed()  # the first one makes the tasks
+    assert it.cuts(coordinator.begin()) == (end - 1, end)
+    coordinator.succeed(pending={1: 2})
+    assert it.cuts(coordinator.begin()) == (end,)
+    coordinator.succeed(pending={1: 0})
+    it.drain_bolts()
+    assert it.cuts(coordinator.begin()) == (end,)
+    coordinator.succeed()
+    assert it.cuts(coordinator.begin()) == (end - 1, end)
+    coordinator.succeed()
+    it.crashes = Crashes(limit=2)
+    assert it.cuts(coordinator.begin()) == (end,)
+
+
+def test_some_batches_run_whole_after_one_whose_trees_outlived_it():
+    coordinator = Checked(placed(workers=2))
+    it, end, whole = coordinator.it, len(coordinator.it.placed.plan.stages), 0
+    coordinator.begin()
+    it.skipping.trees_outlived_batch(LIMITS.whole_batches)
+    coordinator.succeed()
+    while it.cuts(coordinator.begin()) == (end,):
+        coordinator.succeed()
+        whole += 1
+    assert whole == LIMITS.whole_batches
+
+
+# ---- how many tuples the next batch may have -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("permit", "emitted", "work", "seconds", "expected"),
+    [
+        pytest.param(64, 64, 0.1, 0.1, 128, id="fast-and-full"),
+        pytest.param(64, 63, 0.1, 0.1, 64, id="fast-and-not-full"),
+        pytest.param(64, 64, 0.125, 0.1, 68, id="half-the-target"),
+        pytest.param(1000, 1000, 0.2, 0.2, 1062, id="near-the-target"),
+        pytest.param(8, 8, 0.2, 0.2, 9, id="near-the-target-one-more-at-least"),
+        pytest.param(64, 64, 0.25, 0.25, 68, id="at-the-target"),
+        pytest.param(1000, 250, 0.5, 0.5, 450, id="slow"),
+        pytest.param(1003, 250, 0.5, 0.5, 451, id="slow-with-a-quarter"),
+        pytest.param(1000, 249, 0.5, 0.5, 1000, id="slow-with-less-than-a-quarter"),
+        pytest.param(1000, 1000, 5.0, 5.0, 250, id="very-slow"),
+        pytest.param(64, 64, 0.1, 0.3, 128, id="longer-than-others-by-the-target"),
+        pytest.param(64, 64, 0.1, 0.31, 64, id="longer-than-others"),
+        pytest.param(1000, 1000, 0.1, 0.55, 1000, id="longer-than-others-by-twice-the-target"),
+        pytest.param(1000, 250, 0.1, 0.6, 500, id="much-longer-than-others"),
+        pytest.param(1003, 250, 0.1, 0.6, 501, id="much-longer-with-a-quarter"),
+        pytest.param(1000, 249, 0.1, 0.6, 1000, id="much-longer-with-less-than-a-quarter"),
+        pytest.param(100, 100, 0.1, 0.6, FIRST_PERMIT, id="not-below-the-first-permit"),
+        pytest.param(40, 40, 0.1, 0.6, 40, id="below-the-first-permit-already"),
+    ],
+)
+def test_permits_follow_the_time_of_a_batch(coordinator, permit, emitted, work, seconds, expected):
+    assert coordinator.it.target_seconds == 0.25
+    coordinator.begin()
+    coordinator.succeed(seconds=0.05)  # what a batch takes without tuples
+    coordinator.it.permit = permit
+    coordinator.begin()
+    coordinator.succeed(seconds=seconds, emitted=emitted, work=work)
+    assert coordinator.it.permit == expected
+    assert isinstance(coordinator.it.permit, int)
+
+
+def test_what_a_quick_batch_took_is_forgotten(coordinator):
+    for seconds in (0.05, *[0.4] * LAST_BATCHES):
+        coordinator.begin()
+        coordinator.succeed(seconds=seconds)
+    coordinator.begin()
+    coordinator.succeed(seconds=0.4, emitted=FIRST_PERMIT)
+    assert coordinator.it.permit == 2 * FIRST_PERMIT
+
+
+def test_permits_stay_while_a_tuple_is_suspected(coordinator):
+    coordinator.it.crashes = Crashes(limit=10)
+    coordinator.begin()
+    coordinator.succeed(emitted=FIRST_PERMIT)
+    assert coordinator.it.permit == FIRST_PERMIT
+
+
+@pytest.mark.parametrize(("limit", "over"), [(49, False), (50, True)])
+def test_no_tuple_is_suspected_when_batches_may_be_twice_as_large_as_usual(
+    coordinator, limit, over
+):
+    coordinator.begin()
+    coordinator.succeed(emitted=50)
+    coordinator.it.crashes = Crashes(limit=limit, successes=1)
+    coordinator.begin()
+    coordinator.succeed()
+    assert (coordinator.it.crashes.limit is None) is over
+
+
+def test_what_batches_usually_emit_is_forgotten_slowly(coordinator):
+    for emitted in (100, 0):
+        coordinator.begin()
+        coordinator.succeed(emitted=emitted)
+    coordinator.it.permit = 1000
+    for _ in range(2):
+        coordinator.begin()
+        coordinator.fail()
+    assert coordinator.it.crashes.limit == (2 * 90 + 2) // 2

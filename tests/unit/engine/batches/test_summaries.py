@@ -1,0 +1,42 @@
+"""What the summaries of a batch say about its work."""
+
+import pytest
+
+from fulmen.engine.batches.summaries import BYTES_PER_SECOND, ENGINE_SHARE, work_seconds
+from fulmen.engine.protocol.summary import Summary
+
+
+@pytest.mark.parametrize(
+    ("summaries", "seconds"),
+    [
+        pytest.param([], 0.0, id="none"),
+        pytest.param([Summary(0, 0, seconds=3), Summary(0, 1, seconds=1)], 3, id="slow-one-first"),
+        pytest.param([Summary(0, 0, seconds=100, cpu_seconds=2)], 2 * ENGINE_SHARE, id="cpu"),
+        pytest.param([Summary(0, 0, seconds=100, busy={1: 2, 4: 1})], 3 * ENGINE_SHARE, id="busy"),
+        pytest.param(
+            [
+                Summary(
+                    0,
+                    0,
+                    seconds=100,
+                    moved_bytes=int(BYTES_PER_SECOND),
+                    state_bytes=int(2 * BYTES_PER_SECOND),
+                )
+            ],
+            3,
+            id="bytes",
+        ),
+        pytest.param(
+            [Summary(stage, 0, seconds=100, cpu_seconds=1) for stage in range(3)],
+            3 * ENGINE_SHARE,
+            id="a-worker-in-all-its-stages",
+        ),
+        pytest.param(
+            [Summary(0, worker, seconds=100, cpu_seconds=worker) for worker in range(3)],
+            2 * ENGINE_SHARE,
+            id="the-worker-that-did-most",
+        ),
+    ],
+)
+def test_a_batch_is_work_as_far_as_something_was_done_or_moved(summaries, seconds):
+    assert work_seconds(summaries) == pytest.approx(seconds)
