@@ -15,7 +15,7 @@ from fulmen.engine.protocol.header import Header, tick_due
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.topology.resource.spec import ACKER
 
-LIGHT_REST = 0.35
+LIGHT_REST = 0.5
 """After a light batch the next one waits for that part of its time: batches back to back would only
 keep the processors busy, and be smaller. No longer than up to the target: a batch that reaches it
 is not small because it came early."""
