@@ -53,8 +53,10 @@ def test_workers_that_find_no_node_any_more(kube, running):
 
 
 def test_workers_that_a_policy_of_the_cluster_refuses(kube, running):
-    """They are told in the policy's words, and come when it is gone."""
-    before = kube.get("topology", RUNNING)["status"]
+    """They are told in the policy's words, and come when it is gone.
+
+    By then Spark may have given up, and the driver may have been started anew.
+    """
     kube.apply(*policy(kube.namespace))
     try:
         worker = kube.list("pods", WORKERS)[0]
@@ -67,7 +69,6 @@ def test_workers_that_a_policy_of_the_cluster_refuses(kube, running):
         for thing in policy(kube.namespace):
             kube.delete(thing["kind"].lower(), thing["metadata"]["name"])
     kube.wait("topology", RUNNING, is_ready, 300, "Ready")
-    assert kube.get("topology", RUNNING)["status"]["attempt"] == before["attempt"]
 
 
 NO_WORKERS = "no workers on Sundays"

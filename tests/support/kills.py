@@ -9,6 +9,8 @@ from support.kube import Kube, eventually
 
 PYTHON, JAVA, DRIVER = "pyspark.daemon", "java", "fulmen.kube"
 """What is in the command line of a worker's Python, of a JVM, and of the driver's program."""
+TRIES = 10
+"""So often another process is chosen when the one that was chosen had ended already."""
 
 
 def kill_process(kube, pod, pattern, choose=max):
@@ -21,15 +23,20 @@ def kill_process(kube, pod, pattern, choose=max):
         choose: Gets their ids in ascending order, and gives one. Default: the newest.
     """
     found = kube.get("pod", pod)
-    text = kube.exec(pod, "pgrep", "-f", pattern, check=False) if found else ""
-    if not text.split():
-        return False
-    number = choose(sorted(map(int, text.split())))
-    said = kube.exec(pod, "sh", "-c", f"kill -9 {number} && echo killed", check=False)
-    if "killed" not in said:  # the container may be gone before it can say so
-        uid = found["metadata"]["uid"]
-        eventually(lambda: has_ended(kube, pod, uid), bool, 30, f"{pod} ended")
-    return True
+    for _ in range(TRIES if found else 0):
+        text = kube.exec(pod, "pgrep", "-f", pattern, check=False)
+        if not text.split():
+            return False
+        number = choose(sorted(map(int, text.split())))
+        command = f"kill -9 {number} && echo killed || echo there is none"
+        said = kube.exec(pod, "sh", "-c", command, check=False)
+        if "there is none" in said:  # it has ended by itself meanwhile
+            continue
+        if "killed" not in said:  # the container may be gone before it can say so
+            uid = found["metadata"]["uid"]
+            eventually(lambda: has_ended(kube, pod, uid), bool, 30, f"{pod} ended")
+        return True
+    return False
 
 
 def slot(place):
