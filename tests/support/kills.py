@@ -3,6 +3,8 @@
 What something else has ended meanwhile, such as the driver's end its workers, was not ended here.
 """
 
+from functools import partial
+
 from fulmen.kube.contract import TOPOLOGY_LABEL
 from support import operators
 from support.kube import Kube, eventually
@@ -33,8 +35,8 @@ def kill_process(kube, pod, pattern, choose=max):
         if "there is none" in said:  # it has ended by itself meanwhile
             continue
         if "killed" not in said:  # the container may be gone before it can say so
-            uid = found["metadata"]["uid"]
-            eventually(lambda: has_ended(kube, pod, uid), bool, 30, f"{pod} ended")
+            ended = partial(has_ended, kube, pod, found["metadata"]["uid"])
+            eventually(ended, bool, 30, f"{pod} ended")
         return True
     return False
 
