@@ -35,7 +35,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
-def seen(operator, kube):
+def observed(operator, kube):
     """A topology that owns objects. Its part has a ConfigMap, so that no operator minds it."""
     kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}})
     made = kube.get("configmap", "owner")
@@ -43,12 +43,12 @@ def seen(operator, kube):
     return Observed({**made, "metadata": metadata, "spec": {}}, datetime.now(UTC))
 
 
-def mine(seen, kind):
+def mine(observed, kind):
     """The manifest of an object of that topology's."""
-    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": seen.name}
-    owners = [{**owner, "uid": seen.topology["metadata"]["uid"]}]
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": observed.name}
+    owners = [{**owner, "uid": observed.topology["metadata"]["uid"]}]
     name = f"mine-{kind.lower()}"
-    return theirs(kind, name, namespace=seen.namespace, ownerReferences=owners)
+    return theirs(kind, name, namespace=observed.namespace, ownerReferences=owners)
 
 
 def replaced(kube, thing):
@@ -59,11 +59,11 @@ def replaced(kube, thing):
     return left(kube, kind, name)
 
 
-def acted(seen, kind, act, meanwhile=lambda _: None, tries=1):
+def acted(observed, kind, act, meanwhile=lambda _: None, tries=1):
     """Have the operator make an object, and then do something about it.
 
     Args:
-        seen: The topology whose it is.
+        observed: The topology whose it is.
         kind: Its kind.
         act: Gets what the operator acts by, the API and the object.
         meanwhile: Happens between the two; gets the object.
@@ -76,9 +76,9 @@ def acted(seen, kind, act, meanwhile=lambda _: None, tries=1):
     async def run():
         store = WatchCache()
         async with KubernetesApi() as api:
-            access = Access(api, lambda: seen.now, lambda: "secret", store)
-            path = KINDS[kind].path(seen.namespace)
-            made = await api.call("POST", path, mine(seen, kind))
+            access = Access(api, lambda: observed.now, lambda: "secret", store)
+            path = KINDS[kind].path(observed.namespace)
+            made = await api.call("POST", path, mine(observed, kind))
             store.put(kind, made)
             meanwhile(made)
             for _ in range(tries):
@@ -94,50 +94,52 @@ def acted(seen, kind, act, meanwhile=lambda _: None, tries=1):
 
 
 @pytest.mark.parametrize("kind", APPLIED)
-def test_the_operator_applies_nothing_to_another_object(kube, seen, kind):
+def test_the_operator_applies_nothing_to_another_object(kube, observed, kind):
     def apply(access, _, __):
-        return access.carry_out(seen, Apply(mine(seen, kind)))
+        return access.carry_out(observed, Apply(mine(observed, kind)))
 
     name, before = f"mine-{kind.lower()}", []
-    assert acted(seen, kind, apply, tries=5) is None  # Kubernetes may change its own object, too
+    assert (
+        acted(observed, kind, apply, tries=5) is None
+    )  # Kubernetes may change its own object, too
     kube.delete(kind.lower(), name)
-    assert acted(seen, kind, apply, lambda made: before.append(replaced(kube, made))) == 409
+    assert acted(observed, kind, apply, lambda made: before.append(replaced(kube, made))) == 409
     assert left(kube, kind, name) == before[0]
     kube.delete(kind.lower(), name)
 
 
 @pytest.mark.parametrize("kind", DELETED)
-def test_the_operator_deletes_no_other_object(kube, seen, kind):
+def test_the_operator_deletes_no_other_object(kube, observed, kind):
     def delete(access, _, made):
         name, uid = made["metadata"]["name"], made["metadata"]["uid"]
-        return access.carry_out(seen, Delete(kind, name, uid))
+        return access.carry_out(observed, Delete(kind, name, uid))
 
     name, before = f"mine-{kind.lower()}", []
-    assert acted(seen, kind, delete) is None
+    assert acted(observed, kind, delete) is None
     assert kube.get(kind.lower(), name) is None
-    assert acted(seen, kind, delete, lambda made: before.append(replaced(kube, made))) is None
+    assert acted(observed, kind, delete, lambda made: before.append(replaced(kube, made))) is None
     assert left(kube, kind, name) == before[0]
     kube.delete(kind.lower(), name)
 
 
-def test_the_operator_lets_no_other_pod_run(kube, seen):
+def test_the_operator_lets_no_other_pod_run(kube, observed):
     def let_run(_, api, made):
-        path = KINDS["Pod"].path(seen.namespace, made["metadata"]["name"])
+        path = KINDS["Pod"].path(observed.namespace, made["metadata"]["name"])
         change = {"metadata": {"uid": made["metadata"]["uid"]}, "spec": {"schedulingGates": None}}
         return api.call("PATCH", path, change, MERGE, merge=True)
 
     before = []
-    status = acted(seen, "Pod", let_run, lambda made: before.append(replaced(kube, made)))
+    status = acted(observed, "Pod", let_run, lambda made: before.append(replaced(kube, made)))
     assert status in REFUSED
     assert left(kube, "Pod", "mine-pod") == before[0]
     kube.delete("pod", "mine-pod")
 
 
-def test_a_driver_writes_to_no_other_pod(kube, seen):
+def test_a_driver_writes_to_no_other_pod(kube, observed):
     configuration = Configuration()
     config.load_kube_config(client_configuration=configuration)
     api = driver_api.Api(configuration, kube.namespace)
-    kube.run("create", "-f", "-", content=json.dumps(mine(seen, "Pod")))
+    kube.run("create", "-f", "-", content=json.dumps(mine(observed, "Pod")))
     made = api.pod("mine-pod")
     annotations = {"annotations": {"example.com/report": "mine"}}
     api.patch_pod("mine-pod", made["metadata"]["uid"], annotations)
