@@ -99,9 +99,8 @@ def test_the_operator_applies_nothing_to_another_object(kube, observed, kind):
         return access.carry_out(observed, Apply(mine(observed, kind)))
 
     name, before = f"mine-{kind.lower()}", []
-    assert (
-        acted(observed, kind, apply, tries=5) is None
-    )  # Kubernetes may change its own object, too
+    # Kubernetes may change its own object, too
+    assert acted(observed, kind, apply, tries=5) is None
     kube.delete(kind.lower(), name)
     assert acted(observed, kind, apply, lambda made: before.append(replaced(kube, made))) == 409
     assert left(kube, kind, name) == before[0]
