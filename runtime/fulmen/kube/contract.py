@@ -67,7 +67,6 @@ POD_IP_ENV: Final = "FULMEN_POD_IP"
 
 # ---- Files
 
-ENTRYPOINT: Final = "/opt/fulmen/entrypoint"
 CODE_FOLDER: Final = "/opt/fulmen/code"
 SECRET_FILE: Final = "/etc/fulmen/auth/secret"
 SECRET_KEY: Final = "secret"

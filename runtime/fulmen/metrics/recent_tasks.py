@@ -80,6 +80,8 @@ class RecentTasks:
                 "emitted_per_second": round(float(rates[TASK_EMITTED]), 2),
                 "executed_per_second": round(float(rates[TASK_EXECUTED]), 2),
                 "share": round(float(work[at] / total), 4) if total else 0.0,
-                "busy": round(min(1.0, float(rates[TASK_SECONDS])), 4),
+                "busy": None
+                if component in now.placed.spouts
+                else round(min(1.0, float(rates[TASK_SECONDS])), 4),
                 "pending": now.pending_messages.get(task, now.pending_trees.get(task)),
             }

@@ -226,7 +226,7 @@ class TopologyJson:
         batches = now.batches - before.batches
         for number, components in enumerate(now.placed.plan.stages):
             new, old = (s.stages.get(number, StageSeconds()) for s in (now, before))
-            if old.runs > new.runs:  # of another plan
+            if before.placed.run != now.placed.run:  # of another plan
                 old = StageSeconds()
             runs = new.runs - old.runs
             slowest, workers = new.slowest - old.slowest, new.workers - old.workers

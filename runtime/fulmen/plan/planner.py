@@ -18,10 +18,13 @@ def make_plan(
 ) -> Plan:
     """Place every task of a topology, and cut its graph into stages. Equal arguments, equal plans.
 
-    Args: topology: A valid one. pinned: The spouts that are hosted by the driver. workers: The
-        numbers of the workers that are there. Default: all that the topology asks for. previous:
-        Where executors run now: as many as Storm's scheduler leaves alone stay there. Default: none
-        runs yet, or the placement is to be made from scratch, as Storm does when a user rebalances.
+    Args:
+        topology: A valid topology.
+        pinned: The spouts that are hosted by the driver.
+        workers: The numbers of the workers that are there. Default: all that the topology asks for.
+        previous: Where executors run now: as many as Storm's scheduler leaves alone stay there.
+            Default: none runs yet, or the placement is to be made from scratch, as Storm does when
+            a user rebalances.
 
     Raises:
         ValueError: `workers` is empty, or has numbers that the topology does not ask for.

@@ -103,3 +103,11 @@ def packages():
 def test_a_folder_says_what_lives_in_it_and_who_may_use_what(path):
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     assert len(text.splitlines()) >= 3
+
+
+def test_the_glossary_has_each_word_once():
+    text = (ROOT / "docs" / "development.md").read_text(encoding="utf-8")
+    glossary = text.partition("### Glossary\n")[2].partition("\n#")[0]
+    words = re.findall(r"^\| ([^|]+) \|", glossary, re.MULTILINE)
+    assert len(words) > 20
+    assert len(words) == len(set(words))

@@ -214,3 +214,25 @@ def test_a_tuple_that_fails_later_counts_for_its_task():
     driver.close()
     (task,) = shown(driver.totals, tasks_of="later")["tasks"]
     assert task["failed"] == driver.totals.component("later")["failed"] > 0
+
+
+def test_stages_and_processes_of_an_earlier_plan_are_forgotten():
+    builder = TopologyBuilder(name="replanned", workers=2)
+    builder.set_spout("numbers", ListSpout(range(40)), 2)
+    builder.set_bolt("later", Later).shuffle_grouping("numbers")
+    driver = make_driver(builder).start()
+    for _ in range(3):
+        driver.step()
+    assert len(driver.totals.stages) == len(driver.plan.stages) > 1
+    driver.planner.replan([0])
+    driver.step()
+    driver.close()
+    assert driver.totals.stages.keys() == set(range(len(driver.plan.stages)))
+    assert all(stage.runs <= 2 for stage in driver.totals.stages.values())
+
+
+def test_times_of_stages_are_not_compared_with_those_of_an_earlier_plan(totals):
+    placed = replace(totals.placed, run="earlier")
+    before = {"placed": placed, "batches": 0, "stages": {0: StageSeconds(1e6, 1e6, 1)}}
+    for stage in shown(totals, before=before)["batches"]["stages"]:
+        assert stage["ms"] >= 0

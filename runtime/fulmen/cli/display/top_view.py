@@ -192,9 +192,7 @@ def workers_table(workers: Sequence[WorkerView], total: int) -> FiguresTable:
         "pid": ["-" if w.pid is None else str(w.pid) for w in shown],
         "memory": [_megabytes(w.memory_bytes) for w in shown],
         "executors": [count(w.executor_count) for w in shown],
-        "at work": [
-            f"{100 * w.busy:.0f} %" if w.present else Text("missing", "red") for w in shown
-        ],
+        "at work": [_at_work(w) for w in shown],
     }
     if left_out := max(total, len(workers)) - len(shown):
         names.append(Text(f"and {left_out} more", "dim"))

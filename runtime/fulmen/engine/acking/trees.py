@@ -94,6 +94,8 @@ def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float)
     for roots, values, born in messages.inits:
         trees = _insert(trees, Trees(roots, values, np.full(len(roots), clock), born))
     n = len(trees)
+    if n == 0:  # as most ackers of a light batch: an eighth of the time
+        return Outcome(trees, EMPTY_IDS, EMPTY_TIMES, (), 0, np.zeros(0, np.bool_), EMPTY_IDS)
     values, since = trees.values.copy(), trees.since.copy()
     touched = trees.place(before.roots)
     changed = np.ones(n, np.bool_)

@@ -45,11 +45,6 @@ class Layout:
     origins: Mapping[str, int] = field(default_factory=dict)
     next_origin: int = 1
 
-    @staticmethod
-    def of_origins(origins: Mapping[str, int]) -> Layout:
-        """A layout of which only the origins matter."""
-        return Layout(origins=origins)
-
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
         return {

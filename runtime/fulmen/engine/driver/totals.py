@@ -190,6 +190,7 @@ class Totals:
     tasks: npt.NDArray[np.float64] = field(init=False)
     stages: dict[int, StageSeconds] = field(init=False)
     last_processes: dict[int, Process] = field(init=False)
+    _run: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.started = self.steady()
@@ -216,7 +217,11 @@ class Totals:
         self.executors = Window(_CAPACITY_SECONDS, _CAPACITY_PARTS, now)
         self.workers = Window(_LOAD_SECONDS, _LOAD_PARTS, now)
         self.tasks = np.zeros((self.placed.plan.task_count + 1, TASK_SECONDS + 1))
-        self.stages, self.last_processes = {}, {}
+        self._begin_run()
+
+    def _begin_run(self) -> None:
+        """Stages have other numbers from now on, and workers may be gone."""
+        self._run, self.stages, self.last_processes = self.placed.run, {}, {}
 
     def attempt_failed(self, reason: str) -> None:
         """Count an attempt that came to nothing."""
@@ -253,6 +258,8 @@ class Totals:
 
     def _measure(self, done: Done, spent: BatchTimes) -> None:
         now = self.steady()
+        if self.placed.run != self._run:
+            self._begin_run()
         self.header = done.header
         self.commit_bytes = spent.commit_bytes
         phases = (("run", spent.run), ("commit", spent.commit), ("wait", spent.wait))
@@ -274,8 +281,8 @@ class Totals:
         self.restored_tasks.update(task_of_key(key)[0] for key in summary.restored)
         self.state_bytes += summary.state_bytes
         self.state_seconds += summary.state_seconds
-        for task, sums in summary.tasks.items():
-            self.tasks[task] += sums
+        if summary.tasks:
+            self.tasks[list(summary.tasks)] += list(summary.tasks.values())
         slowest, workers, runs = self.stages[summary.stage]
         self.stages[summary.stage] = StageSeconds(slowest, workers + summary.seconds, runs + 1)
         self.last_processes[summary.partition] = summary.process

@@ -22,7 +22,12 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.jobs import Cause
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
-from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
+from fulmen.engine.tasks.task_base import (
+    LONGEST_TRACEBACK,
+    ComponentFailed,
+    Unavailable,
+    shortened,
+)
 from fulmen.engine.tuples import wire
 from fulmen.engine.worker.stage_tasks import StageTasks
 from fulmen.errors import AlreadyExists, CheckpointError, Denied, Unreachable, error_text
@@ -99,7 +104,8 @@ class Worker:
             everywhere = True
         except Exception as e:  # noqa: BLE001 (whatever it is, the batch is void and says why)
             traceback.print_exc()
-            row, everywhere = void_row(error_text(e), traceback=traceback.format_exc()), True
+            stack = shortened(traceback.format_exc(), LONGEST_TRACEBACK)
+            row, everywhere = void_row(error_text(e), traceback=stack), True
         # who learned of it from a row passes it on in its own partition alone: all others have got
         # that row too
         for destination in placed.workers if everywhere else (partition,):
