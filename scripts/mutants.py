@@ -37,7 +37,7 @@ GROUPS = {
     "decide": (
         ["fulmen_operator/reconcile/decide.py"],
         [
-            f"operator/test_{name}.py"
+            f"operator/reconcile/test_{name}.py"
             for name in ("lifecycle", "losses", "replacing", "status", "trying")
         ],
     ),

@@ -2,5 +2,5 @@
 
 `handlers` are told of changes, `controller` decides when to look at a topology, `cluster` reads and
 writes, `reconcile` decides, `manifests` makes objects. Of `fulmen` it may use only `topology` and
-`kube.contract`, `kube.placing`: it needs no Spark and no engine.
+`kube.contract`, `kube.names`, `kube.placing`: it needs no Spark and no engine.
 """

@@ -16,6 +16,7 @@ FulmenError
                             (engine/tasks/task_base.py)
     ValidationFailed        a topology's document has mistakes: all of them, not only the first
     BadInput                the user's file or option can't be used (cli/__init__.py)
+        Replaced            a topology was deleted while a command looked after it (cli/kubectl.py)
     CheckpointError         the checkpoint can't be read or written
         AlreadyExists       a put found its key taken
         NotFound            a get found nothing

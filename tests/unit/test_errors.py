@@ -7,7 +7,7 @@ import pytest
 
 from fulmen import errors
 from fulmen.cli import BadInput
-from fulmen.cli.kubectl import _Conflict, _NotFound
+from fulmen.cli.kubectl import Replaced, _Conflict, _NotFound
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
 from fulmen.kube.driver.api import ApiError
@@ -97,6 +97,7 @@ MESSAGES = [
         "Kubernetes API: GET /api/v1/pods does not answer: no route to host",
     ),
     (_NotFound("kubectl: there is no 'shop'"), "kubectl: there is no 'shop'"),
+    (Replaced("'shop' was deleted meanwhile."), "'shop' was deleted meanwhile."),
     (_Conflict("kubectl: 'shop' is another one"), "kubectl: 'shop' is another one"),
 ]
 WITH_NAMES = [

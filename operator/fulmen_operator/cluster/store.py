@@ -43,7 +43,7 @@ class WatchCache:
         meta = {k: v for k, v in thing["metadata"].items() if k != DROPPED}
         place = kind, str(meta["namespace"]), str(meta["name"])
         kept = {**thing, "metadata": meta}
-        if kind == "ConfigMap" and not _is_plan(kept):
+        if kind == "ConfigMap" and not _is_revision(kept):
             kept = {"metadata": meta}  # code, nearly a megabyte each, is never looked at
         known = self._things.get(place)
         if known is not None:
@@ -105,7 +105,7 @@ def version_of(thing: Object) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _is_plan(config_map: Object) -> bool:
+def _is_revision(config_map: Object) -> bool:
     return name_of(config_map) == names.revision(label(config_map, contract.TOPOLOGY_LABEL))
 
 

@@ -139,7 +139,8 @@ def preflight_pod(
 
     It runs as the workers do: the author's code is imported there, without a token. An image that
     only the workers have comes first, as an init container: so the pod needs no more than with one.
-    If instances are opened, what workers host is opened there, with all that workers have.
+    If instances are opened, what workers host is opened there, with the workers' environment,
+    resources and volumes, but without the init containers of their template.
     """
     opens = accepted.topology.spec.preflight == "Open"
     driver, worker = accepted.topology.spec.driver, accepted.topology.spec.worker
@@ -182,16 +183,25 @@ def _pulling_both(driver: Pod, worker: Pod) -> Pod:
     return driver.model_copy(update={"image_pull_secrets": list(secrets.values())})
 
 
+_OF_PREFLIGHT = ("volumeMounts", "envFrom")
+"""What the workers' container has in their template, and a preflight that opens needs too."""
+
+
 def _mounted_by(worker: Pod) -> Manifest:
     """What of the workers' template a preflight needs that opens what they host."""
     template = worker.pod_template.get("spec") or {}
-    given = [
-        {field: entry[field] for field in ("volumeMounts", "envFrom") if field in entry}
-        for entry in template.get("containers") or ()
-        if entry.get("name") == contract.WORKER_CONTAINER
-    ]
+    declared = template.get("volumes") or ()
+    # the driver's template may have another volume of that name
+    names_of = [v.get("name", "") for v in declared]
+    own = {name: f"worker-{name}"[:63].rstrip("-") for name in names_of}
+    given = []
+    for entry in template.get("containers") or ():
+        if entry.get("name") == contract.WORKER_CONTAINER:
+            mounts = entry.get("volumeMounts") or ()
+            fields = {"volumeMounts": [{**m, "name": own.get(m.get("name"), "")} for m in mounts]}
+            given.append({k: v for k, v in {**entry, **fields}.items() if k in _OF_PREFLIGHT})
     return {
-        "volumes": list(template.get("volumes") or ()),
+        "volumes": [{**v, "name": own[name]} for v, name in zip(declared, names_of, strict=True)],
         "initContainers": [
             {"name": contract.WORKER_PREFLIGHT_CONTAINER, **fields} for fields in given
         ],

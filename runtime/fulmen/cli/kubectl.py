@@ -40,6 +40,10 @@ class _Conflict(FulmenError):
     """An object is not what a request takes it for."""
 
 
+class Replaced(BadInput):
+    """A topology was deleted while a command looked after it."""
+
+
 @dataclass(frozen=True)
 class Kubectl:
     """Topologies of one namespace.
@@ -63,9 +67,14 @@ class Kubectl:
         return self._object(name, "get", "-o", "json")
 
     def again(self, topology: Json) -> Json:
-        """A topology as it is now. BadInput if it is gone, or another one has its name."""
+        """A topology as it is now. Replaced if it is gone, or another one has its name."""
         name = topology["metadata"]["name"]
-        found = self.get(name)
+        try:
+            found = self._object(name, "get", "-o", "json")
+        except BadInput as error:
+            if isinstance(error.__cause__, _NotFound):
+                raise Replaced(str(error)) from error
+            raise
         if found["metadata"]["uid"] != topology["metadata"]["uid"]:
             raise _another(name)
         return found
@@ -156,9 +165,9 @@ class Kubectl:
         return done.stdout
 
 
-def _another(name: str) -> BadInput:
+def _another(name: str) -> Replaced:
     """What to say if a topology was deleted and made again while it was looked after."""
-    return BadInput(
+    return Replaced(
         f"topology {name!r} was deleted meanwhile. Another one of that name was made since: it is"
         " left as it is."
     )
@@ -174,7 +183,7 @@ def _error(stderr: str) -> FulmenError:
     if "(Conflict)" in text:
         return _Conflict(f"kubectl: {text}")
     if "(Forbidden)" in text or "(Unauthorized)" in text:
-        return BadInput(f"the cluster does not allow you this: {text}")
+        return BadInput(f"the cluster does not allow you to do this: {text}")
     if "the server doesn't have a resource type" in text:
         return BadInput(
             "the cluster knows no topologies. Install Fulmen's chart there, or name another"

@@ -74,9 +74,9 @@ def worker_probe(topology: str) -> str:
     return f"{topology}-worker-probe"
 
 
-def preflight_pod(topology: str, input_hash: str) -> str:
+def preflight_pod(topology: str, trial: str) -> str:
     """The pod that validates a candidate with its own image and code."""
-    return f"{topology}-preflight-{input_hash[:10]}"
+    return f"{topology}-preflight-{trial[:10]}"
 
 
 def for_dry_run(name: str) -> str:

@@ -63,7 +63,7 @@ INVALID = (
             id="no-answer",
         ),
         pytest.param(
-            FORBIDDEN, 2, f"the cluster does not allow you this: {FORBIDDEN}.", id="forbidden"
+            FORBIDDEN, 2, f"the cluster does not allow you to do this: {FORBIDDEN}.", id="forbidden"
         ),
         pytest.param(
             'error: the server doesn\'t have a resource type "topologies"\n',

@@ -49,7 +49,7 @@ def test_kill_waits_until_it_is_suspended(fulmen, kubectl):
     assert result.output.splitlines() == [
         "topology 'word-count': asked to suspend, waiting for at most 30 s.",
         "topology 'word-count' is deleted. Its pending trees had ended. Its checkpoint stays: a"
-        " topology made again with that checkpoint carries on.",
+        " topology made again with that checkpoint continues.",
     ]
     assert [asked[:3] for asked in kubectl.asked] == [
         ["patch", RESOURCE, "--type=merge"],
@@ -75,7 +75,7 @@ def test_kill_waits_no_longer_than_it_may(fulmen, kubectl):
         "topology 'word-count' is deleted, although it was not suspended, but Active, after 0 s."
         " A driver that still runs has 120 s more for its pending trees; a tree that has not ended"
         " by then stays pending in its checkpoint. Its checkpoint stays: a topology made again with"
-        " that checkpoint carries on."
+        " that checkpoint continues."
     )
     assert [asked[0] for asked in kubectl.asked] == ["patch", "delete"]
 

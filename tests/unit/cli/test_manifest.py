@@ -1,5 +1,7 @@
 """`fulmen manifest`: the file that `fulmen run` takes, as a cluster takes it."""
 
+import re
+
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -57,27 +59,29 @@ def test_code_in_a_config_map_that_the_topology_names(tmp_path, option):
     assert source == {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": "letters-source", "namespace": "blue"},
+        "metadata": {"name": source["metadata"]["name"], "namespace": "blue"},
         "data": {"letters.py": CODE},
+        "immutable": True,
     }
-    assert topology["spec"]["code"] == {"configMap": "letters-source"}
+    assert re.fullmatch("letters-source-[0-9a-f]{10}", source["metadata"]["name"])
+    assert topology["spec"]["code"] == {"configMap": source["metadata"]["name"]}
     parse(topology)
 
 
-def test_the_topology_changes_when_the_code_in_its_config_map_does(tmp_path):
+def test_other_code_has_another_config_map(tmp_path):
     file = written(tmp_path)
 
-    def nonce(*args):
+    def name(*args):
         result = invoke(file, *args)
         assert result.exit_code == 0, result.output
-        found = [*yaml.safe_load_all(result.stdout)]
-        return found[1]["spec"]["restartNonce"]
+        source, topology = yaml.safe_load_all(result.stdout)
+        assert topology["spec"]["code"] == {"configMap": source["metadata"]["name"]}
+        return source["metadata"]["name"]
 
-    first = nonce()
-    assert nonce("--set", "spec.workers=2") == first
-    assert nonce("--set", "spec.restartNonce=7") != first
+    first = name()
+    assert name("--set", "spec.workers=2") == first
     (tmp_path / "code" / "letters.py").write_text(CODE + "# better\n")
-    assert nonce() != first
+    assert name() != first
 
 
 def test_tests_beside_the_code_are_left_out(tmp_path):
@@ -179,9 +183,9 @@ def test_too_much_code(tmp_path):
     assert result.exit_code == 2
     assert result.stderr == (
         f"Error: the Python files in '{tmp_path}/code' have {size:,} bytes in all, but at most"
-        " 131,072 can be taken along. Make a ConfigMap of them (kubectl create configmap NAME"
-        f" --from-file '{tmp_path}/code') and name it in spec.code.configMap, or put the code into"
-        " an image of your own instead, FROM Fulmen's, and leave spec.code out.\n"
+        " 131,072 can be put into the manifest. Make a ConfigMap of them (kubectl create configmap"
+        f" NAME --from-file '{tmp_path}/code') and name it in spec.code.configMap, or put the"
+        " code into an image of your own instead, FROM Fulmen's, and leave spec.code out.\n"
     )
 
 
@@ -199,9 +203,9 @@ def test_files_that_no_resource_can_hold(tmp_path, names, message):
     result = invoke(file)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
-        f"Error: the Python files in '{tmp_path}/code' can't be taken along: {message}. Rename or"
-        " remove some, or put the code into an image of your own instead, FROM Fulmen's, and leave"
-        " spec.code out.\n"
+        f"Error: the Python files in '{tmp_path}/code' can't be put into the manifest: {message}."
+        " Rename or remove some, or put the code into an image of your own instead, FROM"
+        " Fulmen's, and leave spec.code out.\n"
     )
 
 

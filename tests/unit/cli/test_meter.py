@@ -27,7 +27,7 @@ class Words:
         self.clock = clock
         self.meter = Meter(topology({"lines": 2}, {"count": (3, {"lines": "shuffle"})}), clock)
         plan = SimpleNamespace(task_count=6)
-        placed = SimpleNamespace(plan=plan)
+        placed = SimpleNamespace(plan=plan, run="run")
         self.totals = Totals(SimpleNamespace(placed=placed), steady=clock)
 
     def batch(self, seconds=1.0, executed=0, acked=0, latency=None):

@@ -213,7 +213,7 @@ def test_a_driver_that_cannot_be_asked(fulmen, kubectl, stderr, code):
     start = {
         1: "topology 'word-count' is Active (running), but its driver's pod 'word-count-driver-1'"
         " gives no figures. kubectl: ",
-        2: "the cluster does not allow you this: ",
+        2: "the cluster does not allow you to do this: ",
     }[code]
     assert (result.exit_code, result.stderr) == (code, f"Error: {start}{stderr.strip()}.\n")
 

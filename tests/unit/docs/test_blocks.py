@@ -202,3 +202,14 @@ def test_the_table_of_the_report_has_every_figure():
     [component] = shown["components"].values()
     figures = {*shown, *shown["trees"], *component} - {"topology", "trees", "components", "tasks"}
     assert figures == named
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_the_config_map_that_a_page_shows_is_the_one_that_is_printed(page, tmp_path, monkeypatch):
+    write_files(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["manifest", "topology.yaml"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    source, *_ = yaml.safe_load_all(result.stdout)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert f"configmap/{source['metadata']['name']} created\n" in text

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from fulmen.cli.cluster_topology import command_of, progress, state_of
-from fulmen.cli.kubectl import Json, Kubectl, cluster_command
+from fulmen.cli.kubectl import Json, Kubectl, Replaced, cluster_command
 from fulmen.errors import FulmenError
 from fulmen.topology.resource.spec import TopologySpec
 
@@ -49,6 +49,8 @@ def kill(kubectl: Kubectl, name: str, wait: int | None) -> None:
     click.echo(f"topology {name!r}: asked to suspend, waiting for at most {seconds} s.")
     try:
         after = _wait_suspended(kubectl, before, seconds)
+    except Replaced:  # there is nothing left of it that could continue
+        raise
     except (FulmenError, KeyboardInterrupt):
         cure = f"{command_of('activate', kubectl, name)} lets it continue."
         click.echo(f"topology {name!r} is not deleted, but asked to suspend: {cure}", err=True)
@@ -79,7 +81,7 @@ def epitaph(before: Json, after: Json, seconds: int) -> str:
     """
     name = before["metadata"]["name"]
     keeps = _keeps_checkpoint(before["spec"].get("checkpoint") or {})
-    again = "a topology made again with that checkpoint carries on"
+    again = "a topology made again with that checkpoint continues"
     checkpoint = f"Its checkpoint stays: {again}." if keeps else "Its checkpoint is deleted, too."
     if is_suspended(after):
         ran = state_of(before) in ("Active", "Inactive", "Rebalancing", "Draining")

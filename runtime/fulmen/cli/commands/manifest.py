@@ -26,7 +26,7 @@ OWN_IMAGE = "put the code into an image of your own instead, FROM Fulmen's, and 
 @click.option(
     "--config-map/--inline",
     default=True,
-    help="Put the Python files into a ConfigMap NAME-source, printed before the topology, or into"
+    help="Put the Python files into a ConfigMap NAME-source-…, printed before the topology, or into"
     " the topology itself. Default: --config-map.",
 )
 def manifest(
@@ -49,19 +49,20 @@ def manifest(
 def _apart(topology: Topology, files: Mapping[str, str]) -> tuple[dict[str, Any], Topology]:
     """A ConfigMap with the code, and the topology that names it.
 
-    Nothing tells the operator that a ConfigMap has changed, so the topology changes with it.
+    Other code has another ConfigMap, so that what runs keeps its own, whatever becomes of the
+    change: Kubernetes may take the ConfigMap and refuse the topology.
     """
-    name = f"{topology.name}-source"
+    content = json.dumps(dict(files), sort_keys=True).encode()
+    name = f"{topology.name}-source-{hashlib.sha256(content).hexdigest()[:10]}"
     metadata = {"name": name, "namespace": topology.metadata.model_dump().get("namespace")}
     source = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {key: value for key, value in metadata.items() if value},
         "data": dict(files),
+        "immutable": True,
     }
-    content = json.dumps([topology.spec.restart_nonce, dict(files)], sort_keys=True)
-    nonce = int(hashlib.sha256(content.encode()).hexdigest()[:12], 16)
-    update = {"code": Code(config_map=name), "restart_nonce": nonce}
+    update = {"code": Code(config_map=name)}
     return source, topology.model_copy(update={"spec": topology.spec.model_copy(update=update)})
 
 
@@ -85,7 +86,8 @@ def _with_files(topology: Topology, file: Path, code_folder: Path | None) -> Top
         message = "; ".join(problem.message for problem in translate(error, {}))
         cure = f"Rename or remove some, or {OWN_IMAGE}"
         raise BadInput(
-            f"the Python files in '{folder.path}' can't be taken along: {message}. {cure}."
+            f"the Python files in '{folder.path}' can't be put into the manifest: {message}."
+            f" {cure}."
         ) from error
     spec = topology.spec.model_copy(update={"code": inline})
     return topology.model_copy(update={"spec": spec})
@@ -119,9 +121,9 @@ def python_files(folder: Path) -> dict[str, str]:
     if size > INLINE_CODE_LIMIT:
         raise BadInput(
             f"the Python files in '{folder}' have {size:,} bytes in all, but at most"
-            f" {INLINE_CODE_LIMIT:,} can be taken along. Make a ConfigMap of them (kubectl create"
-            f" configmap NAME --from-file '{folder}') and name it in spec.code.configMap, or"
-            f" {OWN_IMAGE}."
+            f" {INLINE_CODE_LIMIT:,} can be put into the manifest. Make a ConfigMap of them"
+            f" (kubectl create configmap NAME --from-file '{folder}') and name it in"
+            f" spec.code.configMap, or {OWN_IMAGE}."
         )
     return files
 

@@ -213,7 +213,10 @@ def test_a_preflight_that_opens_has_for_each_host_what_that_host_has():
         "resources": {"limits": {"memory": "8Gi"}},
         "podTemplate": template,
     }
-    seen = observed({**CODE, "spec.preflight": "Open", "spec.worker": worker})
+    drivers = {"podTemplate": {"spec": {"volumes": [{"name": "models", "secret": {}}]}}}
+    seen = observed(
+        {**CODE, "spec.preflight": "Open", "spec.worker": worker, "spec.driver": drivers}
+    )
     pod = preflight_pod(seen, judge(seen, {}), SAME, "")
     (first,) = pod["spec"]["initContainers"]
     assert (first["args"], container(pod)["args"]) == (
@@ -223,10 +226,12 @@ def test_a_preflight_that_opens_has_for_each_host_what_that_host_has():
     assert {"name": "A", "value": "1"} in first["env"]
     assert first["resources"]["limits"]["memory"] == "8Gi"
     assert container(pod)["resources"]["limits"]["memory"] == "2Gi"
-    assert mount in first["volumeMounts"]
-    assert mount not in container(pod)["volumeMounts"]
+    own = {**mount, "name": f"worker-{mount['name']}"}
+    assert own in first["volumeMounts"]
+    assert own not in container(pod)["volumeMounts"]
     assert "tty" not in first
-    assert template["spec"]["volumes"][0] in pod["spec"]["volumes"]
+    assert {"name": own["name"], "configMap": {"name": "models"}} in pod["spec"]["volumes"]
+    assert drivers["podTemplate"]["spec"]["volumes"][0] in pod["spec"]["volumes"]
     assert {v["name"] for v in pod["spec"]["volumes"]} >= {"fulmen-code", "fulmen-candidate"}
     assert first["securityContext"]["readOnlyRootFilesystem"]
 
