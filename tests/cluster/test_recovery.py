@@ -116,15 +116,18 @@ def test_the_driver_is_evicted(topology):
 
 
 def test_operator_and_driver_are_deleted_together(topology, operator):
-    """Its status is lost as well. Attempts go on from the last, and only its secret is left."""
+    """Its status is lost as well. Attempts go on from the last, and only its secret is left.
+
+    The last may be known by nothing any more but its number, which the next driver then has too.
+    """
     last = driver(topology)
-    before, name = report_in(last), last["metadata"]["name"]
+    before, name, uid = report_in(last), last["metadata"]["name"], uid_of(last)
     operator.delete_all("pods", operators.SELECTOR, "--grace-period=0", "--force")
     remove = json.dumps([{"op": "remove", "path": "/status"}])
     status = ("--subresource=status", "--type=json", "-p", remove)
     topology.run("patch", "topology", NAME, *status)
     topology.delete("pod", name, "--grace-period=0", "--force")
-    goes_on(topology, before["batch"], but=name)
+    goes_on(topology, before["batch"], but=uid)
     found = topology.wait("topology", NAME, is_ready, 180, "Ready again")
     assert found["status"]["attempt"] == attempt_of(driver(topology)) >= attempt_of(last)
     eventually(

@@ -104,7 +104,7 @@ def check_page(page, complaints, first, later):
     executed = int(rows["count"][4].replace(",", ""))
     least, most = (s.value("fulmen_executed_total", component="count") for s in (first, later))
     assert least <= executed <= most
-    assert len(page.id("workers").all("strong")) == 2
+    assert len(page.id("workers").rows()) == 2
     assert len(page.id("ackers").rows()) == 2
 
 

@@ -74,8 +74,7 @@ def test_jvms_that_are_killed_in_a_row_cost_no_tuple(spark, tmp_path):
     """They are lost in the same batch, each time that its only tuple is executed."""
     losses, messages = tmp_path / "losses", 6
     checkpoint, observer = spark.new_checkpoint(), RecordingObserver()
-    driver = make_driver(unlucky(losses, LOSSES, messages), spark, checkpoint, observer)
-    driver.start()
+    driver = make_driver(unlucky(losses, LOSSES, messages), spark, checkpoint, observer).start()
     driver.run(Stop(when_drained=True))
     driver.close()
     assert losses.stat().st_size == LOSSES

@@ -33,12 +33,11 @@ def test_batches_of_large_tuples_are_limited_by_their_bytes_however_many_are_per
     def on_batch(totals, done):
         emitted.extend(summary.emitted for summary in done.summaries if summary.emitted)
         stop.drain = totals.batches >= BATCHES
-        driver.coordinator.permit = 1_000_000
+        driver.coordinator.set_batch_size(1_000_000)
 
     checkpoint = spark.new_checkpoint()
-    driver = make_driver(heavy(), spark, checkpoint, RecordingObserver(on_batch))
-    driver.start()
-    driver.coordinator.permit = 1_000_000
+    driver = make_driver(heavy(), spark, checkpoint, RecordingObserver(on_batch)).start()
+    driver.coordinator.set_batch_size(1_000_000)
     driver.run(stop)
     driver.close()
     most = emit_bytes(driver.placed)  # of a worker; the last slice may be twice as large as it may
@@ -50,8 +49,7 @@ def test_batches_of_large_tuples_are_limited_by_their_bytes_however_many_are_per
 
 def test_hostile_objects_fail_their_tuples_alone_and_cost_no_batch(spark):
     checkpoint, observer = spark.new_checkpoint(), RecordingObserver()
-    driver = make_driver(hostile(), spark, checkpoint, observer)
-    driver.start()
+    driver = make_driver(hostile(), spark, checkpoint, observer).start()
     driver.run(Stop(when_drained=True))
     driver.close()
     (ends,) = Committed(checkpoint).state("source").values()

@@ -74,7 +74,7 @@ def goes_on(kube, since, workers=2, but=""):
         kube: Where it is.
         since: The batch before: the driver must have come as far, by what it has told.
         workers: How many must take part.
-        but: A driver that is to be replaced.
+        but: The name or uid of a driver that is to be replaced.
     """
     first = {}
 
@@ -82,7 +82,7 @@ def goes_on(kube, since, workers=2, but=""):
         assert kube.list("pods", PODS + "driver"), "no driver"
         pod = driver(kube)
         name, report = pod["metadata"]["name"], report_in(pod)
-        assert name != but, "not replaced yet"
+        assert but not in (name, pod["metadata"]["uid"]), "not replaced yet"
         acked = total(kube.metrics(name), "fulmen_acked_total", component="sentences")
         goes = acked > first.setdefault(name, acked)
         return pod, goes and report["batch"] >= since and len(report["workers"]) == workers
