@@ -82,7 +82,7 @@ def test_a_killed_jvm_is_the_loss_of_its_slots_and_comes_back(runs, places, stag
 
 def test_a_jvm_killed_between_jobs_is_noticed(runs, places):
     kill(places[0, 1][1])
-    after, failures = runs.until_it_counts()
+    after, failures = runs.settled()
     assert is_partitioned(after, WORKERS)
     for failure in failures:
         assert_ours(failure)
@@ -139,7 +139,7 @@ def test_work_goes_on_without_a_lost_jvm_and_includes_it_when_it_is_back(runs, p
 def test_all_jvms_lost_at_once_come_back(runs, places):
     for jvm in {jvm for _, jvm in places.values()}:
         kill(jvm)
-    after, failures = runs.until_it_counts()
+    after, failures = runs.settled()
     assert is_partitioned(after, WORKERS)
     for failure in failures:
         assert_ours(failure)

@@ -125,6 +125,18 @@ class Runs:
             order = {}
             self.jobs.recover(DEADLINE_SECONDS)
 
+    def settled(self):
+        """Places after a loss that a batch which counts may not have noticed, and the failures.
+
+        A job that begins before Spark knows of the loss prefers places that are gone, and runs its
+        tasks wherever it can. `recover` sees that and places them anew.
+        """
+        at_first, failures = self.until_it_counts()
+        assert is_unmixed(at_first), at_first
+        self.jobs.recover(DEADLINE_SECONDS)
+        places, more = self.until_it_counts()
+        return places, failures + more
+
     def in_thread(self, **order):
         """An attempt that goes on beside the test."""
         return Attempt(self, order)
@@ -162,11 +174,26 @@ class Attempt(threading.Thread):
         return self
 
 
+def by_partition_of(places):
+    """The processes that each partition ran in."""
+    found = {}
+    for (_, partition), place in places.items():
+        found.setdefault(partition, set()).add(place)
+    return found
+
+
+def is_unmixed(places):
+    """Whether no process had two partitions, without which a batch must not count.
+
+    One may be in several processes, one for each stage: what a stage keeps is its own.
+    """
+    of_each = by_partition_of(places).values()
+    return len(set().union(*of_each)) == sum(map(len, of_each))
+
+
 def is_partitioned(places, workers):
     """Whether each partition ran in one process, and no process had two."""
-    by_partition = {}
-    for (_, partition), place in places.items():
-        by_partition.setdefault(partition, set()).add(place)
+    by_partition = by_partition_of(places)
     one_each = all(len(found) == 1 for found in by_partition.values())
     return one_each and len(set().union(*by_partition.values())) == workers == len(by_partition)
 
