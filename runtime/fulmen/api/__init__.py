@@ -20,6 +20,20 @@ from fulmen.api.components import (
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream, output_streams
 from fulmen.api.grouping import CustomStreamGrouping
+from fulmen.api.transactional_spouts import (
+    OpaquePartitionedTransactionalSpout,
+    PartitionCoordinator,
+    PartitionedTransactionalSpout,
+    TransactionalSource,
+    TransactionalSpout,
+    TransactionCoordinator,
+)
+from fulmen.api.transactions import (
+    BatchBolt,
+    BatchOutputCollector,
+    Committer,
+    TransactionAttempt,
+)
 from fulmen.api.tuples import Tuple
 
 __all__ = [
@@ -29,17 +43,27 @@ __all__ = [
     "ArrowSpoutCollector",
     "BasicBolt",
     "BasicOutputCollector",
+    "BatchBolt",
+    "BatchOutputCollector",
     "Bolt",
+    "Committer",
     "Component",
     "CustomStreamGrouping",
     "FailedException",
+    "OpaquePartitionedTransactionalSpout",
     "OutputCollector",
     "OutputFieldsDeclarer",
+    "PartitionCoordinator",
+    "PartitionedTransactionalSpout",
     "ReportedFailedException",
     "Spout",
     "SpoutOutputCollector",
     "Stream",
     "TopologyContext",
+    "TransactionAttempt",
+    "TransactionCoordinator",
+    "TransactionalSource",
+    "TransactionalSpout",
     "Tuple",
     "output_streams",
 ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from fulmen.api.declarer import Stream
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -49,3 +52,24 @@ class TopologyContext:
             if task_id in tasks:
                 return name
         raise KeyError(task_id)
+
+    def shared(self, name: str, make: Callable[[], T]) -> T:
+        """What all tasks and instances of this topology in this process have in common.
+
+        A connection pool, a model or a cache: made when it is first asked for, kept as long as the
+        process, and never written to the checkpoint. Several threads may use it.
+
+        Args:
+            name: Which; one name for one kind of object.
+            make: Makes it.
+        """
+        with _LOCK:
+            key = (self.topology, name)
+            if key not in _SHARED:
+                _SHARED[key] = make()
+            found: T = _SHARED[key]
+            return found
+
+
+_SHARED: dict[tuple[str, str], Any] = {}
+_LOCK = threading.RLock()
