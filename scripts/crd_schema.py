@@ -42,6 +42,13 @@ RULES = {
         }
     ],
     "spec.spouts[]": COMPONENT_RULES,
+    "spec.transactional": COMPONENT_RULES,
+    "spec": [
+        {
+            "rule": "has(self.transactional) != (has(self.spouts) && self.spouts.size() > 0)",
+            "message": "a topology needs spouts, or one transactional spout: one of the two",
+        }
+    ],
     "spec.bolts[]": [
         *COMPONENT_RULES,
         {

@@ -18,6 +18,7 @@ PLACES = {
     "Metadata": "metadata",
     "TopologySpec": "spec",
     "SpoutSpec": "spec.spouts[]",
+    "TransactionalSpoutSpec": "spec.transactional",
     "BoltSpec": "spec.bolts[]",
     "Input": "spec.bolts[].inputs[]",
     "Grouping": "spec.bolts[].inputs[].grouping",

@@ -152,6 +152,8 @@ def _resolved(given: Topology, seen: Observed, tasks: Mapping[str, int]) -> Topo
             "code": None,
             "checkpoint": checkpoint,
             "spouts": tuple(_with_tasks(spout, tasks) for spout in given.spec.spouts),
+            "transactional": given.spec.transactional
+            and _with_tasks(given.spec.transactional, tasks),
             "bolts": tuple(_with_tasks(bolt, tasks) for bolt in given.spec.bolts),
         }
     )

@@ -17,6 +17,7 @@ HELD = 1 << 62
 TICK_COMPONENT = "__system"
 TICK_STREAM = "__tick"
 DRAIN_STREAM = "__drain"
+FINISH_STREAM = "__finish"
 
 
 class Origin(Protocol):

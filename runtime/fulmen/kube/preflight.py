@@ -12,9 +12,10 @@ from pydantic import ValidationError
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks import forks
+from fulmen.engine.tasks.emitter_task import EmitterTask
 from fulmen.engine.tasks.kinds import kind_of_bolt
 from fulmen.engine.tasks.spout_task import SpoutTask
-from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
+from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase, Unavailable
 from fulmen.errors import FulmenError, ValidationFailed
 from fulmen.kube.container.ending import of_error
 from fulmen.kube.container.preparation import checked, code_folder
@@ -66,6 +67,8 @@ def _open_all(runnable: Runnable, *, pinned: bool) -> None:
     placed = _placed(runnable)
     spec = runnable.topology.spec
     paths = {spout.name: f"spec.spouts[{n}].class" for n, spout in enumerate(spec.spouts)}
+    if spec.transactional is not None:
+        paths[spec.transactional.name] = "spec.transactional.class"
     paths |= {bolt.name: f"spec.bolts[{n}].class" for n, bolt in enumerate(spec.bolts)}
     forks.begin()
     with CodeFolder(runnable.code_folder):
@@ -81,9 +84,13 @@ def _open_all(runnable: Runnable, *, pinned: bool) -> None:
 
 def _opened(placed: PlacedTopology, task: int) -> Iterator[tuple[ErrorReport, str]]:
     """What a task raises when it is opened and closed, and the cure for that."""
-    is_spout = placed.plan.component_of(task) in placed.spouts
+    component = placed.plan.component_of(task)
+    kind: type[TaskBase]
     try:
-        kind = SpoutTask if is_spout else kind_of_bolt(placed, task)
+        if component in placed.sources:
+            kind = SpoutTask if component in placed.spouts else EmitterTask
+        else:
+            kind = kind_of_bolt(placed, task)
         errors = kind(placed, task, {}, 0, np.random.default_rng()).close()
     except ComponentFailed as e:
         _log.error("%s", e, extra={"details": e.report.traceback})

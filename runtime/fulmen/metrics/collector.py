@@ -164,7 +164,7 @@ def _latencies(now: Snapshot) -> Iterator[Metric]:
         "capacity_ratio",
         "Share of the last 10 minutes that the busiest executor of the component was executing.",
         ("component",),
-        [((c,), now.capacity(c)) for c in now.components if c not in now.placed.spouts],
+        [((c,), now.capacity(c)) for c in now.components if c not in now.placed.sources],
     )
 
 

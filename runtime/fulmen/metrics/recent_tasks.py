@@ -44,7 +44,7 @@ class RecentTasks:
 
     def _work(self, component: str) -> tuple[range, npt.NDArray[np.float64]]:
         """The tasks of a component, and how many tuples each executed, or emitted if a spout."""
-        what = TASK_EMITTED if component in self.now.placed.spouts else TASK_EXECUTED
+        what = TASK_EMITTED if component in self.now.placed.sources else TASK_EXECUTED
         tasks = self.now.placed.plan.tasks(component)
         rows = slice(tasks.start, tasks.stop)
         recent = self._recent[rows, what]
@@ -81,7 +81,7 @@ class RecentTasks:
                 "executed_per_second": round(float(rates[TASK_EXECUTED]), 2),
                 "share": round(float(work[at] / total), 4) if total else 0.0,
                 "busy": None
-                if component in now.placed.spouts
+                if component in now.placed.sources
                 else round(min(1.0, float(rates[TASK_SECONDS])), 4),
                 "pending": now.pending_messages.get(task, now.pending_trees.get(task)),
             }

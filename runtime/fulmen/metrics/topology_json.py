@@ -114,7 +114,7 @@ class TopologyJson:
     def _component(self, name: str) -> Json:
         now, plan = self.now, self.now.placed.plan
         sums = {what: self._sum(name, what) for what in STATISTICS}
-        is_spout = name in now.placed.spouts
+        is_spout = name in now.placed.sources
         tasks = plan.tasks(name)
         return {
             "name": name,

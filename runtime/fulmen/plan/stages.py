@@ -3,6 +3,9 @@
 A stage ends only where a tuple may leave its worker. What matters is the plan, not the grouping
 alone: if all tasks of both ends are on one worker, or a local-or-shuffle grouping finds a target on
 each worker that emits, then every tuple stays where it is and no shuffle is needed.
+
+A bolt that finishes when a transaction is committed must not begin to before all tasks of the bolts
+in front of it have: one of them may fail the transaction, on another worker.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,13 +24,17 @@ def cut_stages(topology: Topology, hosts: Hosts, pinned: Sequence[str]) -> list[
     Raises:
         ValueError: The inputs form a cycle.
     """
-    inputs: dict[str, tuple[Input, ...]] = {spout.name: () for spout in topology.spec.spouts}
+    inputs: dict[str, tuple[Input, ...]] = {c.name: () for c in topology.spec.components}
     inputs |= {bolt.name: bolt.inputs for bolt in topology.spec.bolts}
+    commit_phase = topology.spec.commit_phase
     order = depth_order({name: [i.from_ for i in items] for name, items in inputs.items()})
     stage: dict[str, int] = dict.fromkeys(pinned, -1)
     for name in order:
         if name not in stage:
-            cuts = (_stage_after(stage[i.from_], _is_local(i, name, hosts)) for i in inputs[name])
+            waits = name in commit_phase
+            cuts = (
+                _stage_after(stage[i.from_], _is_local(i, name, hosts, waits)) for i in inputs[name]
+            )
             stage[name] = max(cuts, default=0)
     if ACKER in hosts:
         stage[ACKER] = max(
@@ -38,13 +45,16 @@ def cut_stages(topology: Topology, hosts: Hosts, pinned: Sequence[str]) -> list[
     return [[name for name in order if stage[name] == number] for number in range(count)]
 
 
-def _is_local(edge: Input, target: str, hosts: Hosts) -> bool:
-    """Whether no tuple of an edge can leave the worker that emits it."""
+def _is_local(edge: Input, target: str, hosts: Hosts, waits: bool) -> bool:
+    """Whether no tuple of an edge can leave the worker that emits it.
+
+    `waits`: the target is to wait for all of the edge's source, wherever that is.
+    """
     sources = set(hosts[edge.from_])
     if DRIVER in sources:
         return False
     targets = hosts[target]
-    if edge.grouping.type == "local-or-shuffle" and sources <= set(targets):
+    if edge.grouping.type == "local-or-shuffle" and not waits and sources <= set(targets):
         return True
     if edge.grouping.type == "global":
         targets = targets[:1]

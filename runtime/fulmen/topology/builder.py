@@ -180,7 +180,7 @@ class TopologyBuilder:
             ValidationFailed: Fields are wrong. What takes several fields or the classes to see,
                 `fulmen.topology.validation.check.validate` finds.
         """
-        unknown = [name for name in self._spec if name in ("spouts", "bolts")]
+        unknown = [name for name in self._spec if name in ("spouts", "transactional", "bolts")]
         if unknown:
             message = f"{' and '.join(unknown)} can't be given as an argument"
             raise ValidationFailed([Problem("spec", message, "Use set_spout and set_bolt.")])
@@ -191,11 +191,14 @@ class TopologyBuilder:
                 "metadata": {"name": self._name},
                 "spec": {
                     **{spelling(name): value for name, value in self._spec.items()},
-                    "spouts": list(self._spouts.values()),
+                    **self._sources(),
                     "bolts": list(self._bolts.values()),
                 },
             }
         )
+
+    def _sources(self) -> Document:
+        return {"spouts": list(self._spouts.values())}
 
     def to_yaml(self) -> str:
         """The topology as YAML, without what is the default."""

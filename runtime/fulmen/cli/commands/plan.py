@@ -110,7 +110,7 @@ def mermaid(topology: Topology, plan: Plan) -> Iterator[str]:
     ids = {component.name: f"c{i}" for i, component in enumerate(topology.spec.components)}
     yield "flowchart LR"
     yield f"  subgraph topology[{_quoted(topology.name)}]"
-    for spout in topology.spec.spouts:
+    for spout in topology.spec.sources:
         yield f"    {ids[spout.name]}([{_quoted(f'{spout.name} x{spout.executors}')}])"
     for bolt in topology.spec.bolts:
         yield f"    {ids[bolt.name]}[{_quoted(f'{bolt.name} x{bolt.executors}')}]"

@@ -51,7 +51,7 @@ def summary(topology: Topology) -> str:
     spec = topology.spec
     tasks = sum(component.tasks for component in spec.components) + spec.acker_tasks
     counts = [
-        _count(len(spec.spouts), "spout"),
+        _count(len(spec.spouts), "spout") if spec.spouts else "a transactional spout",
         _count(len(spec.bolts), "bolt"),
         _count(tasks, "task"),
         _count(spec.workers, "worker"),

@@ -180,7 +180,7 @@ class Meter:
 def lines_of(topology: Topology, streams: Streams | None) -> tuple[ComponentFigures, ...]:
     """The lines of the table, with nothing counted yet."""
     spec = topology.spec
-    spouts = [ComponentFigures(s.name, s.tasks, executes=False) for s in spec.spouts]
+    spouts = [ComponentFigures(s.name, s.tasks, executes=False) for s in spec.sources]
     bolts = [
         ComponentFigures(b.name, b.tasks, emits=streams is None or bool(streams.get(b.name)))
         for b in spec.bolts

@@ -22,11 +22,13 @@ from fulmen.engine.batches.crashes import Crashes
 from fulmen.engine.batches.idle import Idle
 from fulmen.engine.batches.stage_skipping import StageSkipping
 from fulmen.engine.batches.summaries import BYTES_PER_SECOND, restore_seconds, work_seconds
+from fulmen.engine.batches.transactions import Outcome, Transactions
 from fulmen.engine.protocol.deliveries import Deliveries, merged, pack_deliveries
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.statistics import EMITTED, EXECUTED
 from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.tuples.chunk import Ranges
 
 FIRST_PERMIT = 64
@@ -48,6 +50,7 @@ class Done:
         seconds: How long it took.
         deliveries: How trees ended, to be told to spout tasks in the next batch.
         skipped: Stages that did not run, as there was nothing for them.
+        transactions: What it means for transactions; None: the topology has none.
         commits: Whether there is anything to write; if not, its tag becomes the base all the same.
         idle: Nothing was emitted, executed, delivered or ended.
     """
@@ -59,6 +62,7 @@ class Done:
     skipped: Sequence[int]
     commits: bool
     idle: bool
+    transactions: Outcome | None = None
 
 
 @dataclass
@@ -79,6 +83,8 @@ class Coordinator:
         emit_seconds: How long spouts may emit in a batch. 0: as the target says.
         drains: Whether bolts get their last turn in the next batch.
         drained: Whether they have had it since they last executed anything.
+        transactions: Of a transactional topology.
+        source_is_exhausted: Whether its source has said that nothing will come.
     """
 
     current: CurrentTopology
@@ -100,6 +106,8 @@ class Coordinator:
     drains: bool = False
     drained: bool = False
     attempt: Header | None = None
+    transactions: Transactions | None = None
+    source_is_exhausted: bool = False
 
     def __post_init__(self) -> None:
         self._previous_clock = self.clock
@@ -107,6 +115,7 @@ class Coordinator:
         self._is_retry = False
         self._pending_by_task: dict[int, int] = {}
         self._spout_pending_by_task: dict[int, int] = {}
+        self._run = self.placed.run
         self._exhausted_by_task: dict[int, bool] = {}
         self._typical_emits = 0.0
         self._seconds: deque[float] = deque(maxlen=LAST_BATCHES)
@@ -148,8 +157,17 @@ class Coordinator:
             is_retry=self._is_retry,
             bases=self.skipping.bases,
             drains=self.drains,
+            transactions=self._transaction_work(now),
         )
         return self.attempt
+
+    def _transaction_work(self, now: float) -> TransactionWork:
+        if self.transactions is None:
+            return TransactionWork()
+        if self._run != self.placed.run:  # planned anew: what waited in workers is gone
+            self._run = self.placed.run
+            self.transactions.reset()
+        return self.transactions.begin(now)
 
     def begin_closing(self, now: float) -> Header:
         """The header of a last attempt in which all instances are closed. It is no batch."""
@@ -203,14 +221,20 @@ class Coordinator:
                 deliveries[origin] = old.plus(deliveries[origin]) if origin in deliveries else old
         # all that was to be told is still owed: the last commit holds it
         is_told = _count(deliveries) - _count(ended) < _count(self.deliveries)
+        transactions = None
+        if self.transactions is not None:
+            failed = [one for summary in summaries for one in summary.failed_attempts]
+            transactions = self.transactions.finish(failed, self._mark + seconds)
+        has_transactions = bool(self.attempt.transactions)
         return Done(
             self.attempt,
             summaries,
             seconds,
             deliveries,
             skipped,
-            commits=bool(ended or is_told or any(s.updates for s in summaries)),
-            idle=not (_executed(summaries) or ended or is_told),
+            commits=bool(ended or is_told or has_transactions or any(s.updates for s in summaries)),
+            idle=not (_executed(summaries) or ended or is_told or has_transactions),
+            transactions=transactions,
         )
 
     def _ended(self, summaries: Sequence[Summary]) -> dict[int, Deliveries]:
@@ -253,6 +277,9 @@ class Coordinator:
             self._spout_pending_by_task |= summary.spout_pending
             self._exhausted_by_task |= summary.exhausted
         self.pending = sum(self._pending_by_task.values())
+        if self.transactions is not None and done.transactions is not None:
+            self.transactions.committed(done.transactions, self._mark + done.seconds)
+            self.pending = len(self.transactions.active)
         self.spout_pending = sum(self._spout_pending_by_task.values())
         self.exhausted = self._is_exhausted()
         self.idle.committed(done.idle)
@@ -262,6 +289,8 @@ class Coordinator:
 
     def _is_exhausted(self) -> bool:
         """Whether every spout task has said so; one whose first turn has not ended has not."""
+        if self.transactions is not None:
+            return self.source_is_exhausted
         tasks = self._spout_tasks()
         return bool(tasks) and all(self._exhausted_by_task.get(task) for task in tasks)
 
@@ -280,6 +309,9 @@ class Coordinator:
         self._mark = now
         self.attempt = None
         self.idle.failed()
+        if self.transactions is not None:
+            self.transactions.came_to_nothing(reason, is_outage=is_outage)
+            return
         if is_outage:
             return
         tasks = max(1, len(self._spout_tasks()))
@@ -360,6 +392,7 @@ class Coordinator:
         """Nothing is pending, and every spout was told about all its messages."""
         return (
             self.pending == 0
+            and (self.transactions is None or self.transactions.is_settled)
             and not self.deliveries
             and self.spout_pending == 0
             and self.attempt is None

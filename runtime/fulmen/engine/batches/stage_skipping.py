@@ -59,6 +59,8 @@ class StageSkipping:
     def _must_be_whole(self, placed: PlacedTopology, header: Header) -> bool:
         if self._whole_batches > 0 or header.is_retry or header.is_suspect or header.drains:
             return True
+        if header.transactions:  # bolts see the end of a batch even if it is empty
+            return True
         # in the first batch of a run bolts are made, and ackers tell what they hold
         return self._whole_run != placed.run or header.deliveries is None
 

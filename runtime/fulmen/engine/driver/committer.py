@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fulmen.checkpoint import CommitLog
 from fulmen.checkpoint.record import Commit
 from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.batches.transactions import TRANSACTIONS
 from fulmen.engine.driver.migration import Change
 from fulmen.engine.protocol.deliveries import DELIVERIES, pack_deliveries
 from fulmen.engine.protocol.limits import LIMITS
@@ -90,6 +91,8 @@ class Committer:
             key: journals for summary in done.summaries for key, journals in summary.updates.items()
         }
         transient = {DELIVERIES: pack_deliveries(done.deliveries)} if done.deliveries else {}
+        if done.transactions is not None:
+            transient[TRANSACTIONS] = done.transactions.ledger.encode()
         draft = self.log.draft(
             tag=done.header.tag,
             clock=done.header.clock,

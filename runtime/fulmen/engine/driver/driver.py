@@ -18,6 +18,7 @@ import numpy as np
 from fulmen.checkpoint import CommitLog, Store, new_tag
 from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error
+from fulmen.engine.batches.transactions import GivenUp, Transactions, ledger_of, shown_metadata
 from fulmen.engine.driver.attempt import AttemptResult, run_attempt
 from fulmen.engine.driver.committer import Committer, Outage
 from fulmen.engine.driver.observer import Observer, Silent
@@ -25,13 +26,14 @@ from fulmen.engine.driver.recovery import Recovery
 from fulmen.engine.driver.replanning import Planner, place
 from fulmen.engine.driver.stop import Stop as Stop  # most who start a driver stop it, too
 from fulmen.engine.driver.totals import BatchTimes, Totals
+from fulmen.engine.driver.transaction_host import TransactionHost
 from fulmen.engine.pinned.pinned_spouts import PinnedSpouts
 from fulmen.engine.protocol.deliveries import Deliveries, undelivered
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.jobs import Jobs, read_rows
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
-from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
 from fulmen.errors import JobFailed, Unreachable
 from fulmen.plan import Plan, is_placed_like, make_plan
@@ -154,6 +156,7 @@ class RunningTopology:
             wall=self._wall,
         )
         self._pinned_spouts: PinnedSpouts | None = None  # made when they are first asked
+        self._transaction_host: TransactionHost | None = None  # the same
         self._looked = 0.0
         self._ended = self.steady()
         # not all may be there yet, or any more
@@ -184,6 +187,16 @@ class RunningTopology:
     def _new_coordinator(self, clock: float) -> Coordinator:
         """One that goes on from the last commit. Time passes from now on."""
         manifest = self.log.manifest
+        spec = self.topology.spec
+        transactions = None
+        if spec.transactional is not None:
+            transactions = Transactions(
+                epoch=self.log.epoch,
+                ledger=ledger_of(manifest.transient),
+                has_commit_phase=bool(self.placed.commit_phase),
+                most=spec.max_spout_pending or 1,
+                max_replays=spec.max_replays,
+            )
         return Coordinator(
             self.planner.current,
             number=manifest.number,
@@ -192,7 +205,8 @@ class RunningTopology:
             new_tag=new_tag,
             now=self.steady(),
             deliveries=undelivered(manifest.transient),
-            active=self.topology.spec.state == "Active",
+            active=spec.state == "Active",
+            transactions=transactions,
         )
 
     # Until it is to stop
@@ -242,8 +256,9 @@ class RunningTopology:
 
     def _approach(self, stop: Stop, wanted: Topology, was_active: bool) -> None:
         """Become another topology: at once, or when spouts have stopped and no tree is pending."""
-        if is_placed_like(wanted, self.topology) or (self.coordinator.settled and not was_active):
-            self._become(wanted)
+        target = self.planner.with_committers(wanted)
+        if is_placed_like(target, self.topology) or (self.coordinator.settled and not was_active):
+            self._become(target)
             if stop.active is not None:
                 self.coordinator.set_active(active=stop.active)
             if stop.topology is wanted:  # else it is yet another one by now
@@ -253,7 +268,7 @@ class RunningTopology:
 
     def _become(self, topology: Topology) -> None:
         placed = self.planner.planned_for(topology)
-        self._close_pinned()
+        self._close_hosted()
         with self.totals.renumbering():
             self.planner.replace(placed)
         self.planner.start_jobs()
@@ -283,8 +298,10 @@ class RunningTopology:
             CheckpointError: Parts of the checkpoint are missing or damaged.
             TopologyFailed: The topology can't go on.
         """
-        started = self.steady()
         coordinator = self.coordinator
+        if coordinator.transactions is not None and coordinator.active:
+            self._open_transactions(coordinator.transactions)
+        started = self.steady()
         header = coordinator.begin(started)
         taken: list[Summary] = []
         owed: Mapping[int, Deliveries] = {}
@@ -301,6 +318,18 @@ class RunningTopology:
             return False
         self._finish(replace(ran, summaries=[*ran.summaries, *taken]), owed, started)
         return True
+
+    def _open_transactions(self, transactions: Transactions) -> None:
+        """Let the transactional spout say what there is for new transactions."""
+        if self._transaction_host is None:
+            self._transaction_host = TransactionHost(self.placed, self.steady)
+        host = self._transaction_host
+        try:
+            host.fill(transactions)
+        except ComponentFailed as e:
+            raise self.recovery.fatal(e.report) from e
+        self.recovery.tell(host.take_errors())
+        self.coordinator.source_is_exhausted = host.is_exhausted
 
     def _job(self, header: Header) -> Sequence[bytes]:
         return self.jobs.run(header, self.topology.spec.batch_timeout_seconds)
@@ -356,11 +385,21 @@ class RunningTopology:
             commit_bytes=self.log.bytes_written,
         )
         self._ended = now
+        if done.transactions is not None and done.transactions.given_up is not None:
+            self._tell_given_up(done.transactions.given_up)
         for error in self.totals.add(done, self.coordinator.pending, self._wall(), spent):
             self.observer.error(error)
         self.observer.batch(self.totals, done)
         if done.commits and done.header.number % self._limits.collect_every == 0:
             self.committer.collect()
+
+    def _tell_given_up(self, given_up: GivenUp) -> None:
+        name = self.placed.emitter or ""
+        message = (
+            f"transaction {given_up.txid} ({shown_metadata(given_up.metadata)}) is given up after"
+            f" {given_up.failures} attempts: {given_up.reason}"
+        )
+        self.recovery.tell([ErrorReport(name, self.plan.tasks(name).start, message)])
 
     # The end
 
@@ -378,10 +417,14 @@ class RunningTopology:
     def close(self) -> None:
         """Let go of everything. What is committed stays."""
         self.committer.close()
-        self._close_pinned()
+        self._close_hosted()
         self.jobs.close()
 
-    def _close_pinned(self) -> None:
+    def _close_hosted(self) -> None:
+        """Let go of the authors' objects in this process."""
+        if self._transaction_host is not None:
+            self.recovery.tell(self._transaction_host.close())
+            self._transaction_host = None
         if self._pinned_spouts is not None:
             self.recovery.tell(self._pinned_spouts.close())
             self._pinned_spouts = None

@@ -144,6 +144,8 @@ class Recovery:
             self.sleep(min(5.0, 0.1 * 2**self._outages))
             self._outages = min(self._outages + 1, 16)
         coordinator.failed(self.steady(), reason, is_outage, traceback)
+        if coordinator.transactions is not None and coordinator.transactions.ended:
+            raise TopologyFailed(coordinator.transactions.ended)
         if coordinator.hopeless and not is_hopeless:
             self._hopeless(coordinator, header, reason, is_loss)
         self.planner.replan(alive)
@@ -175,6 +177,6 @@ class Recovery:
         return TopologyFailed(f"{self._who(report)}: {report.message}", report.traceback)
 
     def _who(self, report: ErrorReport) -> str:
-        spouts = self.planner.current.placed.spouts
-        kind = "spout" if report.component in spouts else "bolt"
+        sources = self.planner.current.placed.sources
+        kind = "spout" if report.component in sources else "bolt"
         return f"{kind} {report.component!r}, task {report.task}"

@@ -17,7 +17,7 @@ from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.plan import Plan, make_plan
 from fulmen.topology.resource.spec import Topology
-from fulmen.topology.validation.check import Runnable
+from fulmen.topology.validation.check import Runnable, with_committers
 
 
 def place(
@@ -138,6 +138,10 @@ class Planner:
         """Whether all workers of the plan are there, and batches run on all of them."""
         placed = self.current.placed
         return len(placed.workers) == len(self.hosting) == placed.plan.workers
+
+    def with_committers(self, topology: Topology) -> Topology:
+        """A changed topology with the committers that classes name: its classes are the same."""
+        return with_committers(topology, [b.name for b in self.topology.spec.bolts if b.committer])
 
     def planned_for(self, topology: Topology) -> PlacedTopology:
         """Prepare the checkpoint for another topology, which `replace` then puts in force.

@@ -14,6 +14,7 @@ from fulmen.engine.protocol.deliveries import (
     pack_deliveries,
     unpack_deliveries,
 )
+from fulmen.engine.protocol.transaction_work import TransactionWork
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ class Header:
         stop_before: The stage that the job ends before; 0: it runs to the last one.
         closes: Nothing is run: instances are closed, because the topology ends.
         drains: After all else bolts get their last turn, see `Bolt.drain`.
+        transactions: What is to be processed and committed in a transactional topology.
     """
 
     number: int
@@ -118,6 +120,7 @@ class Header:
     stop_before: int = 0
     closes: bool = False
     drains: bool = False
+    transactions: TransactionWork = field(default_factory=TransactionWork)
 
     def with_injected(self, injected: Injected) -> Header:
         """The same header with rows for the first stage."""
@@ -151,6 +154,8 @@ class Header:
                 "rows": {w: [base64.b64encode(row).decode() for row in some] for w, some in rows},
                 "file": self.injected.file,
             }
+        if "transactions" in told:
+            told["transactions"] = self.transactions.encode()
         return json.dumps(told, separators=(",", ":"))
 
     @staticmethod
@@ -169,6 +174,8 @@ class Header:
                 int(w): [base64.b64decode(r) for r in some] for w, some in found["rows"].items()
             }
             told["injected"] = Injected(rows, found["file"])
+        if "transactions" in told:
+            told["transactions"] = TransactionWork.decode(told["transactions"])
         return Header(**told)
 
 

@@ -13,7 +13,14 @@ from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.tuples.chunk import Tasks
 from fulmen.plan import Plan
-from fulmen.topology.resource.spec import ACKER, BoltSpec, Grouping, SpoutSpec, Topology
+from fulmen.topology.resource.spec import (
+    ACKER,
+    BoltSpec,
+    Grouping,
+    SpoutSpec,
+    Topology,
+    TransactionalSpoutSpec,
+)
 
 
 @dataclass(frozen=True)
@@ -84,19 +91,34 @@ class PlacedTopology:
         """Who receives `stream` of `component`."""
         return [s for s in self.subscriptions if s.source == component and s.stream == stream]
 
-    def component(self, name: str) -> SpoutSpec | BoltSpec:
+    def component(self, name: str) -> SpoutSpec | TransactionalSpoutSpec | BoltSpec:
         """The spec of a component."""
         return self._components[name]
 
     @cached_property
-    def _components(self) -> dict[str, SpoutSpec | BoltSpec]:
-        spec = self.topology.spec
-        return {**{s.name: s for s in spec.spouts}, **{b.name: b for b in spec.bolts}}
+    def _components(self) -> dict[str, SpoutSpec | TransactionalSpoutSpec | BoltSpec]:
+        return {component.name: component for component in self.topology.spec.components}
 
     @cached_property
     def spouts(self) -> frozenset[str]:
         """Names of the spouts."""
         return frozenset(spout.name for spout in self.topology.spec.spouts)
+
+    @cached_property
+    def emitter(self) -> str | None:
+        """The transactional spout's name; None: the topology has no transactions."""
+        transactional = self.topology.spec.transactional
+        return None if transactional is None else transactional.name
+
+    @cached_property
+    def sources(self) -> frozenset[str]:
+        """Names of the components that make tuples of nothing: spouts, and emitters."""
+        return self.spouts if self.emitter is None else self.spouts | {self.emitter}
+
+    @cached_property
+    def commit_phase(self) -> frozenset[str]:
+        """Names of the bolts that finish a transaction when it is committed."""
+        return self.topology.spec.commit_phase
 
     @property
     def ackers(self) -> range:

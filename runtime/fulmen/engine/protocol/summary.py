@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fulmen.checkpoint import Update
-from fulmen.engine.protocol.deliveries import (
-    Deliveries,
-)
+from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.processes import Process
 from fulmen.engine.protocol.statistics import ChunkTimes, CountKey, TaskSums
+from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.engine.tuples.chunk import Ranges
 
 
@@ -70,6 +69,7 @@ class Summary:
         seconds: How long the stage ran.
         cpu_seconds: CPU seconds of this process meanwhile, without those for making tasks anew.
         moved_bytes: Bytes of the rows that came from other stages, and went to others.
+        failed_attempts: Attempts of transactions that a component failed.
         extra: For tests: every tuple that was emitted, if the topology asks for it.
     """
 
@@ -98,6 +98,7 @@ class Summary:
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     moved_bytes: int = 0
+    failed_attempts: list[FailedAttempt] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
 
 

@@ -23,12 +23,21 @@ from fulmen.api.components import (
     FailedException,
     ReportedFailedException,
 )
-from fulmen.api.tuples import DRAIN_STREAM, HELD, TICK_COMPONENT, TICK_STREAM, Held, Tuple
+from fulmen.api.tuples import (
+    DRAIN_STREAM,
+    FINISH_STREAM,
+    HELD,
+    TICK_COMPONENT,
+    TICK_STREAM,
+    Held,
+    Tuple,
+)
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.statistics import ACKED, EXECUTED, FAILED, add_chunk, add_task
+from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
 from fulmen.engine.tuples.chunk import Chunk, Ids
@@ -107,7 +116,7 @@ class BoltTask(TaskBase):
         xors: Ids = np.zeros(len(chunk), np.uint64)
         self.send_emits(chunk, xors, outbox)
         acked = self.acked(chunk)
-        if chunk.stream != DRAIN_STREAM:  # which is no tuple
+        if chunk.stream not in (DRAIN_STREAM, FINISH_STREAM):  # which are no tuples
             counts[self.component, EXECUTED, name] += len(chunk)
             n_acked = len(chunk) if acked is None else len(acked)
             counts[self.component, ACKED, name] += n_acked
@@ -225,6 +234,9 @@ class BoltTask(TaskBase):
     def tick(self, period: float) -> Chunk:
         """A tick tuple."""
         return Chunk(TICK_COMPONENT, TICK_STREAM, ("rate_secs",), -1, None, [[period]])
+
+    def begin_batch(self, work: TransactionWork) -> None:
+        """A batch of a transactional topology begins."""
 
     def drain(self) -> Chunk | None:
         """What stands for its last turn; None: the author's class makes no use of it."""

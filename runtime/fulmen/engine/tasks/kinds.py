@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from fulmen.api.components import ArrowBolt, BasicBolt
+from fulmen.api.transactions import BatchBolt
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks.arrow_bolt_task import ArrowBoltTask
+from fulmen.engine.tasks.batch_bolt_task import BatchBoltTask, TransactionalBasicBoltTask
 from fulmen.engine.tasks.bolt_task import AnchoringBoltTask, BasicBoltTask, BoltTask
 from fulmen.engine.tasks.task_base import ComponentFailed
 from fulmen.errors import CodeError
@@ -31,6 +33,8 @@ def kind_of_bolt(placed: PlacedTopology, task: int) -> type[BoltTask]:
             cls = type(create(spec, placed.code_folder))
     except CodeError as e:
         raise ComponentFailed(ErrorReport(component, task, str(e), fatal=True)) from e
+    if placed.emitter is not None:
+        return BatchBoltTask if issubclass(cls, BatchBolt) else TransactionalBasicBoltTask
     if issubclass(cls, ArrowBolt):
         return ArrowBoltTask
     return BasicBoltTask if issubclass(cls, BasicBolt) else AnchoringBoltTask

@@ -47,6 +47,7 @@ class SpoutTask(TaskBase):
     """
 
     instance: Spout
+    opening, closing = "open", "close"
     now: Callable[[], float] = time.time  # noqa: TID251 (the emit's time, for the complete latency)
 
     @override

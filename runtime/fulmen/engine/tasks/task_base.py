@@ -82,7 +82,14 @@ def author_traceback(error: BaseException) -> str:
 
 
 class TaskBase(ABC):
-    """What every spout and bolt task has: an instance, its durable state, routes for its emits."""
+    """What every spout and bolt task has: an instance, its durable state, routes for its emits.
+
+    Attributes:
+        opening: The author's method that an instance is opened by.
+        closing: The one that it is closed by.
+    """
+
+    opening, closing = "prepare", "cleanup"
 
     def __init__(
         self,
@@ -99,24 +106,27 @@ class TaskBase(ABC):
         self.was_called = True
         self.calls = 0  # of execute, since the last commit
         self.restored_at = number
-        kind = "spout" if self.component in placed.spouts else "bolt"
+        kind = "spout" if self.component in placed.sources else "bolt"
         self.who = f"{kind} {self.component!r}, task {task}"
         self.routes = self.guarded("making its groupings", lambda: self._routes(rng))
         self._engine_record: bytes | None = None
         self._restore_engine(journals)
         spec = placed.component(self.component)
-        self.author = AuthorInstance(
-            lambda: create(spec, placed.code_folder), journals, self.guarded
-        )
-        self.instance: Component = self.author.instance
         self.conf = {**placed.topology.spec.config, **spec.config}
         self.context = context_of(placed, task)
+        self.begin(journals)
+
+    def begin(self, journals: Journals) -> None:
+        """Make the author's instance, as the checkpoint has it, and have it opened."""
+        spec, code_folder = self.placed.component(self.component), self.placed.code_folder
+        self.author = AuthorInstance(lambda: create(spec, code_folder), journals, self.guarded)
+        self.instance: Component = self.author.instance
         injected = {
             "collector": self.make_collector(),
             "context": self.context,
             "conf": self.conf,
         }
-        self.author.open(injected, self._open, is_copy=spec.instance is not None)
+        self.author.open(injected, self.open, is_copy=spec.instance is not None)
 
     def _restore_engine(self, journals: Journals) -> None:
         engine = pickle.loads(journals[ENGINE][-1]) if journals.get(ENGINE) else {}
@@ -125,14 +135,14 @@ class TaskBase(ABC):
                 self.routes[stream].restore(state)
         self.guarded("restoring its messages", lambda: self.restore_engine(engine, journals))
 
-    def _open(self, call: Callable[[], None]) -> None:
-        """Call `open` or `prepare`.
+    def open(self, call: Callable[[], None]) -> None:
+        """Call the author's method that opens an instance.
 
         Raises:
             Unavailable: What it needs is away.
             ComponentFailed: Something is wrong with it, or the topology has `onError: crash`.
         """
-        what = "open" if isinstance(self.instance, Spout) else "prepare"
+        what = self.opening
         try:
             self.before_open()
             call()
@@ -190,8 +200,13 @@ class TaskBase(ABC):
         ):
             found[ENGINE] = engine, number
         self._engine_record = engine
-        found |= self.author.updates(number, self.calls)
+        found |= self.record(number)
         self.calls = 0
+        return found
+
+    def record(self, number: int) -> Mapping[str, Update]:
+        """What commit `number` has to write of the author's instance, by journal."""
+        found = self.author.updates(number, self.calls)
         self.errors += [
             ErrorReport(self.component, self.task, warning, is_warning=True)
             for warning in self.author.take_warnings()
@@ -242,18 +257,21 @@ class TaskBase(ABC):
             self.errors[told[-1]] = replace(last, more=last.more + 1)
         return report
 
+    def end(self) -> None:
+        """Have the instance let go of what it holds."""
+        self.author.close()
+
     def close(self) -> list[ErrorReport]:
         """Let go of the instance. What its own method raises can't stop anything any more.
 
         Returns:
             What it raised.
         """
-        name = "close" if isinstance(self.instance, Spout) else "cleanup"
         self.errors = []  # of an attempt that came to nothing
         try:
-            self.author.close()
+            self.end()
         except Exception as e:  # noqa: BLE001 (author's code)
-            self.report(e, what=name)
+            self.report(e, what=self.closing)
         end_child()
         return self.errors
 

@@ -22,7 +22,7 @@ from fulmen.engine.tuples.encoded_rows import EncodedRows, encode, from_bytes, t
 ROW_BYTES = 1 << 20
 ROW_TUPLES = 1 << 15
 
-TUPLES, ACKS, SUMMARY, VOID = b"T", b"A", b"S", b"V"
+TUPLES, ACKS, SUMMARY, VOID, FAILED = b"T", b"A", b"S", b"V", b"F"
 
 _LENGTH = struct.Struct("<I")
 

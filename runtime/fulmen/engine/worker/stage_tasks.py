@@ -30,11 +30,13 @@ from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
 from fulmen.engine.tasks import forks
 from fulmen.engine.tasks.acker_run import run_ackers
 from fulmen.engine.tasks.bolt_task import BoltTask
+from fulmen.engine.tasks.emitter_task import EmitterTask
 from fulmen.engine.tasks.kinds import kind_of_bolt
 from fulmen.engine.tasks.spout_task import SpoutTask
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, merge
+from fulmen.engine.worker.stage_transactions import StageTransactions
 from fulmen.topology.resource.spec import ACKER
 
 UNCOLLECTED_OBJECTS = 2_000_000
@@ -71,9 +73,11 @@ class StageTasks:
             name for name in names if any(plan.worker_of(t) == partition for t in plan.tasks(name))
         ]
         self._spouts: dict[int, SpoutTask] = {}
+        self._emitters: dict[int, EmitterTask] = {}
         self._bolts: dict[str, list[list[BoltTask]]] = {}
         self._by_task: dict[int, BoltTask] = {}
         self._ackers: dict[int, AckerTask] = {}
+        self._transactions = StageTransactions(placed, stage)
         self._threads: ThreadPoolExecutor | None = None
         self._thread_count = 0
 
@@ -121,6 +125,9 @@ class StageTasks:
         elif component in self.placed.spouts:
             for task, found in journals.items():
                 self._spouts[task] = SpoutTask(self.placed, task, found, number, self._rng)
+        elif component == self.placed.emitter:
+            for task, found in journals.items():
+                self._emitters[task] = EmitterTask(self.placed, task, found, number, self._rng)
         else:
             kind = kind_of_bolt(self.placed, next(iter(journals)))
             # one by one: if one fails, others are to be closed
@@ -137,12 +144,14 @@ class StageTasks:
 
     def _authors_tasks(self) -> Iterator[TaskBase]:
         yield from self._spouts.values()
+        yield from self._emitters.values()
         yield from self._by_task.values()
 
     def close(self) -> list[ErrorReport]:
         """Let go of all instances. Returns what went wrong, for somebody to be told."""
         errors = [error for task in self._authors_tasks() for error in task.close()]
-        self._spouts, self._bolts, self._by_task, self._ackers = {}, {}, {}, {}
+        self._spouts, self._emitters, self._bolts = {}, {}, {}
+        self._by_task, self._ackers = {}, {}
         self.tag = None
         return errors
 
@@ -168,8 +177,13 @@ class StageTasks:
         summary.process = this_process(self.partition)
         outbox = Outbox(self.placed, self.stage, self._rng)
         messages: dict[int, Messages] = defaultdict(Messages)
+        self._transactions.begin(header, self._authors_tasks())
         yield from self._take_rows(header, rows, outbox, messages, summary)
         for _ in self._run_spouts(header, outbox, summary):
+            yield from _counted(outbox, summary)
+        emitters = self._emitters.values()
+        for _ in self._transactions.emit(header, emitters, outbox, summary):
+            self._sweep(outbox)
             yield from _counted(outbox, summary)
         self._sweep(outbox, header)
         outbox.pack_all()
@@ -178,6 +192,7 @@ class StageTasks:
             self._run_ackers(header, outbox, messages, summary)
         outbox.pack_messages()
         yield from _counted(outbox, summary)
+        yield from self._transactions.end(summary)
         self._write_down(header, summary)
         summary.counts, summary.times = outbox.counts, outbox.times
         summary.busy, summary.tasks = dict(outbox.busy), outbox.tasks
@@ -259,6 +274,8 @@ class StageTasks:
             task, *parts = wire.unpack(row)
             messages[task].add(Messages(*parts))
             return
+        elif kind == wire.FAILED and not self._transactions.hear(row):
+            return
         yield self.partition, row
 
     def _run_spouts(self, header: Header, outbox: Outbox, summary: Summary) -> Iterator[None]:
@@ -318,7 +335,7 @@ class StageTasks:
                 for tasks in executors:
                     for task in tasks:
                         _run(self._chunks([task], outbox), outbox)
-            for make in _at_the_end(spec.tick_seconds, last):
+            for make in self._at_the_end(component, spec.tick_seconds, last):
                 queues = [[(t, c) for t in tasks if (c := make(t))] for tasks in executors]
                 if waits:
                     self._run_threads(queues, outbox)
@@ -328,6 +345,18 @@ class StageTasks:
         outbox.waiting = 0
         if gc.get_count()[0] > UNCOLLECTED_OBJECTS:
             gc.collect(0)
+
+    def _at_the_end(
+        self, component: str, period: float | None, last: Header | None
+    ) -> Iterator[Callable[[BoltTask], Chunk | None]]:
+        """What the tasks of a bolt get after all tuples: a tick, ends of attempts, a last turn."""
+        if last is None:
+            return
+        if period and tick_due(period, last):
+            yield lambda task: task.tick(period)
+        yield from self._transactions.endings(component, last)
+        if last.drains:
+            yield lambda task: task.drain()
 
     def _chunks(self, tasks: Sequence[BoltTask], outbox: Outbox) -> Work:
         """What waits for these tasks."""
@@ -364,16 +393,6 @@ class StageTasks:
                 saved[journal] = update
                 summary.state_bytes += len(data) if data and update.file else 0
         summary.state_seconds = time.perf_counter() - started
-
-
-def _at_the_end(
-    period: float | None, last: Header | None
-) -> Iterator[Callable[[BoltTask], Chunk | None]]:
-    """What the tasks of a bolt get after all tuples: a tick, and their last turn."""
-    if last is not None and period and tick_due(period, last):
-        yield lambda task: task.tick(period)
-    if last is not None and last.drains:
-        yield lambda task: task.drain()
 
 
 def _counted(outbox: Outbox, summary: Summary) -> Iterator[tuple[int, bytes]]:

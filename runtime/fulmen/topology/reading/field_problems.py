@@ -35,7 +35,6 @@ EXAMPLES = {
     "from": "Add the component to receive from, such as from: sentences.",
     "grouping": "Add one, such as grouping: {type: shuffle}.",
     "type": f"Add one of {', '.join(get_args(GroupingType))}.",
-    "spouts": "Add at least one spout: without a source nothing happens.",
     "metadata": "Add metadata: {name: word-count}.",
     "spec": "Add it, with the spouts and bolts.",
 }
@@ -166,20 +165,23 @@ def who(document: Mapping[Any, Any], loc: Sequence[int | str]) -> str:
     match loc:
         case ("spec", ("spouts" | "bolts") as section, int(index), _, *_):
             raw = document["spec"][section][index]
-            text = component_label(section, index, raw)
+            text = component_label(section.removesuffix("s"), index, raw)
             match loc[3:]:
                 case ("inputs", int(number), _, *_):
                     text += f", {input_label(number, raw['inputs'][number])}"
                 case _:
                     pass
             return f"{text}: "
+        case ("spec", "transactional", _, *_):
+            return (
+                f"{component_label('transactional spout', 0, document['spec']['transactional'])}: "
+            )
         case _:
             return ""
 
 
-def component_label(section: str, index: int, raw: object) -> str:
+def component_label(kind: str, index: int, raw: object) -> str:
     """How a message names a component: by its name if it has one, else by counting."""
-    kind = section.removesuffix("s")
     name = raw.get("name") if isinstance(raw, Mapping) else None
     return f"{kind} {name!r}" if isinstance(name, str) else f"{kind} number {index + 1}"
 
@@ -198,7 +200,9 @@ def _field(loc: Loc) -> str:
 
 
 def _unknown(loc: Loc) -> Statement:
-    if loc[1:2] == ("spouts",) and loc[3:] == ("inputs",):
+    if loc[1:] == ("transactional", "inputs") or (
+        loc[1:2] == ("spouts",) and loc[3:] == ("inputs",)
+    ):
         return "a spout has no inputs", "List it under bolts if it receives tuples."
     names = fields_at(Topology, loc[:-1])
     cure = did_you_mean(loc[-1], names) or f"There are: {', '.join(names)}."

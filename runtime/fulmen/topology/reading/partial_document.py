@@ -8,7 +8,21 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fulmen.topology.reading.field_problems import component_label, input_label, repair
-from fulmen.topology.resource.spec import BoltSpec, Grouping, SpoutSpec, TopologySpec
+from fulmen.topology.resource.spec import (
+    BoltSpec,
+    Grouping,
+    SpoutSpec,
+    TopologySpec,
+    TransactionalSpoutSpec,
+)
+
+Kind = Literal["spout", "transactional spout", "bolt"]
+
+MODELS: Mapping[Kind, type[SpoutSpec] | type[TransactionalSpoutSpec] | type[BoltSpec]] = {
+    "spout": SpoutSpec,
+    "transactional spout": TransactionalSpoutSpec,
+    "bolt": BoltSpec,
+}
 
 
 @dataclass(frozen=True)
@@ -39,7 +53,7 @@ class ComponentPart:
 
     Attributes:
         path: Where it is in the document.
-        kind: Under which of the two it is listed.
+        kind: What it is given as.
         label: How messages name it: `bolt 'count'`.
         name: Its name, if that is text.
         model: Without its inputs; fields that are wrong have their default. None if the class is
@@ -49,10 +63,10 @@ class ComponentPart:
     """
 
     path: str
-    kind: Literal["spout", "bolt"]
+    kind: Kind
     label: str
     name: str | None
-    model: SpoutSpec | BoltSpec | None
+    model: SpoutSpec | TransactionalSpoutSpec | BoltSpec | None
     inputs: tuple[InputPart, ...]
     wrong: frozenset[str]
 
@@ -60,29 +74,32 @@ class ComponentPart:
 def components_of(document: Any) -> list[ComponentPart]:
     """The components of a document, as far as they can be understood."""
     spec = _mapping(_mapping(document).get("spec"))
-    spouts = [_component("spouts", i, raw) for i, raw in enumerate(_list(spec.get("spouts")))]
-    bolts = [_component("bolts", i, raw) for i, raw in enumerate(_list(spec.get("bolts")))]
-    return [part for part in [*spouts, *bolts] if part is not None]
+    spouts = enumerate(_list(spec.get("spouts")))
+    bolts = enumerate(_list(spec.get("bolts")))
+    parts = [
+        *(_component("spout", f"spec.spouts[{i}]", i, raw) for i, raw in spouts),
+        _component("transactional spout", "spec.transactional", 0, spec.get("transactional")),
+        *(_component("bolt", f"spec.bolts[{i}]", i, raw) for i, raw in bolts),
+    ]
+    return [part for part in parts if part is not None]
 
 
 def rest_of(document: Any) -> tuple[TopologySpec, frozenset[str]]:
     """The spec without its components, and the names of the fields that are wrong in it."""
     raw = dict(_mapping(_mapping(document).get("spec")))
-    raw.pop("bolts", None)
-    raw["spouts"] = [{"name": "placeholder", "class": "placeholder.Placeholder"}]
+    for components in ("spouts", "transactional", "bolts"):
+        raw.pop(components, None)
     spec, wrong = repair(TopologySpec, raw)
     assert spec is not None, "every other field has a default"
     return spec, wrong
 
 
-def _component(section: Literal["spouts", "bolts"], index: int, raw: Any) -> ComponentPart | None:
+def _component(kind: Kind, path: str, index: int, raw: Any) -> ComponentPart | None:
     if not isinstance(raw, Mapping):
         return None
-    kind: Literal["spout", "bolt"] = "spout" if section == "spouts" else "bolt"
-    path = f"spec.{section}[{index}]"
-    label = component_label(section, index, raw)
+    label = component_label(kind, index, raw)
     own = {key: value for key, value in raw.items() if key != "inputs"}
-    cls: type[SpoutSpec] | type[BoltSpec] = SpoutSpec if kind == "spout" else BoltSpec
+    cls = MODELS[kind]
     model, wrong = repair(cls, own)
     if model is None and "name" in wrong:
         model, others = repair(cls, {**own, "name": "placeholder"})

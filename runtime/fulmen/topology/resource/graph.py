@@ -49,3 +49,17 @@ def depth_order(sources: Mapping[str, Iterable[str]]) -> list[str]:
     except CycleError as error:
         raise ValueError(f"a cycle: {' -> '.join(find_cycle(sources))}") from error
     return sorted(sources, key=lambda name: depths[name])
+
+
+def with_followers(some: Iterable[str], sources: Mapping[str, Iterable[str]]) -> frozenset[str]:
+    """These components, and all that receive from them, directly or through others.
+
+    Args:
+        some: The components to begin with.
+        sources: For each component, those that it receives from. There is no cycle.
+    """
+    found = set(some)
+    for name in depth_order(sources):
+        if found.intersection(sources[name]):
+            found.add(name)
+    return frozenset(found)

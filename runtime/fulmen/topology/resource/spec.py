@@ -21,6 +21,7 @@ from fulmen.topology.resource.base import (
     Name,
     Seconds,
 )
+from fulmen.topology.resource.graph import with_followers
 from fulmen.topology.resource.pods import Checkpoint, Code, Pod, Spark
 
 API_VERSION: Final = "fulmen.dev/v1alpha1"
@@ -126,12 +127,21 @@ class SpoutSpec(ComponentSpec):
     """A source of tuples."""
 
 
+class TransactionalSpoutSpec(ComponentSpec):
+    """The source of a transactional topology. `parallelism` is that of its emitters."""
+
+
 class BoltSpec(ComponentSpec):
     """Receives tuples, and may emit others."""
 
     blocking: Annotated[bool, Field(strict=True)] = False
     """Whether `execute` waits for something outside (a database, an HTTP service). The executors of
     the bolt then run as threads beside each other in their worker, instead of one after another."""
+
+    committer: Annotated[bool, Field(strict=True)] = False
+    """In a transactional topology: whether this BatchBolt is a committer, whose `finish_batch` is
+    called in the strict order of the transactions. A class with the marker `fulmen.Committer` is
+    one anyway."""
 
     inputs: tuple[Input, ...] = Field((), max_length=64)
     """The streams that the bolt receives; at least one."""
@@ -173,12 +183,14 @@ class TopologySpec(Model):
     max_spout_pending: Count | None = None
     """The largest number of tuple trees that one spout task may have pending. Above it, the task is
     not asked for tuples until some trees have ended. This limits memory and latency under load.
-    Default: no limit."""
+    Default: no limit. In a transactional topology: the number of transactions that may be active
+    side by side. Default: 1."""
 
     max_replays: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] | None = None
     """How many times a message may fail before it is given up. A message that is emitted once more
     goes to the spout's stream `__dead_letters` instead, and its spout gets an ack. Default: no
-    limit."""
+    limit. In a transactional topology: how many attempts of a transaction may fail before it is
+    given up. Default: none is; one that ends its workers again and again ends the topology."""
 
     on_error: Literal["fail", "crash"] = "fail"
     """What an exception in a bolt does. `fail`: the tuple's trees fail, the error is reported, and
@@ -203,8 +215,12 @@ class TopologySpec(Model):
     """Where the classes of spouts and bolts come from. Default: the packages that are installed in
     the image."""
 
-    spouts: tuple[SpoutSpec, ...] = Field(min_length=1, max_length=100)
-    """The sources of tuples; at least one."""
+    spouts: tuple[SpoutSpec, ...] = Field((), max_length=100)
+    """The sources of tuples; at least one, unless the topology is transactional."""
+
+    transactional: TransactionalSpoutSpec | None = None
+    """The source of a transactional topology, which has it in place of `spouts`: its batches of
+    tuples are transactions, committed in strict order. Its bolts are BatchBolts and BasicBolts."""
 
     bolts: tuple[BoltSpec, ...] = Field((), max_length=400)
     """The components that receive tuples."""
@@ -247,12 +263,28 @@ class TopologySpec(Model):
     @property
     def acker_tasks(self) -> int:
         """How many acker tasks there are."""
+        if self.transactional is not None:  # what counts is the transaction
+            return 0
         return self.workers if self.ackers is None else self.ackers
 
     @property
-    def components(self) -> Iterator[SpoutSpec | BoltSpec]:
-        """All spouts, then all bolts, as they are declared."""
+    def commit_phase(self) -> frozenset[str]:
+        """Committers, and all bolts behind them: they finish when a transaction is committed."""
+        sources: dict[str, list[str]] = {component.name: [] for component in self.components}
+        sources |= {bolt.name: [wanted.from_ for wanted in bolt.inputs] for bolt in self.bolts}
+        return with_followers((bolt.name for bolt in self.bolts if bolt.committer), sources)
+
+    @property
+    def sources(self) -> Iterator[SpoutSpec | TransactionalSpoutSpec]:
+        """What makes tuples of nothing: the spouts, or the transactional spout."""
         yield from self.spouts
+        if self.transactional is not None:
+            yield self.transactional
+
+    @property
+    def components(self) -> Iterator[SpoutSpec | TransactionalSpoutSpec | BoltSpec]:
+        """All spouts, then all bolts, as they are declared."""
+        yield from self.sources
         yield from self.bolts
 
 
@@ -276,7 +308,7 @@ class Topology(Model):
         """The topology's name."""
         return self.metadata.name
 
-    def component(self, name: str) -> SpoutSpec | BoltSpec:
+    def component(self, name: str) -> SpoutSpec | TransactionalSpoutSpec | BoltSpec:
         """The spout or bolt of that name.
 
         Raises:

@@ -4,13 +4,14 @@ Each check is a generator of problems over parts; `validation` runs them all.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from fulmen.topology.problems import Problem, Severity, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.graph import find_cycles
 from fulmen.topology.resource.pods import Code, Pod
 from fulmen.topology.resource.quantity import mebibytes
-from fulmen.topology.resource.spec import TopologySpec
+from fulmen.topology.resource.spec import BoltSpec, TopologySpec
 from fulmen.topology.resource.uris import BadUri, read_uri
 from fulmen.topology.validation.reserved_settings import contradictions, of_pods
 
@@ -33,6 +34,40 @@ def names(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
             cure = "Choose another: spouts and bolts share one namespace."
             yield Problem(f"{part.path}.name", message, cure)
         first.setdefault(part.name, part)
+
+
+def sources(document: Any, parts: Sequence[ComponentPart]) -> Iterator[Problem]:
+    """A topology without a source, or with sources of both kinds."""
+    spec = document.get("spec")
+    if not isinstance(spec, Mapping):
+        return
+    is_transactional = any(part.kind == "transactional spout" for part in parts)
+    spouts = spec.get("spouts")
+    if is_transactional and spouts:
+        message = "a transactional topology has one source, and spouts are others"
+        cure = "Remove spouts, or transactional: those of the two kinds can't be mixed."
+        yield Problem("spec.spouts", message, cure)
+    if spec.get("transactional") is None and (spouts is None or spouts in ([], ())):
+        message = "'spouts' is missing" if spouts is None else "spouts is empty"
+        cure = "Add at least one spout: without a source nothing happens."
+        yield Problem("spec.spouts", message, cure)
+
+
+def transactions(spec: TopologySpec, parts: Sequence[ComponentPart]) -> Iterator[Problem]:
+    """What there is in transactional topologies only, or in others only."""
+    is_transactional = any(part.kind == "transactional spout" for part in parts)
+    if is_transactional and spec.ackers:
+        message = "a transactional topology has no ackers: what counts is the transaction"
+        yield Problem("spec.ackers", message, "Remove it.")
+    for part in parts:
+        model = part.model
+        if is_transactional and model is not None and model.tick_seconds:
+            message = f"{part.label}: there are no ticks in a transactional topology"
+            yield Problem(f"{part.path}.tickSeconds", message, "Remove it.")
+        if not is_transactional and isinstance(model, BoltSpec) and model.committer:
+            message = f"{part.label}: a committer commits transactions, and there are none here"
+            cure = "Remove it, or give the source as transactional instead of under spouts."
+            yield Problem(f"{part.path}.committer", message, cure)
 
 
 def code_sources(code: Code | None) -> list[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fulmen import api
 from fulmen.errors import CodeError, ValidationFailed
@@ -15,9 +15,11 @@ from fulmen.topology.problems import Problem
 from fulmen.topology.reading.documents import to_document
 from fulmen.topology.reading.field_problems import is_topology, parse, shape_problems
 from fulmen.topology.reading.partial_document import ComponentPart, components_of, rest_of
-from fulmen.topology.resource.spec import Topology, TopologySpec
+from fulmen.topology.resource.spec import ComponentSpec, Topology, TopologySpec
 from fulmen.topology.validation import across_fields
 from fulmen.topology.validation.classes import Classes, without_classes
+
+C = TypeVar("C", bound=ComponentSpec)
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,14 @@ class Checked:
         document: What was validated.
         streams: The output streams of each component, by name, as far as classes could be loaded.
         pinned: Names of the spouts that are hosted by the driver.
+        committers: Names of the bolts whose class says that they are committers.
     """
 
     problems: tuple[Problem, ...]
     document: Any
     streams: Mapping[str, Mapping[str, api.Stream]]
     pinned: tuple[str, ...]
+    committers: frozenset[str] = frozenset()
 
     @property
     def errors(self) -> list[Problem]:
@@ -69,6 +73,7 @@ class Checked:
             ValidationFailed: There are errors; it names all of them.
         """
         topology = with_checkpoint_tasks(self.topology(), checkpoint_tasks or {})
+        topology = with_committers(topology, self.committers)
         return Runnable(topology, self.streams, self.pinned, code_folder)
 
 
@@ -138,6 +143,8 @@ def check(
     parts = components_of(document)
     spec, wrong = rest_of(document)
     problems += across_fields.names(parts)
+    problems += across_fields.sources(document, parts)
+    problems += across_fields.transactions(spec, parts)
     problems += across_fields.either_or(spec)
     problems += across_fields.pods(spec)
     problems += across_fields.spark(spec, for_kubernetes)
@@ -153,8 +160,13 @@ def check(
     else:
         problems += _check_classes(classes, parts, spec, code_folder, base or Path())
     problems += across_fields.cycles(parts)
-    pinned = tuple(classes.pinned)
-    return Checked(tuple(sorted(problems, key=_place)), document, classes.streams, pinned)
+    return Checked(
+        tuple(sorted(problems, key=_place)),
+        document,
+        classes.streams,
+        tuple(classes.pinned),
+        frozenset(classes.committers),
+    )
 
 
 def _check_classes(
@@ -191,21 +203,39 @@ def with_checkpoint_tasks(topology: Topology, checkpoint_tasks: Mapping[str, int
     The number of tasks is fixed for a topology's life, also where it came from `parallelism`.
     """
     spec = topology.spec
-    spouts = tuple(
-        s.model_copy(update={"num_tasks": checkpoint_tasks.get(s.name, s.tasks)})
-        for s in spec.spouts
+
+    def fixed(component: C) -> C:
+        count = checkpoint_tasks.get(component.name, component.tasks)
+        return component.model_copy(update={"num_tasks": count})
+
+    return _with_spec(
+        topology,
+        spouts=tuple(map(fixed, spec.spouts)),
+        transactional=spec.transactional and fixed(spec.transactional),
+        bolts=tuple(map(fixed, spec.bolts)),
     )
+
+
+def with_committers(topology: Topology, committers: Collection[str]) -> Topology:
+    """The topology with `committer` set for these bolts, too."""
+    if not committers:
+        return topology
     bolts = tuple(
-        b.model_copy(update={"num_tasks": checkpoint_tasks.get(b.name, b.tasks)})
-        for b in spec.bolts
+        bolt.model_copy(update={"committer": bolt.committer or bolt.name in committers})
+        for bolt in topology.spec.bolts
     )
-    fixed = spec.model_copy(update={"spouts": spouts, "bolts": bolts})
-    return topology.model_copy(update={"spec": fixed})
+    return _with_spec(topology, bolts=bolts)
+
+
+def _with_spec(topology: Topology, **fields: Any) -> Topology:
+    return topology.model_copy(update={"spec": topology.spec.model_copy(update=fields)})
 
 
 def _place(problem: Problem) -> tuple[int, int]:
     """Where a problem belongs in the list: the topology's, spouts', bolts', then the graph's."""
     if problem.path == "spec.bolts":
         return 3, 0
+    if problem.path.startswith("spec.transactional"):
+        return 1, 0
     match = re.match(r"spec\.(spouts|bolts)\[(\d+)\]", problem.path)
     return (1 if match[1] == "spouts" else 2, int(match[2])) if match else (0, 0)

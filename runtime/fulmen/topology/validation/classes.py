@@ -19,12 +19,22 @@ from fulmen.topology.code.streamparse import PORT_CURE, is_streamparse, leftover
 from fulmen.topology.code.transient import mistaken_transient
 from fulmen.topology.problems import Problem, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
+from fulmen.topology.resource.spec import BoltSpec
 
+TRANSACTIONAL = "transactional spout"
 BASES: dict[str, tuple[type, ...]] = {
     "spout": (api.Spout,),
+    TRANSACTIONAL: (
+        api.TransactionalSpout,
+        api.PartitionedTransactionalSpout,
+        api.OpaquePartitionedTransactionalSpout,
+    ),
     "bolt": (api.Bolt, api.BasicBolt, api.ArrowBolt),
+    "bolt of a transactional topology": (api.BatchBolt, api.BasicBolt),
 }
 
+LISTED = {"spout": "spouts", TRANSACTIONAL: "transactional", "bolt": "bolts"}
+Bases = tuple[type, ...]
 Streams = Mapping[str, api.Stream]
 
 
@@ -35,6 +45,8 @@ class Classes:
     Attributes:
         streams: The streams of each component whose declaration could be read, by its name.
         pinned: Names of the spouts that are hosted by the driver.
+        committers: Names of the bolts whose class has the marker `Committer`.
+        is_transactional: Whether the topology has a transactional spout.
         base: The folder of the topology's file.
         told: What was told about mistakes in the code itself: a module that can't be imported is
             one mistake, not one for each component in it.
@@ -43,11 +55,14 @@ class Classes:
     folder: Path | None
     streams: dict[str, Streams] = field(default_factory=dict)
     pinned: list[str] = field(default_factory=list)
+    committers: list[str] = field(default_factory=list)
+    is_transactional: bool = False
     base: Path | None = None
     told: set[str] = field(default_factory=set)
 
     def load(self, parts: Sequence[ComponentPart]) -> Iterator[Problem]:
         """Import all classes, make an instance of each, and read what it declares."""
+        self.is_transactional = any(part.kind == TRANSACTIONAL for part in parts)
         for part in parts:
             if part.model is None:
                 continue
@@ -64,6 +79,7 @@ class Classes:
                 yield Problem(f"{part.path}.class", f"{part.label}: {message}", cure)
             if part.kind == "spout" and getattr(instance, "pinned", False) and part.name:
                 self.pinned.append(part.name)
+            yield from self._committer(part, instance)
             try:
                 streams = streams_of(part.model, instance)
             except DeclarationError as error:
@@ -71,6 +87,22 @@ class Classes:
                 yield Problem(f"{part.path}.class", message)
             else:
                 self.streams.setdefault(part.name or "", streams)
+
+    def _committer(self, part: ComponentPart, instance: Any) -> Iterator[Problem]:
+        cls = instance if isinstance(instance, type) else type(instance)
+        is_marked = issubclass(cls, api.Committer)
+        if is_marked and part.name:
+            self.committers.append(part.name)
+        is_set = isinstance(part.model, BoltSpec) and part.model.committer
+        if (is_marked or is_set) and not issubclass(cls, api.BatchBolt):
+            message = f"{part.label}: only a BatchBolt can be a committer"
+            yield Problem(f"{part.path}.committer", message, "Derive it from fulmen.BatchBolt.")
+
+    def _bases(self, part: ComponentPart) -> tuple[type, ...]:
+        """What the class of a component may be derived from."""
+        if part.kind == "bolt" and self.is_transactional:
+            return BASES["bolt of a transactional topology"]
+        return BASES[part.kind]
 
     def _instance(self, part: ComponentPart) -> Any:
         """An instance of the part's class; the class if none can be made; None if it is no use."""
@@ -83,8 +115,8 @@ class Classes:
                 yield from self._code_problem(f"{part.path}.instance", part.label, error)
                 return cls
             cls, name = type(instance), f"{type(instance).__module__}.{type(instance).__qualname__}"
-        if not issubclass(cls, BASES[part.kind]):
-            yield _wrong_kind(part, cls, name)
+        if not issubclass(cls, self._bases(part)):
+            yield _wrong_kind(part, cls, name, self._bases(part))
             return None
         if part.model.instance is not None:
             return instance
@@ -153,13 +185,20 @@ def without_classes(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
             yield from _needs_fields(item, None)
 
 
-def _wrong_kind(part: ComponentPart, cls: type, name: str) -> Problem:
+def _wrong_kind(part: ComponentPart, cls: type, name: str, wanted_bases: Bases) -> Problem:
     path = f"{part.path}.class"
-    other = "bolt" if part.kind == "spout" else "spout"
-    if issubclass(cls, BASES[other]):
-        message = f"{part.label}: {name} is a {other}, but is listed under {part.kind}s"
-        return Problem(path, message, f"Move it to {other}s.")
-    bases = [f"fulmen.{base.__name__}" for base in BASES[part.kind]]
+    if part.kind == "bolt" and issubclass(cls, api.BatchBolt):
+        message = f"{part.label}: {name} is a BatchBolt, which only a transactional topology has"
+        return Problem(path, message, "Give the source as spec.transactional, not under spouts.")
+    if part.kind == "bolt" and issubclass(cls, BASES["bolt"]):
+        message = f"{part.label}: {name} acks or holds tuples, or takes Arrow batches, which there"
+        cure = "Derive it from fulmen.BatchBolt or fulmen.BasicBolt."
+        return Problem(path, f"{message} is not in a transactional topology", cure)
+    for other, place in LISTED.items():
+        if other != part.kind and issubclass(cls, BASES[other]):
+            message = f"{part.label}: {name} is a {other}, but is listed under {LISTED[part.kind]}"
+            return Problem(path, message, f"Move it to {place}.")
+    bases = [f"fulmen.{base.__name__}" for base in wanted_bases]
     wanted = " or ".join(filter(None, [", ".join(bases[:-1]), bases[-1]]))
     cure = PORT_CURE if is_streamparse(cls) else ""
     return Problem(path, f"{part.label}: {name} is not derived from {wanted}", cure)

@@ -1,5 +1,7 @@
 """What a change of each field does, and that the digest of the input agrees with it."""
 
+from copy import deepcopy
+
 import pytest
 
 from fulmen.kube.container.preparation import runs_unlike
@@ -13,8 +15,20 @@ CRD, CRD_DOCS = script("crd"), script("crd_docs")
 SPEC = CRD.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
 
 
-def hash_of(changes=None, code=""):
-    return input_hash(parse(word_count(changes)), code)
+TRANSACTIONAL = {
+    "spec.spouts": [],
+    "spec.transactional": {"name": "sentences", "class": "support.transactional_words.Rows"},
+}
+
+
+def topology(changes=None, of=""):
+    """Word count with some changes; a transactional one if `of`, a field, is of those only."""
+    base = TRANSACTIONAL if of.startswith("spec.transactional") else {}
+    return parse(word_count({**deepcopy(base), **(changes or {})}))
+
+
+def hash_of(changes=None, code="", of=""):
+    return input_hash(topology(changes, of), code)
 
 
 def test_every_field_of_the_spec_has_an_effect():
@@ -35,7 +49,7 @@ CHANGES = [
     ("spec.config", {"a": 1}),
     *(
         (f"spec.{component}.{field}", value)
-        for component in ("spouts.0", "bolts.0")
+        for component in ("spouts.0", "transactional", "bolts.0")
         for field, value in (
             ("name", "other"),
             ("class", "m.Other"),
@@ -46,6 +60,7 @@ CHANGES = [
         )
     ),
     ("spec.bolts.0.blocking", True),
+    ("spec.bolts.0.committer", True),
     ("spec.bolts.1.inputs.0.from", "sentences"),
     ("spec.bolts.1.inputs.0.stream", "other"),
     ("spec.bolts.1.inputs.0.grouping.type", "all"),
@@ -98,14 +113,15 @@ def test_each_field_is_changed_but_code_which_is_a_digest_and_what_never_changes
 @pytest.mark.parametrize(("path", "value"), CHANGES, ids=[path for path, _ in CHANGES])
 def test_the_digest_changes_exactly_if_the_driver_has_to_be_replaced(path, value):
     (effect,) = effect_of(path)
-    assert (hash_of({path: value}) != hash_of()) == (effect is Effect.REPLACE)
+    changed = hash_of({path: value}, of=path) != hash_of(of=path)
+    assert changed == (effect is Effect.REPLACE)
 
 
 @pytest.mark.parametrize(("path", "value"), CHANGES, ids=[path for path, _ in CHANGES])
 def test_what_replaces_no_driver_is_taken_over_by_it_or_the_operators(path, value):
     (effect,) = effect_of(path)
     if effect is not Effect.REPLACE:
-        changed = runs_unlike(parse(word_count({path: value})), parse(word_count()))
+        changed = runs_unlike(topology({path: value}, path), topology(of=path))
         assert changed != (path in OPERATORS)
 
 
@@ -113,7 +129,7 @@ def test_what_replaces_no_driver_is_taken_over_by_it_or_the_operators(path, valu
 def test_executors_are_placed_anew_if_spouts_stop_for_a_change(path, value):
     (effect,) = effect_of(path)
     if effect in (Effect.LIVE, Effect.REBALANCE):
-        alike = is_placed_like(parse(word_count({path: value})), parse(word_count()))
+        alike = is_placed_like(topology({path: value}, path), topology(of=path))
         assert alike == (effect is Effect.LIVE)
 
 

@@ -1,0 +1,101 @@
+"""What a batch has to do for transactions, and what became of them in it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from fulmen.api.transactions import TransactionAttempt
+
+
+class Opened(NamedTuple):
+    """An attempt that is to be processed.
+
+    Attributes:
+        attempt: Which.
+        metadata: What the spout's coordinator said of the transaction, pickled.
+        is_dropped: The transaction is given up: emitters go on to what is behind it, and send
+            nothing.
+    """
+
+    attempt: TransactionAttempt
+    metadata: bytes
+    is_dropped: bool = False
+
+
+class FailedAttempt(NamedTuple):
+    """An attempt that a component failed.
+
+    Attributes:
+        attempt: Which.
+        component: Which component failed it.
+        task: Which of its tasks.
+        reason: Why, in one line.
+    """
+
+    attempt: TransactionAttempt
+    component: str
+    task: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class TransactionWork:
+    """What a batch has to do for transactions.
+
+    Attributes:
+        processes: Attempts to be processed, in the order of their txids.
+        commits: The attempt to be committed: all before it are.
+        waiting: Attempts that were processed before and wait to be committed, `commits` among them.
+        committed: The last txid that is committed; 0: none is.
+    """
+
+    processes: Sequence[Opened] = ()
+    commits: TransactionAttempt | None = None
+    waiting: Collection[TransactionAttempt] = ()
+    committed: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.processes) or self.commits is not None
+
+    def finishing(self, *, in_commit_phase: bool) -> Sequence[TransactionAttempt]:
+        """The attempts that a component is to finish.
+
+        Args:
+            in_commit_phase: Whether it does so when transactions are committed.
+        """
+        if in_commit_phase:
+            return () if self.commits is None else (self.commits,)
+        return [opened.attempt for opened in self.processes if not opened.is_dropped]
+
+    def encode(self) -> Mapping[str, Any]:
+        """For a header in JSON."""
+        return {
+            "processes": [
+                (*_pair(attempt), base64.b64encode(metadata).decode(), is_dropped)
+                for attempt, metadata, is_dropped in self.processes
+            ],
+            "commits": self.commits and _pair(self.commits),
+            "waiting": [_pair(attempt) for attempt in self.waiting],
+            "committed": self.committed,
+        }
+
+    @staticmethod
+    def decode(told: Mapping[str, Any]) -> TransactionWork:
+        """What `encode` made."""
+        commits = told["commits"]
+        return TransactionWork(
+            processes=[
+                Opened(TransactionAttempt(txid, attempt), base64.b64decode(metadata), is_dropped)
+                for txid, attempt, metadata, is_dropped in told["processes"]
+            ],
+            commits=TransactionAttempt(*commits) if commits else None,
+            waiting=[TransactionAttempt(*pair) for pair in told["waiting"]],
+            committed=told["committed"],
+        )
+
+
+def _pair(attempt: TransactionAttempt) -> tuple[int, int]:
+    return attempt.txid, attempt.attempt

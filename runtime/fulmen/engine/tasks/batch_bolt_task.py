@@ -1,0 +1,215 @@
+"""Tasks of a transactional topology's bolts.
+
+A BatchBolt has an instance for each attempt of a transaction. In bolts that finish when it is
+committed, instances wait here from the batch that processes the transaction to the one that commits
+it. They are not durable: if they are lost, the transaction comes again in another attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from fulmen.api.components import FailedException
+from fulmen.api.transactions import BatchBolt, TransactionAttempt
+from fulmen.api.tuples import FINISH_STREAM, HELD, TICK_COMPONENT, Tuple
+from fulmen.checkpoint.rewriting import Journals, Update
+from fulmen.engine.emitting.emit_buffer import Buffer
+from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.transaction_work import TransactionWork
+from fulmen.engine.tasks.bolt_task import OURS, BasicBoltTask, BoltTask, held
+from fulmen.engine.tasks.forks import FORKED, end_child
+from fulmen.engine.tasks.transactional_task import BatchCollector, TransactionalTask
+from fulmen.engine.tuples.chunk import Chunk, Columns, Ids
+from fulmen.topology.code.loading import create
+
+LOST = "its instance was lost with its process"
+
+
+class TransactionalBasicBoltTask(TransactionalTask, BasicBoltTask):
+    """A task of a BasicBolt among batch bolts: it fails transactions instead of tuples."""
+
+    @override
+    def note_failure(self, position: int, error: Exception) -> None:
+        attempt = self.chunk_attempts[position]
+        self.failed.append((position, str(error)))
+        if isinstance(attempt, TransactionAttempt):
+            crash = self.attempt_raised(attempt, error, self.callback)
+            self.crash = self.crash or crash
+
+    @override
+    def execute(self, chunk: Chunk) -> None:
+        self.chunk_attempts = attempts_of(chunk)
+        super().execute(chunk)
+
+    @override
+    def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
+        self.without_strays(buffer, [self.chunk_attempts[i] for i in buffer.origins])
+        if len(buffer):
+            super().send_buffer(buffer, chunk, xors, outbox)
+
+    @override
+    def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:
+        self.fail_attempt(self.chunk_attempts[origin], reason)
+
+    @override
+    def drain(self) -> None:
+        """There is no last turn: what it would emit is no part of a transaction."""
+        return
+
+
+class BatchBoltTask(TransactionalTask, BoltTask):
+    """A task of a BatchBolt."""
+
+    @override
+    def begin(self, journals: Journals) -> None:
+        """Instances are made for attempts, when these come."""
+        self.make_collector()
+        self.instances: dict[TransactionAttempt, BatchBolt] = {}
+
+    @override
+    def new_collector(self) -> Any:
+        return BatchCollector(self.who, self.routes, self.ordered, self.report)
+
+    def begin_batch(self, work: TransactionWork) -> None:
+        """Let go of the instances for attempts that are no more."""
+        waiting = set(work.waiting)
+        for attempt in [a for a in self.instances if a not in waiting]:
+            del self.instances[attempt]
+        self.processed = {opened.attempt for opened in work.processes}
+
+    def end_chunk(self, attempt: TransactionAttempt, *, finishes: bool) -> Chunk:
+        """What stands for the end of an attempt's input.
+
+        Args:
+            attempt: Which.
+            finishes: Whether it is to be finished; else its instance waits for its commit.
+        """
+        return Chunk(
+            TICK_COMPONENT, FINISH_STREAM, ("tx", "finishes"), -1, None, [[attempt, finishes]]
+        )
+
+    @override
+    def execute(self, chunk: Chunk) -> None:
+        if chunk.stream == FINISH_STREAM:
+            self.callback = "finish_batch"
+            self._end(*chunk.rows[0])
+            return
+        collector = self.collector
+        attempt: Any = None
+        call: Any = None
+        kept: list[Tuple] = []
+        tup = Tuple((), chunk, 0)
+        for position, values in enumerate(chunk.rows):
+            if values[0] is not attempt:
+                attempt = values[0]
+                call = self._execute_of(attempt)
+            if call is None:  # the attempt has failed
+                continue
+            if getrefcount(tup) > OURS:
+                kept.append(tup)
+                tup = Tuple(values, chunk, position)
+            else:
+                tup.values = values
+                tup._i = position
+            try:
+                call(tup)
+            except Exception as e:  # noqa: BLE001 (author's code)
+                self._raised(attempt, e)
+                call = None
+            if FORKED:
+                end_child()
+        kept.append(tup)
+        for tup in kept:
+            tup._origin, tup._i = held(chunk, tup._i, 0), ~HELD
+        collector.attempt = None
+
+    def _execute_of(self, attempt: TransactionAttempt) -> Any:
+        instance = self._instance(attempt)
+        self.collector.attempt = attempt
+        return None if instance is None else instance.execute
+
+    def _instance(self, attempt: TransactionAttempt) -> BatchBolt | None:
+        """The attempt's instance; a new one if it begins here. None: the attempt has failed."""
+        if attempt in self.failed_attempts:
+            return None
+        found = self.instances.get(attempt)
+        if found is None and attempt not in self.processed:
+            self.fail_attempt(attempt, LOST)
+        elif found is None:
+            found = self._new_instance(attempt)
+        return found
+
+    def _new_instance(self, attempt: TransactionAttempt) -> BatchBolt | None:
+        self.collector.attempt = attempt
+        try:
+            with self.collector.suspended():
+                found: BatchBolt = create(
+                    self.placed.component(self.component), self.placed.code_folder
+                )
+                found.prepare(self.conf, self.context, self.collector, attempt)
+        except Exception as e:  # noqa: BLE001 (author's code)
+            self._raised(attempt, e, "prepare")
+            return None
+        finally:
+            end_child()
+        self.instances[attempt] = found
+        return found
+
+    def _end(self, attempt: TransactionAttempt, finishes: bool) -> None:
+        instance = self._instance(attempt)
+        if instance is None or not finishes:
+            return
+        self.collector.attempt = attempt
+        del self.instances[attempt]  # it is never finished twice
+        try:
+            instance.finish_batch()
+        except Exception as e:  # noqa: BLE001 (author's code)
+            self._raised(attempt, e)
+        self.collector.attempt = None
+
+    def _raised(self, attempt: TransactionAttempt, error: Exception, what: str = "") -> None:
+        if not isinstance(error, FailedException):
+            self.failed.append((0, str(error)))
+        self.instances.pop(attempt, None)
+        crash = self.attempt_raised(attempt, error, what or self.callback)
+        self.crash = self.crash or crash
+
+    @override
+    def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
+        self.without_strays(buffer, list(buffer.origins))
+        outbox.send(self.task, buffer.routes, buffer.emitted_rows(), None, buffer.chosen)
+
+    @override
+    def fail_origin(self, origin: Any, chunk: Chunk, reason: str) -> None:
+        self.fail_attempt(origin, reason)
+
+    @override
+    def acked(self, chunk: Chunk) -> Any:
+        return None if not self.failed else np.arange(max(0, len(chunk) - len(self.failed)))
+
+    @override
+    def record(self, number: int) -> Mapping[str, Update]:
+        """Nothing: instances are not durable."""
+        return {}
+
+    @override
+    def drain(self) -> None:
+        """There is no last turn: each batch has its end."""
+        return
+
+    @override
+    def end(self) -> None:
+        self.instances = {}
+
+
+def attempts_of(chunk: Chunk) -> list[Any]:
+    """The first value of each tuple."""
+    rows = chunk.rows
+    if isinstance(rows, Columns) and rows.columns:
+        return list(rows.columns[0])
+    return [values[0] if len(values) else None for values in rows]

@@ -1,0 +1,183 @@
+"""A task of a transactional spout: it emits its part of transactions.
+
+Of a source with partitions it keeps, in the checkpoint, where each transaction ends in each of its
+partitions: of all that are not committed, and of the last one that is. That is Storm's
+RotatingTransactionalState; here it is committed together with what was processed, before any
+committer has written anything.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from typing_extensions import override
+
+from fulmen.api.components import FailedException
+from fulmen.api.transactional_spouts import (
+    OpaquePartitionedTransactionalSpout,
+    PartitionedTransactionalSpout,
+    TransactionalSource,
+)
+from fulmen.api.transactions import TransactionAttempt
+from fulmen.checkpoint.rewriting import Journals, Update
+from fulmen.engine.emitting.collectors import not_a_list
+from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.transaction_work import Opened, TransactionWork
+from fulmen.engine.state import journals as journals_of
+from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.tasks.forks import end_child
+from fulmen.engine.tasks.transactional_task import BatchCollector, TransactionalTask
+from fulmen.errors import GroupingError, text_of
+from fulmen.topology.code.loading import create
+
+Ends = tuple[tuple[int, Any], ...]
+"""Of one partition: (txid, metadata), ascending."""
+
+
+class EmitterTask(TransactionalTask):
+    """One task of a transactional spout."""
+
+    instance: TransactionalSource
+    opening, closing = "get_emitter", "close"
+
+    @override
+    def make_collector(self) -> Any:
+        self.collector = BatchCollector(self.who, self.routes, self.ordered, self.report)
+        return self.collector
+
+    @override
+    def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
+        self.ends = KeyedState.restore(journals, name=journals_of.PARTITIONS)
+
+    @override
+    def begin(self, journals: Journals) -> None:
+        self.make_collector()
+        self._cleaned = 0
+        spec, code_folder = self.placed.component(self.component), self.placed.code_folder
+        self.instance = self.guarded("making the instance", lambda: create(spec, code_folder))
+        self.open(self._make_emitter)
+
+    def _make_emitter(self) -> None:
+        self.emitter: Any = self.instance.get_emitter(self.conf, self.context)
+
+    @override
+    def updates(self, number: int) -> dict[str, Update]:
+        return super().updates(number) | self.guarded(
+            "pickling the metadata of its partitions", lambda: self.ends.updates(number)
+        )
+
+    @override
+    def record(self, number: int) -> Mapping[str, Update]:
+        """Nothing: the spout is what it was made."""
+        return {}
+
+    @override
+    def end(self) -> None:
+        self.emitter.close()
+
+    def emit(self, work: TransactionWork, outbox: Outbox) -> Iterator[int]:
+        """Emit what is to be processed. Yields after each part how many tuples it had."""
+        self._clean_up(work.committed)
+        for opened in work.processes:
+            if opened.attempt in self.failed_attempts:
+                continue
+            self.was_called = True
+            for call in self._parts(opened):
+                emitted = self._emit_part(opened, call, outbox)
+                if emitted is None:
+                    break
+                yield emitted
+
+    def _parts(self, opened: Opened) -> Iterator[Callable[[], None]]:
+        attempt, metadata = opened.attempt, pickle.loads(opened.metadata)
+        if isinstance(self.instance, OpaquePartitionedTransactionalSpout):
+            for partition in self._partitions(metadata):
+                yield partial(self._emit_opaque, attempt, partition)
+        elif isinstance(self.instance, PartitionedTransactionalSpout):
+            for partition in self._partitions(metadata):
+                yield partial(self._emit_again_or_new, attempt, partition)
+        elif not opened.is_dropped:
+            yield partial(self.emitter.emit_batch, attempt, metadata, self.collector)
+
+    def _partitions(self, count: int) -> range:
+        tasks = self.placed.plan.tasks(self.component)
+        return range(self.task - tasks.start, count, len(tasks))
+
+    def _emit_again_or_new(self, attempt: TransactionAttempt, partition: int) -> None:
+        ends: Ends = self.ends.get(partition, ())
+        known = dict(ends)
+        if attempt.txid in known:
+            end = known[attempt.txid]
+            self.emitter.emit_partition_batch(attempt, self.collector, partition, end)
+        elif not any(txid > attempt.txid for txid in known):  # else it had no part in this one
+            last = ends[-1][1] if ends else None
+            end = self.emitter.emit_partition_batch_new(attempt, self.collector, partition, last)
+            self.ends[partition] = (*ends, (attempt.txid, end))
+
+    def _emit_opaque(self, attempt: TransactionAttempt, partition: int) -> None:
+        before: Ends = tuple(e for e in self.ends.get(partition, ()) if e[0] < attempt.txid)
+        last = before[-1][1] if before else None
+        try:
+            end = self.emitter.emit_partition_batch(attempt, self.collector, partition, last)
+        except FailedException as e:
+            self.collector.open()  # what it has emitted is forgotten
+            self.report(f"partition {partition} is left out of {attempt}: {text_of(e)}")
+            if before != self.ends.get(partition, ()):
+                self.ends[partition] = before
+            return
+        self.ends[partition] = (*before, (attempt.txid, end))
+
+    def _clean_up(self, committed: int) -> None:
+        """Forget where transactions ended that are committed, but for the last one."""
+        if committed == self._cleaned:
+            return
+        self._cleaned = committed
+        for partition, ends in list(self.ends.items()):
+            old = [txid for txid, _ in ends if txid <= committed]
+            if len(old) > 1:
+                self.ends[partition] = ends[len(old) - 1 :]
+        if hasattr(self.emitter, "cleanup_before"):
+            self.guarded("cleanup_before", lambda: self.emitter.cleanup_before(committed))
+
+    def _emit_part(self, opened: Opened, call: Callable[[], None], outbox: Outbox) -> int | None:
+        """Let the emitter emit, and send it. Returns how many; None: the attempt has failed."""
+        attempt = opened.attempt
+        self.collector.attempt = attempt
+        self.collector.open()
+        try:
+            call()
+        except Exception as e:
+            crash = self.attempt_raised(attempt, e, "emit")
+            if crash is not None:
+                raise crash from e
+            return None
+        finally:
+            end_child()
+            self.collector.close()
+        emitted = 0 if opened.is_dropped else self._send(attempt, outbox)
+        self.collector.release()
+        return emitted
+
+    def _send(self, attempt: TransactionAttempt, outbox: Outbox) -> int:
+        emitted = 0
+        for buffer in self.collector.runs:
+            for i in reversed(buffer.wrong()):
+                self.report_emit(not_a_list(self.who, buffer.rows()[i]))
+                self.fail_attempt(attempt, "an emit that is no list")
+                buffer.remove(i)
+            self.without_strays(buffer, list(buffer.origins))
+            if not len(buffer):
+                continue
+            try:
+                outbox.send(self.task, buffer.routes, buffer.emitted_rows(), None, buffer.chosen)
+            except GroupingError as e:
+                self.report_emit(e, fatal=e.emission is None)
+                self.fail_attempt(attempt, str(e))
+                return emitted
+            emitted += len(buffer)
+            if self.ordered:
+                outbox.pack_all()
+        return emitted

@@ -1,0 +1,142 @@
+"""What tasks of a transactional topology have in common: attempts that fail, and what they emit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from fulmen.api.collector import Values
+from fulmen.api.components import FailedException, ReportedFailedException
+from fulmen.api.declarer import DEFAULT_STREAM
+from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
+from fulmen.engine.emitting.collectors import Emitter
+from fulmen.engine.emitting.emit_buffer import Buffer
+from fulmen.engine.protocol.transaction_work import FailedAttempt
+from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
+from fulmen.errors import StreamError, repr_of, text_of
+
+
+class FailedAttempts:
+    """Which attempts have failed in the batch at hand, as far as one stage of a worker knows.
+
+    Attributes:
+        own: Those that failed here: others are to be told.
+    """
+
+    def __init__(self) -> None:
+        self.own: list[FailedAttempt] = []
+        self._known: set[TransactionAttempt] = set()
+
+    def __contains__(self, attempt: TransactionAttempt) -> bool:
+        return attempt in self._known
+
+    def hear(self, attempts: Collection[TransactionAttempt]) -> None:
+        """These failed elsewhere."""
+        self._known.update(attempts)
+
+    def add(self, failed: FailedAttempt) -> None:
+        """One failed here. The first reason counts."""
+        if failed.attempt not in self._known:
+            self._known.add(failed.attempt)
+            self.own.append(failed)
+
+
+class BatchCollector(Emitter, BatchOutputCollector):
+    """The collector of batch bolts and emitters: what is emitted belongs to an attempt.
+
+    Attributes:
+        attempt: The one that the author's code is called for.
+    """
+
+    attempt: TransactionAttempt | None = None
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Meanwhile nothing may be emitted."""
+        buffers, self._buffers = self._buffers, self._closed
+        try:
+            yield
+        finally:
+            self._buffers = buffers
+
+    def emit(self, values: Values, stream: str = DEFAULT_STREAM) -> None:  # noqa: D102
+        try:
+            buffer = self._buffers[stream]
+        except (KeyError, TypeError):
+            buffer = self._buffer(stream, values)
+        if type(values) is not buffer.kind or len(values) != buffer.width:
+            self._append(stream, values, self.attempt, need_task_ids=False)
+            return
+        buffer.flat.extend(values)
+        buffer.origins.append(self.attempt)
+
+    def emit_direct(self, task: int, values: Values, stream: str = DEFAULT_STREAM) -> None:  # noqa: D102
+        self._append_direct(task, stream, values, self.attempt)
+
+
+class TransactionalTask(TaskBase):
+    """A task whose failures are those of transactions.
+
+    Attributes:
+        failed_attempts: Of the batch at hand; the stage sets it.
+    """
+
+    failed_attempts: FailedAttempts
+
+    def fail_attempt(self, attempt: TransactionAttempt, reason: str) -> None:
+        """The attempt can't be committed any more."""
+        self.failed_attempts.add(FailedAttempt(attempt, self.component, self.task, reason))
+
+    def attempt_raised(
+        self, attempt: TransactionAttempt, error: Exception, what: str
+    ) -> ComponentFailed | None:
+        """An exception of the author's code, which fails the attempt.
+
+        Args:
+            attempt: The attempt that it was called for.
+            error: What it raised.
+            what: The method that raised.
+
+        Returns:
+            What is to be raised in place of it, if the topology can't go on.
+        """
+        if isinstance(error, FailedException):
+            if isinstance(error, ReportedFailedException):
+                self.report(error, what=what)
+            self.fail_attempt(attempt, text_of(error) or type(error).__name__)
+            return None
+        fatal = self.placed.topology.spec.on_error == "crash"
+        report = self.report(error, fatal=fatal, what=what)
+        self.fail_attempt(attempt, report.message)
+        return ComponentFailed(report) if fatal else None
+
+    def without_strays(self, buffer: Buffer, expected: Sequence[Any]) -> None:
+        """Take out emits whose first value is not their attempt, and fail those attempts.
+
+        Args:
+            buffer: The emits on one stream.
+            expected: The attempt of each.
+        """
+        if first_values(buffer) == expected:
+            return
+        for i in reversed(range(len(buffer))):
+            values = buffer.rows()[i]
+            if values and values[0] == expected[i]:
+                continue
+            error = StreamError(
+                f"{self.who}: emit of {repr_of(values)[:80]} on stream"
+                f" {buffer.routes.stream!r}: the first value must be the attempt of the"
+                f" transaction, here {expected[i]!r}"
+            )
+            self.report_emit(error)
+            self.fail_attempt(expected[i], str(error))
+            buffer.remove(i)
+
+
+def first_values(buffer: Buffer) -> list[Any]:
+    """The first value of each emit; nothing for one without values."""
+    width = len(buffer.routes.fields)
+    if buffer.kind is not None and width:
+        return buffer.flat[::width]
+    return [values[0] if len(values) else None for values in buffer.rows()]

@@ -1,0 +1,77 @@
+"""What a stage does for the transactions of a batch, besides running its tasks.
+
+It tells tasks which attempts there are, has emitters emit and bolts finish, and sees that a stage
+knows which attempts have failed before it: nothing of those is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from fulmen.api.transactions import TransactionAttempt
+from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.tasks.batch_bolt_task import BatchBoltTask
+from fulmen.engine.tasks.bolt_task import BoltTask
+from fulmen.engine.tasks.emitter_task import EmitterTask
+from fulmen.engine.tasks.transactional_task import FailedAttempts, TransactionalTask
+from fulmen.engine.tuples import wire
+from fulmen.engine.tuples.chunk import Chunk
+
+
+class StageTransactions:
+    """The transactions of the batch at hand, as one stage of a worker sees them."""
+
+    def __init__(self, placed: PlacedTopology, stage: int) -> None:
+        self._placed = placed
+        self._is_last = stage == len(placed.plan.stages) - 1
+        self._failed = FailedAttempts()
+
+    def begin(self, header: Header, tasks: Iterable[object]) -> None:
+        """Tell the stage's tasks what there is to do."""
+        self._failed = FailedAttempts()
+        for task in tasks:
+            if isinstance(task, TransactionalTask):
+                task.failed_attempts = self._failed
+            if isinstance(task, BatchBoltTask):
+                task.begin_batch(header.transactions)
+
+    def hear(self, row: bytes) -> bool:
+        """Take in which attempts failed in earlier stages. Returns whether later ones are told."""
+        self._failed.hear([TransactionAttempt(*pair) for pair in wire.unpack(row)])
+        return not self._is_last
+
+    def emit(
+        self, header: Header, emitters: Iterable[EmitterTask], outbox: Outbox, summary: Summary
+    ) -> Iterator[None]:
+        """Have the emitters emit what is to be processed. Yields after each part."""
+        for task in emitters:
+            for emitted in task.emit(header.transactions, outbox):
+                summary.emitted += emitted
+                yield
+
+    def endings(
+        self, component: str, header: Header
+    ) -> Iterator[Callable[[BoltTask], Chunk | None]]:
+        """What the tasks of a component get when all of a batch's tuples have been there."""
+        work = header.transactions
+        waits = component in self._placed.commit_phase
+        ends = [(attempt, True) for attempt in work.finishing(in_commit_phase=waits)]
+        if waits:
+            ends += [(attempt, False) for attempt in work.finishing(in_commit_phase=False)]
+        for attempt, finishes in ends:
+            yield lambda task, attempt=attempt, finishes=finishes: (  # type: ignore[misc]
+                task.end_chunk(attempt, finishes=finishes)
+                if isinstance(task, BatchBoltTask)
+                else None
+            )
+
+    def end(self, summary: Summary) -> Iterator[tuple[int, bytes]]:
+        """Tell the driver and the stages behind which attempts failed here."""
+        summary.failed_attempts = self._failed.own
+        if self._failed.own and not self._is_last:
+            pairs = [(failed.attempt.txid, failed.attempt.attempt) for failed in self._failed.own]
+            row = wire.pack(wire.FAILED, pairs)
+            yield from ((worker, row) for worker in self._placed.workers)

@@ -1,0 +1,57 @@
+"""Storm's TransactionalTopologyBuilder: a transactional topology, written in Python."""
+
+from typing import Any, NoReturn
+
+from typing_extensions import override
+
+from fulmen.errors import CodeError
+from fulmen.topology.builder import BoltDeclarer, Document, SpoutDeclarer, TopologyBuilder
+
+
+class TransactionalTopologyBuilder(TopologyBuilder):
+    """Builds a transactional topology with Storm's calls.
+
+    builder = TransactionalTopologyBuilder("global-count", "spout", Numbers, 3)
+    builder.set_bolt("partial-count", BatchCount, 5).shuffle_grouping("spout")
+    builder.set_bolt("sum", UpdateGlobalCount).global_grouping("partial-count")
+    """
+
+    def __init__(
+        self, name: str, spout_name: str, spout: Any, parallelism: int = 1, **spec: Any
+    ) -> None:
+        """Begin a topology.
+
+        Args:
+            name: The topology's name.
+            spout_name: The name of its source, unique among it and the bolts.
+            spout: A class of a transactional spout, or an object of which each task gets a copy.
+            parallelism: The number of executors that emit.
+            spec: Fields of TopologySpec, in Python's spelling: `max_spout_pending=2`.
+
+        Raises:
+            CodeError: The class can't be imported by others, or the object can't be pickled.
+        """
+        super().__init__(name, **spec)
+        self._source = self._new(spout_name, "transactional spout", spout, parallelism)
+
+    def get_spout_declarer(self) -> SpoutDeclarer:
+        """Say more about the spout: its configuration, or its number of tasks."""
+        return SpoutDeclarer(self._source)
+
+    def set_committer_bolt(self, id: str, bolt: Any, parallelism: int = 1) -> BoltDeclarer:
+        """Add a BatchBolt as a committer, whether or not its class has the marker.
+
+        Takes and raises what `set_bolt` does.
+        """
+        declarer = self.set_bolt(id, bolt, parallelism)
+        self._bolts[id]["committer"] = True
+        return declarer
+
+    @override
+    def set_spout(self, id: str, spout: Any, parallelism: int = 1) -> NoReturn:
+        message = f"spout {id!r}: a transactional topology has one source, given to its builder"
+        raise CodeError(message, "Use TopologyBuilder for spouts.")
+
+    @override
+    def _sources(self) -> Document:
+        return {"transactional": self._source}
