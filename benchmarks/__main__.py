@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import goals, lifetimes, running, shapes, slots, starts
+from benchmarks import goals, lifetimes, running, shapes, slots, starts, transactions
 from benchmarks.machine import bare, machine
 from benchmarks.running import Watcher, cpu_seconds, memory_bytes, run_for, word_count
 
@@ -160,6 +160,8 @@ ALL: dict[str, Callable[[argparse.Namespace], list[Result]]] = {
     "overhead": lifetimes.overhead,
     "slots": slots.slots,
     "keys": lifetimes.keys,
+    "transactions": transactions.transactions,
+    "commits": transactions.commits,
     "soak": lifetimes.soak,
 }
 

@@ -7,7 +7,7 @@ it. They are not durable: if they are lost, the transaction comes again in anoth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from sys import getrefcount
 from typing import Any
 
@@ -15,12 +15,13 @@ import numpy as np
 from typing_extensions import override
 
 from fulmen.api.components import FailedException
-from fulmen.api.transactions import BatchBolt, TransactionAttempt
+from fulmen.api.transactions import TransactionAttempt
 from fulmen.api.tuples import FINISH_STREAM, HELD, TICK_COMPONENT, Tuple
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.transaction_work import TransactionWork
+from fulmen.engine.tasks.batch_instance import BatchInstance, InstanceCollectors
 from fulmen.engine.tasks.bolt_task import OURS, BasicBoltTask, BoltTask, held
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.transactional_task import BatchCollector, TransactionalTask
@@ -63,17 +64,21 @@ class TransactionalBasicBoltTask(TransactionalTask, BasicBoltTask):
 
 
 class BatchBoltTask(TransactionalTask, BoltTask):
-    """A task of a BatchBolt."""
+    """A task of a BatchBolt.
+
+    Attributes:
+        instances: Those that are at work, or wait to be finished.
+    """
 
     @override
     def begin(self, journals: Journals) -> None:
         """Instances are made for attempts, when these come."""
         self.make_collector()
-        self.instances: dict[TransactionAttempt, BatchBolt] = {}
+        self.instances: dict[TransactionAttempt, BatchInstance] = {}
 
     @override
     def new_collector(self) -> Any:
-        return BatchCollector(self.who, self.routes, self.ordered, self.report)
+        return InstanceCollectors()
 
     def begin_batch(self, work: TransactionWork) -> None:
         """Let go of the instances for attempts that are no more."""
@@ -81,6 +86,11 @@ class BatchBoltTask(TransactionalTask, BoltTask):
         for attempt in [a for a in self.instances if a not in waiting]:
             del self.instances[attempt]
         self.processed = {opened.attempt for opened in work.processes}
+
+    def finish_beside(self, attempt: TransactionAttempt) -> None:
+        """Have the attempt's instance finished in a thread, if it is here and waits for that."""
+        if (waiting := self.instances.get(attempt)) is not None:
+            waiting.finish_beside()
 
     def end_chunk(self, attempt: TransactionAttempt, *, finishes: bool) -> Chunk:
         """What stands for the end of an attempt's input.
@@ -99,7 +109,6 @@ class BatchBoltTask(TransactionalTask, BoltTask):
             self.callback = "finish_batch"
             self._end(*chunk.rows[0])
             return
-        collector = self.collector
         attempt: Any = None
         call: Any = None
         kept: list[Tuple] = []
@@ -126,14 +135,15 @@ class BatchBoltTask(TransactionalTask, BoltTask):
         kept.append(tup)
         for tup in kept:
             tup._origin, tup._i = held(chunk, tup._i, 0), ~HELD
-        collector.attempt = None
 
-    def _execute_of(self, attempt: TransactionAttempt) -> Any:
+    def _execute_of(self, attempt: TransactionAttempt) -> Callable[[Tuple], None] | None:
         instance = self._instance(attempt)
-        self.collector.attempt = attempt
-        return None if instance is None else instance.execute
+        if instance is None:
+            return None
+        self.collector.add(instance.collector, opens=True)
+        return instance.bolt.execute
 
-    def _instance(self, attempt: TransactionAttempt) -> BatchBolt | None:
+    def _instance(self, attempt: TransactionAttempt) -> BatchInstance | None:
         """The attempt's instance; a new one if it begins here. None: the attempt has failed."""
         if attempt in self.failed_attempts:
             return None
@@ -144,33 +154,32 @@ class BatchBoltTask(TransactionalTask, BoltTask):
             found = self._new_instance(attempt)
         return found
 
-    def _new_instance(self, attempt: TransactionAttempt) -> BatchBolt | None:
-        self.collector.attempt = attempt
+    def _new_instance(self, attempt: TransactionAttempt) -> BatchInstance | None:
+        collector = BatchCollector(self.who, self.routes, self.ordered, self.report)
+        collector.attempt = attempt
+        spec = self.placed.component(self.component)
         try:
-            with self.collector.suspended():
-                found: BatchBolt = create(
-                    self.placed.component(self.component), self.placed.code_folder
-                )
-                found.prepare(self.conf, self.context, self.collector, attempt)
+            bolt = create(spec, self.placed.code_folder)
+            bolt.prepare(self.conf, self.context, collector, attempt)
         except Exception as e:  # noqa: BLE001 (author's code)
             self._raised(attempt, e, "prepare")
             return None
         finally:
             end_child()
-        self.instances[attempt] = found
+        found = self.instances[attempt] = BatchInstance(bolt, attempt, collector)
         return found
 
     def _end(self, attempt: TransactionAttempt, finishes: bool) -> None:
         instance = self._instance(attempt)
         if instance is None or not finishes:
             return
-        self.collector.attempt = attempt
         del self.instances[attempt]  # it is never finished twice
         try:
-            instance.finish_batch()
+            instance.finish()
         except Exception as e:  # noqa: BLE001 (author's code)
             self._raised(attempt, e)
-        self.collector.attempt = None
+        else:
+            self.collector.add(instance.collector, opens=False)
 
     def _raised(self, attempt: TransactionAttempt, error: Exception, what: str = "") -> None:
         if not isinstance(error, FailedException):

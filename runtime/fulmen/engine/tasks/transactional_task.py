@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from fulmen.api.collector import Values
@@ -46,19 +45,10 @@ class BatchCollector(Emitter, BatchOutputCollector):
     """The collector of batch bolts and emitters: what is emitted belongs to an attempt.
 
     Attributes:
-        attempt: The one that the author's code is called for.
+        attempt: That which the author's code is called for.
     """
 
     attempt: TransactionAttempt | None = None
-
-    @contextmanager
-    def suspended(self) -> Iterator[None]:
-        """Meanwhile nothing may be emitted."""
-        buffers, self._buffers = self._buffers, self._closed
-        try:
-            yield
-        finally:
-            self._buffers = buffers
 
     def emit(self, values: Values, stream: str = DEFAULT_STREAM) -> None:  # noqa: D102
         try:

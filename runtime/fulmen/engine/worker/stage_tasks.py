@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from fulmen.api.transactions import TransactionAttempt
 from fulmen.checkpoint import Store, load_many, read_commit, read_manifest, save
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.acking.acker_task import AckerTask
@@ -91,6 +92,10 @@ class StageTasks:
 
     # Restoring
 
+    def is_at_base(self, header: Header) -> bool:
+        """Whether every task has the state that the batch builds on."""
+        return self.tag == header.base_of(self.stage)
+
     def prepare(self, header: Header, summary: Summary) -> None:
         """Have every task at the state that the batch builds on.
 
@@ -102,7 +107,7 @@ class StageTasks:
         Raises:
             ComponentFailed: An author's `open` or `prepare` raised.
         """
-        if self.tag == header.base_of(self.stage):
+        if self.is_at_base(header):
             self.tag = None  # until the batch has run to its end
             return
         started = self._clock()
@@ -156,6 +161,10 @@ class StageTasks:
         return errors
 
     # One batch
+
+    def commit_beside(self, attempt: TransactionAttempt) -> None:
+        """Begin to commit an attempt: bolts that wait for something outside, in threads."""
+        self._transactions.commit_beside(attempt, self._by_task.values())
 
     def run(
         self, header: Header, rows: Iterable[bytes], summary: Summary

@@ -19,6 +19,7 @@ from fulmen.engine.tasks.emitter_task import EmitterTask
 from fulmen.engine.tasks.transactional_task import FailedAttempts, TransactionalTask
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk
+from fulmen.topology.resource.spec import BoltSpec
 
 
 class StageTransactions:
@@ -37,6 +38,24 @@ class StageTransactions:
                 task.failed_attempts = self._failed
             if isinstance(task, BatchBoltTask):
                 task.begin_batch(header.transactions)
+
+    def commit_beside(self, attempt: TransactionAttempt, tasks: Iterable[BoltTask]) -> None:
+        """Have `finish_batch` of `blocking` committers called in threads, from now on.
+
+        Only of those that have had all of their input: no committer is in front of them.
+        """
+        for task in tasks:
+            if isinstance(task, BatchBoltTask) and self._can_begin(task.component):
+                task.finish_beside(attempt)
+
+    def _can_begin(self, component: str) -> bool:
+        spec = self._placed.component(component)
+        return (
+            isinstance(spec, BoltSpec)
+            and spec.blocking
+            and component in self._placed.commit_phase
+            and not any(i.from_ in self._placed.commit_phase for i in spec.inputs)
+        )
 
     def hear(self, row: bytes) -> bool:
         """Take in which attempts failed in earlier stages. Returns whether later ones are told."""

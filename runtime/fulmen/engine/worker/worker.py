@@ -86,7 +86,10 @@ class Worker:
         try:
             if void is not None:
                 raise VoidBatch(void_row(void))
-            yield from self._tasks_of(placed, stage, partition).run(header, rows, summary)
+            tasks = self._tasks_of(placed, stage, partition)
+            if stage == header.first:
+                self._commit_beside(partition, header)
+            yield from tasks.run(header, rows, summary)
             yield partition, wire.pack(wire.SUMMARY, summary)
             return
         except VoidBatch as e:
@@ -110,6 +113,14 @@ class Worker:
         # that row too
         for destination in placed.workers if everywhere else (partition,):
             yield destination, row
+
+    def _commit_beside(self, partition: int, header: Header) -> None:
+        """Have `blocking` committers begin at once to commit what has waited for it here."""
+        attempt = header.transactions.commits
+        if attempt is not None:
+            for (_, of), tasks in self._tasks.items():
+                if of == partition and tasks.is_at_base(header):
+                    tasks.commit_beside(attempt)
 
     def _tasks_of(self, placed: PlacedTopology, stage: int, partition: int) -> StageTasks:
         tasks = self._tasks.get((stage, partition))

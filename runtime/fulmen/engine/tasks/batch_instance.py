@@ -1,0 +1,94 @@
+"""An author's BatchBolt for one attempt of a transaction, and how it is finished."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+from fulmen.api.transactions import BatchBolt, TransactionAttempt
+from fulmen.engine.emitting.emit_buffer import Buffer
+from fulmen.engine.tasks.transactional_task import BatchCollector
+
+
+class BatchInstance:
+    """One instance, with a collector of its own: two may be at work at the same time.
+
+    Attributes:
+        bolt: The author's.
+        attempt: What it is for.
+        collector: What it was prepared with.
+    """
+
+    def __init__(
+        self, bolt: BatchBolt, attempt: TransactionAttempt, collector: BatchCollector
+    ) -> None:
+        self.bolt = bolt
+        self.attempt = attempt
+        self.collector = collector
+        self._ended: Future[None] | None = None
+
+    def finish_beside(self) -> None:
+        """Have `finish_batch` called in a thread; `finish` waits for it."""
+        ended: Future[None] = Future()
+        self._ended = ended
+
+        def call() -> None:
+            try:
+                self._call()
+            except BaseException as e:  # noqa: BLE001 (whoever waits for it gets it)
+                ended.set_exception(e)
+            else:
+                ended.set_result(None)
+
+        # not of a pool: one that hangs, of a batch that came to nothing, must not hold up the next
+        name = f"fulmen-commit-{self.attempt}"
+        threading.Thread(target=call, name=name, daemon=True).start()
+
+    def finish(self) -> None:
+        """Call `finish_batch`, or wait for its end. Raises what it raises."""
+        if self._ended is None:
+            self._call()
+        else:
+            self._ended.result()
+
+    def _call(self) -> None:
+        self.collector.open()
+        try:
+            self.bolt.finish_batch()
+        finally:
+            self.collector.close()
+
+
+class InstanceCollectors:
+    """The collectors of the instances that are called for one chunk: to the task they are one."""
+
+    def __init__(self) -> None:
+        self._called: list[BatchCollector] = []
+
+    def open(self) -> None:
+        """A chunk begins."""
+        self._called = []
+
+    def add(self, collector: BatchCollector, *, opens: bool) -> None:
+        """An instance is called, or was called in a thread of its own."""
+        if collector not in self._called:
+            self._called.append(collector)
+            if opens:
+                collector.open()
+
+    def close(self) -> None:
+        """No instance may emit any more."""
+        for collector in self._called:
+            collector.close()
+
+    @property
+    def runs(self) -> Iterator[Buffer]:
+        """What was emitted, as it is to be sent."""
+        return (buffer for collector in self._called for buffer in collector.runs)
+
+    def release(self) -> None:
+        """Let go of what is sent."""
+        for collector in self._called:
+            collector.release()
+        self._called = []
