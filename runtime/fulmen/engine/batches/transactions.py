@@ -4,7 +4,8 @@ The algorithm is that of Storm's TransactionalSpoutCoordinator: up to `maxSpoutP
 are active, each is processed and then committed, commits come strictly in the order of the txids,
 and one that fails fails all later ones, which then come again as new attempts. The differences:
 
-- A batch processes all that were opened, and commits the oldest that was processed before it.
+- A batch processes all that were opened, and commits the oldest that was processed before it. Never
+  two: if it came to nothing, the first would come again when stores had the second already.
 - Metadata are in the same commit as what was processed, so they need no store of their own.
 - A batch that came to nothing fails all that are active: what waits in workers may be lost, and an
   instance that took part in it is no longer what it was.
