@@ -7,19 +7,15 @@ exactly those that can't leave the worker.
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from fulmen.api.tuples import Tuple
 from fulmen.engine.acking.messages import Messages
+from fulmen.engine.emitting.parcels import Index, Parcels, compose, groups
 from fulmen.engine.emitting.routes import Chosen, Routes
 from fulmen.engine.grouping.choosers import Choice, Chooser
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
@@ -32,31 +28,9 @@ from fulmen.engine.protocol.statistics import (
     add_task,
 )
 from fulmen.engine.tuples import wire
-from fulmen.engine.tuples.chunk import Chunk, Ids, Lineage, Positions, Tasks
+from fulmen.engine.tuples.chunk import Chunk, Ids, Lineage, Tasks
 from fulmen.engine.tuples.emitted_rows import EmittedRows
-from fulmen.engine.tuples.encoded_rows import EncodedRows
-from fulmen.errors import GroupingError, text_of
-
-HELD_BYTES = 8 << 20
-"""Bytes for one worker at which they become rows, however few tuples they are."""
-_NARROW = 64
-"""Keys that lie so close together are counted to see which there are."""
-_FEW_GROUPS = 6
-"""To compare all keys with each of so many is quicker than to sort them."""
-Index = npt.NDArray[np.integer[Any]]
-"""Which of the emitted rows are meant; None in its place: all."""
-
-
-@dataclass(slots=True)
-class _Piece:
-    targets: Tasks
-    source: int
-    lineage: Lineage | None
-    values: EncodedRows | pa.RecordBatch
-    index: Index | None
-
-    def picked(self) -> EncodedRows | pa.RecordBatch:
-        return self.values if self.index is None else self.values.take(self.index)
+from fulmen.errors import GroupingError
 
 
 class Outbox:
@@ -90,9 +64,7 @@ class Outbox:
         self._stage = stage
         self._rng = rng
         self._row_tuples = placed.limits.row_tuples
-        self._pieces: dict[tuple[int, int], list[_Piece]] = defaultdict(list)
-        self._held: Counter[tuple[int, int]] = Counter()
-        self._held_bytes: Counter[tuple[int, int]] = Counter()
+        self._parcels = Parcels(placed, self.rows, self._refuse)
 
     def random_ids(self, n: int) -> Ids:
         """Fresh edge ids. One that is 0, as if there were no edge, comes once in 2**64."""
@@ -266,90 +238,21 @@ class Outbox:
                     ),
                 )
             return
-        if emitted.arrow is None:
-            values: EncodedRows | pa.RecordBatch = emitted.encode()
-            size = values.about_bytes
-        else:
-            values, size = emitted.arrow, emitted.arrow.nbytes
-        for worker, at in groups(self._placed.task_worker[targets]):
-            piece = _Piece(
-                targets if at is None else targets[at],
-                task,
-                lineage if at is None or lineage is None else lineage.take(at),
-                values,
-                compose(index, at),
-            )
-            key = subscription.number, worker
-            self._pieces[key].append(piece)
-            self._held[key] += len(piece.targets)
-            self._held_bytes[key] += size * len(piece.targets) // max(1, len(emitted))
-            if self._held[key] >= self._row_tuples or self._held_bytes[key] >= HELD_BYTES:
-                self._pack(key)
+        self._parcels.add(subscription.number, task, emitted, index, targets, lineage)
 
     def receive(self, target: int, chunk: Chunk) -> None:
         """Put a chunk into the inbox of one of these tasks."""
         self.inbox[target].append(chunk)
         self.waiting += len(chunk)
 
-    def _pack(self, key: tuple[int, int]) -> None:
-        number, worker = key
-        pieces = self._pieces.pop(key)
-        del self._held[key], self._held_bytes[key]
-        picked = [piece.picked() for piece in pieces]
-        targets = np.concatenate([p.targets for p in pieces])
-        sources = np.concatenate([np.full(len(p.targets), p.source, np.int32) for p in pieces])
-        lineage = Lineage.concat([(p.lineage, len(p.targets)) for p in pieces])
-        encoded = [values for values in picked if isinstance(values, EncodedRows)]
-        if len(encoded) == len(picked):
-            together = EncodedRows.concat(encoded)
-            parcels = [wire.Parcel(number, targets, sources, lineage, encoded=together)]
-        else:  # Arrow: one batch each, since their schemas may differ
-            whole, parcels, start = wire.Parcel(number, targets, sources, lineage), [], 0
-            for values in picked:
-                end = start + len(values)
-                cut = wire.part(whole, start, end)
-                is_rows = isinstance(values, EncodedRows)
-                parcels.append(
-                    replace(cut, encoded=values) if is_rows else replace(cut, batch=values)
-                )
-                start = end
-        for parcel in parcels:
-            try:
-                packed = list(wire.pack_tuples(parcel, self._row_tuples))
-            except Exception:  # noqa: BLE001 (an author's __reduce__ may raise anything)
-                left = self._without_unpicklable(parcel)
-                packed = list(wire.pack_tuples(left, self._row_tuples)) if len(left.targets) else []
-            self.rows += [(worker, row) for row in packed]
-
-    def _without_unpicklable(self, parcel: wire.Parcel) -> wire.Parcel:
-        """The tuples of a parcel that can leave their worker. The trees of the others fail."""
-        subscription = self._placed.subscriptions[parcel.subscription]
-        kept = []
-        for i, row in enumerate(parcel.encoded.rows() if parcel.encoded else ()):
-            try:  # as it is sent: a value that is nested deeply may be pickled alone, but not there
-                list(wire.pack_tuples(wire.select(parcel, np.array([i], np.int64))))
-            except Exception as error:  # noqa: BLE001 (an author's __reduce__ may raise anything)
-                field, cause = _unpicklable(row) or (None, error)
-            else:
-                kept.append(i)
-                continue
-            which = (
-                "a value" if field is None else f"the value of field {subscription.fields[field]!r}"
-            )
-            message = (
-                f"emit on stream {subscription.stream!r}: {which} can't be pickled"
-                f" ({text_of(cause)}), so it can't go to another worker or stage, where"
-                f" {subscription.target!r} is"
-            )
-            self.refused.append((int(parcel.sources[i]), message))
-            if parcel.lineage is not None:
-                self.messages.fail(parcel.lineage.of(i)[0], message)
-        return wire.select(parcel, np.array(kept, np.int64))
+    def _refuse(self, task: int, roots: Sequence[int], reason: str) -> None:
+        """A tuple can't leave its worker: its trees fail."""
+        self.refused.append((task, reason))
+        self.messages.fail(roots, reason)
 
     def pack_all(self) -> None:
         """Make rows of all parcels that wait for more tuples."""
-        for key in list(self._pieces):
-            self._pack(key)
+        self._parcels.pack_all()
 
     def pack_messages(self) -> None:
         """Make rows of the messages to ackers of other stages or workers."""
@@ -364,39 +267,6 @@ class Outbox:
 
     def take_rows(self) -> list[tuple[int, bytes]]:
         """The rows that are ready to leave."""
-        rows, self.rows = self.rows, []
+        rows = self.rows[:]
+        self.rows.clear()
         return rows
-
-
-def _unpicklable(row: Sequence[Any]) -> tuple[int, Exception] | None:
-    """The number of the first value that can't be pickled, and why."""
-    for i, value in enumerate(row):
-        try:
-            pickle.dumps(value, 5)
-        except Exception as e:  # noqa: BLE001 (an author's __reduce__ may raise anything)
-            return i, e
-    return None
-
-
-def groups(keys: npt.NDArray[np.int32]) -> list[tuple[int, Positions | None]]:
-    """Each distinct key with the positions that have it, in their order; None for all positions."""
-    first = int(keys[0])
-    if len(keys) == 1 or (keys == first).all():
-        return [(first, None)]
-    low = int(keys.min())
-    if int(keys.max()) - low < _NARROW:
-        present = np.flatnonzero(np.bincount(keys - low)) + low
-        if len(present) <= _FEW_GROUPS:
-            return [(key, np.flatnonzero(keys == key)) for key in present.tolist()]
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    starts = [0, *cuts.tolist(), len(keys)]
-    return [(int(ordered[a]), order[a:b]) for a, b in pairwise(starts)]
-
-
-def compose(index: Index | None, at: Index | None) -> Index | None:
-    """`index[at]`, where None stands for all."""
-    if at is None:
-        return index
-    return at if index is None else index[at]

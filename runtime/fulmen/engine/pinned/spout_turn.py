@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fulmen.checkpoint.rewriting import Update
-from fulmen.engine.emitting.outbox import Outbox, groups
+from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.emitting.parcels import groups
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.statistics import DROPPED
 from fulmen.engine.protocol.summary import ErrorReport, Summary

@@ -21,7 +21,8 @@ from fulmen.checkpoint import Store, load_many, read_commit, read_manifest, save
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.acking.acker_task import AckerTask
 from fulmen.engine.acking.messages import Messages
-from fulmen.engine.emitting.outbox import Outbox, groups
+from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.emitting.parcels import groups
 from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.protocol.deliveries import Deliveries, undelivered
 from fulmen.engine.protocol.header import Header, tick_due
