@@ -167,6 +167,7 @@ class Transactions:
         most: How many transactions may be active.
         max_replays: How many attempts may fail before a transaction is given up; None: any number.
         active: The attempts on their way, by txid.
+        attempts: How many attempts there were with this driver.
         ended: Why the topology can't go on.
     """
 
@@ -176,8 +177,8 @@ class Transactions:
     most: int = 1
     max_replays: int | None = None
     active: dict[int, Active] = field(default_factory=dict)
+    attempts: int = 0
     ended: str = ""
-    _counter: int = 0
     _hold_until: float = 0.0
     _nothings: int = 0  # batches in a row that came to nothing
     _alone: int = 0  # of those, the ones in which the head was the only transaction
@@ -226,8 +227,8 @@ class Transactions:
             if metadata is None or (is_dropped and txid != self.ledger.head):
                 break
             if txid not in self.active:
-                self._counter += 1
-                attempt = TransactionAttempt(txid, self.epoch << 32 | self._counter)
+                self.attempts += 1
+                attempt = TransactionAttempt(txid, self.epoch << 32 | self.attempts)
                 self.active[txid] = Active(attempt, Phase.PROCESSING, now, is_dropped)
                 opened.append(Opened(attempt, metadata, is_dropped))
             if is_dropped:
@@ -249,8 +250,9 @@ class Transactions:
         current = {one.attempt for one in active.values()}
         own = sorted(one for one in failed if one.attempt in current)
         gone = [t for t in active if own and t >= own[0].attempt.txid]
-        if own:
-            ledger = ledger.with_failure(own[0].attempt.txid, own[0].reason)
+        blamed = [one for one in own if one.attempt == own[0].attempt and not one.is_loss]
+        if blamed:
+            ledger = ledger.with_failure(blamed[0].attempt.txid, blamed[0].reason)
         for txid in gone:
             del active[txid]
         committed: list[Active] = []
@@ -278,7 +280,7 @@ class Transactions:
         self.ledger, self.active = outcome.ledger, dict(outcome.active)
         if outcome.failed:
             txid = outcome.failed[0].attempt.txid
-            self._hold(now, self.ledger.failures[txid])
+            self._hold(now, self.ledger.failures.get(txid, 1))
         if outcome.committed or outcome.given_up:
             self._nothings = self._alone = 0
 

@@ -184,8 +184,13 @@ class RunningTopology:
         found = self.committer.outage
         return found if found and self._wall() - found.since >= OUTAGE_TOLD_SECONDS else None
 
-    def _new_coordinator(self, clock: float) -> Coordinator:
-        """One that goes on from the last commit. Time passes from now on."""
+    def _new_coordinator(self, clock: float, attempts: int = 0) -> Coordinator:
+        """One that goes on from the last commit. Time passes from now on.
+
+        Args:
+            clock: The batch clock, in seconds.
+            attempts: How many attempts of transactions there were before.
+        """
         manifest = self.log.manifest
         spec = self.topology.spec
         transactions = None
@@ -196,6 +201,7 @@ class RunningTopology:
                 has_commit_phase=bool(self.placed.commit_phase),
                 most=spec.max_spout_pending or 1,
                 max_replays=spec.max_replays,
+                attempts=attempts,
             )
         return Coordinator(
             self.planner.current,
@@ -272,7 +278,9 @@ class RunningTopology:
         with self.totals.renumbering():
             self.planner.replace(placed)
         self.planner.start_jobs()
-        self.coordinator = self._new_coordinator(self.coordinator.clock)
+        before = self.coordinator.transactions
+        attempts = 0 if before is None else before.attempts  # the next ones are to be greater
+        self.coordinator = self._new_coordinator(self.coordinator.clock, attempts)
         self.observer.note(f"what was changed is taken over, with {self.plan.workers} workers")
 
     def _look_for_workers(self) -> None:

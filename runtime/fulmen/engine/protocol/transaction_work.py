@@ -33,12 +33,14 @@ class FailedAttempt(NamedTuple):
         component: Which component failed it.
         task: Which of its tasks.
         reason: Why, in one line.
+        is_loss: What it had in a worker was lost: the transaction is not to blame.
     """
 
     attempt: TransactionAttempt
     component: str
     task: int
     reason: str
+    is_loss: bool = False
 
 
 @dataclass(frozen=True)

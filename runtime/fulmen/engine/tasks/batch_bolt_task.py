@@ -149,7 +149,7 @@ class BatchBoltTask(TransactionalTask, BoltTask):
             return None
         found = self.instances.get(attempt)
         if found is None and attempt not in self.processed:
-            self.fail_attempt(attempt, LOST)
+            self.fail_attempt(attempt, LOST, is_loss=True)
         elif found is None:
             found = self._new_instance(attempt)
         return found

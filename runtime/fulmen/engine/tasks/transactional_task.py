@@ -77,9 +77,12 @@ class TransactionalTask(TaskBase):
 
     failed_attempts: FailedAttempts
 
-    def fail_attempt(self, attempt: TransactionAttempt, reason: str) -> None:
+    def fail_attempt(
+        self, attempt: TransactionAttempt, reason: str, *, is_loss: bool = False
+    ) -> None:
         """The attempt can't be committed any more."""
-        self.failed_attempts.add(FailedAttempt(attempt, self.component, self.task, reason))
+        failed = FailedAttempt(attempt, self.component, self.task, reason, is_loss)
+        self.failed_attempts.add(failed)
 
     def attempt_raised(
         self, attempt: TransactionAttempt, error: Exception, what: str
