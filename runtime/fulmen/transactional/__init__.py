@@ -24,9 +24,13 @@ from fulmen.transactional.errors import (
     StoreUnavailable,
 )
 from fulmen.transactional.maps import TransactionalMap, plus
+from fulmen.transactional.stores.postgres import PostgresMap
+from fulmen.transactional.stores.redis import RedisMap
 from fulmen.transactional.stores.sqlite import SqliteMap
 
 __all__ = [
+    "PostgresMap",
+    "RedisMap",
     "SqliteMap",
     "StaleAttempt",
     "StoreError",
