@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fulmen.engine.driver.totals import Latencies, StageSeconds, Totals, TreeCounts
+from fulmen.engine.driver.latencies import Latencies
+from fulmen.engine.driver.totals import StageSeconds, Totals, TreeCounts
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.processes import Process
