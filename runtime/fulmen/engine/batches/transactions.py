@@ -340,7 +340,10 @@ class Transactions:
 
 def shown_metadata(metadata: bytes) -> str:
     """The metadata of a transaction in a message."""
-    text = f"metadata {pickle.loads(metadata)!r}"
+    try:
+        text = f"metadata {pickle.loads(metadata)!r}"
+    except Exception:  # noqa: BLE001 (it is the author's, maybe of other code than today's)
+        return f"metadata of {len(metadata)} bytes"
     return text if len(text) <= METADATA_SHOWN else text[: METADATA_SHOWN - 1] + "…"
 
 

@@ -300,6 +300,7 @@ class Totals:
             self.transactions = TransactionTotals()
         for seconds in self.transactions.add(outcome, self.steady()):
             self.latencies.add(seconds * 1000)
+            self.times[self.placed.emitter or "", COMPLETE, ""].add(seconds)
 
     def _sum(self, what: str) -> int:
         return sum(n for (_, kind, _), n in self.counts.items() if kind == what)
