@@ -38,6 +38,8 @@ Looks = Mapping[str, Mapping[str, Any]]
 TREES = 'OF, source_component="", component!="__acker"'
 """Labels of what spouts count, a tree each: see docs/metrics.md."""
 
+EACH = "{{component}}"
+
 Panel = TypeVar("Panel", stat.Panel, timeseries.Panel, table.Panel)
 
 
@@ -75,6 +77,11 @@ def limits(first: str, *steps: tuple[float, str]) -> ThresholdsConfig:
     """Colours: the first, and others from some value on."""
     colours = [Threshold(None, first), *(Threshold(value, colour) for value, colour in steps)]
     return ThresholdsConfig().steps(colours)
+
+
+GOOD, WARNING, BAD = "green", "orange", "red"
+NONE_IS_GOOD = limits(GOOD, (1e-9, BAD))
+CAPACITY = limits(GOOD, (0.8, WARNING), (0.95, BAD))
 
 
 def choice(label: str, metric: str, or_all: bool = False) -> QueryVariable:

@@ -11,12 +11,20 @@ import yaml
 from fulmen.engine.driver.driver import Stop
 from fulmen.kube import contract
 from fulmen.metrics import MetricsServer
-from support.dashboards import ALERTS, TARGET_LABELS, alerts, dashboard, panel_queries
+from support.dashboards import (
+    ALERTS,
+    TARGET_LABELS,
+    alerts,
+    dashboard,
+    names_in,
+    panel_queries,
+)
 from support.metered import WORDS, metered_driver, run_metered
 from support.pages import blocks
 from support.prometheus import promtool, running_prometheus
-from support.scrapes import PAGE
+from support.scrapes import PAGE, documented
 from support.spark_runs import wait_until
+from support.transacted import TROUBLE, transacted_driver
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -30,9 +38,8 @@ STEPS, SCRAPES = 3, 5
 class Driven:
     """A topology that runs some batches whenever it is scraped, until it is ended."""
 
-    def __init__(self):
-        texts = (TEXTS + [PLAIN] * 200) * 50  # more than there is time for
-        self.driver = metered_driver(texts, max_replays=2, max_spout_pending=20).start()
+    def __init__(self, driver):
+        self.driver = driver.start()
         self.lock = threading.Lock()
         self.is_over = False
 
@@ -53,7 +60,14 @@ class Driven:
 
 @pytest.fixture(scope="module")
 def topology():
-    return Driven()
+    texts = (TEXTS + [PLAIN] * 200) * 50  # more than there is time for
+    return Driven(metered_driver(texts, max_replays=2, max_spout_pending=20))
+
+
+@pytest.fixture(scope="module")
+def transactions():
+    """A transactional topology beside it."""
+    return Driven(transacted_driver(TROUBLE * 500))
 
 
 @pytest.fixture(scope="module")
@@ -63,25 +77,41 @@ def earlier():
 
 
 @pytest.fixture(scope="module")
-def prometheus(topology, earlier, tmp_path_factory):
+def prometheus(topology, transactions, earlier, tmp_path_factory):
     """It has scraped for some seconds."""
     with (
         MetricsServer("127.0.0.1", 0, topology.totals) as one,
         MetricsServer("127.0.0.1", 0, lambda: earlier.totals) as other,
+        MetricsServer("127.0.0.1", 0, transactions.totals) as third,
         running_prometheus(
             tmp_path_factory.mktemp("prometheus"),
-            {f"127.0.0.1:{one.port}": LABELS, f"127.0.0.1:{other.port}": {}},
+            {
+                f"127.0.0.1:{one.port}": LABELS,
+                f"127.0.0.1:{other.port}": {},
+                f"127.0.0.1:{third.port}": {**LABELS, "pod": "transacted-driver-1"},
+            },
             [ALERTS],
         ) as server,
     ):
-        scrapes = 'min(count_over_time(fulmen_batches_total{topology="metered"}[1m]))'
+        scrapes = "min(count_over_time(fulmen_batches_total[1m]))"
         wait_until(lambda: (server.value(scrapes) or 0) >= SCRAPES, "some scrapes", seconds=60)
         yield server
 
 
+def topology_of(query):
+    """One that has what the query asks for."""
+    of = [
+        metric
+        for m in names_in(query.text)
+        for metric in documented().values()
+        if m in metric.samples
+    ]
+    return "transacted" if any(metric.is_transactional for metric in of) else "metered"
+
+
 @pytest.mark.parametrize("query", QUERIES, ids=str)
 def test_panels_have_data(prometheus, query):
-    samples = prometheus.query(query.of("metered", "shop"))
+    samples = prometheus.query(query.of(topology_of(query), "shop"))
     assert [value for _, value in samples if not math.isnan(value)], samples
     if (label := re.fullmatch(r"\{\{(\w+)\}\}", query.legend)) and len(samples) > 1:
         assert all(label[1] in labels for labels, _ in samples)
@@ -92,7 +122,7 @@ def test_variables_have_the_topology(prometheus):
     asked = {name: v["query"]["query"].replace("$namespace", ".*") for name, v in found.items()}
     parts = {n: re.fullmatch(r"label_values\((.*), (\w+)\)", t) for n, t in asked.items()}
     values = {name: prometheus.label_values(*part.group(2, 1)) for name, part in parts.items()}
-    assert values == {"namespace": ["shop"], "topology": ["metered"]}
+    assert values == {"namespace": ["shop"], "topology": ["metered", "transacted"]}
 
 
 def test_labels_of_target_and_metrics_do_not_collide(prometheus):
@@ -131,7 +161,7 @@ def test_rules_are_evaluated(prometheus):
 def test_prometheus_has_in_the_end_what_the_topology_reports(prometheus, topology):
     """The last one: it ends the topology."""
     report = topology.end()
-    of = '{namespace="shop"}'
+    of = '{namespace="shop", topology="metered"}'
 
     def total(name, of=of):
         return prometheus.value(f"sum({name}{of})")
@@ -151,8 +181,24 @@ def test_prometheus_has_in_the_end_what_the_topology_reports(prometheus, topolog
     assert total("fulmen_dead_lettered_total") == trees["dead_lettered"] > 0
     assert total("fulmen_replayed_total") == trees["replayed"] > 0
     for name, component in report["components"].items():
-        of_component = f'{{namespace="shop", component="{name}"}}'
+        of_component = f'{{namespace="shop", topology="metered", component="{name}"}}'
         assert total("fulmen_emitted_total", of_component) in (component["emitted"], None)
+
+
+def test_prometheus_has_in_the_end_what_became_of_transactions(prometheus, transactions):
+    report = transactions.end()
+    found = report["transactions"]
+
+    def by_outcome():
+        samples = prometheus.query("fulmen_transaction_attempts_total")
+        return {labels["outcome"]: value for labels, value in samples}
+
+    wait_until(lambda: by_outcome() == found["attempts"], "the last scrape", seconds=30)
+    assert found["attempts"]["committed"] > found["attempts"]["given_up"] > 0
+    assert prometheus.value("fulmen_transaction_committed_txid") == found["committed_txid"]
+    complete = prometheus.value('fulmen_transaction_seconds_count{phase="complete"}')
+    assert complete == found["attempts"]["committed"]
+    assert prometheus.value("sum(fulmen_transactions_active)") == found["active"] == 0
 
 
 def test_promtool_finds_nothing_wrong():
@@ -169,6 +215,8 @@ BAD_AND_GOOD = {
     'fulmen_capacity_ratio{topology="NAME", component="count"}': ("0.99+0x40", "0.9+0x40"),
     'fulmen_dead_lettered_total{topology="NAME", component="words"}': ("0+1x40", "7+0x40"),
     'fulmen_failed_attempts_total{topology="NAME"}': ("0+1x40", "3+0x40"),
+    'fulmen_transaction_head_failures{topology="NAME"}': ("5+0x40", "4+0x40"),
+    'fulmen_transaction_attempts_total{topology="NAME", outcome="given_up"}': ("0+1x40", "7+0x40"),
     'fulmen_operator_topology_ready{topology="NAME"}': ("0+0x40", "1+0x40"),
 }
 

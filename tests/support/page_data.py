@@ -142,11 +142,52 @@ def error(number, name, is_long):
 
 def point(number, step):
     times = {"number": number, "uptime": float(step * number)}
-    rates = {"executed": 1e5 * (number % 7), "acked": 5e4, "failed": 0.0, "pending": 100}
+    rates = {
+        "executed": 1e5 * (number % 7),
+        "acked": 5e4,
+        "committed": 2.5,
+        "failed": 0.0,
+        "pending": 100,
+    }
     return {**times, **rates, "p50": 100.0 + number, "p99": 2000.0 + number}
 
 
-def topology_json(size, is_long=False, tasks_of="", step=1):
+def attempt(number, is_long):
+    """Active ones come first."""
+    phases = ("processing", "processed", "committing")
+    outcomes = (None, None, None, "committed", "failed", "cascaded", "lost", "given_up")
+    reason = LONG_ERROR if is_long else f"'part-1', task {number}: KeyError: 1"
+    return {
+        "txid": 1_234_567 - number,
+        "attempt": (3 << 32) + number,
+        "phase": phases[number % 3],
+        "outcome": outcomes[number % 8],
+        "phases_ms": dict(zip(phases, (123.4, 5678.9, None), strict=True)),
+        "reason": "" if number % 8 < 4 else reason,
+    }
+
+
+def transactions(is_long):
+    reason = LONG_ERROR if is_long else "KeyError: 1"
+    times = {"processing": 120.0, "processed": 60.0, "committing": 20.0, "complete": 200.0}
+    attempts = ("committed", "failed", "cascaded", "lost", "given_up")
+    given_up = {"metadata": f"metadata {LONG}", "failures": 12, "reason": reason}
+    return {
+        "committed_txid": 123_456_789,
+        "committed_per_second": 4.7,
+        "active": {"processing": 10, "processed": 20, "committing": 1},
+        "attempts": dict.fromkeys(attempts, 123_456_789),
+        "phases_ms": times,
+        "lag": 9_876_543_210,
+        "head_failures": 12,
+        "head_reason": reason,
+        "last_failure": f"transaction 7 failed: {reason}",
+        "recent": [attempt(n, is_long) for n in range(40)],
+        "given_up": [{"txid": 1_234_000 + n, **given_up} for n in range(3)],
+    }
+
+
+def topology_json(size, is_long=False, tasks_of="", step=1, is_transactional=False):
     """What a driver would say of `size` components, with long names and long errors or short."""
     edges = [
         {
@@ -168,6 +209,7 @@ def topology_json(size, is_long=False, tasks_of="", step=1):
         "uptime_seconds": 100_000.5,
         "message_timeout_seconds": 30.0,
         "trees": {**trees, "dead_lettered": 12, "dropped": 0},
+        "transactions": transactions(is_long) if is_transactional else None,
         "acked_per_second": 1234.5,
         "complete_latency_ms": {"p50": 123.4, "p99": 4567.8},
         "components": [component(n, is_long) for n in range(size)],

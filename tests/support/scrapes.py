@@ -23,11 +23,13 @@ class Documented:
         name: As in PromQL.
         type: Of the metric.
         labels: Besides `topology`.
+        is_transactional: Only transactional topologies have it.
     """
 
     name: str
     type: str
     labels: frozenset[str]
+    is_transactional: bool
 
     @property
     def samples(self):
@@ -36,10 +38,11 @@ class Documented:
 
 def documented():
     """All rows, by name."""
-    rows = _ROW.findall(PAGE.read_text(encoding="utf-8"))
+    tables = PAGE.read_text(encoding="utf-8").split("Transactional topologies have these as well:")
     return {
-        name: Documented(name, kind, frozenset(re.findall(r"\w+", labels)))
-        for name, kind, labels in rows
+        name: Documented(name, kind, frozenset(re.findall(r"\w+", labels)), is_transactional)
+        for table, is_transactional in zip(tables, (False, True), strict=True)
+        for name, kind, labels in _ROW.findall(table)
     }
 
 

@@ -16,7 +16,9 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from fulmen.engine.batches.transactions import Phase
 from fulmen.engine.driver.totals import Totals
+from fulmen.engine.driver.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.engine.protocol.statistics import (
     ACKED,
     BATCH,
@@ -70,6 +72,8 @@ def families(now: Snapshot) -> Iterator[Metric]:
     yield from _tuples(now)
     yield from _latencies(now)
     yield from _trees(now)
+    if now.transactions is not None:
+        yield from _transactions(now, now.transactions)
     yield from _batches(now)
     yield from _troubles(now)
     yield from _shape(now)
@@ -205,6 +209,32 @@ def _trees(now: Snapshot) -> Iterator[Metric]:
             for spout in now.spouts
         ],
     )
+
+
+def _transactions(now: Snapshot, totals: TransactionTotals) -> Iterator[Metric]:
+    """What became of transactions; only transactional topologies have these."""
+    text = "The last transaction that is committed: all up to it are. 0: none is."
+    rows: list[tuple[Sequence[str], float]] = [((), float(totals.committed))]
+    yield _gauge(now, "transaction_committed_txid", text, (), rows)
+    text = "Attempts of transactions that are on their way."
+    rows = [((phase,), float(totals.active_in(phase))) for phase in Phase]
+    yield _gauge(now, "transactions_active", text, ("phase",), rows)
+    text = "Attempts of transactions that have ended, and how."
+    rows = [((outcome,), float(totals.attempts[outcome])) for outcome in AttemptOutcome]
+    yield _counter(now, "transaction_attempts", text, ("outcome",), rows)
+    yield _histogram(
+        now,
+        "transaction",
+        "Seconds of attempts that were committed, in each phase and in all of them.",
+        ("phase",),
+        [((phase,), histogram) for phase, histogram in totals.phases.items()],
+    )
+    text = "Attempts of the first transaction that is not committed that have failed."
+    rows = [((), float(totals.head_failures))]
+    yield _gauge(now, "transaction_head_failures", text, (), rows)
+    text = "Messages of the source that are in no transaction yet."
+    lag = [] if totals.lag is None else [((now.placed.emitter or "",), float(totals.lag))]
+    yield _gauge(now, "source_lag_messages", text, ("component",), lag)
 
 
 def _batches(now: Snapshot) -> Iterator[Metric]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fulmen.engine.driver.totals import Totals
+from fulmen.engine.driver.transaction_totals import AttemptOutcome
 from fulmen.engine.protocol.statistics import EXECUTED
 from fulmen.metrics.snapshot import Snapshot
 
@@ -33,9 +34,11 @@ class Point:
         uptime: When it ended, in seconds since the driver started.
         executed: Tuples that bolts executed, per second.
         acked: Trees that were acked, per second.
+        committed: Transactions that were committed, per second.
         failed: Trees that failed or timed out, per second.
         pending: Trees that were pending at its end.
-        p50: Of the complete latency, in milliseconds; None if no tree was acked.
+        p50: Of the complete latency, in milliseconds; None if no tree was acked, and no transaction
+            committed.
         p99: The same.
     """
 
@@ -43,6 +46,7 @@ class Point:
     uptime: float
     executed: float
     acked: float
+    committed: float
     failed: float
     pending: int
     p50: float | None
@@ -132,6 +136,7 @@ def point(number: int, before: Snapshot, after: Snapshot) -> Point:
         uptime=after.uptime,
         executed=(_executed(after) - _executed(before)) / seconds,
         acked=(after.trees.acked - before.trees.acked) / seconds,
+        committed=(_committed(after) - _committed(before)) / seconds,
         failed=(_failed(after) - _failed(before)) / seconds,
         pending=after.trees.pending,
         p50=latencies.quantile(0.5),
@@ -142,6 +147,10 @@ def point(number: int, before: Snapshot, after: Snapshot) -> Point:
 def _executed(now: Snapshot) -> int:
     """By bolts, system bolts left out."""
     return sum(now.sums[bolt.name, EXECUTED] for bolt in now.placed.topology.spec.bolts)
+
+
+def _committed(now: Snapshot) -> int:
+    return 0 if now.transactions is None else now.transactions.attempts[AttemptOutcome.COMMITTED]
 
 
 def _failed(now: Snapshot) -> int:

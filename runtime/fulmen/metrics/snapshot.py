@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fulmen.engine.driver.totals import Latencies, StageSeconds, Totals, TreeCounts
+from fulmen.engine.driver.latencies import Latencies
+from fulmen.engine.driver.totals import StageSeconds, Totals, TreeCounts
+from fulmen.engine.driver.transaction_totals import TransactionTotals
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.processes import Process
@@ -39,13 +41,15 @@ class Snapshot:
     Attributes:
         placed: The topology and its plan.
         uptime: Seconds since the driver started.
+        moment: Now, in seconds of the driver's steady clock.
         batches: That counted.
         failed_attempts: Attempts of batches that came to nothing.
         last_failure: Why the last one of these did; "" if there was none.
         trees: How tuple trees ended.
+        transactions: What became of them; None: the topology has none.
         counts: (component, what, of which) -> number.
         times: Histograms.
-        latencies: Complete latencies in fine steps.
+        latencies: Complete latencies in fine steps, of trees or transactions.
         executors: First task of an executor -> its capacity, 0 to about 1.
         workers: Worker -> share of the last seconds that it was at work.
         pending_trees: Of each acker task.
@@ -65,10 +69,12 @@ class Snapshot:
 
     placed: PlacedTopology
     uptime: float
+    moment: float
     batches: int
     failed_attempts: int
     last_failure: str
     trees: TreeCounts
+    transactions: TransactionTotals | None
     counts: Counter[CountKey]
     times: Times
     latencies: Latencies
@@ -95,10 +101,12 @@ class Snapshot:
             return Snapshot(
                 placed=totals.placed,
                 uptime=now - totals.started,
+                moment=now,
                 batches=totals.batches,
                 failed_attempts=totals.attempts_failed,
                 last_failure=totals.last_failure,
                 trees=copy(totals.trees),
+                transactions=totals.transactions and totals.transactions.copy(),
                 counts=totals.counts.copy(),
                 times=totals.times.copy(),
                 latencies=totals.latencies.copy(),

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from fulmen.engine.driver.totals import STATISTICS, StageSeconds
+from fulmen.engine.driver.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.engine.protocol.processes import Process
 from fulmen.engine.protocol.statistics import (
     ACKED,
@@ -27,6 +28,7 @@ from fulmen.metrics.collector import PHASES
 from fulmen.metrics.history import STEPS, Point
 from fulmen.metrics.recent_tasks import RecentTasks
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot
+from fulmen.metrics.transactions_json import transactions_json
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
 
@@ -72,6 +74,7 @@ class TopologyJson:
             "uptime_seconds": round(now.uptime, 1),
             "message_timeout_seconds": now.placed.topology.spec.message_timeout_seconds,
             "trees": vars(now.trees),
+            "transactions": self._transactions(),
             "acked_per_second": self._rate(now.trees.acked, self.before.trees.acked),
             "complete_latency_ms": {"p50": last.quantile(0.5), "p99": last.quantile(0.99)},
             "components": [self._component(name) for name in now.components],
@@ -88,6 +91,17 @@ class TopologyJson:
             "errors": self._errors(),
             "history_step": self.step,
             "history": [_rounded(asdict(point)) for point in self.points],
+        }
+
+    def _transactions(self) -> Json | None:
+        """What became of them; None: the topology has none."""
+        now, before = self.now.transactions, self.before.transactions or TransactionTotals()
+        if now is None:
+            return None
+        committed = AttemptOutcome.COMMITTED
+        return {
+            **transactions_json(now, before, self.now.moment),
+            "committed_per_second": self._rate(now.attempts[committed], before.attempts[committed]),
         }
 
     def _rate(self, after: float, before: float) -> float:
@@ -114,7 +128,7 @@ class TopologyJson:
     def _component(self, name: str) -> Json:
         now, plan = self.now, self.now.placed.plan
         sums = {what: self._sum(name, what) for what in STATISTICS}
-        is_spout = name in now.placed.sources
+        is_spout, is_emitter = name in now.placed.sources, name == now.placed.emitter
         tasks = plan.tasks(name)
         return {
             "name": name,
@@ -127,7 +141,9 @@ class TopologyJson:
             "execute_ms": None if is_spout else self._mean(name, EXECUTE),
             "process_ms": None if is_spout else self._mean(name, PROCESS),
             "complete_ms": self._mean(name, COMPLETE) if is_spout else None,
-            "pending": sum(now.pending_messages.get(t, 0) for t in tasks) if is_spout else None,
+            "pending": sum(now.pending_messages.get(t, 0) for t in tasks)
+            if is_spout and not is_emitter
+            else None,
             "busiest_task": self._tasks.busiest(name),
             "errors": now.error_counts[name],
             "outputs": [self._output(name, stream) for stream in self._outputs.get(name, ())],

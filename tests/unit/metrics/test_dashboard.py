@@ -19,7 +19,10 @@ from support.scripts import script
 
 QUERIES = panel_queries()
 ALERTS = alerts()
-ROWS = ["At a glance", "__acker throughput", "Components", "Workers", "Batches", "Recoveries"]
+ROWS = [
+    *("At a glance", "__acker throughput", "Transactions"),
+    *("Components", "Workers", "Batches", "Recoveries"),
+]
 
 
 def test_the_file_is_what_the_script_makes():

@@ -12,7 +12,8 @@ from threading import Lock
 
 from fulmen.api import Stream
 from fulmen.engine.batches.coordinator import Done
-from fulmen.engine.driver.totals import Latencies, Totals, TreeCounts
+from fulmen.engine.driver.latencies import Latencies
+from fulmen.engine.driver.totals import Totals, TreeCounts
 from fulmen.engine.protocol.statistics import ACKED, EMITTED, EXECUTED, FAILED
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.topology.resource.spec import ACKER, Topology

@@ -53,12 +53,22 @@ class Active:
         phase: Where it is.
         since: When that phase began, in seconds of the driver's steady clock.
         is_dropped: It is given up: nothing of it is sent.
+        spent: Seconds in the phases before.
     """
 
     attempt: TransactionAttempt
     phase: Phase
     since: float
     is_dropped: bool = False
+    spent: Mapping[Phase, float] = field(default_factory=dict)
+
+    def entering(self, phase: Phase, now: float) -> Active:
+        """The same attempt in its next phase."""
+        return replace(self, phase=phase, since=now, spent=self.seconds(now))
+
+    def seconds(self, now: float) -> Mapping[Phase, float]:
+        """How long it has been in each of its phases, this one included."""
+        return {**self.spent, self.phase: max(0.0, now - self.since)}
 
 
 @dataclass(frozen=True)
@@ -213,7 +223,7 @@ class Transactions:
         oldest = self.active.get(head)
         commits = None
         if oldest is not None and oldest.phase is Phase.PROCESSED:
-            self.active[head] = replace(oldest, phase=Phase.COMMITTING, since=now)
+            self.active[head] = oldest.entering(Phase.COMMITTING, now)
             commits = oldest.attempt
         waiting = [one.attempt for one in self.active.values()]
         processes = [] if now < self._hold_until else self._open(now)
@@ -270,7 +280,7 @@ class Transactions:
                 else:
                     committed.append(one)
             elif one.phase is Phase.PROCESSING:
-                active[txid] = replace(one, phase=Phase.PROCESSED, since=now)
+                active[txid] = one.entering(Phase.PROCESSED, now)
         return Outcome(
             ledger, active, tuple(committed), tuple(own), max(0, len(gone) - 1), given_up
         )
@@ -333,7 +343,10 @@ class Transactions:
 
 def shown_metadata(metadata: bytes) -> str:
     """The metadata of a transaction in a message."""
-    text = f"metadata {pickle.loads(metadata)!r}"
+    try:
+        text = f"metadata {pickle.loads(metadata)!r}"
+    except Exception:  # noqa: BLE001 (it is the author's, maybe of other code than today's)
+        return f"metadata of {len(metadata)} bytes"
     return text if len(text) <= METADATA_SHOWN else text[: METADATA_SHOWN - 1] + "…"
 
 

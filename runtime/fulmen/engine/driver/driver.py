@@ -27,6 +27,7 @@ from fulmen.engine.driver.replanning import Planner, place
 from fulmen.engine.driver.stop import Stop as Stop  # most who start a driver stop it, too
 from fulmen.engine.driver.totals import BatchTimes, Totals
 from fulmen.engine.driver.transaction_host import TransactionHost
+from fulmen.engine.driver.transaction_totals import TransactionTotals
 from fulmen.engine.pinned.pinned_spouts import PinnedSpouts
 from fulmen.engine.protocol.deliveries import Deliveries, undelivered
 from fulmen.engine.protocol.header import Header
@@ -101,7 +102,8 @@ class Driver:
         plan = make_plan(topology, pinned=self.runnable.pinned)
         workers = range(plan.workers)
         placed = place(self.runnable, self.checkpoint, topology, plan, {}, workers)
-        return Totals(CurrentTopology(placed), self.steady)
+        transactions = None if placed.emitter is None else TransactionTotals()
+        return Totals(CurrentTopology(placed), self.steady, transactions=transactions)
 
 
 class RunningTopology:
@@ -159,6 +161,7 @@ class RunningTopology:
         self._transaction_host: TransactionHost | None = None  # the same
         self._looked = 0.0
         self._ended = self.steady()
+        self._count_transactions()
         # not all may be there yet, or any more
         planner.replan(self.jobs.alive() or planner.hosting)
         self.coordinator.stand_still(self.steady() - self._ended)
@@ -311,6 +314,7 @@ class RunningTopology:
             self._open_transactions(coordinator.transactions)
         started = self.steady()
         header = coordinator.begin(started)
+        self._count_transactions()
         taken: list[Summary] = []
         owed: Mapping[int, Deliveries] = {}
         try:
@@ -326,6 +330,11 @@ class RunningTopology:
             return False
         self._finish(replace(ran, summaries=[*ran.summaries, *taken]), owed, started)
         return True
+
+    def _count_transactions(self) -> None:
+        if self.coordinator.transactions is not None:
+            lag = None if self._transaction_host is None else self._transaction_host.lag
+            self.totals.begin(self.coordinator.transactions, lag)
 
     def _open_transactions(self, transactions: Transactions) -> None:
         """Let the transactional spout say what there is for new transactions."""

@@ -5,7 +5,6 @@ Only batches that counted are in it.
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +18,9 @@ import numpy.typing as npt
 
 from fulmen.engine.batches.coordinator import Done
 from fulmen.engine.batches.summaries import slowest_seconds
+from fulmen.engine.batches.transactions import Outcome, Transactions
+from fulmen.engine.driver.latencies import Latencies
+from fulmen.engine.driver.transaction_totals import TransactionTotals
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.processes import Process
@@ -41,7 +43,6 @@ from fulmen.engine.protocol.statistics import (
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.plan import task_of_key
 
-_PER_DECADE = 200
 _ERRORS_KEPT = 20
 ERRORS_PER_INTERVAL = 5
 ERROR_INTERVAL_SECONDS = 10.0
@@ -50,41 +51,6 @@ REPEAT_SECONDS = 60.0
 STATISTICS = (EMITTED, TRANSFERRED, EXECUTED, ACKED, FAILED)
 _CAPACITY_SECONDS, _CAPACITY_PARTS = 600.0, 20  # as in Storm
 _LOAD_SECONDS, _LOAD_PARTS = 10.0, 10
-
-
-class Latencies:
-    """A histogram of milliseconds in steps of about 1 %."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[int] = Counter()
-        self.count = 0
-
-    def add(self, milliseconds: float, n: int = 1) -> None:
-        """Count `n` events that took this long."""
-        self._counts[round(_PER_DECADE * math.log10(max(milliseconds, 0.01)))] += n
-        self.count += n
-
-    def quantile(self, q: float) -> float | None:
-        """The time that the share `q` of all events stayed within; None if there were none."""
-        seen = 0
-        for step in sorted(self._counts):
-            seen += self._counts[step]
-            if seen >= q * self.count:
-                return round(10 ** (step / _PER_DECADE), 2)
-        return None
-
-    def since(self, earlier: Latencies) -> Latencies:
-        """The events that were not counted `earlier` yet."""
-        new = Latencies()
-        new._counts = self._counts - earlier._counts
-        new.count = self.count - earlier.count
-        return new
-
-    def copy(self) -> Latencies:
-        """One that does not change with this."""
-        same = Latencies()
-        same._counts, same.count = self._counts.copy(), self.count
-        return same
 
 
 @dataclass
@@ -151,6 +117,8 @@ class Totals:
     Attributes:
         current: The topology, whose plan may change.
         header: Of the newest batch.
+        latencies: How long trees took; in a transactional topology, transactions.
+        transactions: What became of them; None: the topology has none.
         times: Of tuples, trees and batches.
         executors: First task of an executor -> seconds in the author's code: for the capacity.
         workers: Worker -> seconds at work. -1 is the driver, which hosts pinned spouts and does the
@@ -170,6 +138,7 @@ class Totals:
     seconds: float = 0.0
     trees: TreeCounts = field(default_factory=TreeCounts)
     latencies: Latencies = field(default_factory=Latencies)
+    transactions: TransactionTotals | None = None
     counts: Counter[CountKey] = field(default_factory=Counter)
     errors: dict[str, deque[dict[str, Any]]] = field(default_factory=dict)
     error_counts: Counter[str] = field(default_factory=Counter)
@@ -228,6 +197,20 @@ class Totals:
         with self.lock:
             self.attempts_failed += 1
             self.last_failure = reason
+            if self.transactions is not None:
+                self.transactions.nothing(reason, self.steady())
+
+    def begin(self, transactions: Transactions, lag: int | None) -> None:
+        """A batch of a transactional topology begins.
+
+        Args:
+            transactions: All that there are.
+            lag: How many messages of the source are in none of them; None: not known.
+        """
+        with self.lock:
+            if self.transactions is None:
+                self.transactions = TransactionTotals()
+            self.transactions.begin(transactions.ledger, transactions.active, lag, self.steady())
 
     def add(
         self, done: Done, pending: int, wall_clock: float, spent: BatchTimes | None = None
@@ -236,7 +219,7 @@ class Totals:
 
         Args:
             done: The batch.
-            pending: Trees pending after it.
+            pending: Trees pending after it, or transactions.
             wall_clock: When its commit was done, in seconds of time.time().
             spent: What it took.
 
@@ -290,7 +273,10 @@ class Totals:
     def _add(self, done: Done, pending: int, wall_clock: float) -> list[ErrorReport]:
         self.batches += 1
         trees = self.trees
-        trees.pending = pending
+        if done.transactions is None:
+            trees.pending = pending
+        else:
+            self._add_transactions(done.transactions)
         logged: list[ErrorReport] = []
         for summary in done.summaries:
             self.counts.update(summary.counts)
@@ -308,6 +294,13 @@ class Totals:
         trees.dead_lettered = self._sum(DEAD_LETTERED)
         trees.dropped = self._sum(DROPPED)
         return logged
+
+    def _add_transactions(self, outcome: Outcome) -> None:
+        if self.transactions is None:
+            self.transactions = TransactionTotals()
+        for seconds in self.transactions.add(outcome, self.steady()):
+            self.latencies.add(seconds * 1000)
+            self.times[self.placed.emitter or "", COMPLETE, ""].add(seconds)
 
     def _sum(self, what: str) -> int:
         return sum(n for (_, kind, _), n in self.counts.items() if kind == what)
@@ -349,11 +342,13 @@ class Totals:
 
     def report(self) -> dict[str, Any]:
         """The report as plain values."""
+        transactions = self.transactions
         return {
             "topology": self.placed.topology.metadata.name,
             "batches": self.batches,
             "seconds": round(self.seconds, 3),
             "trees": dict(vars(self.trees)),
+            **({} if transactions is None else {"transactions": transactions.report()}),
             "latency_ms": {
                 "p50": self.latencies.quantile(0.5),
                 "p99": self.latencies.quantile(0.99),

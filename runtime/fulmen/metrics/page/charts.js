@@ -50,9 +50,11 @@ function showCharts(data) {
   setText(byId("latency-now"), latency);
   chart(byId("latency"), [["p50", "first", points], ["p99", "second", points]], tick, `Complete latency: ${latency}`);
   const sum = executedPerSecond(data);
-  const throughput = `${rate(sum)} tuples/s (line), ${rate(data.acked_per_second)} trees/s (dashed)`;
+  const [what, key, ended] = data.transactions ? ["transactions", "committed", data.transactions.committed_per_second]
+    : ["trees", "acked", data.acked_per_second];
+  const throughput = `${rate(sum)} tuples/s (line), ${rate(ended)} ${what}/s (dashed)`;
   setText(byId("throughput-now"), throughput);
-  chart(byId("throughput"), [["executed", "first", smooth("executed")], ["acked", "second", smooth("acked")]], short.format, `Throughput: ${throughput}`);
+  chart(byId("throughput"), [["executed", "first", smooth("executed")], [key, "second", smooth(key)]], short.format, `Throughput: ${throughput}`);
 }
 const executedPerSecond = (data) => data.components
   .reduce((sum, c) => sum + (c.kind === "bolt" ? c.executed_per_second : 0), 0);

@@ -86,7 +86,7 @@ function drawNode(picture, name, { x, y }) {
 function showGraph(data) {
   draw(data);
   const fastest = Math.max(1, ...data.edges.map((e) => e.executed_per_second));
-  for (const component of shownInGraph(data)) showNode(drawn.nodes.get(component.name), component);
+  for (const component of shownInGraph(data)) showNode(drawn.nodes.get(component.name), component, data);
   const streams = new Map();
   for (const e of data.edges) {
     const key = `${e.from}\n${e.to}`;
@@ -105,7 +105,7 @@ function showGraph(data) {
   }
 }
 
-function showNode(part, component) {
+function showNode(part, component, { transactions }) {
   const isSpout = component.kind === "spout", busy = component.capacity ?? 0;
   const perSecond = isSpout ? component.emitted_per_second : component.executed_per_second;
   const what = isSpout ? "emitted" : "executed";
@@ -113,7 +113,8 @@ function showNode(part, component) {
   setText(part.rate, fitted(`${rate(perSecond)} ${what}/s`, part.wide, "12px"));
   part.stripe.style.fill = isSpout ? "var(--accent)" : level(busy);
   if (part.small) {
-    const small = isSpout ? `${count(component.pending)} pending` :
+    const small = isSpout ? transactions ? `${count(activeOf(transactions))} transactions active`
+      : `${count(component.pending)} pending` :
       `capacity ${busy.toFixed(2)}, ${millis(component.execute_ms)}`;
     setText(part.small, fitted(small, part.wide, "11px"));
     part.fill.style.fill = level(busy);

@@ -5,7 +5,7 @@ const bad = (n) => [count(n), n ? "bad" : ""];
 function showTiles(data) {
   const { trees, batches } = data;
   const latency = data.complete_latency_ms;
-  const tiles = [
+  const tiles = data.transactions ? transactionTiles(data, executedPerSecond(data)) : [
     ["trees acked/s", rate(data.acked_per_second)],
     ["executed/s", rate(executedPerSecond(data))],
     ["latency p50", millis(latency.p50)],

@@ -1,0 +1,122 @@
+"""The dashboard's panels about components and workers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dashboard_panels import CAPACITY, EACH, columns, lines, mean
+
+
+def component_counts() -> Iterator[Any]:
+    """Storm's statistics of each component."""
+    yield columns(
+        "Components",
+        "Each component now; errors are those of the time that is shown. Capacity near 100 %: "
+        "give the component more parallelism, or make `execute` faster.",
+        "component",
+        {
+            "executors": "sum by (component) (fulmen_executors{OF})",
+            "tasks": "sum by (component) (fulmen_tasks{OF})",
+            "capacity": "max by (component) (fulmen_capacity_ratio{OF})",
+            "executed/s": "sum by (component) (rate(fulmen_executed_total{OF}[R]))",
+            "emitted/s": "sum by (component) (rate(fulmen_emitted_total{OF}[R]))",
+            "execute latency": mean("fulmen_execute_latency_seconds", "component"),
+            "errors": "sum by (component) (increase(fulmen_errors_total{OF}[$__range]))",
+        },
+        {
+            "capacity": {
+                "unit": "percentunit",
+                "thresholds": CAPACITY.build(),
+                "custom.cellOptions": {"type": "color-text"},
+            },
+            "execute latency": {"unit": "s"},
+            "errors": {"decimals": 0},
+        },
+    )
+    yield lines(
+        "Executed",
+        "Calls of `execute` per second, ticks included.",
+        "cps",
+        {EACH: "sum by (component) (rate(fulmen_executed_total{OF}[R]))"},
+    )
+    yield lines(
+        "Emitted",
+        "Calls of `emit` per second, on all streams.",
+        "cps",
+        {EACH: "sum by (component) (rate(fulmen_emitted_total{OF}[R]))"},
+    )
+    yield lines(
+        "Transferred",
+        "Copies of tuples sent to tasks, per second: one for each task with an all grouping, none "
+        "if nobody subscribes.",
+        "cps",
+        {EACH: "sum by (component) (rate(fulmen_transferred_total{OF}[R]))"},
+    )
+
+
+def component_troubles() -> Iterator[Any]:
+    """Which component is too slow, and which one fails."""
+    yield lines(
+        "Capacity",
+        "Share of the last 10 minutes that the component's busiest executor was in `execute`. Near "
+        "100 % it can't do more: raise its parallelism and, if workers have no time left, workers; "
+        "if it waits for something outside, `blocking: true`.",
+        "percentunit",
+        {EACH: "max by (component) (fulmen_capacity_ratio{OF})"},
+        limit=CAPACITY,
+    )
+    yield lines(
+        "Execute latency, mean",
+        "Time in `execute` for one tuple.",
+        "s",
+        {EACH: mean("fulmen_execute_latency_seconds", "component")},
+    )
+    yield lines(
+        "Process latency, mean",
+        "From the start of `execute` to the ack of that tuple. Much more than the execute latency: "
+        "the bolt keeps tuples and acks them later.",
+        "s",
+        {EACH: mean("fulmen_process_latency_seconds", "component")},
+    )
+    yield lines(
+        "Acked by bolts",
+        "Inputs that bolts acked, per second. Less than executed for long: a bolt forgets to ack, "
+        "and trees time out.",
+        "cps",
+        {EACH: 'sum by (component) (rate(fulmen_acked_total{OF, source_component!=""}[R]))'},
+        width=12,
+    )
+    yield lines(
+        "Failed, by reason",
+        "Of bolts: inputs that they failed, per second. Of spouts: trees. See Errors, and the "
+        "driver's log for what was raised.",
+        "cps",
+        {
+            "{{component}} {{reason}}": "sum by (component, reason) "
+            '(rate(fulmen_failed_total{OF, component!="__acker"}[R]))'
+        },
+        width=12,
+    )
+
+
+def workers() -> Iterator[Any]:
+    """How much each worker has to do, and where it is."""
+    yield lines(
+        "Workers at work",
+        "Share of the time that each worker was at work. Near 100 % in all of them: add workers. "
+        "In one of them only: the topology's own page shows which executors it has, and whether "
+        "one of their tasks gets more tuples than the others.",
+        "percentunit",
+        {"worker {{worker}}": "max by (worker) (fulmen_worker_busy_ratio{OF})"},
+        width=12,
+    )
+    yield lines(
+        "Memory of workers",
+        "Resident memory of each worker's process. Growing: look at what bolts keep in their "
+        "fields and in `state`. At the limit of the pod, its workers are killed.",
+        "bytes",
+        {
+            "worker {{worker}} on {{host}}": "fulmen_worker_memory_bytes{OF} "
+            "* on (namespace, topology, worker) group_left (host) fulmen_worker_info{OF}"
+        },
+        width=12,
+    )
