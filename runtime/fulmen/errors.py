@@ -27,6 +27,12 @@ FulmenError
         CheckpointLost      it is empty, but was not: the user decides whether to start anew
     JobFailed               a batch's Spark job ended without a result: recover, then run it again
         JobTimedOut         it took too long: one of its tuples may hang
+    StoreError              a committer's map can't be read or written (transactional/errors.py)
+        StoreUnavailable    it is away, locked or full: the transaction is tried again
+                            (transactional/errors.py)
+        StoreRefused        it will never take it: a right is missing, or it is somebody else's
+                            (transactional/errors.py)
+        StaleAttempt        a later attempt was written (transactional/errors.py)
     TopologyFailed          a topology can't go on
     SparkLost               Spark itself has ended: the driver has to be started anew
     NotDrained              a test's topology goes on and on (testing/running.py)

@@ -13,6 +13,7 @@ from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
 from fulmen.kube.driver.api import ApiError
 from fulmen.testing.running import NotDrained
 from fulmen.topology.problems import Problem
+from fulmen.transactional import StaleAttempt, StoreError, StoreRefused, StoreUnavailable
 from support.pages import ROOT
 
 RUNTIME = ROOT / "runtime" / "fulmen"
@@ -99,6 +100,16 @@ MESSAGES = [
     (_NotFound("kubectl: there is no 'shop'"), "kubectl: there is no 'shop'"),
     (Replaced("'shop' was deleted meanwhile."), "'shop' was deleted meanwhile."),
     (_Conflict("kubectl: 'shop' is another one"), "kubectl: 'shop' is another one"),
+    (StoreError("map 'n'", "it has no rows", "Add some."), "map 'n': it has no rows. Add some."),
+    (StoreUnavailable("map 'n'", "the disk is full"), "map 'n': the disk is full."),
+    (StoreRefused("map 'n'", "a right is missing"), "map 'n': a right is missing."),
+    (
+        StaleAttempt("map 'n'", "3:7", "attempt 3:8 was written"),
+        "map 'n': attempt 3:7 comes too late: attempt 3:8 was written. Nothing was changed. If"
+        " another driver has taken over, this process is to be stopped. If the topology was started"
+        " with an empty checkpoint, its transactions begin with 1 again: use a map of another name,"
+        " or delete this one first.",
+    ),
 ]
 WITH_NAMES = [
     pytest.param(*row, id=f"{number}-{type(row[0]).__name__}")
@@ -110,7 +121,9 @@ def classes():
     """Each class of error, its base, and its file: as the code has them."""
     bases, files = {}, {}
     for file in sorted(RUNTIME.rglob("*.py")):
-        for name, base in re.findall(r"^class (\w+)\((\w+)\):", file.read_text(), re.MULTILINE):
+        for name, base in re.findall(
+            r"^class (\w+)\((\w+)(?:, \w+)*\):", file.read_text(), re.MULTILINE
+        ):
             bases[name], files[name] = base, file.relative_to(RUNTIME).as_posix()
     found = {"FulmenError": ""}
     while more := {n: b for n, b in bases.items() if b in found and n not in found}:

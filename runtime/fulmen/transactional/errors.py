@@ -1,0 +1,61 @@
+"""What can go wrong with the store of a committer.
+
+Each text names the map and where it is, and never contains a password.
+"""
+
+from fulmen.api.components import ReportedFailedException
+from fulmen.errors import FulmenError
+
+
+class StoreError(FulmenError):
+    """A map of a committer can't be read or written. Nothing was changed, unless its text says so.
+
+    Attributes:
+        where: Which map, and in which store.
+        reason: What is wrong, without a full stop.
+        cure: What to do about it, a sentence or nothing.
+    """
+
+    def __init__(self, where: str, reason: str, cure: str = "") -> None:
+        super().__init__(where, reason, cure)
+        self.where = where
+        self.reason = reason
+        self.cure = cure
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.reason}. {self.cure}".rstrip()
+
+
+class StoreUnavailable(StoreError, ReportedFailedException):
+    """The store does not answer, is locked or is full: the next attempt may succeed.
+
+    It fails the transaction, which is tried again, also with `onError: crash`.
+    """
+
+
+class StoreRefused(StoreError):
+    """Trying again is no use: a right is missing, the map is not ours, or a value does not fit."""
+
+
+class StaleAttempt(StoreError):
+    """A later attempt was written before this one. Nothing was changed.
+
+    Attributes:
+        where: Which map, and in which store.
+        attempt: The attempt that came too late.
+        newer: What was found in the store.
+    """
+
+    def __init__(self, where: str, attempt: str, newer: str) -> None:
+        super().__init__(where, f"attempt {attempt} comes too late")
+        self.args = (where, attempt, newer)
+        self.attempt = attempt
+        self.newer = newer
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: attempt {self.attempt} comes too late: {self.newer}. Nothing was"
+            " changed. If another driver has taken over, this process is to be stopped. If the"
+            " topology was started with an empty checkpoint, its transactions begin with 1 again:"
+            " use a map of another name, or delete this one first."
+        )

@@ -1,0 +1,127 @@
+"""How a transaction changes the row of a key, so that a transaction that comes again counts once.
+
+Two rules, with the names that Storm gives them:
+
+- transactional: a row is (value, txid). For a source that sends a transaction again exactly as it
+  was: a row that has the txid already stays as it is.
+- opaque: a row is (value, txid, previous). For a source that may send other tuples in another
+  attempt: a row that has the txid already is made anew from the value before it. A key that only
+  the earlier attempt had gets that value back.
+
+Values are as the store keeps them, so what an author's code does to a list that it was given
+changes no row. Nothing here reads or writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal
+
+Rule = Literal["transactional", "opaque"]
+Raw = Any
+"""A key or a value as the store keeps it."""
+
+
+class Absent(Enum):
+    """In place of a value that there is none of; None is a value."""
+
+    ABSENT = "absent"
+
+
+ABSENT = Absent.ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a store keeps for a key.
+
+    Attributes:
+        value: Its value, after transaction `txid`.
+        txid: The transaction that changed it last.
+        task: The number of the task that changed it last.
+        previous: Its value before transaction `txid`; the opaque rule alone keeps it.
+    """
+
+    value: Raw
+    txid: int
+    task: int
+    previous: Raw | Absent = ABSENT
+
+
+@dataclass
+class Changes:
+    """What a store has to write.
+
+    Attributes:
+        rows: The new row of each key that changes.
+        deleted: Keys whose rows go.
+    """
+
+    rows: dict[Raw, Row] = field(default_factory=dict)
+    deleted: list[Raw] = field(default_factory=list)
+
+
+class NewerRow(Exception):
+    """A row is of a later transaction than the one that is to be written."""
+
+    def __init__(self, key: Raw, txid: int) -> None:
+        super().__init__(key, txid)
+        self.key = key
+        self.txid = txid
+
+
+def changes(
+    rule: Rule,
+    txid: int,
+    task: int,
+    rows: Mapping[Raw, Row],
+    partials: Iterable[tuple[Raw, Any]],
+    combine: Callable[[Raw | Absent, Any], Raw],
+) -> Changes:
+    """What a transaction changes.
+
+    Args:
+        rule: How.
+        txid: The number of the transaction.
+        task: The number of the task that writes.
+        rows: The rows of all keys of `partials`, as far as there are any. A row of the same txid
+            and task whose key is not in `partials` is one that an earlier attempt has changed.
+        partials: What the transaction has for each key.
+        combine: Makes the new value of the old one and what the transaction has.
+
+    Raises:
+        NewerRow: A row is of a later transaction.
+    """
+    made, left = Changes(), dict(rows)
+    for key, partial in partials:
+        row = left.pop(key, None)
+        if row is not None and row.txid > txid:
+            raise NewerRow(key, row.txid)
+        if rule == "opaque":
+            base = base_of(row, txid)
+            made.rows[key] = Row(combine(base, partial), txid, task, base)
+        elif row is None or row.txid < txid:
+            value = combine(ABSENT if row is None else row.value, partial)
+            made.rows[key] = Row(value, txid, task)
+    if rule == "opaque":
+        _take_back(made, left, txid, task)
+    return made
+
+
+def base_of(row: Row | None, txid: int) -> Raw | Absent:
+    """The value of a key before transaction `txid`."""
+    if row is None:
+        return ABSENT
+    return row.previous if row.txid == txid else row.value
+
+
+def _take_back(made: Changes, left: Mapping[Raw, Row], txid: int, task: int) -> None:
+    for key, row in left.items():
+        if (row.txid, row.task) != (txid, task):
+            continue
+        if row.previous is ABSENT:
+            made.deleted.append(key)
+        else:
+            made.rows[key] = Row(row.previous, txid, task, row.previous)

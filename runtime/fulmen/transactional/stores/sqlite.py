@@ -1,0 +1,249 @@
+"""Maps in a file of SQLite: nothing to install and nothing to run.
+
+All processes that write must see the same file, and its locks must work for them: processes on one
+machine, or a shared volume whose locks are reliable. The file keeps SQLite's default journal rather
+than a write-ahead log (WAL), which needs shared memory and so is wrong on volumes that several
+machines mount. A file that is in WAL mode stays so.
+
+One transaction of the database is one commit phase. It holds the file's write lock from before it
+reads the mark.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from fulmen.api.context import TopologyContext
+from fulmen.api.transactions import TransactionAttempt
+from fulmen.transactional.columns import Kind
+from fulmen.transactional.errors import StoreError, StoreRefused, StoreUnavailable
+from fulmen.transactional.maps import Decide, Owner, Snapshot, StoredMap
+from fulmen.transactional.rules import ABSENT, Changes, Raw, Row, Rule
+from fulmen.transactional.stores.pools import pool_of
+from fulmen.transactional.stores.tables import (
+    MAPS,
+    MARKS,
+    OWNER_COLUMNS,
+    check_name,
+    columns_of,
+    must_be_made,
+)
+
+BUSY_SECONDS = 30.0
+AT_ONCE = 900
+"""Keys in one statement: older versions of SQLite take at most 999 values."""
+TYPES = {"text": "TEXT", "integer": "INTEGER", "float": "REAL", "bytes": "BLOB", "json": "TEXT"}
+
+
+class SqliteMap(StoredMap):
+    """A map in a table of a SQLite file."""
+
+    def __init__(
+        self,
+        file: str | os.PathLike[str],
+        table: str,
+        context: TopologyContext,
+        *,
+        rule: Rule = "transactional",
+        key: Kind = "text",
+        value: Kind = "json",
+    ) -> None:
+        """Make the map known; its table is made when the map is first used.
+
+        Args:
+            file: The path of the file. It is made if it is not there, but not its folder.
+            table: The name of the table: a-z, 0-9 and _.
+            context: What `prepare` was given.
+            rule: "opaque" behind an opaque spout, else "transactional".
+            key: The type of keys: "text", "integer", "float", "bytes" or "json".
+            value: The type of values.
+
+        Raises:
+            StoreRefused: An argument can't be right.
+        """
+        self._file = os.path.abspath(os.fspath(file))
+        super().__init__(table, f"SQLite file {self._file!r}", context, rule, key, value)
+        check_name(self, table)
+        self._table = table
+        self._columns = columns_of(self.owner)
+
+    def _commit(self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide) -> None:
+        with self._transaction("IMMEDIATE") as db:
+            marks = self._marks(db)
+            taken_back = self.must_take_back(attempt, marks.get(self.task))
+            rows = dict(self._rows(db, keys))
+            if taken_back:
+                rows.update(self._select(db, "txid = ? AND task = ?", (attempt.txid, self.task)))
+            self._write(db, decide(Snapshot(rows, lambda: marks)))
+            db.execute(
+                f"INSERT OR REPLACE INTO {MARKS} VALUES (?, ?, ?, ?)",
+                (self._table, self.task, attempt.txid, attempt.attempt),
+            )
+
+    def _read(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
+        with self._transaction("DEFERRED") as db:
+            return {key: row.value for key, row in self._rows(db, keys)}
+
+    def _marks(self, db: sqlite3.Connection) -> dict[int, TransactionAttempt]:
+        found = db.execute(f"SELECT task, txid, attempt FROM {MARKS} WHERE map = ?", [self._table])
+        return {task: TransactionAttempt(txid, attempt) for task, txid, attempt in found}
+
+    def _rows(self, db: sqlite3.Connection, keys: Sequence[Raw]) -> Iterator[tuple[Raw, Row]]:
+        for first in range(0, len(keys), AT_ONCE):
+            some = keys[first : first + AT_ONCE]
+            yield from self._select(db, f"key IN ({', '.join('?' * len(some))})", some)
+
+    def _select(
+        self, db: sqlite3.Connection, where: str, values: Sequence[Any]
+    ) -> Iterator[tuple[Raw, Row]]:
+        columns = ", ".join(self._columns)
+        found = db.execute(f'SELECT {columns} FROM "{self._table}" WHERE {where}', values)
+        for key, value, txid, task, *previous in found:
+            kept = previous[0] if previous and previous[0] is not None else ABSENT
+            yield key, Row(value, txid, task, kept)
+
+    def _write(self, db: sqlite3.Connection, made: Changes) -> None:
+        places = ", ".join("?" * len(self._columns))
+        rows: Iterator[tuple[Any, ...]] = (
+            (key, row.value, row.txid, row.task, None if row.previous is ABSENT else row.previous)
+            for key, row in made.rows.items()
+        )
+        if "previous" not in self._columns:
+            rows = (row[:-1] for row in rows)
+        db.executemany(f'INSERT OR REPLACE INTO "{self._table}" VALUES ({places})', rows)
+        db.executemany(
+            f'DELETE FROM "{self._table}" WHERE key = ?', ((key,) for key in made.deleted)
+        )
+
+    @contextmanager
+    def _transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
+        with (
+            self._translated(),
+            pool_of(("sqlite", self._file)).lent(lambda: _Connection(self._file)) as connection,
+        ):
+            if self.name not in connection.known:
+                with connection.transaction("IMMEDIATE") as db:
+                    self._make_or_check(db)
+                connection.known[self.name] = self.owner
+            self.owner.refuse_other(self.where, connection.known[self.name])
+            with connection.transaction(kind) as db:
+                yield db
+
+    def _make_or_check(self, db: sqlite3.Connection) -> None:
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+        found = None
+        if MAPS in tables:
+            columns = ", ".join(OWNER_COLUMNS)
+            row = db.execute(f"SELECT {columns} FROM {MAPS} WHERE map = ?", [self._table])
+            found = next((Owner(*values) for values in row), None)
+        if not must_be_made(self, self._table, found, self._table in tables):
+            return
+        db.execute(
+            f"CREATE TABLE IF NOT EXISTS {MAPS} (map TEXT PRIMARY KEY, topology TEXT,"
+            " component TEXT, rule TEXT, key TEXT, value TEXT, layout INTEGER)"
+        )
+        db.execute(
+            f"CREATE TABLE IF NOT EXISTS {MARKS} (map TEXT, task INTEGER, txid INTEGER,"
+            " attempt INTEGER, PRIMARY KEY (map, task))"
+        )
+        owner = self.owner
+        key, value = TYPES[owner.key], TYPES[owner.value]
+        previous = f", previous {value}" if owner.rule == "opaque" else ""
+        db.execute(
+            f'CREATE TABLE "{self._table}" (key {key} NOT NULL PRIMARY KEY, value {value} NOT NULL,'
+            f" txid INTEGER NOT NULL, task INTEGER NOT NULL{previous}) WITHOUT ROWID"
+        )
+        wanted = (self._table, *(getattr(owner, name) for name in OWNER_COLUMNS))
+        db.execute(f"INSERT INTO {MAPS} VALUES (?, ?, ?, ?, ?, ?, ?)", wanted)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise _translate(self, self._file, error) from error
+
+
+class _Connection:
+    """One to a file, and what was found in it.
+
+    Attributes:
+        known: Whose each map is that was looked at.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.known: dict[str, Owner] = {}
+        self._file = file
+        self._db = sqlite3.connect(
+            file, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        self._place = _place(file)
+        self._db.execute("PRAGMA synchronous = FULL")
+
+    def is_usable(self) -> bool:
+        """Whether the file is still the one that was opened."""
+        return self._place is not None and _place(self._file) == self._place
+
+    def close(self) -> None:
+        """Give it up."""
+        with suppress(sqlite3.Error):
+            self._db.close()
+
+    @contextmanager
+    def transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
+        """One transaction, which takes back everything if it ends with an exception."""
+        self._db.execute(f"BEGIN {kind}")
+        try:
+            yield self._db
+            self._db.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+            raise
+
+
+def _place(file: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _translate(a_map: SqliteMap, file: str, error: sqlite3.Error) -> StoreError:
+    name = getattr(error, "sqlite_errorname", "") or ""
+    where, kept = a_map.where, "Nothing was changed."
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return StoreUnavailable(
+            where,
+            f"the file was locked by another process for {BUSY_SECONDS:g} seconds",
+            f"{kept} Find the process, as with `fuser {file}`; a reader that keeps a transaction"
+            " open locks the file too.",
+        )
+    if name.startswith("SQLITE_FULL"):
+        return StoreUnavailable(where, "the disk is full", f"{kept} Make room: it goes on then.")
+    if name.startswith("SQLITE_IOERR"):
+        return StoreUnavailable(where, f"the file can't be read or written ({error})", kept)
+    if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
+        return StoreRefused(
+            where,
+            f"the file is read-only for user {os.geteuid()} ({error})",
+            f"{kept} The user needs the right to write to the file and to its folder.",
+        )
+    if name.startswith("SQLITE_CANTOPEN"):
+        folder = Path(file).parent
+        if not folder.is_dir():
+            return StoreRefused(where, f"there is no folder '{folder}'", "Make it first.")
+        return StoreRefused(
+            where,
+            f"the file can't be opened by user {os.geteuid()} ({error})",
+            "The user needs the right to read and write the file and its folder.",
+        )
+    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+        return StoreRefused(where, f"the file is damaged or none of SQLite's ({error})", kept)
+    return StoreRefused(where, f"SQLite says {str(error)!r}", kept)
