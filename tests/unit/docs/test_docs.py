@@ -11,7 +11,15 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from fulmen.api import ArrowBolt, BasicBolt, Bolt, Spout, output_streams
+from fulmen.api import (
+    ArrowBolt,
+    BasicBolt,
+    BatchBolt,
+    Bolt,
+    Spout,
+    TransactionalSpout,
+    output_streams,
+)
 from fulmen.cli.main import main
 from fulmen.testing import run
 from fulmen.topology.reading.assignments import set_values
@@ -31,9 +39,11 @@ from support.pages import (
 )
 
 PAGES = ["README.md", *pages("docs")]
-WITH_CODE = ["README.md", "docs/guide", "docs/concepts.md", "docs/testing.md"]
+WITH_CODE = [
+    *("README.md", "docs/guide", "docs/concepts.md", "docs/testing.md", "docs/transactions.md"),
+]
 """Pages, or folders of pages, whose files belong together. The tutorial has tests of its own."""
-COMPONENTS = (Spout, Bolt, BasicBolt, ArrowBolt)
+COMPONENTS = (Spout, Bolt, BasicBolt, ArrowBolt, BatchBolt, TransactionalSpout)
 
 
 @pytest.fixture
