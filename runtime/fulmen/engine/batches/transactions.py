@@ -32,6 +32,8 @@ FAILURES_ALONE = 5
 """A transaction that was so often alone in a batch that came to nothing ends the topology."""
 FAILURES_DROPPED = 3
 """So does one that is given up, and can't even be left out."""
+FAILURES_EMPTY = 10
+"""And so does a batch that has nothing of a transaction."""
 GIVEN_UP_KEPT = 100
 METADATA_SHOWN = 200
 
@@ -191,6 +193,7 @@ class Transactions:
     ended: str = ""
     _hold_until: float = 0.0
     _nothings: int = 0  # batches in a row that came to nothing
+    _empty: int = 0  # of those without any transaction
     _alone: int = 0  # of those, the ones in which the head was the only transaction
 
     # Opening
@@ -287,6 +290,7 @@ class Transactions:
 
     def committed(self, outcome: Outcome, now: float) -> None:
         """The batch is in the checkpoint, or had nothing to write there."""
+        self._empty = 0
         self.ledger, self.active = outcome.ledger, dict(outcome.active)
         if outcome.failed:
             txid = outcome.failed[0].attempt.txid
@@ -313,7 +317,15 @@ class Transactions:
             is_outage: No tuple can be to blame.
         """
         had = self.reset()
-        if is_outage or not had:
+        if is_outage:
+            return
+        if not had:
+            self._empty += 1
+            if self._empty >= FAILURES_EMPTY:
+                self.ended = (
+                    f"a batch came to nothing {self._empty} times in a row although no transaction"
+                    f" was in it: {reason}. The last attempts are in the log"
+                )
             return
         head = self.ledger.head
         was_dropped = self._is_given_up(head)

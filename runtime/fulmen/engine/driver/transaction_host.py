@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -25,6 +26,7 @@ from fulmen.topology.code.loading import create
 T = TypeVar("T")
 PAUSE_SECONDS = 1.0
 """After an exception, before the coordinator is asked again."""
+LAG_SECONDS = 1.0
 LARGEST_METADATA = 256 * 1024
 """Bytes of one transaction's metadata, which is in each commit, and in what each batch is told."""
 
@@ -46,7 +48,7 @@ class TransactionHost:
         self._task = placed.plan.tasks(self._name).start
         self._steady = steady
         self._coordinator: TransactionCoordinator | None = None
-        self._not_before = 0.0
+        self._not_before = self._lag_after = -math.inf
         self._told = ""
         self.is_exhausted = False
         self.lag: int | None = None
@@ -68,12 +70,18 @@ class TransactionHost:
                 txid, previous = wanted
                 transactions.initialize(txid, self._metadata(coordinator, txid, previous))
             self.is_exhausted = bool(self._call("is_exhausted", coordinator.is_exhausted))
-            self.lag = self._call("lag", coordinator.lag)
+            self._look_at_lag(coordinator)
             self._told = ""
         except FailedException:  # not now
             self._not_before = self._steady() + PAUSE_SECONDS
         except _Raised as e:
             self._note(e)
+
+    def _look_at_lag(self, coordinator: TransactionCoordinator) -> None:
+        """Ask for it now and then: to know it may take a source some time."""
+        if self._steady() >= self._lag_after:
+            self.lag = self._call("lag", coordinator.lag)
+            self._lag_after = self._steady() + LAG_SECONDS
 
     def _made(self) -> TransactionCoordinator:
         if self._coordinator is None:
@@ -93,7 +101,12 @@ class TransactionHost:
         if isinstance(coordinator, PartitionCoordinator):
             found: Any = self._call("num_partitions", coordinator.num_partitions)
         else:
-            before = None if previous is None else pickle.loads(previous)
+            before = None
+            if previous is not None:
+                before = self._call(
+                    f"unpickling the metadata of transaction {txid - 1}",
+                    lambda: pickle.loads(previous),
+                )
             initialize = getattr(coordinator, "initialize_transaction")  # noqa: B009
             found = self._call("initialize_transaction", lambda: initialize(txid, before))
         metadata: bytes = self._call("pickling the metadata", lambda: pickle.dumps(found, 5))

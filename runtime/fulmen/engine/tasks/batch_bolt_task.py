@@ -8,6 +8,7 @@ it. They are not durable: if they are lost, the transaction comes again in anoth
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from sys import getrefcount
 from typing import Any
 
@@ -221,4 +222,4 @@ def attempts_of(chunk: Chunk) -> list[Any]:
     rows = chunk.rows
     if isinstance(rows, Columns) and rows.columns:
         return list(rows.columns[0])
-    return [values[0] if len(values) else None for values in rows]
+    return list(map(itemgetter(0), rows)) if chunk.fields else [None] * len(chunk)

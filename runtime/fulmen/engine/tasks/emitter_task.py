@@ -85,11 +85,20 @@ class EmitterTask(TransactionalTask):
             if opened.attempt in self.failed_attempts:
                 continue
             self.was_called = True
-            for call in self._parts(opened):
+            for call in self._known_parts(opened):
                 emitted = self._emit_part(opened, call, outbox)
                 if emitted is None:
                     break
                 yield emitted
+
+    def _known_parts(self, opened: Opened) -> list[Callable[[], None]]:
+        try:
+            return list(self._parts(opened))
+        except Exception as e:  # metadata of other code than today's
+            crash = self.attempt_raised(opened.attempt, e, "reading the metadata")
+            if crash is not None:
+                raise crash from e
+            return []
 
     def _parts(self, opened: Opened) -> Iterator[Callable[[], None]]:
         attempt, metadata = opened.attempt, pickle.loads(opened.metadata)
