@@ -295,7 +295,13 @@ class Coordinator:
         return bool(tasks) and all(self._exhausted_by_task.get(task) for task in tasks)
 
     def failed(
-        self, now: float, reason: str = "", is_outage: bool = False, traceback: str = ""
+        self,
+        now: float,
+        reason: str = "",
+        is_outage: bool = False,
+        traceback: str = "",
+        *,
+        is_loss: bool = False,
     ) -> None:
         """The attempt came to nothing.
 
@@ -304,13 +310,14 @@ class Coordinator:
             reason: Why, in one line.
             is_outage: No tuple can be to blame: the store is away, or the cluster took a worker.
             traceback: Of what failed in a worker, if there is one.
+            is_loss: A worker was lost, or its batch cancelled.
         """
         self._is_retry = True
         self._mark = now
         self.attempt = None
         self.idle.failed()
         if self.transactions is not None:
-            self.transactions.came_to_nothing(reason, is_outage=is_outage)
+            self.transactions.came_to_nothing(reason, is_outage=is_outage, is_loss=is_loss)
             return
         if is_outage:
             return

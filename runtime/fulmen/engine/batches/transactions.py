@@ -309,18 +309,19 @@ class Transactions:
         self.active = {}
         return count
 
-    def came_to_nothing(self, reason: str, *, is_outage: bool) -> None:
+    def came_to_nothing(self, reason: str, *, is_outage: bool, is_loss: bool = False) -> None:
         """A batch came to nothing.
 
         Args:
             reason: Why, in one line.
             is_outage: No tuple can be to blame.
+            is_loss: A worker was lost, or its batch cancelled: however often, that may pass.
         """
         had = self.reset()
         if is_outage:
             return
         if not had:
-            self._empty += 1
+            self._empty += not is_loss
             if self._empty >= FAILURES_EMPTY:
                 self.ended = (
                     f"a batch came to nothing {self._empty} times in a row although no transaction"
