@@ -33,7 +33,7 @@ class Committing(threading.Thread):
                     self._stop_it.wait(0.01)
                 else:
                     self.done += 1
-        except BaseException as error:
+        except Exception as error:  # noqa: BLE001 (a thread's, for the test)
             self.error = error
 
     def end(self):
@@ -66,7 +66,7 @@ class Writing(threading.Thread):
     def run(self):
         try:
             self._map.update(*self._arguments)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (for the test)
             self._error = error
 
     def result(self):

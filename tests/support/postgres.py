@@ -59,8 +59,7 @@ class Postgres:
         password.write_text(PASSWORD)
         options = ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
         made = subprocess.run(
-            [binary("initdb"), "-D", folder / "data", "-U", USER, *options]
-            + ["--pwfile", password],
+            [binary("initdb"), "-D", folder / "data", "-U", USER, "--pwfile", password, *options],
             cwd=folder,
             capture_output=True,
             text=True,
@@ -94,11 +93,11 @@ class Postgres:
 
     def start(self):
         """Start it, and wait until it answers."""
+        settings = ("-c", "listen_addresses=127.0.0.1")
+        settings += ("-c", f"unix_socket_directories={self._folder}", "-c", "max_connections=50")
         with open(self._folder / "log", "ab") as log:
             self._process = subprocess.Popen(
-                [binary("postgres"), "-D", self._folder / "data"]
-                + ["-p", str(self.port), "-c", "listen_addresses=127.0.0.1"]
-                + ["-c", f"unix_socket_directories={self._folder}", "-c", "max_connections=50"],
+                [binary("postgres"), "-D", self._folder / "data", "-p", str(self.port), *settings],
                 cwd=self._folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

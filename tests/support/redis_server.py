@@ -43,13 +43,13 @@ class RedisServer:
         """For a test's own commands."""
         return redis.Redis(port=self.port, password=PASSWORD, decode_responses=True)
 
-    def start(self, *options):
+    def start(self):
         """Start it, and wait until it answers."""
+        settings = ("--bind", "127.0.0.1", "--requirepass", PASSWORD, "--save", "")
+        settings += ("--appendonly", "yes", "--appendfsync", "always")
         with open(self._folder / "log", "ab") as log:
             self._process = subprocess.Popen(
-                [binary(), "--port", str(self.port), "--bind", "127.0.0.1"]
-                + ["--dir", str(self._folder), "--requirepass", PASSWORD, "--save", ""]
-                + ["--appendonly", "yes", "--appendfsync", "always", *options],
+                [binary(), "--port", str(self.port), "--dir", str(self._folder), *settings],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

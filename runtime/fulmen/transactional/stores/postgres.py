@@ -11,7 +11,7 @@ server ends a transaction whose client has said nothing for a while: IDLE_SECOND
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -22,20 +22,12 @@ from fulmen.transactional.errors import StoreUnavailable
 from fulmen.transactional.maps import Decide, Snapshot, StoredMap
 from fulmen.transactional.rules import ABSENT, Changes, Raw, Row, Rule
 from fulmen.transactional.stores.pools import pool_of
-from fulmen.transactional.stores.tables import check_name, columns_of
+from fulmen.transactional.stores.tables import POSTGRES_TYPES, check_name, columns_of
 
 if TYPE_CHECKING:
     from psycopg.sql import Composed
 
     from fulmen.transactional.stores.postgres_connection import Connection
-
-TYPES = {
-    "text": "text",
-    "integer": "bigint",
-    "float": "double precision",
-    "bytes": "bytea",
-    "json": "jsonb",
-}
 
 
 class PostgresMap(StoredMap):
@@ -76,19 +68,22 @@ class PostgresMap(StoredMap):
         check_name(self, self.name)
         self._names = connection.names(schema, self.name)
         self._columns = columns_of(self.owner)
-        self._statements = _Statements(self)
+        self._statements = _Statements(self, connection.composed)
 
     @property
     def names(self) -> Mapping[str, Any]:
         """The names of tables, for statements."""
-        return self._names
+        found: Mapping[str, Any] = self._names
+        return found
 
     @property
     def columns(self) -> Sequence[str]:
         """The columns of the table, in their order."""
         return self._columns
 
-    def _commit(self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide) -> None:
+    def commit_phase(
+        self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide
+    ) -> None:
         with self._transaction() as db:
             taken_back = self.must_take_back(attempt, self._locked_mark(db))
             rows = dict(self._rows(db, self._statements.of_keys, [keys]))
@@ -102,7 +97,7 @@ class PostgresMap(StoredMap):
                 [attempt.txid, attempt.attempt, self.name, self.task],
             )
 
-    def _read(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
+    def read_values(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
         with self._transaction() as db:
             return dict(db.execute(self._statements.values, [keys]).fetchall())
 
@@ -174,20 +169,18 @@ class PostgresMap(StoredMap):
 class _Statements:
     """The statements of a map. JSON is read and written as text."""
 
-    def __init__(self, a_map: PostgresMap) -> None:
-        from psycopg.sql import SQL
-
+    def __init__(self, a_map: PostgresMap, composed: Callable[..., Composed]) -> None:
         kinds = (a_map.owner.key, a_map.owner.value)
         is_opaque = "previous" in a_map.columns
         text = "::text" if kinds[1] == "json" else ""
-        keys = f"%s::{'text' if kinds[0] == 'json' else TYPES[kinds[0]]}[]"
-        values = "%s::text[]::jsonb[]" if text else f"%s::{TYPES[kinds[1]]}[]"
+        keys = f"%s::{'text' if kinds[0] == 'json' else POSTGRES_TYPES[kinds[0]]}[]"
+        values = "%s::text[]::jsonb[]" if text else f"%s::{POSTGRES_TYPES[kinds[1]]}[]"
         row = f"key, value{text}, txid, task" + (f", previous{text}" if is_opaque else "")
         written = "key, value" + (", previous" if is_opaque else "")
         arrays = f"{keys}, {values}" + (f", {values}" if is_opaque else "")
 
         def made(statement: str) -> Composed:
-            return SQL(statement).format(**a_map.names)  # type: ignore[arg-type]
+            return composed(statement, a_map.names)
 
         self.values = made(f"SELECT key, value{text} FROM {{table}} WHERE key = ANY({keys})")
         self.of_keys = made(f"SELECT {row} FROM {{table}} WHERE key = ANY({keys})")

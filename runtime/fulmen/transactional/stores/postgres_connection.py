@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: how they are made, what was found there, and what their errors mean."""
+"""Connections to PostgreSQL, what was found there, and what their errors mean."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.sql import SQL, Identifier
+from psycopg.sql import SQL, Composed, Identifier
 
 from fulmen.transactional.errors import StoreError, StoreRefused, StoreUnavailable
 from fulmen.transactional.maps import Owner
-from fulmen.transactional.stores.tables import MAPS, MARKS, OWNER_COLUMNS, must_be_made
+from fulmen.transactional.stores.tables import (
+    MAPS,
+    MARKS,
+    OWNER_COLUMNS,
+    POSTGRES_TYPES,
+    must_be_made,
+)
 
 if TYPE_CHECKING:
     from fulmen.transactional.stores.postgres import PostgresMap
@@ -33,8 +39,7 @@ DEFAULTS: Mapping[str, Any] = {
     "tcp_user_timeout": 30_000,
 }
 FILLED = 70
-"""Per cent of a page. Rows are changed in place in the rest, without a change of the index: twice as
-fast as in full pages."""
+"""Per cent of a page. The rest is for changed rows: no index changes, so it is twice as fast."""
 CREATES_ONE_AT_A_TIME = 0x66756C6D656E
 """The number of the advisory lock under which tables are made."""
 
@@ -116,6 +121,11 @@ def names(schema: str, table: str) -> dict[str, Identifier]:
     }
 
 
+def composed(statement: str, parts: Mapping[str, Identifier]) -> Composed:
+    """A statement with names in it."""
+    return SQL(statement).format(**parts)
+
+
 def make_or_check(a_map: PostgresMap, db: psycopg.Connection[Any]) -> None:
     """Make the tables of a map that is new; else see whose it is.
 
@@ -151,37 +161,23 @@ def _exists(a_map: PostgresMap, db: psycopg.Connection[Any], what: str) -> bool:
 
 
 def _make(a_map: PostgresMap, db: psycopg.Connection[Any]) -> None:
-    from fulmen.transactional.stores.postgres import TYPES
-
-    owner, parts = a_map.owner, dict(a_map.names)
-    db.execute(
-        SQL(
-            "CREATE TABLE IF NOT EXISTS {maps} (map text PRIMARY KEY, topology text NOT NULL,"
-            " component text NOT NULL, rule text NOT NULL, key text NOT NULL, value text NOT NULL,"
-            " layout integer NOT NULL)"
-        ).format(**parts)
-    )
-    db.execute(
-        SQL(
-            "CREATE TABLE IF NOT EXISTS {marks} (map text REFERENCES {maps} ON DELETE CASCADE,"
-            " task integer, txid bigint NOT NULL, attempt bigint NOT NULL, PRIMARY KEY (map, task))"
-        ).format(**parts)
-    )
-    is_text = owner.key in ("text", "json")  # as bytes: faster, and the same everywhere
-    key = 'text COLLATE "C"' if is_text else TYPES[owner.key]
-    value = TYPES[owner.value]
+    owner, parts = a_map.owner, a_map.names
+    key, value = POSTGRES_TYPES[owner.key], POSTGRES_TYPES[owner.value]
+    if owner.key in ("text", "json"):
+        key = 'text COLLATE "C"'  # compared as bytes: faster, and the same everywhere
     previous = f", previous {value}" if owner.rule == "opaque" else ""
-    db.execute(
-        SQL(
-            f"CREATE TABLE {{table}} (key {key} PRIMARY KEY, value {value} NOT NULL,"  # type: ignore[arg-type]
-            f" txid bigint NOT NULL, task integer NOT NULL{previous})"
-            f" WITH (fillfactor = {FILLED})"
-        ).format(**parts)
-    )
-    wanted = [a_map.name, *(getattr(owner, name) for name in OWNER_COLUMNS)]
-    db.execute(
-        SQL("INSERT INTO {maps} VALUES (%s, %s, %s, %s, %s, %s, %s)").format(**parts), wanted
-    )
+    for statement in (
+        "CREATE TABLE IF NOT EXISTS {maps} (map text PRIMARY KEY, topology text NOT NULL,"
+        " component text NOT NULL, rule text NOT NULL, key text NOT NULL, value text NOT NULL,"
+        " layout integer NOT NULL)",
+        "CREATE TABLE IF NOT EXISTS {marks} (map text REFERENCES {maps} ON DELETE CASCADE,"
+        " task integer, txid bigint NOT NULL, attempt bigint NOT NULL, PRIMARY KEY (map, task))",
+        f"CREATE TABLE {{table}} (key {key} PRIMARY KEY, value {value} NOT NULL,"
+        f" txid bigint NOT NULL, task integer NOT NULL{previous}) WITH (fillfactor = {FILLED})",
+    ):
+        db.execute(composed(statement, parts))
+    insert = composed("INSERT INTO {maps} VALUES (%s, %s, %s, %s, %s, %s, %s)", parts)
+    db.execute(insert, [a_map.name, *(getattr(owner, name) for name in OWNER_COLUMNS)])
 
 
 # ---- errors --------------------------------------------------------------------------------------
@@ -220,7 +216,7 @@ PASSES: tuple[tuple[type[psycopg.Error], str, str], ...] = (
     ),
 )
 MAY_PASS = ("08", "40", "53", "55", "57", "58")
-"""Classes of errors, by SQLSTATE: connections, conflicts, resources, locks, operators, the system."""
+"""Classes of errors, by SQLSTATE: connection, conflict, resources, lock, operator, system."""
 UNWELCOME = re.compile(
     r"authentication failed|no password supplied|pg_hba\.conf|permission denied"
     r"|(role|database) \".*\" does not exist|not permitted to log in|certificate|SSL"

@@ -31,66 +31,8 @@ from fulmen.transactional.stores.clients import needs
 from fulmen.transactional.stores.tables import OWNER_COLUMNS
 
 TRIES = 20
-AT_ONCE = 1000
-"""Values that a script handles at once: Lua's stack is small."""
 MOST_ARGUMENTS = 1_000_000
 """Redis takes a little more in one command."""
-
-OWN = """
-local found = redis.call('HGETALL', KEYS[5])
-if #found > 0 then return found end
-for i = 1, 4 do
-  if redis.call('EXISTS', KEYS[i]) == 1 then return {'taken', KEYS[i]} end
-end
-redis.call('HSET', KEYS[5], unpack(ARGV))
-return redis.call('HGETALL', KEYS[5])
-"""
-WRITE = f"""
-local mark, was, now, keys_of, stamp = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local at = 6
-local function slice()
-  local first, n = at + 1, tonumber(ARGV[at])
-  at = first + n
-  return first, first + n - 1
-end
-local function each(first, last, act)
-  for i = first, last, {AT_ONCE} do act(i, math.min(i + {AT_ONCE} - 1, last)) end
-end
-if redis.call('EXISTS', KEYS[5]) == 0 then return 'gone' end
-if (redis.call('HGET', KEYS[4], mark) or '') ~= was then return 'changed' end
-local first, last = slice()
-local as_read = slice() - first
-local same = true
-each(first, last, function(i, j)
-  local stamps = redis.call('HMGET', KEYS[2], unpack(ARGV, i, j))
-  for k = 1, #stamps do
-    if (stamps[k] or '') ~= ARGV[i + k - 1 + as_read] then same = false end
-  end
-end)
-if not same then return 'changed' end
-if keys_of ~= '' then redis.call('HSET', KEYS[4], 'keys:' .. mark:sub(6), keys_of) end
-first, last = slice()
-each(first, last, function(i, j) redis.call('HSET', KEYS[3], unpack(ARGV, i, j)) end)
-first, last = slice()
-each(first, last, function(i, j) redis.call('HDEL', KEYS[3], unpack(ARGV, i, j)) end)
-first, last = slice()
-each(first, last, function(i, j)
-  redis.call('HSET', KEYS[1], unpack(ARGV, i, j))
-  local stamps = {{}}
-  for k = i, j, 2 do
-    stamps[#stamps + 1] = ARGV[k]
-    stamps[#stamps + 1] = stamp
-  end
-  redis.call('HSET', KEYS[2], unpack(stamps))
-end)
-first, last = slice()
-each(first, last, function(i, j)
-  redis.call('HDEL', KEYS[1], unpack(ARGV, i, j))
-  redis.call('HDEL', KEYS[2], unpack(ARGV, i, j))
-end)
-redis.call('HSET', KEYS[4], mark, now)
-return 'written'
-"""
 
 
 class RedisMap(StoredMap):
@@ -135,7 +77,9 @@ class RedisMap(StoredMap):
         self._to_key, self._to_value = _from_bytes(key), _from_bytes(value)
         self._mark, self._changed = f"mark:{self.task}", f"keys:{self.task}"
 
-    def _commit(self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide) -> None:
+    def commit_phase(
+        self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide
+    ) -> None:
         with self._translated():
             self._own()
             for number in range(TRIES):
@@ -161,7 +105,7 @@ class RedisMap(StoredMap):
             "Nothing was changed. Equal keys must go to the same task: use fields grouping.",
         )
 
-    def _read(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
+    def read_values(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
         with self._translated():
             self._own()
             if not keys:
@@ -222,7 +166,8 @@ class RedisMap(StoredMap):
             unkept = [name for name, row in rows.items() if row.previous is ABSENT]
         deleted = [_bytes(key) for key in made.deleted]
         values = _pairs((name, row.value) for name, row in rows.items())
-        arguments = [self._mark, mark, _bytes(attempt), changed, f"{attempt.txid}:{self.task}"]
+        stamp = f"{attempt.txid}:{self.task}"
+        arguments: list[Any] = [self._mark, mark, _bytes(attempt), changed, stamp]
         for part in (read, list(stamps.values()), kept, unkept + deleted, values, deleted):
             arguments += [len(part), *part]
         if len(arguments) > MOST_ARGUMENTS:

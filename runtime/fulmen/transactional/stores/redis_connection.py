@@ -17,7 +17,7 @@ from redis.retry import Retry
 from fulmen.transactional.errors import StoreError, StoreRefused, StoreUnavailable
 from fulmen.transactional.maps import Owner
 from fulmen.transactional.stores.pools import shared
-from fulmen.transactional.stores.redis import OWN, WRITE
+from fulmen.transactional.stores.redis_scripts import OWN, WRITE
 
 CONNECT_SECONDS = 10
 ANSWER_SECONDS = 60
