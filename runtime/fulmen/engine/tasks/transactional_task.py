@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,25 +21,27 @@ from fulmen.errors import StreamError, repr_of, text_of
 class FailedAttempts:
     """Which attempts have failed in the batch at hand, as far as one stage of a worker knows.
 
+    One that fails fails those of all later transactions.
+
     Attributes:
         own: Those that failed here: others are to be told.
     """
 
     def __init__(self) -> None:
         self.own: list[FailedAttempt] = []
-        self._known: set[TransactionAttempt] = set()
+        self._first = math.inf
 
     def __contains__(self, attempt: TransactionAttempt) -> bool:
-        return attempt in self._known
+        return attempt.txid >= self._first
 
     def hear(self, attempts: Collection[TransactionAttempt]) -> None:
         """These failed elsewhere."""
-        self._known.update(attempts)
+        self._first = min([self._first, *(attempt.txid for attempt in attempts)])
 
     def add(self, failed: FailedAttempt) -> None:
         """One failed here. The first reason counts."""
-        if failed.attempt not in self._known:
-            self._known.add(failed.attempt)
+        if failed.attempt not in self:
+            self._first = failed.attempt.txid
             self.own.append(failed)
 
 
