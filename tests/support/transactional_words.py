@@ -1,65 +1,10 @@
 """Components of transactional topologies that tests run: each does what Storm's example does."""
 
-from fulmen import (
-    BasicBolt,
-    BatchBolt,
-    Committer,
-    PartitionedTransactionalSpout,
-)
+from collections import Counter
 
-STORES = {}
-"""By the topology's configuration: what stands for databases outside."""
-
-
-def store(conf):
-    return STORES[conf["store"]]
-
-
-class Rows(PartitionedTransactionalSpout):
-    """Storm's MemoryTransactionalSpout: at most `take` rows of each partition in a transaction."""
-
-    outputs = ("tx", "row")
-
-    def __init__(self, partitions=(), take=2):
-        self.partitions, self.take = partitions, take
-
-    def get_coordinator(self, conf, context):
-        return Coordinator(self)
-
-    def get_emitter(self, conf, context):
-        return Emitter(self)
-
-
-class Coordinator(PartitionedTransactionalSpout.Coordinator):
-    def __init__(self, spout):
-        self.spout = spout
-        self.turns = -(-max(map(len, spout.partitions)) // spout.take)
-        self.opened = 0
-
-    def num_partitions(self):
-        self.opened += 1
-        return len(self.spout.partitions)
-
-    def is_ready(self):
-        return self.opened < self.turns
-
-    def is_exhausted(self):
-        return self.opened >= self.turns
-
-
-class Emitter(PartitionedTransactionalSpout.Emitter):
-    def __init__(self, spout):
-        self.spout = spout
-
-    def emit_partition_batch_new(self, attempt, collector, partition, last_metadata):
-        start = last_metadata[1] if last_metadata else 0
-        end = min(start + self.spout.take, len(self.spout.partitions[partition]))
-        self.emit_partition_batch(attempt, collector, partition, (start, end))
-        return start, end
-
-    def emit_partition_batch(self, attempt, collector, partition, metadata):
-        for row in self.spout.partitions[partition][slice(*metadata)]:
-            collector.emit([attempt, row])
+from fulmen import BasicBolt, BatchBolt, Committer, TransactionalTopologyBuilder
+from support.outside_stores import store
+from support.transactional_sources import Rows
 
 
 class Split(BasicBolt):
@@ -68,6 +13,21 @@ class Split(BasicBolt):
     def execute(self, tup, collector):
         for word in tup.values[1].split():
             collector.emit([tup.values[0], word])
+
+
+class Stored(BatchBolt):
+    """A batch bolt with the store that its topology's configuration names."""
+
+    def prepare(self, conf, context, collector, attempt):
+        self.store, self.context = store(conf), context
+        self.collector, self.attempt = collector, attempt
+        self.begin()
+
+    def begin(self):
+        pass
+
+    def execute(self, tup):
+        pass
 
 
 class BatchCount(BatchBolt):
@@ -83,22 +43,172 @@ class BatchCount(BatchBolt):
         self.collector.emit([self.attempt, self.count])
 
 
-class UpdateGlobalCount(BatchBolt, Committer):
+class UpdateGlobalCount(Stored, Committer):
     """Storm's: updates the count iff the stored txid differs."""
 
     outputs = ("tx", "sum")
 
-    def prepare(self, conf, context, collector, attempt):
-        self.conf, self.collector, self.attempt, self.sum = conf, collector, attempt, 0
+    def begin(self):
+        self.sum = 0
 
     def execute(self, tup):
         self.sum += tup.values[1]
 
     def finish_batch(self):
-        database = store(self.conf)
-        txid, count = database.get("global", (0, 0))
+        txid, count = self.store.get("global", (0, 0))
         if txid != self.attempt.txid:
-            assert txid == self.attempt.txid - 1, "commits are in strict order"
-            database["global"] = self.attempt.txid, count + self.sum
-        database.setdefault("log", []).append((self.attempt.txid, self.sum))
-        self.collector.emit([self.attempt, database["global"][1]])
+            assert txid < self.attempt.txid, "commits are in strict order"
+            count += self.sum
+            self.store.put("global", (self.attempt.txid, count))
+        self.store.note("committed", self.attempt.txid, self.sum)
+        self.collector.emit([self.attempt, count])
+
+
+def global_count(conf, partitions, take, **spec):
+    """Storm's TransactionalGlobalCount: spout 3, partial count 5, sum 1."""
+    builder = TransactionalTopologyBuilder(
+        "global-count", "spout", Rows(partitions, take), 3, config=conf, **spec
+    )
+    builder.set_bolt("partial-count", BatchCount, 5).shuffle_grouping("spout")
+    builder.set_bolt("sum", UpdateGlobalCount).global_grouping("partial-count")
+    return builder
+
+
+class KeyedCountUpdater(Stored, Committer):
+    """Counts words, each with the transaction that it was last counted in."""
+
+    outputs = ("tx", "word", "count", "before")
+
+    def begin(self):
+        self.counts = Counter()
+
+    def execute(self, tup):
+        self.counts[tup.values[1]] += 1
+
+    def finish_batch(self):
+        for word, n in self.counts.items():
+            key, txid = ("word", word), self.attempt.txid
+            of, count, before = self.store.get(key, (0, 0, None))
+            if of != txid:
+                assert of < txid, "commits are in strict order"
+                before = count if of else None
+                count += n
+                self.store.put(key, (txid, count, before))
+            self.collector.emit([self.attempt, word, count, before])
+
+
+class Bucketize(BasicBolt):
+    """Says which bucket a word has come to, and which one it has left."""
+
+    outputs = ("tx", "bucket", "delta")
+    size = 10
+
+    def execute(self, tup, collector):
+        attempt, _, count, before = tup.values
+        bucket = count // self.size
+        if before is None:
+            collector.emit([attempt, bucket, 1])
+        elif bucket != before // self.size:
+            collector.emit([attempt, bucket, 1])
+            collector.emit([attempt, before // self.size, -1])
+
+
+class BucketCountUpdater(Stored):
+    """Counts the words in each bucket. It is behind a committer, so it needs no marker."""
+
+    outputs = ()
+
+    def begin(self):
+        self.counts = Counter()
+
+    def execute(self, tup):
+        self.counts[tup.values[1]] += tup.values[2]
+
+    def finish_batch(self):
+        for bucket, delta in self.counts.items():
+            key, txid = ("bucket", bucket), self.attempt.txid
+            of, count = self.store.get(key, (0, 0))
+            if of != txid:
+                assert of < txid, "commits are in strict order"
+                self.store.put(key, (txid, count + delta))
+
+
+def transactional_words(conf, partitions, take, **spec):
+    """Storm's TransactionalWords: how often each word came, and how many came how often."""
+    builder = TransactionalTopologyBuilder(
+        "words", "spout", Rows(partitions, take), 2, config=conf, **spec
+    )
+    count = builder.set_bolt("count", KeyedCountUpdater, 3)
+    count.fields_grouping("spout", ["row"])
+    builder.set_bolt("bucketize", Bucketize, 2).shuffle_grouping("count")
+    builder.set_bolt("buckets", BucketCountUpdater, 2).fields_grouping("bucketize", ["bucket"])
+    return builder
+
+
+def counted_words(words):
+    """What is to be in the store: the count of each word, the number of words in each bucket."""
+    counts = Counter(words)
+    return counts, Counter(n // Bucketize.size for n in counts.values())
+
+
+def words_in(values):
+    """The counts of words, and of buckets that have words, in a store."""
+    words = {key[1]: value[1] for key, value in values.items() if key[0] == "word"}
+    buckets = {key[1]: value[1] for key, value in values.items() if key[0] == "bucket"}
+    return words, {bucket: n for bucket, n in buckets.items() if n}
+
+
+class Collect(Stored, Committer):
+    """Stores the rows of each transaction: what the last attempt had."""
+
+    outputs = ()
+
+    def begin(self):
+        self.rows = []
+
+    def execute(self, tup):
+        self.rows.append(tup.values[1])
+
+    def finish_batch(self):
+        self.store.put(("rows", self.attempt.txid, self.context.task_index), self.rows)
+        self.store.note("committed", self.attempt.txid)
+
+
+def collected(values):
+    """All rows that `Collect` has stored, by their transactions' order."""
+    found = sorted((key, rows) for key, rows in values.items() if key[0] == "rows")
+    return [row for _, rows in found for row in rows]
+
+
+class Noting(Stored):
+    """Notes each call, and emits in both: its name and what it was called for."""
+
+    outputs = ("tx", "what")
+
+    def note(self, *what):
+        task = self.context.task_index
+        self.store.note(self.attempt.txid, self.context.component, task, *what)
+
+    def execute(self, tup):
+        self.note("execute", tup.component)
+        self.collector.emit([self.attempt, "executed"])
+
+    def finish_batch(self):
+        self.note("finish")
+        self.collector.emit([self.attempt, "finished"])
+
+
+class NotingCommitter(Noting, Committer):
+    """The same, in the order of the transactions."""
+
+
+def four_phases(conf, partitions=(("row",),), take=1, tasks=1, **spec):
+    """A to D: B and D are committers, C gets what A and B emit."""
+    builder = TransactionalTopologyBuilder(
+        "phases", "spout", Rows(partitions, take), config=conf, **spec
+    )
+    builder.set_bolt("A", Noting, tasks).shuffle_grouping("spout")
+    builder.set_bolt("B", NotingCommitter, tasks).shuffle_grouping("A")
+    builder.set_bolt("C", Noting, tasks).shuffle_grouping("A").shuffle_grouping("B")
+    builder.set_bolt("D", NotingCommitter, tasks).shuffle_grouping("C")
+    return builder

@@ -23,6 +23,7 @@ replaced by calls. Time is a clock that moves with each batch, so nothing ever w
 from fulmen.testing.components import ABORT, EOF, PAUSE, CollectBolt, ListSpout, Message
 from fulmen.testing.harness import BoltHarness, Emitted
 from fulmen.testing.running import ManualClock, NotDrained, Result, run
+from fulmen.testing.transactions import TransactionFault
 
 __all__ = [
     "ABORT",
@@ -36,5 +37,6 @@ __all__ = [
     "Message",
     "NotDrained",
     "Result",
+    "TransactionFault",
     "run",
 ]

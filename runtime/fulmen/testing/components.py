@@ -37,7 +37,15 @@ EOF = Marker.EOF
 
 
 class Killed(BaseException):
-    """Stands for the death of the process: nothing of the engine's or an author's catches it."""
+    """Stands for the death of the process: nothing of the engine's or an author's catches it.
+
+    Attributes:
+        worker: The one that is lost; None: all.
+    """
+
+    def __init__(self, reason: str, worker: int | None = None) -> None:
+        super().__init__(reason)
+        self.worker = worker
 
 
 @dataclass(frozen=True)

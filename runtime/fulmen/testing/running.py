@@ -23,9 +23,16 @@ from fulmen.engine.state.committed_state import read_components
 from fulmen.engine.state.fields import fields_of
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.worker.in_process import InProcessJobs
+from fulmen.engine.worker.worker import Worker
 from fulmen.errors import FulmenError, JobFailed, TopologyFailed
 from fulmen.plan import task_key
 from fulmen.testing.components import Killed, Runs
+from fulmen.testing.transactions import (
+    Faults,
+    TransactionFault,
+    TransactionResults,
+    faulty_worker,
+)
 from fulmen.topology.builder import TopologyBuilder
 from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.reading import documents
@@ -78,7 +85,9 @@ class Result:
         checkpoint: Give it to another `run`, to go on from here.
         batches: How many batches counted.
         emits: The component, stream and values of each emitted tuple, if they were asked for.
+        has_emits: Whether they were asked for.
         number: The number of the last commit.
+        transactions: What became of a transactional topology's transactions.
     """
 
     checkpoint: Store
@@ -87,8 +96,9 @@ class Result:
     notes: list[str] = field(default_factory=list)
     batches: int = 0
     emits: list[tuple[str, str, Sequence[Any]]] = field(default_factory=list, repr=False)
-    _shows_emits: bool = False
+    has_emits: bool = False
     number: int = 0
+    transactions: TransactionResults = field(default_factory=TransactionResults)
 
     @property
     def trees(self) -> dict[str, int]:
@@ -106,7 +116,7 @@ class Result:
         Raises:
             ValueError: `run` was not called with `emits=True`.
         """
-        if not self._shows_emits:
+        if not self.has_emits:
             raise ValueError("what components emit is not known: call run(..., emits=True)")
         return [
             values for name, on, values in self.emits if name == component and stream in (None, on)
@@ -180,27 +190,43 @@ FAILURES_WITHOUT_TUPLES = 5
 
 
 class _Jobs(InProcessJobs):
-    """Moves the clock with each attempt, and has all workers die at an `ABORT`."""
+    """Moves the clock with each attempt, and has workers die at an `ABORT`, or where asked for."""
 
     def __init__(
-        self, fault: Fault | None, store: Store, clock: ManualClock, seconds: float, emits: bool
+        self,
+        fault: Fault | None,
+        result: Result,
+        clock: ManualClock,
+        seconds: float,
+        faults: Faults,
     ) -> None:
-        super().__init__(fault, store, clock)
+        super().__init__(fault, result.checkpoint, clock)
         self._clock = clock
         self._seconds = seconds
-        self._emits = emits
+        self._result = result
+        self._faults = faults
         self._in_vain = 0
 
+    def _worker(self) -> Worker:
+        return faulty_worker(self._faults, super()._worker())
+
+    def check(self, topology: Topology) -> None:
+        """See that what is to go wrong can. Raises what `TransactionFault.check` does."""
+        self._faults.check(topology)
+
     def start(self, placed: PlacedTopology) -> Sequence[int]:
-        return super().start(replace(placed, shows_emits=self._emits))
+        return super().start(replace(placed, shows_emits=self._result.has_emits))
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
         self._clock.advance(self._seconds)
+        if not header.closes:
+            self._result.transactions.begun(header.transactions)
         has_no_tuple = header.is_suspect and not any(header.permits.values())
         try:
             rows = super().run(header, timeout_seconds)
         except Killed as e:
-            self._workers = [self._worker() for _ in self._workers]
+            for worker in range(len(self._workers)) if e.worker is None else (e.worker,):
+                self._workers[worker] = self._worker()
             self._in_vain += has_no_tuple
             if self._in_vain > FAILURES_WITHOUT_TUPLES:  # a cluster may get better; a test does not
                 raise TopologyFailed(
@@ -226,6 +252,7 @@ class _RunObserver(Silent):
     def batch(self, totals: Totals, done: Done) -> None:
         assert self.topology is not None
         result, plan = self.result, self.topology.plan
+        result.transactions.counted(done)
         for summary in done.summaries:
             result.errors += summary.errors
             for task, stream, rows in summary.extra.get("emits", ()):
@@ -271,6 +298,7 @@ def run(  # noqa: PLR0913 (all but the first by name)
     clock: ManualClock | None = None,
     batch_seconds: float = 0.01,
     fault: Fault | None = None,
+    failing: Sequence[TransactionFault] = (),
     at_most: int = 10_000,
 ) -> Result:
     """Run a topology in this process.
@@ -290,20 +318,23 @@ def run(  # noqa: PLR0913 (all but the first by name)
         fault: Called as fault(stage, worker, moment) before a worker's part of a batch ("before"),
             after each of its rows ("row"), and at its end ("after"). If it raises
             `fulmen.engine.worker.in_process.Crash`, that worker's process is lost there.
+        failing: What is to go wrong in transactions.
         at_most: Give up after so many batches.
 
     Raises:
+        ValueError: One of `failing` can't happen in this topology.
         ValidationFailed: The topology has mistakes.
         TopologyFailed: The topology can't continue.
         NotDrained: The topology does not come to an end.
     """
     clock = clock or ManualClock()
-    result = Result(_store(checkpoint), _shows_emits=emits)
+    result = Result(_store(checkpoint), has_emits=emits)
     observer = _RunObserver(result, _condition(until, batches), at_most)
     observer.stop.when_drained = until == "drained" and batches is None
     observer.stop.now = batches == 0
     Runs.begin()
-    jobs = _Jobs(fault, result.checkpoint, clock, batch_seconds, emits)
+    faults = Faults(failing)
+    jobs = _Jobs(fault, result, clock, batch_seconds, faults)
     model, base = _model(topology)
     wanted = {"workers": workers, "ackers": ackers}
     spec = model.spec.model_copy(update={k: v for k, v in wanted.items() if v is not None})
@@ -319,8 +350,10 @@ def _run(
     with CodeFolder.of(topology.spec.code, base) as folder:
         tasks = read_components(store)
         checked = check(topology, folder.path, tasks)
+        runnable = checked.runnable(folder.path, tasks)
+        jobs.check(runnable.topology)
         driver = Driver(
-            checked.runnable(folder.path, tasks),
+            runnable,
             jobs,
             store.uri,
             observer=observer,

@@ -34,7 +34,13 @@ from fulmen.errors import AlreadyExists, CheckpointError, Denied, Unreachable, e
 
 
 class Worker:
-    """The tasks of one process. They belong to a run: those of another are closed."""
+    """The tasks of one process. They belong to a run: those of another are closed.
+
+    Attributes:
+        stage_tasks: What makes the tasks of a stage.
+    """
+
+    stage_tasks: type[StageTasks] = StageTasks
 
     def __init__(
         self,
@@ -128,7 +134,7 @@ class Worker:
             store = self._stores.get(placed.checkpoint)
             if store is None:
                 store = self._stores[placed.checkpoint] = Store.open(placed.checkpoint)
-            tasks = self._tasks[stage, partition] = StageTasks(
+            tasks = self._tasks[stage, partition] = self.stage_tasks(
                 placed, stage, partition, store, self._clock, self._generator()
             )
         return tasks
