@@ -59,7 +59,7 @@ WORDS: Final[dict[State, str]] = {
     "Starting": "Spark starts",
     "Active": "running",
     "Inactive": "spouts are off",
-    "Draining": "pending trees end",
+    "Draining": "what is pending ends",
     "Rebalancing": "executors are placed anew",
 }
 """What is said of a driver that says nothing itself."""

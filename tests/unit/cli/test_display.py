@@ -6,14 +6,8 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console, Group
 
-from fulmen.cli.display.figures import (
-    component_table,
-    count,
-    elapsed,
-    live_header,
-    milliseconds,
-    plain_line,
-)
+from fulmen.cli.display.figures import component_table, live_header, plain_line
+from fulmen.cli.display.formats import count, elapsed, milliseconds
 from fulmen.cli.display.live_display import (
     LINE_SECONDS,
     LiveDisplay,

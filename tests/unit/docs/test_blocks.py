@@ -19,6 +19,7 @@ from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.resource.spec import API_VERSION, KIND
 from fulmen.topology.validation.check import validate
 from support.pages import ROOT, blocks, indented_commands, pages, write_files
+from support.transacted import run_transacted
 
 PAGES = ["README.md", *pages("docs"), *pages("examples")]
 LANGUAGES = {
@@ -156,7 +157,7 @@ def test_plan_prints_the_json_that_the_page_shows(word_count):
 
 def test_the_report_has_the_shape_that_the_page_shows(word_count):
     topology = parse(parse_yaml((word_count / "topology.yaml").read_text()))
-    shown, report = shown_json("trees"), run(topology).report
+    shown, report = shown_json("seconds"), run(topology).report
     assert report.keys() == shown.keys()
     for part in ("trees", "latency_ms"):
         assert report[part].keys() == shown[part].keys()
@@ -195,13 +196,23 @@ def test_indented_commands_exist(page):
 
 def test_the_table_of_the_report_has_every_figure():
     text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    section = text.partition("### The report\n")[2].partition("\n## ")[0]
+    section = text.partition("### The report\n")[2].partition("\n##")[0]
     rows = re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE)
     named = {name.rpartition(".")[2] for row in rows for name in re.findall(r"`(.+?)`", row)}
-    shown = shown_json("trees")
+    shown = shown_json("seconds")
     [component] = shown["components"].values()
     figures = {*shown, *shown["trees"], *component} - {"topology", "trees", "components", "tasks"}
     assert figures == named
+
+
+def test_the_report_of_transactions_has_the_shape_and_the_table_that_the_page_shows():
+    shown = shown_json("transactions")["transactions"]
+    assert shape(run_transacted().totals.report()["transactions"]) == shape(shown)
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    section = text.partition("### Transactions in the report\n")[2].partition("\n##")[0]
+    rows = re.findall(r"^\| `(.+?)` \|", section, re.MULTILINE)
+    figures = {*shown, *(f"attempts.{outcome}" for outcome in shown["attempts"])} - {"attempts"}
+    assert set(rows) == figures
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])

@@ -18,6 +18,7 @@ from fulmen.kube.contract import (
 from fulmen.kube.driver.reporting import (
     ERROR_CHARACTERS,
     ERRORS_REPORTED,
+    HEAD_FAILURES,
     Reporter,
     WorkerPods,
     fitting,
@@ -25,6 +26,7 @@ from fulmen.kube.driver.reporting import (
 )
 from fulmen.testing import CollectBolt, ListSpout
 from support.engine_runs import make_driver
+from support.transacted import PLAIN, transacted_driver
 
 ANNOTATIONS_BYTES = 256 * 1024
 """As much as Kubernetes takes of all annotations of an object."""
@@ -138,6 +140,31 @@ def test_what_is_planned_is_said_while_workers_are_missing():
     less = report_of(driver, DriverPhase.ACTIVE, 1, [0], {0: "pod"}, "driver", "")
     assert less.planned == whole.workers
     assert len(less.workers[0].executors) == sum(len(h.executors) for h in whole.workers)
+    driver.close()
+
+
+def test_a_transactional_topology_says_where_its_emitters_are():
+    driver = transacted_driver(workers=2).start()
+    whole = report_of(driver, DriverPhase.ACTIVE, 1, [0, 1], {}, "driver", "")
+    executors = [name for hosted in whole.workers for name in hosted.executors]
+    assert sorted(name.partition("[")[0] for name in executors) == ["count", "count", "rows", "sum"]
+    assert whole.tasks == {"rows": 1, "count": 2, "sum": 1}
+    driver.close()
+
+
+def test_a_transaction_that_fails_again_and_again_is_said():
+    driver = transacted_driver([PLAIN, "fail always"], max_replays=None).start()
+    said = []
+    while driver.totals.transactions.head_failures < HEAD_FAILURES:
+        said.append(report_of(driver, DriverPhase.ACTIVE, 1, [0], {}, "driver", "").message)
+        driver.step()
+        driver.steady.advance(5.0)  # failed transactions wait
+    assert set(said) == {""}
+    assert report_of(driver, DriverPhase.ACTIVE, 1, [0], {}, "driver", "").message == (
+        "transaction 2 fails again and again: fail always, as it was told"
+    )
+    other = report_of(driver, DriverPhase.ACTIVE, 1, [0], {}, "driver", "something else")
+    assert other.message == "something else"
     driver.close()
 
 

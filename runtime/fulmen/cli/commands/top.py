@@ -44,7 +44,8 @@ def top(kubectl: Kubectl, name: str | None, once: bool, url: str | None) -> None
     """Show what the topology NAME does on a cluster, or all of a namespace, until Ctrl-C.
 
     Counts are since the driver started, capacity is that of the last ten minutes, latencies are
-    those of the last seconds. Pending are messages that a spout has not been told the end of.
+    those of the last seconds. Pending are messages that a spout has not been told the end of. Of a
+    transactional topology, txid is the last transaction that is committed.
     The figures come from the driver through the API server, so you need the right to get
     pods/proxy.
     """

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
-from fulmen.cli.display.figures import count, milliseconds
+from fulmen.cli.display.formats import count, milliseconds
 from fulmen.engine.driver.totals import Totals
 from fulmen.engine.protocol.statistics import ACKED, EXECUTE, EXECUTED, FAILED
 from fulmen.topology.resource.spec import BoltSpec, Topology
@@ -21,6 +21,7 @@ def advice(totals: Totals, topology: Topology) -> Iterator[str]:
     yield from _not_anchored(totals, topology)
     yield from _slow(totals, topology)
     yield from _replayed(totals, topology)
+    yield from _head_fails(totals, topology)
 
 
 def not_acked(totals: Totals, topology: Topology) -> Iterator[str]:
@@ -80,6 +81,19 @@ def _replayed(totals: Totals, topology: Topology) -> Iterator[str]:
         yield (
             f"messages that failed were emitted again {count(trees.replayed)} times, without a"
             " limit. With spec.maxReplays they go to the dead letters in the end."
+        )
+
+
+def _head_fails(totals: Totals, topology: Topology) -> Iterator[str]:
+    """A transaction that fails again and again, without a limit: it holds up all behind it."""
+    transactions = totals.transactions
+    if topology.spec.max_replays is not None or transactions is None:
+        return
+    if transactions.head_failures >= _SOME:
+        yield (
+            f"transaction {transactions.ledger.head} has failed {count(transactions.head_failures)}"
+            " times, without a limit, and no transaction behind it can be committed. With"
+            " spec.maxReplays such a transaction is given up in the end."
         )
 
 

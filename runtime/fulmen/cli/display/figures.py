@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from fulmen.cli.display.formats import count, elapsed, item, line, milliseconds
 from fulmen.cli.display.meter import (
     ComponentFigures,
     Figures,
@@ -12,35 +13,13 @@ from fulmen.cli.display.meter import (
     lines_of,
 )
 from fulmen.cli.display.output import FiguresTable
+from fulmen.cli.display.transaction_lines import plain_parts, summary_of, transactions_line
 from fulmen.engine.batches.idle import WARM_BATCHES
-from fulmen.engine.driver.totals import Totals
+from fulmen.engine.driver.totals import Totals, TreeCounts
+from fulmen.engine.driver.transaction_totals import AttemptOutcome
 from fulmen.engine.protocol.statistics import EXECUTED
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.topology.resource.spec import ACKER, Topology
-
-
-def count(number: float) -> str:
-    """A number with its thousands apart; the decimals of small rates count, too."""
-    return f"{number:,.1f}" if 0 < number < 10 and number != int(number) else f"{number:,.0f}"
-
-
-def milliseconds(value: float | None) -> str:
-    """A latency with its unit; a dash if there is none."""
-    if value is None:
-        return "-"
-    if value >= 10_000:
-        return f"{value / 1000:.1f} s"
-    return f"{value:,.0f} ms" if value >= 10 else f"{value:.1f} ms"
-
-
-def elapsed(seconds: float) -> str:
-    """A time since the start."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02} min {rest:02} s"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
-
 
 WARMING_UP = "warming up"
 
@@ -57,14 +36,22 @@ def plain_line(figures: Figures) -> str:
         (
             f"{elapsed(figures.seconds)}{state}: batches {_batches(figures)}",
             f"{count(figures.tuples_per_second)} tuples/s",
-            f"{count(figures.acked_per_second)} acked/s",
-            f"acked {count(figures.acked)}",
-            f"failed {count(figures.failed)}",
-            f"timed out {count(figures.timed_out)}",
-            f"pending {count(figures.pending)}",
+            *_plain_ends(figures),
             f"latency p50 {milliseconds(figures.p50)} p99 {milliseconds(figures.p99)}",
         )
     )
+
+
+def _plain_ends(figures: Figures) -> Iterator[str]:
+    """How trees ended, or transactions."""
+    if figures.transactions is not None:
+        yield from plain_parts(figures.transactions)
+        return
+    yield f"{count(figures.acked_per_second)} acked/s"
+    yield f"acked {count(figures.acked)}"
+    yield f"failed {count(figures.failed)}"
+    yield f"timed out {count(figures.timed_out)}"
+    yield f"pending {count(figures.pending)}"
 
 
 def _batches(figures: Figures) -> str:
@@ -84,35 +71,27 @@ def trees_line(acked: int, failed: int, timed_out: int, pending: int) -> Text:
     )
 
 
-def latency_line(p50: float | None, p99: float | None) -> Text:
-    """How long trees took from emit to ack."""
-    return line(item("latency p50", milliseconds(p50)), item("p99", milliseconds(p99)))
+def latency_line(p50: float | None, p99: float | None, lag: int | None = None) -> Text:
+    """How long trees took from emit to ack, or transactions; how much the source has left."""
+    figures = [item("latency p50", milliseconds(p50)), item("p99", milliseconds(p99))]
+    return line(*figures, *([] if lag is None else [item("lag", count(lag))]))
 
 
 def live_header(name: str, phase: str, figures: Figures) -> Iterator[Text]:
     """The lines above the table."""
     yield line(((name, "bold"), f"  {phase}  {elapsed(figures.seconds)}"))
-    yield line(
-        item("batches", _batches(figures)),
-        item("tuples/s", count(figures.tuples_per_second)),
-        item("acked/s", count(figures.acked_per_second)),
-    )
-    yield latency_line(figures.p50, figures.p99)
-    yield trees_line(figures.acked, figures.failed, figures.timed_out, figures.pending)
-
-
-Parts = tuple[str | tuple[str, str], ...]
-
-
-def item(label: str, value: str, style: str = "bold") -> Parts:
-    """A figure with its name, for `line`."""
-    return (f"{label} ", "dim"), (value, style), "   "
-
-
-def line(*items: Parts) -> Text:
-    """Figures side by side; what a terminal has no room for is in the line below."""
-    parts = (part for item in items for part in item)
-    return Text.assemble(*parts)
+    batches = item("batches", _batches(figures))
+    tuples = item("tuples/s", count(figures.tuples_per_second))
+    transactions = figures.transactions
+    if transactions is None:
+        yield line(batches, tuples, item("acked/s", count(figures.acked_per_second)))
+        yield latency_line(figures.p50, figures.p99)
+        yield trees_line(figures.acked, figures.failed, figures.timed_out, figures.pending)
+    else:
+        commits = item("commits/s", count(transactions.committed_per_second))
+        yield line(batches, tuples, commits)
+        yield latency_line(figures.p50, figures.p99, transactions.lag)
+        yield transactions_line(transactions)
 
 
 def component_table(
@@ -156,27 +135,34 @@ def summary_lines(totals: Totals, topology: Topology, end: str) -> Iterator[str]
         topology: What ran.
         end: How it ended, such as "drained".
     """
-    trees, seconds = totals.trees, max(totals.seconds, 1e-9)
+    seconds = max(totals.seconds, 1e-9)
     yield f"{topology.name}: {end} after {totals.seconds:,.1f} s, {count(totals.batches)} batches"
-    ended = [("acked", trees.acked), ("failed", trees.failed), ("timed out", trees.timed_out)]
-    ended.append(("pending", trees.pending))
-    rare = [("replayed", trees.replayed), ("dead-lettered", trees.dead_lettered)]
-    rare.append(("dropped", trees.dropped))
-    ended += [(what, n) for what, n in rare if n]
-    yield "trees        " + ", ".join(f"{count(n)} {what}" for what, n in ended)
+    if totals.transactions is None:
+        yield f"trees        {_ends_of(totals.trees)}"
+        ended = f"{count(totals.trees.acked / seconds)} trees acked/s"
+    else:
+        yield from summary_of(totals.transactions)
+        committed = totals.transactions.attempts[AttemptOutcome.COMMITTED]
+        ended = f"{count(committed / seconds)} commits/s"
     p50, p99 = totals.latencies.quantile(0.5), totals.latencies.quantile(0.99)
     yield f"latency      p50 {milliseconds(p50)}, p99 {milliseconds(p99)}"
     sums = Snapshot.of(totals).sums
     executed = sum(sums[bolt.name, EXECUTED] for bolt in topology.spec.bolts)
-    yield (
-        f"throughput   {count(executed / seconds)} tuples/s,"
-        f" {count(trees.acked / seconds)} trees acked/s"
-    )
+    yield f"throughput   {count(executed / seconds)} tuples/s, {ended}"
     if totals.attempts_failed:
         yield (
             f"attempts     {count(totals.attempts_failed)} failed and were run again, the last one"
             f" because {totals.last_failure}"
         )
+
+
+def _ends_of(trees: TreeCounts) -> str:
+    ended = [("acked", trees.acked), ("failed", trees.failed), ("timed out", trees.timed_out)]
+    ended.append(("pending", trees.pending))
+    rare = [("replayed", trees.replayed), ("dead-lettered", trees.dead_lettered)]
+    rare.append(("dropped", trees.dropped))
+    ended += [(what, n) for what, n in rare if n]
+    return ", ".join(f"{count(n)} {what}" for what, n in ended)
 
 
 def error_lines(totals: Totals) -> Iterator[str]:

@@ -19,12 +19,12 @@ from rich.text import Text
 from fulmen.cli.display.figures import (
     WARMING_UP,
     component_table,
-    elapsed,
     is_warming_up,
     live_header,
     plain_line,
 )
-from fulmen.cli.display.meter import Meter
+from fulmen.cli.display.formats import elapsed
+from fulmen.cli.display.meter import Figures, Meter
 from fulmen.cli.display.output import open_console
 
 DRAW_SECONDS = 0.25
@@ -42,6 +42,15 @@ class RunPhase(Enum):
     RUNNING = "running"
     DRAINING = "draining: pending trees end (Ctrl-C again stops at once)"
     ENDING = "ending"
+
+
+_DRAINING = "draining: active transactions are committed (Ctrl-C again stops at once)"
+
+
+def phase_text(phase: RunPhase, figures: Figures) -> str:
+    """What a run is doing, in its topology's words."""
+    is_transactional = figures.transactions is not None
+    return _DRAINING if is_transactional and phase is RunPhase.DRAINING else phase.value
 
 
 class Display(ABC):
@@ -114,7 +123,7 @@ class LiveDisplay(Display):
 
     def _picture(self) -> Group:
         phase, figures = self._phase(), self._meter.figures()
-        state = phase.value
+        state = phase_text(phase, figures)
         if phase is RunPhase.RUNNING and is_warming_up(figures):
             state = f"{state}, {WARMING_UP}"
         header = live_header(self._name, state, figures)
@@ -151,7 +160,8 @@ class PlainDisplay(Display):
         """Write the line that is due, if any."""
         if self._phase() is RunPhase.DRAINING and not self._is_draining:
             self._is_draining = True
-            self.line(f"{self._name}: {RunPhase.DRAINING.value}")
+            text = phase_text(RunPhase.DRAINING, self._meter.figures())
+            self.line(f"{self._name}: {text}")
         now = self._clock()
         if now >= self._next_line:
             self._next_line = now + LINE_SECONDS

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from fulmen.api import Stream
+from fulmen.cli.display.transaction_lines import TransactionFigures
 from fulmen.engine.batches.coordinator import Done
 from fulmen.engine.driver.latencies import Latencies
 from fulmen.engine.driver.totals import Totals, TreeCounts
+from fulmen.engine.driver.transaction_totals import AttemptOutcome
 from fulmen.engine.protocol.statistics import ACKED, EMITTED, EXECUTED, FAILED
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.topology.resource.spec import ACKER, Topology
@@ -56,7 +58,9 @@ class Figures:
         tuples_per_second: That bolts executed, system bolts left out.
         acked_per_second: Trees.
         acked: Trees, as the next three.
-        p50: The median complete latency in milliseconds; None if no tree was acked lately.
+        transactions: In a transactional topology, which has no trees.
+        p50: The median complete latency in milliseconds; None if no tree was acked lately, and no
+            transaction committed.
         p99: The same.
         components: Spouts, bolts and `__acker`, in the topology's order.
     """
@@ -70,6 +74,7 @@ class Figures:
     failed: int = 0
     timed_out: int = 0
     pending: int = 0
+    transactions: TransactionFigures | None = None
     p50: float | None = None
     p99: float | None = None
     components: tuple[ComponentFigures, ...] = ()
@@ -103,6 +108,7 @@ class Meter:
         self._lock = Lock()
         self._busy_seconds = 0.0
         self._trees = TreeCounts()
+        self._transactions = TransactionFigures() if topology.spec.transactional else None
         self._batches = 0
         self.start()
 
@@ -123,6 +129,8 @@ class Meter:
         with self._lock:
             self._busy_seconds += done.seconds
             self._batches, self._trees = totals.batches, copy(totals.trees)
+            if totals.transactions is not None:
+                self._transactions = TransactionFigures.of(totals.transactions)
             if now - self._samples[-1].at >= SAMPLE_SECONDS:
                 self._samples.append(_Sample(now, self._busy_seconds, Snapshot.of(totals)))
                 while len(self._samples) > 2 and now - self._samples[1].at > WINDOW_SECONDS:
@@ -133,7 +141,7 @@ class Meter:
         with self._lock:
             now, started = self._clock(), self._started
             first, last = self._samples[0], self._samples[-1]
-            batches, trees = self._batches, self._trees
+            batches, trees, transactions = self._batches, self._trees, self._transactions
         figures = Figures(
             seconds=now - started,
             batches=batches,
@@ -141,6 +149,7 @@ class Meter:
             failed=trees.failed,
             timed_out=trees.timed_out,
             pending=trees.pending,
+            transactions=transactions,
             components=self._lines,
         )
         if last.counted is None:
@@ -169,6 +178,7 @@ class Meter:
             tuples_per_second=sum(rates[name] for name in self._bolts),
             acked_per_second=(counted.trees.acked - (before.trees.acked if before else 0))
             / seconds,
+            transactions=_with_rate(figures.transactions, counted, before, seconds),
             p50=latencies.quantile(0.5),
             p99=latencies.quantile(0.99),
             components=tuple(
@@ -176,6 +186,19 @@ class Meter:
                 for line in component_figures(counted, self._lines)
             ),
         )
+
+
+def _with_rate(
+    figures: TransactionFigures | None, counted: Snapshot, before: Snapshot | None, seconds: float
+) -> TransactionFigures | None:
+    """The figures of transactions, with the rate of commits."""
+    if figures is None:
+        return None
+    committed, earlier = (
+        s.transactions.attempts[AttemptOutcome.COMMITTED] if s and s.transactions else 0
+        for s in (counted, before)
+    )
+    return replace(figures, committed_per_second=(committed - earlier) / seconds)
 
 
 def lines_of(topology: Topology, streams: Streams | None) -> tuple[ComponentFigures, ...]:

@@ -9,17 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from fulmen.cli.cluster_topology import state_of
-from fulmen.cli.display.figures import (
-    count,
-    elapsed,
-    item,
-    latency_line,
-    line,
-    milliseconds,
-    trees_line,
-)
+from fulmen.cli.display.figures import latency_line, trees_line
+from fulmen.cli.display.formats import count, elapsed, item, line, milliseconds
 from fulmen.cli.display.output import FiguresTable, shortened
+from fulmen.cli.display.transaction_lines import TransactionFigures, transactions_line
 from fulmen.cli.kubectl import Json
+from fulmen.engine.driver.transaction_totals import AttemptOutcome
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
 
@@ -31,6 +26,29 @@ class TreesView(BaseModel):
     failed: int
     timed_out: int
     pending: int
+
+
+class TransactionsView(BaseModel):
+    """What became of the transactions of a transactional topology."""
+
+    committed_txid: int
+    active: dict[str, int]
+    attempts: dict[str, int]
+    committed_per_second: float
+    lag: int | None = None
+    head_failures: int = 0
+    head_reason: str = ""
+
+    @property
+    def figures(self) -> TransactionFigures:
+        """The same as figures; outcomes that this version does not know are left out."""
+        return TransactionFigures(
+            committed_txid=self.committed_txid,
+            active=sum(self.active.values()),
+            **{outcome.value: self.attempts.get(outcome, 0) for outcome in AttemptOutcome},
+            lag=self.lag,
+            committed_per_second=self.committed_per_second,
+        )
 
 
 class LatencyView(BaseModel):
@@ -93,6 +111,7 @@ class TopologyView(BaseModel):
     state: str
     uptime_seconds: float
     trees: TreesView
+    transactions: TransactionsView | None = None
     acked_per_second: float
     complete_latency_ms: LatencyView
     components: list[ComponentView]
@@ -123,13 +142,23 @@ def _header(view: TopologyView, state: str) -> Iterator[Text]:
     trees, latency = view.trees, view.complete_latency_ms
     yield line(((view.name, "bold"), f"  {state}  {elapsed(view.uptime_seconds)}"))
     counts = _counts(view)
-    yield line(
-        item("workers", f"{counts.present}/{counts.wanted}"),
-        item("batches", count(view.batches.count)),
-        item("acked/s", count(view.acked_per_second)),
-    )
-    yield latency_line(latency.p50, latency.p99)
-    yield trees_line(trees.acked, trees.failed, trees.timed_out, trees.pending)
+    workers = item("workers", f"{counts.present}/{counts.wanted}")
+    batches = item("batches", count(view.batches.count))
+    transactions = view.transactions
+    if transactions is None:
+        yield line(workers, batches, item("acked/s", count(view.acked_per_second)))
+        yield latency_line(latency.p50, latency.p99)
+        yield trees_line(trees.acked, trees.failed, trees.timed_out, trees.pending)
+        return
+    yield line(workers, batches, item("commits/s", count(transactions.committed_per_second)))
+    yield latency_line(latency.p50, latency.p99, transactions.lag)
+    yield transactions_line(transactions.figures)
+    if transactions.head_failures:
+        yield Text(
+            f"transaction {transactions.committed_txid + 1} has failed"
+            f" {count(transactions.head_failures)} times: {transactions.head_reason}",
+            "red",
+        )
 
 
 def _counts(view: TopologyView) -> WorkerCounts:

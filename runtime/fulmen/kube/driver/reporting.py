@@ -27,6 +27,8 @@ from fulmen.plan.model import DRIVER
 
 ERRORS_REPORTED = 10
 ERROR_CHARACTERS = 500
+HEAD_FAILURES = 5
+"""Attempts of the same transaction that have failed: then it is said."""
 LAST_REPORT_SECONDS = 5
 """That a driver which ends waits for an API server that does not answer."""
 
@@ -192,9 +194,22 @@ def report_of(
         planned=() if is_whole else planned(topology, running.runnable.pinned),
         tasks={name: len(tasks) for name, tasks in plan.component_tasks.items()},
         errors=errors_of(running.totals),
-        message=message,
+        message=message or failing_head(running.totals),
         outage=_outage_of(running),
     )
+
+
+def failing_head(totals: Totals) -> str:
+    """About the transaction that holds up all others; "" if none does.
+
+    It has no count, or it would be another message every few seconds.
+    """
+    with totals.lock:
+        transactions = totals.transactions
+        if transactions is None or transactions.head_failures < HEAD_FAILURES:
+            return ""
+        reason = transactions.head_reason[:ERROR_CHARACTERS]
+        return f"transaction {transactions.ledger.head} fails again and again: {reason}"
 
 
 def _outage_of(running: RunningTopology) -> CheckpointOutage | None:

@@ -30,6 +30,40 @@ def test_from_apply_to_active():
     assert (cluster.status["executors"], cluster.status["tasks"]) == (7, 9)
 
 
+TRANSACTIONAL = {
+    **CODE,
+    "spec.spouts": ABSENT,
+    "spec.transactional": {"name": "sentences", "class": "wordcount.A", "parallelism": 3},
+}
+
+
+def test_a_transactional_topology_has_its_emitters_in_the_status():
+    cluster = FakeCluster(TRANSACTIONAL)
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.condition("Placed")["status"] == "True"
+    status = cluster.status
+    assert {c["name"]: (c["tasks"], c["executors"]) for c in status["components"]} == {
+        "sentences": (3, 3),
+        "split": (2, 2),
+        "count": (4, 2),
+    }
+    assert (status["executors"], status["tasks"], status["ackers"]) == (7, 9, 0)
+    hosted = [name for row in status["assignment"] for name in row["executors"]]
+    assert {name.partition("[")[0] for name in hosted} == {"sentences", "split", "count"}
+    assert all(row["worker"] >= 0 for row in status["assignment"])
+
+
+def test_a_transactional_topology_keeps_the_tasks_of_its_emitters():
+    cluster = FakeCluster(TRANSACTIONAL)
+    cluster.settle()
+    fewer = TRANSACTIONAL["spec.transactional"] | {"parallelism": 2}
+    cluster.change({**TRANSACTIONAL, "spec.transactional": fewer})
+    cluster.settle()
+    components = {c["name"]: c for c in cluster.status["components"]}
+    assert (components["sentences"]["tasks"], components["sentences"]["executors"]) == (3, 2)
+
+
 def test_it_is_active_when_its_first_batch_is_committed():
     cluster = FakeCluster(CODE)
     cluster.reconcile()

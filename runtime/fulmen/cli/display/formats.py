@@ -1,0 +1,40 @@
+"""Numbers, times and lines as people read them. Pure."""
+
+from rich.text import Text
+
+
+def count(number: float) -> str:
+    """A number with its thousands apart; the decimals of small rates count, too."""
+    return f"{number:,.1f}" if 0 < number < 10 and number != int(number) else f"{number:,.0f}"
+
+
+def milliseconds(value: float | None) -> str:
+    """A latency with its unit; a dash if there is none."""
+    if value is None:
+        return "-"
+    if value >= 10_000:
+        return f"{value / 1000:.1f} s"
+    return f"{value:,.0f} ms" if value >= 10 else f"{value:.1f} ms"
+
+
+def elapsed(seconds: float) -> str:
+    """A time since the start."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02} min {rest:02} s"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+Parts = tuple[str | tuple[str, str], ...]
+
+
+def item(label: str, value: str, style: str = "bold") -> Parts:
+    """A figure with its name, for `line`."""
+    return (f"{label} ", "dim"), (value, style), "   "
+
+
+def line(*items: Parts) -> Text:
+    """Figures side by side; what a terminal has no room for is in the line below."""
+    parts = (part for item in items for part in item)
+    return Text.assemble(*parts)

@@ -1,0 +1,97 @@
+"""What the command says of transactions, where other topologies have trees. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from fulmen.cli.display.formats import Parts, count, item, line
+from fulmen.engine.driver.transaction_totals import AttemptOutcome, TransactionTotals
+
+
+@dataclass(frozen=True)
+class TransactionFigures:
+    """The transactions of a topology at one moment.
+
+    Attributes:
+        committed_txid: The last one that is committed.
+        active: Attempts on their way.
+        committed: Attempts that were committed since the start.
+        failed: Attempts that a component failed.
+        cascaded: Attempts that failed because one before them did.
+        lost: Attempts that were lost with a batch that came to nothing.
+        given_up: Transactions that were given up.
+        lag: Messages of the source that are in no transaction yet; None: not known.
+        committed_per_second: Of the last seconds.
+    """
+
+    committed_txid: int = 0
+    active: int = 0
+    committed: int = 0
+    failed: int = 0
+    cascaded: int = 0
+    lost: int = 0
+    given_up: int = 0
+    lag: int | None = None
+    committed_per_second: float = 0.0
+
+    @staticmethod
+    def of(totals: TransactionTotals) -> "TransactionFigures":
+        """Those of the totals, without a rate."""
+        return TransactionFigures(
+            committed_txid=totals.committed,
+            active=len(totals.active),
+            **{outcome.value: totals.attempts[outcome] for outcome in AttemptOutcome},
+            lag=totals.lag,
+        )
+
+    @property
+    def attempts(self) -> int:
+        """All that have ended."""
+        return self.committed + self.failed + self.cascaded + self.lost + self.given_up
+
+
+def transactions_line(figures: TransactionFigures) -> Text:
+    """How attempts ended."""
+    return line(
+        item("txid", count(figures.committed_txid)),
+        item("active", count(figures.active)),
+        item("attempts", count(figures.attempts)),
+        _bad("failed", figures.failed),
+        _bad("lost", figures.lost),
+        _bad("given up", figures.given_up),
+    )
+
+
+def _bad(label: str, number: int) -> Parts:
+    return item(label, count(number), "red" if number else "bold")
+
+
+def plain_parts(figures: TransactionFigures) -> Iterator[str]:
+    """The same for a line in a log."""
+    yield f"{count(figures.committed_per_second)} commits/s"
+    yield f"txid {count(figures.committed_txid)}"
+    yield f"active {count(figures.active)}"
+    yield f"attempts {count(figures.attempts)}"
+    yield f"failed {count(figures.failed)}"
+    yield f"lost {count(figures.lost)}"
+    yield f"given up {count(figures.given_up)}"
+    if figures.lag is not None:
+        yield f"lag {count(figures.lag)}"
+
+
+def summary_of(totals: TransactionTotals) -> Iterator[str]:
+    """The lines of a summary."""
+    found = TransactionFigures.of(totals)
+    parts = [f"{count(found.committed)} committed", f"{count(found.active)} active"]
+    rare = [("failed", found.failed), ("cascaded", found.cascaded), ("lost", found.lost)]
+    rare.append(("given up", found.given_up))
+    parts += [f"{count(n)} {what}" for what, n in rare if n]
+    yield f"transactions {', '.join(parts)}; the last committed txid is {totals.committed}"
+    if totals.head_failures:
+        yield (
+            f"the head     transaction {totals.ledger.head} has failed"
+            f" {count(totals.head_failures)} times, the last time because {totals.head_reason}"
+        )
+    if totals.lag:
+        yield f"lag          {count(totals.lag)} messages are in no transaction yet"
