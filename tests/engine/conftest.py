@@ -2,6 +2,9 @@
 
 import pytest
 
+from fulmen.transactional.stores.pools import close_all
+from support.postgres import running_postgres
+from support.redis_server import running_redis
 from support.s3 import running_s3
 
 
@@ -9,4 +12,19 @@ from support.s3 import running_s3
 def s3_server(tmp_path_factory):
     """An S3 server for all tests of the session; each uses a prefix of its own."""
     with running_s3(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    """A PostgreSQL; its tests use a table each."""
+    with running_postgres() as server:
+        yield server
+        close_all()
+
+
+@pytest.fixture(scope="module")
+def redis_server():
+    """A Redis; its tests use a name each."""
+    with running_redis() as server:
         yield server

@@ -68,29 +68,39 @@ class Pool(Generic[C]):
             connection.close()
 
 
-_POOLS: dict[Hashable, Pool[Any]] = {}
+_SHARED: dict[Hashable, Any] = {}
 _OF_PARENT: list[Any] = []  # kept, since what is forgotten is closed
 _LOCK = threading.Lock()
+T = TypeVar("T")
+
+
+def shared(key: Hashable, make: Callable[[], T]) -> T:
+    """What a process has once for a store, and a process that was forked makes anew."""
+    with _LOCK:
+        if key not in _SHARED:
+            _SHARED[key] = make()
+        found: T = _SHARED[key]
+        return found
 
 
 def pool_of(key: Hashable) -> Pool[Any]:
     """This process's pool for a store."""
-    with _LOCK:
-        return _POOLS.setdefault(key, Pool())
+    made: Pool[Any] = shared(key, Pool)
+    return made
 
 
 def close_all() -> None:
     """Close all connections that are idle, as a test does at its end."""
     with _LOCK:
-        pools = list(_POOLS.values())
+        pools = [value for value in _SHARED.values() if isinstance(value, Pool)]
     for pool in pools:
         pool.clear()
 
 
 def _forked() -> None:
-    global _POOLS, _LOCK
-    _OF_PARENT.append(_POOLS)
-    _POOLS, _LOCK = {}, threading.Lock()
+    global _SHARED, _LOCK
+    _OF_PARENT.append(_SHARED)
+    _SHARED, _LOCK = {}, threading.Lock()
 
 
 os.register_at_fork(after_in_child=_forked)

@@ -13,6 +13,13 @@ from __future__ import annotations
 from fulmen.transactional.maps import NAME, Owner, StoredMap
 
 MAPS, MARKS = "fulmen_maps", "fulmen_marks"
+POSTGRES_TYPES = {
+    "text": "text",
+    "integer": "bigint",
+    "float": "double precision",
+    "bytes": "bytea",
+    "json": "jsonb",
+}
 OWNER_COLUMNS = ("topology", "component", "rule", "key", "value", "layout")
 
 

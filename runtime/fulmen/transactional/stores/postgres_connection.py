@@ -1,0 +1,260 @@
+"""Connections to PostgreSQL, what was found there, and what their errors mean."""
+
+from __future__ import annotations
+
+import re
+import select
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.sql import SQL, Composed, Identifier
+
+from fulmen.transactional.errors import StoreError, StoreRefused, StoreUnavailable
+from fulmen.transactional.maps import Owner
+from fulmen.transactional.stores.tables import (
+    MAPS,
+    MARKS,
+    OWNER_COLUMNS,
+    POSTGRES_TYPES,
+    must_be_made,
+)
+
+if TYPE_CHECKING:
+    from fulmen.transactional.stores.postgres import PostgresMap
+
+CONNECT_SECONDS = 10
+IDLE_SECONDS = 30
+LOCK_SECONDS = 60
+"""Longer than IDLE_SECONDS: who waits for a process that was stopped gets the lock then."""
+DEFAULTS: Mapping[str, Any] = {
+    "connect_timeout": CONNECT_SECONDS,
+    "application_name": "fulmen",
+    "keepalives_idle": 10,  # a connection that was cut is found out within half a minute
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+FILLED = 70
+"""Per cent of a page. The rest is for changed rows: no index changes, so it is twice as fast."""
+CREATES_ONE_AT_A_TIME = 0x66756C6D656E
+"""The number of the advisory lock under which tables are made."""
+
+
+class Connection:
+    """One to a database, and what was found in it.
+
+    Attributes:
+        known: Whose each map is that was looked at.
+    """
+
+    def __init__(self, db: psycopg.Connection[Any]) -> None:
+        self.known: dict[str, Owner] = {}
+        self._db = db
+
+    def is_usable(self) -> bool:
+        """Whether the server has not closed it: that, or its last words, could be read by now."""
+        if self._db.closed:
+            return False
+        poll = select.poll()
+        poll.register(self._db.fileno(), select.POLLIN)
+        return not poll.poll(0)
+
+    def close(self) -> None:
+        """Give it up."""
+        with suppress(psycopg.Error):
+            self._db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[psycopg.Connection[Any]]:
+        """One transaction, which takes back everything if it ends with an exception."""
+        with self._db.transaction():
+            # local, so that a pooler between us and the server may give the session to others
+            self._db.execute(
+                f"SET LOCAL idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';"
+                f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"
+            )
+            yield self._db
+
+
+def connect(dsn: str) -> Connection:
+    """Make a connection."""
+    given = conninfo_to_dict(dsn)
+    defaults = {name: value for name, value in DEFAULTS.items() if name not in given}
+    db = psycopg.connect(dsn, autocommit=True, prepare_threshold=None, **defaults)
+    db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    return Connection(db)
+
+
+def described(table: str, dsn: str) -> str:
+    """Which database a DSN is about, without its password.
+
+    Raises:
+        StoreRefused: It can't be understood. What is wrong with it may contain the password.
+    """
+    try:
+        given = conninfo_to_dict(dsn)
+    except psycopg.Error:
+        given = None
+    if given is None:
+        raise StoreRefused(
+            f"map {table!r}",
+            "its DSN can't be understood",
+            "Write 'postgresql://user:password@host:port/database', with %40 for @ in a password,"
+            " or 'host=... port=... dbname=... user=... password=...'.",
+        )
+    database = given.get("dbname") or given.get("user") or "(by default)"
+    place = f" at {given['host']}" if given.get("host") else ""
+    port = f":{given['port']}" if given.get("port") else ""
+    return f"database {str(database)!r}{place}{port}"
+
+
+def names(schema: str, table: str) -> dict[str, Identifier]:
+    """The names of tables, for statements."""
+    tables = {"table": table, "maps": MAPS, "marks": MARKS}
+    return {
+        what: Identifier(schema, name) if schema else Identifier(name)
+        for what, name in tables.items()
+    }
+
+
+def composed(statement: str, parts: Mapping[str, Identifier]) -> Composed:
+    """A statement with names in it."""
+    return SQL(statement).format(**parts)
+
+
+def make_or_check(a_map: PostgresMap, db: psycopg.Connection[Any]) -> None:
+    """Make the tables of a map that is new; else see whose it is.
+
+    Raises:
+        StoreRefused: It is somebody else's, or its table is gone.
+    """
+    if _is_known(a_map, db):
+        return
+    # Others may be at it: only under the lock are both answers of the same moment.
+    db.execute("SELECT pg_advisory_xact_lock(%s)", [CREATES_ONE_AT_A_TIME])
+    found = _found(a_map, db)
+    if must_be_made(a_map, a_map.name, found, _exists(a_map, db, "table")):
+        _make(a_map, db)
+
+
+def _is_known(a_map: PostgresMap, db: psycopg.Connection[Any]) -> bool:
+    return _found(a_map, db) == a_map.owner and _exists(a_map, db, "table")
+
+
+def _found(a_map: PostgresMap, db: psycopg.Connection[Any]) -> Owner | None:
+    if not _exists(a_map, db, "maps"):
+        return None
+    columns = SQL(", ").join(map(Identifier, OWNER_COLUMNS))
+    select = SQL("SELECT {} FROM {} WHERE map = %s").format(columns, a_map.names["maps"])
+    row = db.execute(select, [a_map.name]).fetchone()
+    return Owner(*row) if row else None
+
+
+def _exists(a_map: PostgresMap, db: psycopg.Connection[Any], what: str) -> bool:
+    name = a_map.names[what].as_string(db)
+    row = db.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone()
+    return bool(row and row[0])
+
+
+def _make(a_map: PostgresMap, db: psycopg.Connection[Any]) -> None:
+    owner, parts = a_map.owner, a_map.names
+    key, value = POSTGRES_TYPES[owner.key], POSTGRES_TYPES[owner.value]
+    if owner.key in ("text", "json"):
+        key = 'text COLLATE "C"'  # compared as bytes: faster, and the same everywhere
+    previous = f", previous {value}" if owner.rule == "opaque" else ""
+    for statement in (
+        "CREATE TABLE IF NOT EXISTS {maps} (map text PRIMARY KEY, topology text NOT NULL,"
+        " component text NOT NULL, rule text NOT NULL, key text NOT NULL, value text NOT NULL,"
+        " layout integer NOT NULL)",
+        "CREATE TABLE IF NOT EXISTS {marks} (map text REFERENCES {maps} ON DELETE CASCADE,"
+        " task integer, txid bigint NOT NULL, attempt bigint NOT NULL, PRIMARY KEY (map, task))",
+        f"CREATE TABLE {{table}} (key {key} PRIMARY KEY, value {value} NOT NULL,"
+        f" txid bigint NOT NULL, task integer NOT NULL{previous}) WITH (fillfactor = {FILLED})",
+    ):
+        db.execute(composed(statement, parts))
+    insert = composed("INSERT INTO {maps} VALUES (%s, %s, %s, %s, %s, %s, %s)", parts)
+    db.execute(insert, [a_map.name, *(getattr(owner, name) for name in OWNER_COLUMNS)])
+
+
+# ---- errors --------------------------------------------------------------------------------------
+
+KEPT = "Nothing was changed."
+REFUSED: tuple[tuple[type[psycopg.Error], str, str], ...] = (
+    (
+        errors.InsufficientPrivilege,
+        "a right is missing",
+        "The first start needs USAGE and CREATE on the schema; later ones SELECT, INSERT, UPDATE"
+        f" and DELETE on the table, {MAPS} and {MARKS}.",
+    ),
+    (
+        errors.ReadOnlySqlTransaction,
+        "the database or the role is read-only",
+        "Connect to the primary instead of a standby, with a role that may write.",
+    ),
+    (
+        errors.UndefinedTable,
+        "a table that was there is gone",
+        f"Restore it. To begin anew, delete the map's rows in {MAPS} and {MARKS}.",
+    ),
+    (errors.InvalidSchemaName, "there is no such schema", "Make it first: CREATE SCHEMA."),
+)
+PASSES: tuple[tuple[type[psycopg.Error], str, str], ...] = (
+    (
+        errors.LockNotAvailable,
+        f"another process has held this task's mark for {LOCK_SECONDS} seconds",
+        "Look for it in pg_stat_activity, where application_name is 'fulmen'.",
+    ),
+    (errors.DiskFull, "the server's disk is full", "Make room: it goes on then."),
+    (
+        errors.IdleInTransactionSessionTimeout,
+        f"this process did nothing for {IDLE_SECONDS} seconds in the middle of a commit phase",
+        "It was stopped, or its machine is overloaded.",
+    ),
+)
+MAY_PASS = ("08", "40", "53", "55", "57", "58")
+"""Classes of errors, by SQLSTATE: connection, conflict, resources, lock, operator, system."""
+UNWELCOME = re.compile(
+    r"authentication failed|no password supplied|pg_hba\.conf|permission denied"
+    r"|(role|database) \".*\" does not exist|not permitted to log in|certificate|SSL"
+)
+"""What a server or libpq says, in English, if trying to connect again is no use."""
+
+
+@contextmanager
+def translated(a_map: PostgresMap, dsn: str) -> Iterator[None]:
+    """Turn errors of psycopg into ours, without the password."""
+    try:
+        yield
+    except psycopg.Error as error:
+        secret = str(conninfo_to_dict(dsn).get("password") or "")
+        text = " ".join(str(error).split())
+        if secret and secret in text:
+            raise _meant(a_map.where, error, text.replace(secret, "***")) from None
+        raise _meant(a_map.where, error, text) from error
+
+
+def _meant(where: str, error: psycopg.Error, text: str) -> StoreError:
+    for kind, reason, cure in REFUSED:
+        if isinstance(error, kind):
+            return StoreRefused(where, f"{reason} ({text})", f"{KEPT} {cure}")
+    for kind, reason, cure in PASSES:
+        if isinstance(error, kind):
+            return StoreUnavailable(where, f"{reason} ({text})", f"{KEPT} {cure}")
+    is_passing = (error.sqlstate or "").startswith(MAY_PASS)
+    if not is_passing and not isinstance(error, psycopg.OperationalError):
+        return StoreRefused(where, f"PostgreSQL refuses it ({text})", KEPT)
+    if error.sqlstate is None and UNWELCOME.search(text):
+        return StoreRefused(
+            where,
+            f"the server does not let us in ({text})",
+            "Check user, password and database, and the server's pg_hba.conf.",
+        )
+    return StoreUnavailable(
+        where,
+        f"PostgreSQL is away ({text})",
+        "The transaction is tried again: whether this attempt was written shows then.",
+    )

@@ -1,0 +1,99 @@
+"""A real Redis for tests, on a free port, in a folder that is removed afterwards.
+
+It can be killed and started again, and writes each change to its disk before it answers. Where the
+binary is absent, tests that use it are skipped and say so (in CI that is a failure).
+"""
+
+import shutil
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import redis
+
+from support.s3 import free_port
+from support.spark_runs import wait_until
+
+PASSWORD = "s3cret/word"
+
+
+class RedisServer:
+    """One that can be killed and started again. Its data stay.
+
+    Attributes:
+        port: Where it listens.
+    """
+
+    def __init__(self, folder):
+        self.port = free_port()
+        self._folder, self._process = folder, None
+
+    @property
+    def url(self):
+        """How everybody connects."""
+        return self.url_of("default", PASSWORD)
+
+    def url_of(self, user, password):
+        """How somebody connects."""
+        return f"redis://{user}:{password.replace('/', '%2F')}@127.0.0.1:{self.port}/0"
+
+    def client(self):
+        """For a test's own commands."""
+        return redis.Redis(port=self.port, password=PASSWORD, decode_responses=True)
+
+    def start(self):
+        """Start it, and wait until it answers."""
+        settings = ("--bind", "127.0.0.1", "--requirepass", PASSWORD, "--save", "")
+        settings += ("--appendonly", "yes", "--appendfsync", "always")
+        with open(self._folder / "log", "ab") as log:
+            self._process = subprocess.Popen(
+                [binary(), "--port", str(self.port), "--dir", str(self._folder), *settings],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        wait_until(self._answers, "Redis's start")
+
+    def _answers(self):
+        assert self._process.poll() is None, (self._folder / "log").read_text()
+        with self.client() as client:
+            try:
+                return client.ping()
+            except redis.ConnectionError:  # or it is still loading
+                return False
+
+    def kill(self):
+        """End it as `kill -9` does."""
+        self._process.kill()
+        self._process.wait()
+
+    def end(self):
+        """Kill it if it runs."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
+
+def binary():
+    """The path of `redis-server`."""
+    path = shutil.which("redis-server")
+    if path is None:
+        pytest.skip(
+            "Redis was not tried: there is no redis-server (Debian: apt-get install"
+            " --no-install-recommends redis-server)"
+        )
+    return path
+
+
+@contextmanager
+def running_redis():
+    """One that is empty."""
+    binary()
+    with tempfile.TemporaryDirectory(prefix="fulmen-redis-") as name:
+        server = RedisServer(Path(name))
+        try:
+            server.start()
+            yield server
+        finally:
+            server.end()
