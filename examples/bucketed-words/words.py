@@ -2,27 +2,23 @@
 
 from collections import Counter
 
-from memory import MemoryTransactionalSpout
-
 from fulmen import BasicBolt, BatchBolt, Committer
-from fulmen.transactional import SqliteMap, plus
+from fulmen.transactional import MemoryTransactionalSpout, SqliteMap, plus
 
-TAKE = 3  # of each partition, in a transaction
 BUCKET_SIZE = 3  # bucket 0: words that came 0 to 2 times; bucket 1: 3 to 5 times; and so on
-WORDS = [
-    ["oak", "elm", "ash", "oak", "elm", "fir"],
-    ["oak", "elm", "fir", "yew"],
-    ["oak", "oak", "oak", "oak", "oak", "elm", "elm", "elm", "elm"],
-]
+DATA = {  # the rows of each partition
+    0: [["oak"], ["elm"], ["ash"], ["oak"], ["elm"], ["fir"]],
+    1: [["oak"], ["elm"], ["fir"], ["yew"]],
+    2: [["oak"], ["oak"], ["oak"], ["oak"], ["oak"], ["elm"], ["elm"], ["elm"], ["elm"]],
+}
 
 
 class Words(MemoryTransactionalSpout):
-    """Emits (tx, word): lists that stand for the partitions of a log."""
+    """Emits (tx, word)."""
 
-    outputs = ["tx", "word"]
-
-    def __init__(self):
-        super().__init__(WORDS, TAKE)
+    data = DATA
+    fields = ("word",)
+    take_amount = 3  # of each partition, in a transaction
 
 
 class KeyedCountUpdater(BatchBolt, Committer):

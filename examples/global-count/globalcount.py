@@ -1,25 +1,21 @@
 """Storm's TransactionalGlobalCount: how many tuples there are, in a database, exactly."""
 
-from memory import MemoryTransactionalSpout
-
 from fulmen import BatchBolt, Committer
-from fulmen.transactional import SqliteMap, plus
+from fulmen.transactional import MemoryTransactionalSpout, SqliteMap, plus
 
-TAKE = 3  # of each partition, in a transaction
-TREES = [
-    ["oak", "elm", "ash", "oak", "elm", "fir"],
-    ["oak", "elm", "fir", "yew"],
-    ["oak", "oak", "oak", "oak", "oak", "elm", "elm", "elm", "elm"],
-]
+DATA = {  # the rows of each partition
+    0: [["oak"], ["elm"], ["ash"], ["oak"], ["elm"], ["fir"]],
+    1: [["oak"], ["elm"], ["fir"], ["yew"]],
+    2: [["oak"], ["oak"], ["oak"], ["oak"], ["oak"], ["elm"], ["elm"], ["elm"], ["elm"]],
+}
 
 
 class Trees(MemoryTransactionalSpout):
-    """Emits (tx, tree): lists that stand for the partitions of a log."""
+    """Emits (tx, tree)."""
 
-    outputs = ["tx", "tree"]
-
-    def __init__(self):
-        super().__init__(TREES, TAKE)
+    data = DATA
+    fields = ("tree",)
+    take_amount = 3  # of each partition, in a transaction
 
 
 class BatchCount(BatchBolt):

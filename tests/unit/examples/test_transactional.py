@@ -73,6 +73,7 @@ class Writes:
         monkeypatch.setattr(SqliteMap, "update", counted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 2])
 @pytest.mark.parametrize("name", TABLES)
 def test_a_transaction_that_fails_after_it_was_written_counts_once(
@@ -85,6 +86,7 @@ def test_a_transaction_that_fails_after_it_was_written_counts_once(
     assert tables(name, tmp_path / "broken.db") == tables(name, tmp_path / "whole.db")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_workers_that_are_lost_after_a_write_change_nothing(name, example, tmp_path, monkeypatch):
     run(example(name, "whole.db"))
@@ -101,6 +103,7 @@ def test_workers_that_are_lost_after_a_write_change_nothing(name, example, tmp_p
     assert tables(name, tmp_path / "broken.db") == tables(name, tmp_path / "whole.db")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_a_run_that_is_stopped_goes_on_with_the_next_transaction(name, example, tmp_path):
     run(example(name, "whole.db"))
@@ -113,19 +116,19 @@ def test_a_run_that_is_stopped_goes_on_with_the_next_transaction(name, example, 
 
 def test_the_global_count_is_the_number_of_trees(example, tmp_path):
     run(example("global-count", "counts.db"))
-    from globalcount import TREES
+    from globalcount import DATA
 
     assert tables("global-count", tmp_path / "counts.db") == {
-        "counts": {"all": sum(map(len, TREES))}
+        "counts": {"all": sum(map(len, DATA.values()))}
     }
 
 
 def test_the_buckets_are_those_of_the_counts(example, tmp_path):
     run(example("bucketed-words", "words.db"))
-    from words import BUCKET_SIZE, WORDS
+    from words import BUCKET_SIZE, DATA
 
     found = tables("bucketed-words", tmp_path / "words.db")
-    counts = Counter(word for partition in WORDS for word in partition)
+    counts = Counter(word for rows in DATA.values() for (word,) in rows)
     assert found["counts"] == counts
     buckets = Counter(count // BUCKET_SIZE for count in counts.values())
     assert {bucket: n for bucket, n in found["buckets"].items() if n} == buckets
