@@ -230,20 +230,22 @@ class StoredMap(TransactionalMap):
                     f"the row of key {key!r} is of transaction {newer.txid}",
                 ) from None
 
-        self._commit(attempt, list(by_raw), decide)
+        self.commit_phase(attempt, list(by_raw), decide)
 
     def get_many(self, keys: Iterable[Any]) -> dict[Any, Any]:
         """The values of keys; see `TransactionalMap.get_many`."""
         by_raw = self._raw_keys(keys)
-        found = self._read(list(by_raw))
+        found = self.read_values(list(by_raw))
         return {by_raw[raw]: self._decode(value) for raw, value in found.items()}
 
     @abstractmethod
-    def _commit(self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide) -> None:
+    def commit_phase(
+        self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide
+    ) -> None:
         """Check and move the task's mark, and write what `decide` says, all of it or nothing."""
 
     @abstractmethod
-    def _read(self, keys: Sequence[Raw]) -> Mapping[Raw, Raw]:
+    def read_values(self, keys: Sequence[Raw]) -> Mapping[Raw, Raw]:
         """The values of keys."""
 
     def must_take_back(self, attempt: TransactionAttempt, mark: TransactionAttempt | None) -> bool:

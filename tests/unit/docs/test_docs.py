@@ -40,7 +40,8 @@ from support.pages import (
 
 PAGES = ["README.md", *pages("docs")]
 WITH_CODE = [
-    *("README.md", "docs/guide", "docs/concepts.md", "docs/testing.md", "docs/transactions.md"),
+    *("README.md", "docs/guide", "docs/concepts.md", "docs/testing.md"),
+    *("docs/transactions.md", "docs/transactional-stores.md"),
 ]
 """Pages, or folders of pages, whose files belong together. The tutorial has tests of its own."""
 COMPONENTS = (Spout, Bolt, BasicBolt, ArrowBolt, BatchBolt, TransactionalSpout)

@@ -73,7 +73,7 @@ def nothing_to_write_moves_no_mark(patch):
 
 @broken
 def a_mark_is_kept_for_a_failed_commit(patch):
-    correct = SqliteMap._commit
+    correct = SqliteMap.commit_phase
 
     def commit(a_map, attempt, keys, decide):
         try:
@@ -82,7 +82,7 @@ def a_mark_is_kept_for_a_failed_commit(patch):
             correct(a_map, attempt, [], lambda found: rules.Changes())
             raise
 
-    patch.setattr(SqliteMap, "_commit", commit)
+    patch.setattr(SqliteMap, "commit_phase", commit)
 
 
 @broken
@@ -204,12 +204,12 @@ def a_rule_may_change(patch):
 
 @broken
 def values_that_are_false_get_lost(patch):
-    correct = SqliteMap._read
+    correct = SqliteMap.read_values
 
     def read(a_map, keys):
         return {k: v for k, v in correct(a_map, keys).items() if a_map._decode(v)}
 
-    patch.setattr(SqliteMap, "_read", read)
+    patch.setattr(SqliteMap, "read_values", read)
 
 
 @broken

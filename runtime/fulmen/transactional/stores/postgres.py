@@ -81,7 +81,9 @@ class PostgresMap(StoredMap):
         """The columns of the table, in their order."""
         return self._columns
 
-    def _commit(self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide) -> None:
+    def commit_phase(
+        self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide
+    ) -> None:
         with self._transaction() as db:
             taken_back = self.must_take_back(attempt, self._locked_mark(db))
             rows = dict(self._rows(db, self._statements.of_keys, [keys]))
@@ -95,7 +97,7 @@ class PostgresMap(StoredMap):
                 [attempt.txid, attempt.attempt, self.name, self.task],
             )
 
-    def _read(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
+    def read_values(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
         with self._transaction() as db:
             return dict(db.execute(self._statements.values, [keys]).fetchall())
 

@@ -77,7 +77,9 @@ class RedisMap(StoredMap):
         self._to_key, self._to_value = _from_bytes(key), _from_bytes(value)
         self._mark, self._changed = f"mark:{self.task}", f"keys:{self.task}"
 
-    def _commit(self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide) -> None:
+    def commit_phase(
+        self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide
+    ) -> None:
         with self._translated():
             self._own()
             for number in range(TRIES):
@@ -103,7 +105,7 @@ class RedisMap(StoredMap):
             "Nothing was changed. Equal keys must go to the same task: use fields grouping.",
         )
 
-    def _read(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
+    def read_values(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
         with self._translated():
             self._own()
             if not keys:

@@ -72,7 +72,9 @@ class SqliteMap(StoredMap):
         self._table = table
         self._columns = columns_of(self.owner)
 
-    def _commit(self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide) -> None:
+    def commit_phase(
+        self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide
+    ) -> None:
         with self._transaction("IMMEDIATE") as db:
             marks = self._marks(db)
             taken_back = self.must_take_back(attempt, marks.get(self.task))
@@ -85,7 +87,7 @@ class SqliteMap(StoredMap):
                 (self._table, self.task, attempt.txid, attempt.attempt),
             )
 
-    def _read(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
+    def read_values(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
         with self._transaction("DEFERRED") as db:
             return {key: row.value for key, row in self._rows(db, keys)}
 
