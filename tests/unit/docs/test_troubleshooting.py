@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fulmen import TopologyBuilder
+from fulmen import TopologyBuilder, TransactionalTopologyBuilder
 from fulmen.cli.display.advice import advice
 from fulmen.cli.main import main
 from fulmen.engine.driver.driver import Stop
@@ -171,6 +171,40 @@ class AsksForWrongField(BasicBolt):
     def execute(self, tup, collector):
         tup["wrod"]
 """
+TRANSACTIONAL = """\
+from fulmen import BasicBolt, BatchBolt, Committer
+from fulmen.testing.components import Killed
+from fulmen.transactional import MemoryTransactionalSpout, SqliteMap, plus
+
+
+class Sales(MemoryTransactionalSpout):
+    data = {0: [["tea"], ["milk"]]}
+    fields = ("product",)
+
+
+class Count(BatchBolt, Committer):
+    def prepare(self, conf, context, collector, attempt):
+        self.attempt, self.counts = attempt, SqliteMap("sales.db", "counts", context)
+
+    def execute(self, tup):
+        pass
+
+    def finish_batch(self):
+        self.counts.update(self.attempt, {"all": 1}, plus)
+
+
+class Split(BasicBolt):
+    outputs = ("tx", "word")
+
+    def execute(self, tup, collector):
+        collector.emit(["a", 1])
+
+
+class Deadly(BasicBolt):
+    def execute(self, tup, collector):
+        if tup["product"] == "milk":
+            raise Killed("the process dies")
+"""
 WRONG_FILES = (  # changes to the topology of the README
     ["spec.bolts[count].inputs[0].grouping.fields[0]=wrod"],
     ["spec.bolts[split].inputs[0].from=line"],
@@ -189,6 +223,7 @@ def mistakes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mistakes")
     write_files("README.md", folder, only={"topology.yaml", "wordcount.py"})
     (folder / "mistakes.py").write_text(MISTAKES)
+    (folder / "transactional.py").write_text(TRANSACTIONAL)
     return folder
 
 
@@ -201,9 +236,12 @@ def said(mistakes):
         patch.setenv("TOKEN", "1")
         module = importlib.import_module("mistakes")
         texts = [*refused_files(), *refused_checkpoints()]
+        texts += transactions(importlib.import_module("transactional"))
         texts += [*runs(module), *hints(module), *keeps_nothing(module), *starts(module, patch)]
     text = re.sub(r"takes \d+ ms", "takes 25 ms", "\n".join(texts))
-    return text.replace("mistakes.py and wordcount.py", "wordcount.py").replace("mistakes", "model")
+    text = text.replace(str(mistakes), "/data")
+    text = text.replace("mistakes.py, transactional.py and wordcount.py", "wordcount.py")
+    return text.replace("mistakes", "model")
 
 
 def fulmen(*arguments):
@@ -286,6 +324,26 @@ def keeps_nothing(module):
     builder.set_bolt("tally", module.Tallies).shuffle_grouping("source")
     run(builder, checkpoint=Path("tallies").absolute().as_uri())
     yield fulmen("state", "tallies", "tally")
+
+
+def transactions(module):
+    """What is said of transactional topologies."""
+    yield run(transactional(module, module.Split, max_replays=0)).errors[0].message
+    counts = transactional(module, module.Count, max_replays=0)
+    run(counts)
+    yield run(counts).errors[0].message
+    with pytest.raises(FulmenError) as caught:
+        run(transactional(module, module.Deadly))
+    yield str(caught.value)
+    yield run(transactional(module, module.Deadly, max_replays=1)).errors[-1].message
+
+
+def transactional(module, bolt, **spec):
+    """A topology with one of the bolts."""
+    folder = {"folder": "."}
+    builder = TransactionalTopologyBuilder("sales", "sales", module.Sales, code=folder, **spec)
+    builder.set_bolt("count", bolt).shuffle_grouping("sales")
+    return builder
 
 
 def starts(module, patch):

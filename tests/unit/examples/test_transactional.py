@@ -1,0 +1,134 @@
+"""The transactional examples, when transactions fail and processes are lost."""
+
+import sqlite3
+import sys
+from collections import Counter
+from contextlib import closing
+
+import pytest
+
+from fulmen import FailedException
+from fulmen.engine.worker.in_process import Crash
+from fulmen.testing import run
+from fulmen.topology.reading.assignments import set_values
+from fulmen.topology.reading.documents import parse_yaml
+from fulmen.topology.reading.field_problems import parse
+from fulmen.transactional import SqliteMap
+from support.examples import EXAMPLES
+
+TABLES = {
+    "global-count": ["counts"],
+    "bucketed-words": ["counts", "buckets"],
+    "distinct-urls": ["urls", "domains"],
+}
+
+
+@pytest.fixture
+def example(monkeypatch, tmp_path):
+    """Reads the topology of an example; its modules are forgotten afterwards."""
+    before = set(sys.modules)
+
+    def read(name, file):
+        monkeypatch.chdir(EXAMPLES / name)
+        monkeypatch.syspath_prepend(EXAMPLES / name)
+        changes = [f"spec.config.file={tmp_path / file}"]
+        return parse(
+            set_values(parse_yaml((EXAMPLES / name / "topology.yaml").read_text()), changes)
+        )
+
+    yield read
+    for name in set(sys.modules) - before:
+        if str(EXAMPLES) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def tables(name, file):
+    """What an example has written: for each table the values by key."""
+    with closing(sqlite3.connect(file)) as database:
+        return {
+            table: dict(database.execute(f'SELECT key, value FROM "{table}"'))
+            for table in TABLES[name]
+        }
+
+
+class Writes:
+    """Counts what committers write, and fails after some of it.
+
+    Attributes:
+        seen: How many writes there were.
+        failed: How many of them were failed.
+    """
+
+    def __init__(self, monkeypatch, every):
+        self.seen = self.failed = 0
+        update = SqliteMap.update
+
+        def counted(store, attempt, partials, combine):
+            update(store, attempt, partials, combine)
+            self.seen += 1
+            if every and self.seen % every == 0 and self.failed < 8:
+                self.failed += 1
+                raise FailedException("after it was written")
+
+        monkeypatch.setattr(SqliteMap, "update", counted)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("every", [1, 2])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_transaction_that_fails_after_it_was_written_counts_once(
+    name, every, example, tmp_path, monkeypatch
+):
+    run(example(name, "whole.db"))
+    writes = Writes(monkeypatch, every)
+    run(example(name, "broken.db"))
+    assert writes.failed >= 2
+    assert tables(name, tmp_path / "broken.db") == tables(name, tmp_path / "whole.db")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TABLES)
+def test_workers_that_are_lost_after_a_write_change_nothing(name, example, tmp_path, monkeypatch):
+    run(example(name, "whole.db"))
+    writes, lost = Writes(monkeypatch, every=0), []
+
+    def fault(stage, worker, moment):
+        if writes.seen and len(lost) < 5:
+            writes.seen = 0
+            lost.append(moment)
+            raise Crash("killed")
+
+    result = run(example(name, "broken.db"), fault=fault)
+    assert result.report["failed_attempts"] == 5
+    assert tables(name, tmp_path / "broken.db") == tables(name, tmp_path / "whole.db")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TABLES)
+def test_a_run_that_is_stopped_goes_on_with_the_next_transaction(name, example, tmp_path):
+    run(example(name, "whole.db"))
+    topology = example(name, "stopped.db")
+    checkpoint = None
+    for _ in range(10):  # each is another driver, which processes and commits one transaction
+        checkpoint = run(topology, batches=2, checkpoint=checkpoint).checkpoint
+    assert tables(name, tmp_path / "stopped.db") == tables(name, tmp_path / "whole.db")
+
+
+def test_the_global_count_is_the_number_of_trees(example, tmp_path):
+    run(example("global-count", "counts.db"))
+    from globalcount import DATA
+
+    assert tables("global-count", tmp_path / "counts.db") == {
+        "counts": {"all": sum(map(len, DATA.values()))}
+    }
+
+
+def test_the_buckets_are_those_of_the_counts(example, tmp_path):
+    run(example("bucketed-words", "words.db"))
+    from words import BUCKET_SIZE, DATA
+
+    found = tables("bucketed-words", tmp_path / "words.db")
+    counts = Counter(word for rows in DATA.values() for (word,) in rows)
+    assert found["counts"] == counts
+    buckets = Counter(count // BUCKET_SIZE for count in counts.values())
+    assert {bucket: n for bucket, n in found["buckets"].items() if n} == buckets
