@@ -128,6 +128,21 @@ def test_the_checkpoint_of_another_topology(topology, s3):
     assert is_ready(topology.get("topology", NAME))
 
 
+def test_a_checkpoint_that_is_damaged(topology, s3):
+    """The driver says so until it is mended, and then goes on as if nothing had been."""
+    before = objects(s3)
+    topology.delete("pod", driver(topology)["metadata"]["name"], "--grace-period=0", "--force")
+    damaged = [path for path in before if "/commits/" in path]
+    for path in damaged:
+        Path(path).write_bytes(b"not what was written")
+    message = wait_for(topology, NAME, "Ready", "CheckpointUnusable")
+    assert "is damaged" in message
+    for path in damaged:
+        Path(path).write_bytes(before[path])
+    topology.wait("topology", NAME, is_ready, START_SECONDS, "Ready")
+    assert all_counted(s3) == expected(SENTENCES)
+
+
 def test_a_checkpoint_that_is_lost(topology, s3):
     """Nothing begins anew before the user says so; then everything does."""
     shutil.rmtree(s3.folder / BUCKET / NAME)

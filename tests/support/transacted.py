@@ -1,27 +1,19 @@
 """A transactional topology in which everything goes wrong that can, run in this process."""
 
-from fulmen import BatchBolt, FailedException, TransactionalTopologyBuilder
+from fulmen import BatchBolt, Committer, FailedException, TransactionalTopologyBuilder
 from fulmen.engine.driver.driver import Stop
 from fulmen.testing import ManualClock
-from support import transactional_words as words
 from support.engine_runs import make_driver, new_store
 from support.metered import Killed, Mortal
+from support.transactional_sources import Rows
 
 PLAIN = "the cow jumped over the moon"
 TROUBLE = (PLAIN, "fail once", PLAIN, "kill once", PLAIN, "fail always", PLAIN)
 """Each a transaction of its own."""
 
 
-class Rows(words.Rows):
-    """Knows its lag."""
-
-    def get_coordinator(self, conf, context):
-        return Coordinator(self)
-
-
-class Coordinator(words.Coordinator):
-    def lag(self):
-        return sum(map(len, self.spout.partitions)) - self.opened
+PAST = {}
+"""The attempts that have met a row, by the topology's name."""
 
 
 class Count(BatchBolt):
@@ -31,7 +23,7 @@ class Count(BatchBolt):
 
     def prepare(self, conf, context, collector, attempt):
         self.collector, self.attempt, self.count = collector, attempt, 0
-        self.past = words.store(conf).setdefault("past", set())
+        self.past = PAST[context.topology]
 
     def execute(self, tup):
         text = tup.values[1]
@@ -47,8 +39,16 @@ class Count(BatchBolt):
         self.collector.emit([self.attempt, self.count])
 
 
-class Sum(words.UpdateGlobalCount):
-    """Keeps no order, as transactions may be given up."""
+class Sum(BatchBolt, Committer):
+    """Adds up what a transaction has."""
+
+    outputs = ("tx", "sum")
+
+    def prepare(self, conf, context, collector, attempt):
+        self.collector, self.attempt, self.sum = collector, attempt, 0
+
+    def execute(self, tup):
+        self.sum += tup.values[1]
 
     def finish_batch(self):
         self.collector.emit([self.attempt, self.sum])
@@ -56,11 +56,9 @@ class Sum(words.UpdateGlobalCount):
 
 def transacted(rows=TROUBLE, *, name="transacted", **spec):
     """The topology; a transaction for each row."""
-    words.STORES[name] = {}
+    PAST[name] = set()
     spec = {"workers": 1, "max_spout_pending": 3, "max_replays": 1, **spec}
-    builder = TransactionalTopologyBuilder(
-        name, "rows", Rows((tuple(rows),), take=1), config={"store": name}, **spec
-    )
+    builder = TransactionalTopologyBuilder(name, "rows", Rows((tuple(rows),), take=1), **spec)
     builder.set_bolt("count", Count, 2).shuffle_grouping("rows")
     builder.set_bolt("sum", Sum).global_grouping("count")
     return builder

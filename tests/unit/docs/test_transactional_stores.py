@@ -1,4 +1,4 @@
-"""The page about stores: its committer counts each transaction once, and its layout is the real one."""
+"""What the page about stores for committers says, besides the code that test_docs.py runs."""
 
 import importlib
 import re
