@@ -1,4 +1,4 @@
-"""The page about stores: its committer counts each transaction once, and its layout is the real one."""
+"""The page about stores: its committer counts each transaction once, and its layout is real."""
 
 import importlib
 import re
