@@ -49,6 +49,8 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise _wrong(value, "text", 'a str; other types need "integer", "float", "bytes" or "json"')
     text = str(value)
+    if text.isascii() and "\0" not in text:
+        return text
     if "\0" in text:
         raise DoesNotFit(f"{repr_of(value)} contains the character NUL, which no text column takes")
     try:
@@ -59,7 +61,7 @@ def _text(value: Any) -> str:
 
 
 def _integer(value: Any) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if type(value) is not int and (isinstance(value, bool) or not hasattr(value, "__index__")):
         raise _wrong(value, "integer", "an int")
     number = operator.index(value)
     if not -LARGEST - 1 <= number <= LARGEST:

@@ -1,4 +1,4 @@
-"""What the page about stores for committers says, besides the code that test_docs.py runs."""
+"""The page about stores: its committer counts each transaction once, and its layout is real."""
 
 import importlib
 import re

@@ -191,9 +191,9 @@ def _wrong_kind(part: ComponentPart, cls: type, name: str, wanted_bases: Bases) 
         message = f"{part.label}: {name} is a BatchBolt, which only a transactional topology has"
         return Problem(path, message, "Give the source as spec.transactional, not under spouts.")
     if part.kind == "bolt" and issubclass(cls, BASES["bolt"]):
-        message = f"{part.label}: {name} acks or holds tuples, or takes Arrow batches, which there"
-        cure = "Derive it from fulmen.BatchBolt or fulmen.BasicBolt."
-        return Problem(path, f"{message} is not in a transactional topology", cure)
+        message = f"{part.label}: {name} is a bolt that a transactional topology can't have"
+        cure = "Derive it from fulmen.BatchBolt or fulmen.BasicBolt: there are no acks to make."
+        return Problem(path, message, cure)
     for other, place in LISTED.items():
         if other != part.kind and issubclass(cls, BASES[other]):
             message = f"{part.label}: {name} is a {other}, but is listed under {LISTED[part.kind]}"

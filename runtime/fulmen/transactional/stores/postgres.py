@@ -84,6 +84,7 @@ class PostgresMap(StoredMap):
     def commit_phase(
         self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide
     ) -> None:
+        """Write a commit phase, in one transaction of the database."""
         with self._transaction() as db:
             taken_back = self.must_take_back(attempt, self._locked_mark(db))
             rows = dict(self._rows(db, self._statements.of_keys, [keys]))
@@ -98,6 +99,7 @@ class PostgresMap(StoredMap):
             )
 
     def read_values(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
+        """The values of keys, all of one moment."""
         with self._transaction() as db:
             return dict(db.execute(self._statements.values, [keys]).fetchall())
 

@@ -80,6 +80,7 @@ class RedisMap(StoredMap):
     def commit_phase(
         self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide
     ) -> None:
+        """Write a commit phase, in one script."""
         with self._translated():
             self._own()
             for number in range(TRIES):
@@ -106,6 +107,7 @@ class RedisMap(StoredMap):
         )
 
     def read_values(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
+        """The values of keys, all of one moment."""
         with self._translated():
             self._own()
             if not keys:

@@ -75,6 +75,7 @@ class SqliteMap(StoredMap):
     def commit_phase(
         self, attempt: TransactionAttempt, keys: Sequence[Raw], decide: Decide
     ) -> None:
+        """Write a commit phase, in one transaction of the database."""
         with self._transaction("IMMEDIATE") as db:
             marks = self._marks(db)
             taken_back = self.must_take_back(attempt, marks.get(self.task))
@@ -88,6 +89,7 @@ class SqliteMap(StoredMap):
             )
 
     def read_values(self, keys: Sequence[Raw]) -> dict[Raw, Raw]:
+        """The values of keys, all of one moment."""
         with self._transaction("DEFERRED") as db:
             return {key: row.value for key, row in self._rows(db, keys)}
 

@@ -225,7 +225,7 @@ def test_emits_that_no_task_can_be_chosen_for_fail():
 
 def kill(bolt, tup, collector):
     if tup["x"] == "poison":
-        raise Killed("by this tuple")
+        raise Killed
 
 
 def poisoned(items, *, fails=None, workers=1, **spec):
