@@ -106,6 +106,16 @@ def test_of_several_that_fail_the_first_is_to_blame(course):
     assert [txid for txid, outcome, _ in course.recent if outcome == "failed"] == [1]
 
 
+def test_of_several_tasks_that_fail_an_attempt_the_first_gives_the_reason(course):
+    course.begin(opens=1)
+    attempt = course.transactions.active[1].attempt
+    failed = [FailedAttempt(attempt, "count", task, f"of {task}") for task in (5, 4)]
+    outcome = course.transactions.finish(failed, course.now)
+    course.totals.add(outcome, course.now)
+    assert course.totals.recent[0].reason == "'count', task 4: of 4"
+    assert course.totals.head_reason == "of 4"
+
+
 def test_a_batch_that_comes_to_nothing_loses_all_that_are_active(course):
     course.begin(opens=2)
     course.finish()
@@ -178,6 +188,21 @@ def test_every_attempt_of_a_driver_is_counted_once():
     assert attempts["lost"] > 0
     (given_up,) = report["given_up"]
     assert given_up == {"txid": 6, "failures": 2, "reason": "fail always, as it was told"}
+
+
+def test_attempts_that_are_lost_with_a_worker_say_so():
+    driver = transacted_driver(["kill once", PLAIN]).start()
+    driver.step()
+    totals = driver.totals
+    assert (totals.attempts_failed, totals.batches) == (1, 0)
+    assert [(one.outcome, one.reason) for one in totals.transactions.recent] == [
+        (AttemptOutcome.LOST, "a worker was killed")
+    ] * 2
+    driver.step()
+    assert totals.batches == 1
+    assert len(totals.transactions.active) == 2
+    assert totals.trees.pending == 0  # these are no trees
+    driver.close()
 
 
 def test_complete_latencies_are_those_of_transactions():
