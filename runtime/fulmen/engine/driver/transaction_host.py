@@ -68,7 +68,7 @@ class TransactionHost:
                 txid, previous = wanted
                 transactions.initialize(txid, self._metadata(coordinator, txid, previous))
             self.is_exhausted = bool(self._call("is_exhausted", coordinator.is_exhausted))
-            self.lag = self._call("lag", coordinator.lag)
+            self.lag = self._call("lag", lambda: _whole(coordinator.lag()))
             self._told = ""
         except FailedException:  # not now
             self._not_before = self._steady() + PAUSE_SECONDS
@@ -147,6 +147,11 @@ class TransactionHost:
                 message = f"coordinator, close: {error_text(e.error)}"
                 self.errors.append(ErrorReport(self._name, self._task, message))
         return self.take_errors()
+
+
+def _whole(lag: Any) -> int | None:
+    """What an author's coordinator says of its lag, as a number that can be shown."""
+    return None if lag is None else max(0, int(lag))
 
 
 class _Raised(Exception):
