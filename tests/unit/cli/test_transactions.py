@@ -117,8 +117,9 @@ def test_the_summary_tells_of_transactions():
     first, transactions, latency, throughput, _ = summary(totals)
     assert first.startswith("transacted: drained after ")
     assert transactions == (
-        f"transactions 6 committed, 0 active, 3 failed, {attempts['cascaded']} cascaded,"
-        f" {attempts['lost']} lost, 1 given up; the last committed txid is 7"
+        "transactions 6 committed, 1 given up, 0 active; the last committed txid is 7;"
+        f" attempts that came again: 3 failed, {attempts['cascaded']} cascaded,"
+        f" {attempts['lost']} lost"
     )
     assert re.fullmatch(r"latency      p50 \d+ ms, p99 [\d,]+ ms", latency)
     assert re.fullmatch(r"throughput   [\d.,]+ tuples/s, [\d.,]+ commits/s", throughput)

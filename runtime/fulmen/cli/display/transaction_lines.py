@@ -83,11 +83,14 @@ def plain_parts(figures: TransactionFigures) -> Iterator[str]:
 def summary_of(totals: TransactionTotals) -> Iterator[str]:
     """The lines of a summary."""
     found = TransactionFigures.of(totals)
-    parts = [f"{count(found.committed)} committed", f"{count(found.active)} active"]
-    rare = [("failed", found.failed), ("cascaded", found.cascaded), ("lost", found.lost)]
-    rare.append(("given up", found.given_up))
-    parts += [f"{count(n)} {what}" for what, n in rare if n]
-    yield f"transactions {', '.join(parts)}; the last committed txid is {totals.committed}"
+    again = [("failed", found.failed), ("cascaded", found.cascaded), ("lost", found.lost)]
+    parts = [f"{count(n)} {what}" for what, n in again if n]
+    given_up = f", {count(found.given_up)} given up" if found.given_up else ""
+    repeated = f"; attempts that came again: {', '.join(parts)}" if parts else ""
+    yield (
+        f"transactions {count(found.committed)} committed{given_up}, {count(found.active)} active;"
+        f" the last committed txid is {totals.committed}{repeated}"
+    )
     if totals.head_failures:
         yield (
             f"the head     transaction {totals.ledger.head} has failed"

@@ -80,7 +80,7 @@ class TransactionHost:
     def _look_at_lag(self, coordinator: TransactionCoordinator) -> None:
         """Ask for it now and then: to know it may take a source some time."""
         if self._steady() >= self._lag_after:
-            self.lag = self._call("lag", coordinator.lag)
+            self.lag = self._call("lag", lambda: _whole(coordinator.lag()))
             self._lag_after = self._steady() + LAG_SECONDS
 
     def _made(self) -> TransactionCoordinator:
@@ -160,6 +160,11 @@ class TransactionHost:
                 message = f"coordinator, close: {error_text(e.error)}"
                 self.errors.append(ErrorReport(self._name, self._task, message))
         return self.take_errors()
+
+
+def _whole(lag: Any) -> int | None:
+    """What an author's coordinator says of its lag, as a number that can be shown."""
+    return None if lag is None else max(0, int(lag))
 
 
 class _Raised(Exception):

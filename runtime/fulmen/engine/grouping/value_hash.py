@@ -11,6 +11,7 @@ What Java has a type for is hashed as Java does:
 | str | String | of its UTF-16 code units |
 | bytes, bytearray | byte[] | of its signed bytes |
 | list, tuple | List | of its elements, in order |
+| TransactionAttempt | TransactionAttempt | of its txid, as in Storm: all attempts go the same way |
 
 A subclass counts as what it is derived from, a numpy scalar as the Python value it stands for. (So
 does a member of an Enum that is mixed with such a type: it is the same key as its value.)
@@ -36,6 +37,7 @@ from typing import Any
 
 import numpy as np
 
+from fulmen.api.transactions import TransactionAttempt
 from fulmen.engine.grouping.polynomials import Units, polynomial
 from fulmen.errors import GroupingError, error_text
 
@@ -154,6 +156,7 @@ _PLAIN: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (bytearray, lambda value: bytearray.__getitem__(value, _ALL)),
     (list, lambda value: list.__getitem__(value, _ALL)),
     (tuple, lambda value: tuple.__getitem__(value, _ALL)),
+    (TransactionAttempt, lambda value: value.txid),
 )
 
 _REFUSED: tuple[tuple[type | tuple[type, ...], str, str], ...] = (

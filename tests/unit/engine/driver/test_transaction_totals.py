@@ -1,5 +1,6 @@
 """What is counted of transactions: each attempt once, by how it ended, and how long it took."""
 
+import numpy as np
 import pytest
 
 from fulmen.engine.batches.transactions import Ledger, Phase, Transactions
@@ -11,7 +12,7 @@ from fulmen.engine.driver.transaction_totals import (
     TransactionTotals,
 )
 from fulmen.engine.protocol.transaction_work import FailedAttempt
-from support.transacted import PLAIN, run_transacted, transacted_driver
+from support.transacted import PLAIN, Coordinator, run_transacted, transacted_driver
 
 
 class Course:
@@ -106,6 +107,16 @@ def test_of_several_that_fail_the_first_is_to_blame(course):
     assert [txid for txid, outcome, _ in course.recent if outcome == "failed"] == [1]
 
 
+def test_of_several_tasks_that_fail_an_attempt_the_first_gives_the_reason(course):
+    course.begin(opens=1)
+    attempt = course.transactions.active[1].attempt
+    failed = [FailedAttempt(attempt, "count", task, f"of {task}") for task in (5, 4)]
+    outcome = course.transactions.finish(failed, course.now)
+    course.totals.add(outcome, course.now)
+    assert course.totals.recent[0].reason == "'count', task 4: of 4"
+    assert course.totals.head_reason == "of 4"
+
+
 def test_a_batch_that_comes_to_nothing_loses_all_that_are_active(course):
     course.begin(opens=2)
     course.finish()
@@ -178,6 +189,38 @@ def test_every_attempt_of_a_driver_is_counted_once():
     assert attempts["lost"] > 0
     (given_up,) = report["given_up"]
     assert given_up == {"txid": 6, "failures": 2, "reason": "fail always, as it was told"}
+
+
+def test_attempts_that_are_lost_with_a_worker_say_so():
+    driver = transacted_driver(["kill once", PLAIN]).start()
+    driver.step()
+    totals = driver.totals
+    assert (totals.attempts_failed, totals.batches) == (1, 0)
+    assert [(one.outcome, one.reason) for one in totals.transactions.recent] == [
+        (AttemptOutcome.LOST, "a worker was killed")
+    ] * 2
+    driver.step()
+    assert totals.batches == 1
+    assert len(totals.transactions.active) == 2
+    assert totals.trees.pending == 0  # these are no trees
+    driver.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "lag"), [(np.int64(7), 7), (-3, 0), (2.9, 2), (None, None), (True, 1)]
+)
+def test_a_lag_is_a_whole_number_whatever_the_source_says(said, lag, monkeypatch):
+    monkeypatch.setattr(Coordinator, "lag", lambda self: said)
+    report = run_transacted([PLAIN]).totals.report()
+    assert repr(report["transactions"]["lag"]) == repr(lag)
+
+
+def test_a_lag_that_is_no_number_is_told_as_an_error_and_nothing_else_is_lost(monkeypatch):
+    monkeypatch.setattr(Coordinator, "lag", lambda self: "much")
+    totals = run_transacted([PLAIN] * 2, max_spout_pending=1).totals
+    assert totals.transactions.committed == 2
+    assert totals.transactions.lag is None
+    assert totals.errors["rows"][0]["message"].startswith("coordinator, lag: ValueError: ")
 
 
 def test_complete_latencies_are_those_of_transactions():
