@@ -28,6 +28,8 @@ from fulmen.transactional import PostgresMap, RedisMap, SqliteMap, StaleAttempt,
 
 KEYS, GROUPS = 40, 5
 PAUSE_SECONDS = 0.05
+LONGEST_PAUSE = 0.2
+"""Before a committer writes: most are far shorter."""
 UNFORESEEN = random.SystemRandom()
 MAPS = {"sqlite": SqliteMap, "postgres": PostgresMap, "redis": RedisMap}
 
@@ -178,7 +180,7 @@ class Writer(BatchBolt, Committer):
     def finish_batch(self):
         tell(self.conf, "commits", f"{self.table} {self.attempt.txid}")
         for a_map in self.maps:
-            time.sleep(UNFORESEEN.random() * 0.02)
+            time.sleep(UNFORESEEN.random() ** 3 * LONGEST_PAUSE)
             try:
                 a_map.update(self.attempt, self.sums, plus)
             except StaleAttempt as late:

@@ -133,7 +133,7 @@ class TransactionRun:
         while not (result := test()):
             assert time.monotonic() < deadline, f"{what} did not come:\n{self.output()}"
             keep()
-            time.sleep(0.05)
+            time.sleep(0.02)
         return result
 
     def end(self, process=None):
@@ -154,6 +154,11 @@ class TransactionRun:
     def commit_phases(self):
         """How often a committer has begun to write."""
         return (self.folder / "commits").read_bytes().count(b"\n")
+
+    def wait_for_commit_phase(self, keep=lambda: None):
+        """Wait until a committer begins to write."""
+        before = self.commit_phases()
+        self.wait_until(lambda: self.commit_phases() > before, "a commit phase", keep)
 
     def attempts(self):
         """How many attempts were processed."""

@@ -26,7 +26,7 @@ KINDS = (*[PYTHON] * 8, *[STORE] * 6, DRIVER, JVM, TAKEOVER, PAUSE, PAUSE)
 """What ends a run costs a start of Spark's each time, so it is done less often."""
 ROUNDS_OF_SHAPE = 8
 PAUSE_SECONDS = 2
-STOPPED_SECONDS = 20
+STOPPED_SECONDS = 60
 MOST_PARTITIONS = 6
 
 
@@ -131,8 +131,7 @@ class KilledTransactions:
     def wait_for_a_moment(self):
         """Until a committer begins to write, or just some time."""
         if self.rng.random() < 0.6:
-            before = self.run.commit_phases()
-            self.wait_until(lambda: self.run.commit_phases() > before, "a commit phase")
+            self.run.wait_for_commit_phase(self.keep_running)
             time.sleep(self.rng.uniform(0, 0.04))
         else:
             time.sleep(self.rng.uniform(0, 1))
@@ -145,7 +144,7 @@ class KilledTransactions:
         while not killed:
             self.keep_running()
             self.wait_for_a_moment()
-            for kind in [self.rng.choice(KINDS) for _ in range(self.rng.choice((1, 1, 2, 3)))]:
+            for kind in [self.rng.choice(KINDS) for _ in range(self.rng.choice((1, 2, 2, 3)))]:
                 killed += filter(None, [self.harm(kind)])
         self.figures.kills.update(killed)
         return killed
@@ -175,9 +174,11 @@ class KilledTransactions:
         old = self.run.process
         if old.poll() is not None or self.is_harmed or self.paused:
             return None
+        self.run.wait_for_commit_phase()
+        time.sleep(self.rng.uniform(0, 0.02))
         stopped = stop_tree(old)
         before, new = self.run.newest_commit(), self.run.start()
-        enough, end = self.rng.randint(0, 6), time.monotonic() + STOPPED_SECONDS
+        enough, end = self.rng.choice((0, 3, 6)), time.monotonic() + STOPPED_SECONDS
         while self.run.newest_commit() < before + enough and time.monotonic() < end:
             time.sleep(0.02)
         for pid in stopped:
