@@ -31,7 +31,7 @@ from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.errors import Fenced
-from support.soak import is_jvm
+from support.processes import is_jvm
 from support.spark_runs import TESTS, is_alive, several_jvms
 from support.spark_topologies import make_driver, patient
 from support.toy_stages import parent_of

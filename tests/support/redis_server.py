@@ -56,6 +56,12 @@ class RedisServer:
             )
         wait_until(self._answers, "Redis's start")
 
+    def commands(self):
+        """All that was written, from its log, which `kill` does not harm."""
+        logs = self._folder.glob("appendonlydir/*.incr.aof")
+        for log in sorted(logs, key=lambda path: int(path.name.split(".")[-3])):
+            yield from parsed(log)
+
     def _answers(self):
         assert self._process.poll() is None, (self._folder / "log").read_text()
         with self.client() as client:
@@ -73,6 +79,24 @@ class RedisServer:
         """Kill it if it runs."""
         if self._process is not None and self._process.poll() is None:
             self.kill()
+
+
+def parsed(log):
+    """The commands in an append-only file of Redis, up to one that is not whole."""
+    data, position = log.read_bytes(), 0
+    while (end := data.find(b"\r\n", position)) > 0 and data[position : position + 1] == b"*":
+        count, position = int(data[position + 1 : end]), end + 2
+        parts = []
+        for _ in range(count):
+            end = data.find(b"\r\n", position)
+            if end < 0:
+                return
+            first, size = end + 2, int(data[position + 1 : end])
+            parts.append(data[first : first + size])
+            position = first + size + 2
+        if position > len(data):
+            return
+        yield parts
 
 
 def binary():

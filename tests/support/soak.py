@@ -2,6 +2,9 @@
 
     python -m support.soak --seconds 3600
     python -m support.soak --kills 1000
+    python -m support.soak --transactions --seconds 600
+
+With --transactions see support/transaction_soak.py.
 
 The topology repeats nothing (support/unrepeatable.py); after each round its newest commit is
 checked by itself. What is killed follows from a seed, the moments are those of real processes. A
@@ -19,7 +22,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 
 import yaml
@@ -27,7 +29,7 @@ import yaml
 from fulmen.checkpoint import Store, read_newest
 from fulmen.engine.jvm.workdir import PREFIX
 from fulmen.topology.reading.documents import to_document
-from support import unrepeatable
+from support import transaction_soak, unrepeatable
 from support.growth import (
     FILES_TO_TELL,
     SETTLED_COMMITS,
@@ -35,12 +37,12 @@ from support.growth import (
     check_growth,
     check_shuffles,
 )
+from support.processes import DRIVER, JVM, PAUSE, PYTHON, descendants, send, victims
 from support.spark_topologies import NOTHING_PENDING, Committed
 from support.unrepeatable import chaotic, check_commit
 
 DEADLINE_SECONDS = 300
 PAUSE_SECONDS = 2
-DRIVER, JVM, PYTHON, PAUSE = "driver", "JVM", "Python process", "pause"
 KINDS = (DRIVER, JVM, *[PYTHON] * 10, PAUSE)
 """Python processes are killed more often: the others cost a start of Spark's each time."""
 
@@ -215,44 +217,6 @@ class Soak:
         )
 
 
-def victims(process, kind):
-    """The processes of that kind that a run has."""
-    if kind == DRIVER:
-        return [process.pid] if process.poll() is None else []
-    below = descendants(process.pid)
-    if kind == JVM:
-        return [pid for pid, command in below.items() if is_jvm(command)]
-    return [pid for pid, command in below.items() if "pyspark" in command and "java" not in command]
-
-
-def is_jvm(command):
-    return command.split("\0")[0].endswith("java")
-
-
-def send(pid, number):
-    """Send a signal. Returns whether there was such a process."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)
-        return True
-    return False
-
-
-def descendants(pid):
-    """The living processes below one, with their command lines."""
-    parents, commands = {}, {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(FileNotFoundError, ProcessLookupError):
-            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
-            parents[int(folder.name)] = int(parent)
-            if state != "Z":
-                commands[int(folder.name)] = (folder / "cmdline").read_text(errors="replace")
-    found, new = set(), {pid}
-    while new:
-        new = {p for p, parent in parents.items() if parent in new and p not in found}
-        found |= new
-    return {p: commands[p] for p in found if p in commands}
-
-
 def shuffle_files(pid):
     """How many files of shuffles there are in the work folder of a run: it holds that one open."""
     links = [os.path.realpath(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
@@ -266,10 +230,16 @@ def main():
     parser.add_argument("--seconds", type=float, help="for so long; default: 3600")
     parser.add_argument("--kills", type=int, help="until so many processes were killed")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--transactions", action="store_true", help="transactional topologies")
+    parser.add_argument("--shape", type=int, default=1, help="of those, the first one's number")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     args = parser.parse_args()
     seconds = args.seconds or (float("inf") if args.kills else 3600)
     kills = args.kills or float("inf")
+    if args.transactions:
+        print(f"seed {args.seed}, transactions", flush=True)
+        print(f"seed {args.seed}: {transaction_soak.soak(args.seed, seconds, kills, args.shape)}")
+        return
     print(f"seed {args.seed}, {args.workers} workers", flush=True)
     with (
         tempfile.TemporaryDirectory() as folder,

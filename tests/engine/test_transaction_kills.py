@@ -1,0 +1,116 @@
+"""Transactional topologies under `fulmen run`: whatever is killed, stores have each message once.
+
+The seed decides what is killed; the moments are those of real processes, and what the source emits
+in each attempt nobody foresees. Longer ones: `make soak SOAK_ARGS=--transactions`.
+"""
+
+import signal
+import time
+
+import pytest
+
+from support import seeds
+from support.audited_stores import AuditedPostgres, AuditedRedis, AuditedSqlite
+from support.transaction_run import TransactionRun
+from support.transaction_soak import Figures, KilledTransactions, running_servers
+
+pytestmark = pytest.mark.timeout(900)
+
+OUTAGE_SECONDS = 20
+TAKE = 10
+
+
+@pytest.fixture(scope="module")
+def servers():
+    with running_servers() as both:
+        yield both
+
+
+@pytest.fixture
+def stores(tmp_path, postgres, redis_server):
+    """Makes a store of a kind."""
+    return {
+        "sqlite": lambda: AuditedSqlite(tmp_path, "s"),
+        "postgres": lambda: AuditedPostgres(postgres, "s"),
+        "redis": lambda: AuditedRedis(redis_server, "s"),
+    }
+
+
+def go_through(folder, seed, number, servers, rounds):
+    """One shape, to its end."""
+    print(f"FULMEN_SEED={seed}, shape {number}")
+    figures = Figures()
+    with KilledTransactions(folder, seed, number, servers, figures) as shape:
+        print(shape.name)
+        for _ in range(rounds):
+            shape.round()
+        shape.drain()
+    print(figures)
+    assert figures.killed >= rounds
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_stores_are_exact_whatever_is_killed(tmp_path, servers, number):
+    """The numbers of shapes that follow each other have the three stores in turn."""
+    go_through(tmp_path, seeds.FIRST, number, servers, rounds=1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_stores_are_exact_whatever_is_killed_for_long(tmp_path, servers, seed):
+    go_through(tmp_path, seed, 1, servers, rounds=8)
+
+
+def test_a_tuple_that_kills_its_worker_each_time_ends_the_topology(tmp_path):
+    """What is before it is exact, and the error tells which transaction it is in."""
+    config = {"take": TAKE, "poison": [1, 2 * TAKE + 3]}
+    with TransactionRun(tmp_path, [AuditedSqlite(tmp_path, "s")], config=config) as run:
+        run.limits = [5 * TAKE] * 3
+        run.set_limits()
+        run.start()
+        assert run.end() == 1
+        text = " ".join(run.output().split())
+        assert "transaction 3 (metadata 3), alone in its batch, came to nothing 5 times" in text
+        assert "set spec.maxReplays to give such a transaction up" in text
+        run.limits = [2 * TAKE] * 3
+        assert run.check()[0] == run.committed() == 2
+
+
+def test_a_transaction_that_kills_its_worker_each_time_is_given_up_alone(tmp_path):
+    config = {"take": TAKE, "poison": [1, 2 * TAKE + 3]}
+    store = AuditedSqlite(tmp_path, "s")
+    with TransactionRun(
+        tmp_path, [store], config=config, max_replays=1, max_spout_pending=3
+    ) as run:
+        run.limits = [5 * TAKE] * 3
+        run.missing = dict.fromkeys(range(3), range(2 * TAKE, 3 * TAKE))
+        run.set_limits()
+        process = run.start()
+        run.wait_until(run.is_complete, "all but what is given up")
+        process.send_signal(signal.SIGTERM)
+        assert run.end() == 0, run.output()
+        assert "transaction 3" in run.output()
+        run.check(gaps=[3])
+        assert run.committed() > 5
+
+
+@pytest.mark.parametrize("kind", ["postgres", "redis"])
+def test_a_store_that_is_away_for_long_is_waited_for_and_told_of(tmp_path, stores, kind):
+    store = stores[kind]()
+    with TransactionRun(tmp_path, [store], max_spout_pending=2) as run:
+        run.limits = [60] * 3
+        run.set_limits()
+        process = run.start()
+        run.wait_until(run.is_complete, "the first messages")
+        store.server.kill()
+        run.limits = [200] * 3
+        run.set_limits()
+        run.wait_until(lambda: " is away (" in run.output(), "a report")
+        time.sleep(OUTAGE_SECONDS)
+        assert process.poll() is None, run.output()
+        store.server.start()
+        run.wait_until(run.is_complete, "all messages")
+        process.send_signal(signal.SIGTERM)
+        assert run.end() == 0, run.output()
+        run.check()
