@@ -233,7 +233,7 @@ class Coordinator:
             deliveries,
             skipped,
             commits=bool(ended or is_told or has_transactions or any(s.updates for s in summaries)),
-            idle=not (_executed(summaries) or ended or is_told or has_transactions),
+            idle=not (_executed(summaries) or ended or is_told),
             transactions=transactions,
         )
 

@@ -126,7 +126,9 @@ class TransactionTotals:
             elif attempt == first:
                 found = failed[attempt]
                 reason = f"{found.component!r}, task {found.task}: {found.reason}"
-                self._end(one, AttemptOutcome.FAILED, now, reason)
+                is_loss = found.is_loss
+                what = AttemptOutcome.LOST if is_loss else AttemptOutcome.FAILED
+                self._end(one, what, now, reason)
                 self.last_failure = f"transaction {attempt.txid} failed: {reason}"
             else:
                 reason = "" if first is None else f"transaction {first.txid} failed"

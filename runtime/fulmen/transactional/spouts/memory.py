@@ -21,7 +21,8 @@ class MemoryTransactionalSpout(TransactionalSpout):
     The first field is `tx`, the attempt; the others are those of the rows. It is derived from, with
     class attributes of the same names as its arguments, or made as an object:
 
-        builder.set_spout("words", MemoryTransactionalSpout({0: [["a"], ["b"]]}, ["word"], 3))
+        words = MemoryTransactionalSpout({0: [["a"], ["b"]]}, ["word"], 3)
+        builder = TransactionalTopologyBuilder("counts", "words", words)
 
     Attributes:
         data: The rows of each partition, in their order.

@@ -12,7 +12,8 @@ from fulmen.engine.driver.transaction_totals import (
     TransactionTotals,
 )
 from fulmen.engine.protocol.transaction_work import FailedAttempt
-from support.transacted import PLAIN, Coordinator, run_transacted, transacted_driver
+from support.transacted import PLAIN, run_transacted, transacted_driver
+from support.transactional_sources import Countdown
 
 
 class Course:
@@ -210,13 +211,13 @@ def test_attempts_that_are_lost_with_a_worker_say_so():
     ("said", "lag"), [(np.int64(7), 7), (-3, 0), (2.9, 2), (None, None), (True, 1)]
 )
 def test_a_lag_is_a_whole_number_whatever_the_source_says(said, lag, monkeypatch):
-    monkeypatch.setattr(Coordinator, "lag", lambda self: said)
+    monkeypatch.setattr(Countdown, "lag", lambda self: said)
     report = run_transacted([PLAIN]).totals.report()
     assert repr(report["transactions"]["lag"]) == repr(lag)
 
 
 def test_a_lag_that_is_no_number_is_told_as_an_error_and_nothing_else_is_lost(monkeypatch):
-    monkeypatch.setattr(Coordinator, "lag", lambda self: "much")
+    monkeypatch.setattr(Countdown, "lag", lambda self: "much")
     totals = run_transacted([PLAIN] * 2, max_spout_pending=1).totals
     assert totals.transactions.committed == 2
     assert totals.transactions.lag is None

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fulmen import TransactionAttempt
 from fulmen.api.grouping import CustomStreamGrouping
 from fulmen.engine.grouping.choosers import choose_one, make_chooser
 from fulmen.engine.grouping.column_hash import java_hash, list_hash
@@ -334,3 +335,12 @@ def test_what_makes_no_chooser(kind, targets, text):
     with pytest.raises(ValueError, match=r" from task 2: ") as raised:
         chooser(kind, targets)
     assert str(raised.value) == text
+
+
+def test_all_attempts_of_a_transaction_go_to_the_same_task():
+    rows = [[TransactionAttempt(txid, n)] for txid in range(40) for n in (1, 2, 1 << 40)]
+    tasks = [choose_one(chooser("fields", fields=[0]), row)[0] for row in rows]
+    assert tasks == [
+        choose_one(chooser("fields", fields=[0]), [t])[0] for t in range(40) for _ in "123"
+    ]
+    assert set(tasks) == set(TARGETS)
