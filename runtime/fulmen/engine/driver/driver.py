@@ -18,7 +18,6 @@ import numpy as np
 from fulmen.checkpoint import CommitLog, Store, new_tag
 from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error
-from fulmen.engine.batches.transactions import GivenUp, Transactions, ledger_of, shown_metadata
 from fulmen.engine.driver.attempt import AttemptResult, run_attempt
 from fulmen.engine.driver.committer import Committer, Outage
 from fulmen.engine.driver.observer import Observer, Silent
@@ -26,7 +25,7 @@ from fulmen.engine.driver.recovery import Recovery
 from fulmen.engine.driver.replanning import Planner, place
 from fulmen.engine.driver.stop import Stop as Stop  # most who start a driver stop it, too
 from fulmen.engine.driver.totals import BatchTimes, Totals
-from fulmen.engine.driver.transaction_host import TransactionHost
+from fulmen.engine.driver.transaction_host import TransactionHost, transactions_of
 from fulmen.engine.driver.transaction_totals import TransactionTotals
 from fulmen.engine.pinned.pinned_spouts import PinnedSpouts
 from fulmen.engine.protocol.deliveries import Deliveries, undelivered
@@ -34,7 +33,7 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.jobs import Jobs, read_rows
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
-from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
 from fulmen.errors import JobFailed, Unreachable
 from fulmen.plan import Plan, is_placed_like, make_plan
@@ -157,11 +156,13 @@ class RunningTopology:
             sleep=self.sleep,
             wall=self._wall,
         )
+        self._transactions = TransactionHost(
+            planner.current, self.totals, self.recovery, self.steady
+        )
         self._pinned_spouts: PinnedSpouts | None = None  # made when they are first asked
-        self._transaction_host: TransactionHost | None = None  # the same
         self._looked = 0.0
         self._ended = self.steady()
-        self._count_transactions()
+        self._transactions.count(self.coordinator)
         # not all may be there yet, or any more
         planner.replan(self.jobs.alive() or planner.hosting)
         self.coordinator.stand_still(self.steady() - self._ended)
@@ -187,25 +188,9 @@ class RunningTopology:
         found = self.committer.outage
         return found if found and self._wall() - found.since >= OUTAGE_TOLD_SECONDS else None
 
-    def _new_coordinator(self, clock: float, attempts: int = 0) -> Coordinator:
-        """One that goes on from the last commit. Time passes from now on.
-
-        Args:
-            clock: The batch clock, in seconds.
-            attempts: How many attempts of transactions there were before.
-        """
+    def _new_coordinator(self, clock: float, before: Coordinator | None = None) -> Coordinator:
+        """One that goes on from the last commit. Time passes from now on."""
         manifest = self.log.manifest
-        spec = self.topology.spec
-        transactions = None
-        if spec.transactional is not None:
-            transactions = Transactions(
-                epoch=self.log.epoch,
-                ledger=ledger_of(manifest.transient),
-                has_commit_phase=bool(self.placed.commit_phase),
-                most=spec.max_spout_pending or 1,
-                max_replays=spec.max_replays,
-                attempts=attempts,
-            )
         return Coordinator(
             self.planner.current,
             number=manifest.number,
@@ -214,8 +199,13 @@ class RunningTopology:
             new_tag=new_tag,
             now=self.steady(),
             deliveries=undelivered(manifest.transient),
-            active=spec.state == "Active",
-            transactions=transactions,
+            active=self.topology.spec.state == "Active",
+            transactions=transactions_of(
+                self.placed,
+                manifest.transient,
+                self.log.epoch,
+                before.transactions if before else None,
+            ),
         )
 
     # Until it is to stop
@@ -248,7 +238,8 @@ class RunningTopology:
             stop.drain = True
         if stop.when_drained and coordinator.has_nothing_more:
             coordinator.drain_bolts()  # they may hold tuples, whose trees have to end first
-            stop.drain |= coordinator.settled
+            # a source of transactions may go on to open empty ones: those that are open end first
+            stop.drain |= coordinator.settled or coordinator.transactions is not None
         if stop.drain:
             coordinator.set_active(active=False)
             if self.recovery.away is not None:  # it would wait for as long as that is so
@@ -281,9 +272,7 @@ class RunningTopology:
         with self.totals.renumbering():
             self.planner.replace(placed)
         self.planner.start_jobs()
-        before = self.coordinator.transactions
-        attempts = 0 if before is None else before.attempts  # the next ones are to be greater
-        self.coordinator = self._new_coordinator(self.coordinator.clock, attempts)
+        self.coordinator = self._new_coordinator(self.coordinator.clock, self.coordinator)
         self.observer.note(f"what was changed is taken over, with {self.plan.workers} workers")
 
     def _look_for_workers(self) -> None:
@@ -310,11 +299,10 @@ class RunningTopology:
             TopologyFailed: The topology can't go on.
         """
         coordinator = self.coordinator
-        if coordinator.transactions is not None and coordinator.active:
-            self._open_transactions(coordinator.transactions)
+        self._transactions.open(coordinator)
         started = self.steady()
         header = coordinator.begin(started)
-        self._count_transactions()
+        self._transactions.count(coordinator)
         taken: list[Summary] = []
         owed: Mapping[int, Deliveries] = {}
         try:
@@ -330,23 +318,6 @@ class RunningTopology:
             return False
         self._finish(replace(ran, summaries=[*ran.summaries, *taken]), owed, started)
         return True
-
-    def _count_transactions(self) -> None:
-        if self.coordinator.transactions is not None:
-            lag = None if self._transaction_host is None else self._transaction_host.lag
-            self.totals.begin(self.coordinator.transactions, lag)
-
-    def _open_transactions(self, transactions: Transactions) -> None:
-        """Let the transactional spout say what there is for new transactions."""
-        if self._transaction_host is None:
-            self._transaction_host = TransactionHost(self.placed, self.steady)
-        host = self._transaction_host
-        try:
-            host.fill(transactions)
-        except ComponentFailed as e:
-            raise self.recovery.fatal(e.report) from e
-        self.recovery.tell(host.take_errors())
-        self.coordinator.source_is_exhausted = host.is_exhausted
 
     def _job(self, header: Header) -> Sequence[bytes]:
         return self.jobs.run(header, self.topology.spec.batch_timeout_seconds)
@@ -402,21 +373,12 @@ class RunningTopology:
             commit_bytes=self.log.bytes_written,
         )
         self._ended = now
-        if done.transactions is not None and done.transactions.given_up is not None:
-            self._tell_given_up(done.transactions.given_up)
+        self._transactions.tell(done.transactions)
         for error in self.totals.add(done, self.coordinator.pending, self._wall(), spent):
             self.observer.error(error)
         self.observer.batch(self.totals, done)
         if done.commits and done.header.number % self._limits.collect_every == 0:
             self.committer.collect()
-
-    def _tell_given_up(self, given_up: GivenUp) -> None:
-        name = self.placed.emitter or ""
-        message = (
-            f"transaction {given_up.txid} ({shown_metadata(given_up.metadata)}) is given up after"
-            f" {given_up.failures} attempts: {given_up.reason}"
-        )
-        self.recovery.tell([ErrorReport(name, self.plan.tasks(name).start, message)])
 
     # The end
 
@@ -439,9 +401,7 @@ class RunningTopology:
 
     def _close_hosted(self) -> None:
         """Let go of the authors' objects in this process."""
-        if self._transaction_host is not None:
-            self.recovery.tell(self._transaction_host.close())
-            self._transaction_host = None
+        self._transactions.close()
         if self._pinned_spouts is not None:
             self.recovery.tell(self._pinned_spouts.close())
             self._pinned_spouts = None

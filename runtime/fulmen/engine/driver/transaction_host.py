@@ -1,175 +1,107 @@
-"""Hosts the coordinator of a transactional spout: asks it, here in the driver, what there is."""
+"""What a running topology does about transactions, besides running batches.
+
+It has the author's coordinator open them, has them counted, and tells of those that are given up.
+"""
 
 from __future__ import annotations
 
-import math
-import pickle
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
 
-from fulmen.api.components import FailedException
-from fulmen.api.transactional_spouts import PartitionCoordinator, TransactionCoordinator
-from fulmen.engine.batches.transactions import Transactions
-from fulmen.engine.emitting.routes import context_of
-from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.batches.coordinator import Coordinator
+from fulmen.engine.batches.transactions import Outcome, Transactions, ledger_of, shown_metadata
+from fulmen.engine.driver.hosted_coordinator import HostedCoordinator
+from fulmen.engine.driver.recovery import Recovery
+from fulmen.engine.driver.totals import Totals
+from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
-from fulmen.engine.tasks.task_base import (
-    LONGEST_TRACEBACK,
-    ComponentFailed,
-    author_traceback,
-    may_pass,
-    shortened,
-)
-from fulmen.errors import error_text
-from fulmen.topology.code.loading import create
+from fulmen.engine.tasks.task_base import ComponentFailed
 
-T = TypeVar("T")
-PAUSE_SECONDS = 1.0
-"""After an exception, before the coordinator is asked again."""
-LAG_SECONDS = 1.0
-LARGEST_METADATA = 256 * 1024
-"""Bytes of one transaction's metadata, which is in each commit, and in what each batch is told."""
+
+def transactions_of(
+    placed: PlacedTopology, transient: Mapping[str, bytes], epoch: int, before: Transactions | None
+) -> Transactions | None:
+    """The transactions of a topology, as the last commit has them; None: it has none.
+
+    Args:
+        placed: The topology.
+        transient: The sections of the last commit.
+        epoch: This driver's.
+        before: Those of the topology before a change of it.
+    """
+    spec = placed.topology.spec
+    if spec.transactional is None:
+        return None
+    return Transactions(
+        epoch=epoch,
+        ledger=ledger_of(transient),
+        has_commit_phase=bool(placed.commit_phase),
+        most=spec.max_spout_pending or 1,
+        max_replays=spec.max_replays,
+        attempts=0 if before is None else before.attempts,  # the next ones are to be greater
+    )
 
 
 class TransactionHost:
-    """The author's coordinator, made when it is first asked.
+    """What a running topology does about transactions. Of one that has none it does nothing."""
 
-    Attributes:
-        is_exhausted: Whether it said that there will never be another transaction.
-        lag: What it said of messages that are not in any transaction yet.
-        errors: What went wrong, for somebody to take and tell.
-    """
+    def __init__(
+        self,
+        current: CurrentTopology,
+        totals: Totals,
+        recovery: Recovery,
+        steady: Callable[[], float],
+    ) -> None:
+        """Nothing is opened yet.
 
-    def __init__(self, placed: PlacedTopology, steady: Callable[[], float]) -> None:
-        """For a topology with a transactional spout."""
-        assert placed.emitter is not None
-        self._placed = placed
-        self._name = placed.emitter
-        self._task = placed.plan.tasks(self._name).start
+        Args:
+            current: The topology, which may change.
+            totals: Count transactions.
+            recovery: Tells errors.
+            steady: A clock that only goes forward, in seconds.
+        """
+        self._current = current
+        self._totals = totals
+        self._recovery = recovery
         self._steady = steady
-        self._coordinator: TransactionCoordinator | None = None
-        self._not_before = self._lag_after = -math.inf
-        self._told = ""
-        self.is_exhausted = False
-        self.lag: int | None = None
-        self.errors: list[ErrorReport] = []
+        self._hosted: HostedCoordinator | None = None  # made when it is first asked
 
-    def fill(self, transactions: Transactions) -> None:
-        """Open as many transactions as may be, and as there is something for.
+    def open(self, coordinator: Coordinator) -> None:
+        """Let the author's coordinator say what there is for new transactions.
 
         Raises:
-            ComponentFailed: It raised, and the topology has `onError: crash`.
+            TopologyFailed: The topology can't go on.
         """
-        if self._steady() < self._not_before:
+        if coordinator.transactions is None or not coordinator.active:
             return
+        if self._hosted is None:
+            self._hosted = HostedCoordinator(self._current.placed, self._steady)
         try:
-            coordinator = self._made()
-            while (wanted := transactions.to_initialize()) is not None:
-                if not self._call("is_ready", coordinator.is_ready):
-                    break
-                txid, previous = wanted
-                transactions.initialize(txid, self._metadata(coordinator, txid, previous))
-            self.is_exhausted = bool(self._call("is_exhausted", coordinator.is_exhausted))
-            self._look_at_lag(coordinator)
-            self._told = ""
-        except FailedException:  # not now
-            self._not_before = self._steady() + PAUSE_SECONDS
-        except _Raised as e:
-            self._note(e)
+            self._hosted.fill(coordinator.transactions)
+        except ComponentFailed as e:
+            raise self._recovery.fatal(e.report) from e
+        self._recovery.tell(self._hosted.take_errors())
+        coordinator.source_is_exhausted = self._hosted.is_exhausted
 
-    def _look_at_lag(self, coordinator: TransactionCoordinator) -> None:
-        """Ask for it now and then: to know it may take a source some time."""
-        if self._steady() >= self._lag_after:
-            self.lag = self._call("lag", lambda: _whole(coordinator.lag()))
-            self._lag_after = self._steady() + LAG_SECONDS
+    def count(self, coordinator: Coordinator) -> None:
+        """Have what there is counted, as it is now."""
+        if coordinator.transactions is not None:
+            lag = None if self._hosted is None else self._hosted.lag
+            self._totals.begin(coordinator.transactions, lag)
 
-    def _made(self) -> TransactionCoordinator:
-        if self._coordinator is None:
-            spec = self._placed.component(self._name)
-            conf = {**self._placed.topology.spec.config, **spec.config}
-            context = context_of(self._placed, self._task)
-            source = create(spec, self._placed.code_folder)
-            self._coordinator = self._call(
-                "get_coordinator", lambda: source.get_coordinator(conf, context)
-            )
-        assert self._coordinator is not None
-        return self._coordinator
-
-    def _metadata(
-        self, coordinator: TransactionCoordinator, txid: int, previous: bytes | None
-    ) -> bytes:
-        if isinstance(coordinator, PartitionCoordinator):
-            found: Any = self._call("num_partitions", coordinator.num_partitions)
-        else:
-            before = None
-            if previous is not None:
-                before = self._call(
-                    f"unpickling the metadata of transaction {txid - 1}",
-                    lambda: pickle.loads(previous),
-                )
-            initialize = getattr(coordinator, "initialize_transaction")  # noqa: B009
-            found = self._call("initialize_transaction", lambda: initialize(txid, before))
-        metadata: bytes = self._call("pickling the metadata", lambda: pickle.dumps(found, 5))
-        if len(metadata) > LARGEST_METADATA:
-            raise _Raised(
-                "initialize_transaction",
-                ValueError(
-                    f"the metadata of transaction {txid} has {len(metadata)} bytes, but at most"
-                    f" {LARGEST_METADATA} are allowed: say where the tuples are, not what they are"
-                ),
-            )
-        return metadata
-
-    def _call(self, what: str, call: Callable[[], T]) -> T:
-        try:
-            return call()
-        except FailedException:
-            raise
-        except Exception as e:
-            raise _Raised(what, e) from e
-
-    def _note(self, raised: _Raised) -> None:
-        """Something went wrong: it is told once, until it differs, and tried again later."""
-        self._not_before = self._steady() + PAUSE_SECONDS
-        message = f"coordinator, {raised.what}: {error_text(raised.error)}"
-        is_fatal = self._placed.topology.spec.on_error == "crash" or (
-            self._coordinator is None and not may_pass(raised.error)
+    def tell(self, outcome: Outcome | None) -> None:
+        """Tell of a transaction that a batch has given up."""
+        if outcome is None or outcome.given_up is None:
+            return
+        one, placed = outcome.given_up, self._current.placed
+        message = (
+            f"transaction {one.txid} ({shown_metadata(one.metadata)}) is given up after"
+            f" {one.failures} attempts: {one.reason}"
         )
-        stack = shortened(author_traceback(raised.error), LONGEST_TRACEBACK)
-        report = ErrorReport(self._name, self._task, message, stack, fatal=is_fatal)
-        if is_fatal:
-            raise ComponentFailed(report) from raised.error
-        if message != self._told:
-            self._told = message
-            self.errors.append(report)
+        name = placed.emitter or ""
+        self._recovery.tell([ErrorReport(name, placed.plan.tasks(name).start, message)])
 
-    def take_errors(self) -> list[ErrorReport]:
-        """What went wrong since this was called last."""
-        errors, self.errors = self.errors, []
-        return errors
-
-    def close(self) -> list[ErrorReport]:
-        """Let go of the coordinator. Returns what went wrong."""
-        if self._coordinator is not None:
-            coordinator, self._coordinator = self._coordinator, None
-            try:
-                self._call("close", coordinator.close)
-            except FailedException:
-                pass
-            except _Raised as e:
-                message = f"coordinator, close: {error_text(e.error)}"
-                self.errors.append(ErrorReport(self._name, self._task, message))
-        return self.take_errors()
-
-
-def _whole(lag: Any) -> int | None:
-    """What an author's coordinator says of its lag, as a number that can be shown."""
-    return None if lag is None else max(0, int(lag))
-
-
-class _Raised(Exception):
-    """The author's coordinator raised."""
-
-    def __init__(self, what: str, error: Exception) -> None:
-        super().__init__(what)
-        self.what, self.error = what, error
+    def close(self) -> None:
+        """Let go of the author's coordinator."""
+        if self._hosted is not None:
+            self._recovery.tell(self._hosted.close())
+            self._hosted = None

@@ -1,0 +1,177 @@
+"""Hosts the coordinator of a transactional spout: asks it, here in the driver, what there is."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from fulmen.api.components import FailedException
+from fulmen.api.transactional_spouts import PartitionCoordinator, TransactionCoordinator
+from fulmen.engine.batches.transactions import Transactions
+from fulmen.engine.emitting.routes import context_of
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.tasks.task_base import (
+    LONGEST_TRACEBACK,
+    ComponentFailed,
+    author_traceback,
+    may_pass,
+    shortened,
+)
+from fulmen.errors import error_text
+from fulmen.topology.code.loading import create
+
+T = TypeVar("T")
+PAUSE_SECONDS = 1.0
+"""After an exception, before the coordinator is asked again."""
+LAG_SECONDS = 1.0
+LARGEST_METADATA = 256 * 1024
+"""Bytes of one transaction's metadata, which is in each commit, and in what each batch is told."""
+
+
+class HostedCoordinator:
+    """The author's coordinator, made when it is first asked.
+
+    Attributes:
+        is_exhausted: Whether it said that there will never be another transaction.
+        lag: What it said of messages that are not in any transaction yet.
+        errors: What went wrong, for somebody to take and tell.
+    """
+
+    def __init__(self, placed: PlacedTopology, steady: Callable[[], float]) -> None:
+        """For a topology with a transactional spout."""
+        assert placed.emitter is not None
+        self._placed = placed
+        self._name = placed.emitter
+        self._task = placed.plan.tasks(self._name).start
+        self._steady = steady
+        self._coordinator: TransactionCoordinator | None = None
+        self._not_before = self._lag_after = -math.inf
+        self._told = ""
+        self.is_exhausted = False
+        self.lag: int | None = None
+        self.errors: list[ErrorReport] = []
+
+    def fill(self, transactions: Transactions) -> None:
+        """Open as many transactions as may be, and as there is something for.
+
+        Raises:
+            ComponentFailed: It raised, and the topology has `onError: crash`.
+        """
+        if self._steady() < self._not_before:
+            return
+        try:
+            coordinator = self._made()
+            has_opened = False
+            while (wanted := transactions.to_initialize()) is not None:
+                if not self._call("is_ready", coordinator.is_ready):
+                    break
+                txid, previous = wanted
+                transactions.initialize(txid, self._metadata(coordinator, txid, previous))
+                has_opened = True
+            self.is_exhausted = bool(self._call("is_exhausted", coordinator.is_exhausted))
+            if has_opened or self._steady() >= self._lag_after:
+                self._look_at_lag(coordinator)
+            self._told = ""
+        except FailedException:  # not now
+            self._not_before = self._steady() + PAUSE_SECONDS
+        except _Raised as e:
+            self._note(e)
+
+    def _look_at_lag(self, coordinator: TransactionCoordinator) -> None:
+        """Ask for it not too often: to know it may take a source some time."""
+        self.lag = self._call("lag", lambda: _whole(coordinator.lag()))
+        self._lag_after = self._steady() + LAG_SECONDS
+
+    def _made(self) -> TransactionCoordinator:
+        if self._coordinator is None:
+            spec = self._placed.component(self._name)
+            conf = {**self._placed.topology.spec.config, **spec.config}
+            context = context_of(self._placed, self._task)
+            source = create(spec, self._placed.code_folder)
+            self._coordinator = self._call(
+                "get_coordinator", lambda: source.get_coordinator(conf, context)
+            )
+        assert self._coordinator is not None
+        return self._coordinator
+
+    def _metadata(
+        self, coordinator: TransactionCoordinator, txid: int, previous: bytes | None
+    ) -> bytes:
+        if isinstance(coordinator, PartitionCoordinator):
+            found: Any = self._call("num_partitions", coordinator.num_partitions)
+        else:
+            before = None
+            if previous is not None:
+                before = self._call(
+                    f"unpickling the metadata of transaction {txid - 1}",
+                    lambda: pickle.loads(previous),
+                )
+            initialize = getattr(coordinator, "initialize_transaction")  # noqa: B009
+            found = self._call("initialize_transaction", lambda: initialize(txid, before))
+        metadata: bytes = self._call("pickling the metadata", lambda: pickle.dumps(found, 5))
+        if len(metadata) > LARGEST_METADATA:
+            raise _Raised(
+                "initialize_transaction",
+                ValueError(
+                    f"the metadata of transaction {txid} has {len(metadata)} bytes, but at most"
+                    f" {LARGEST_METADATA} are allowed: say where the tuples are, not what they are"
+                ),
+            )
+        return metadata
+
+    def _call(self, what: str, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except FailedException:
+            raise
+        except Exception as e:
+            raise _Raised(what, e) from e
+
+    def _note(self, raised: _Raised) -> None:
+        """Something went wrong: it is told once, until it differs, and tried again later."""
+        self._not_before = self._steady() + PAUSE_SECONDS
+        message = f"coordinator, {raised.what}: {error_text(raised.error)}"
+        is_fatal = self._placed.topology.spec.on_error == "crash" or (
+            self._coordinator is None and not may_pass(raised.error)
+        )
+        stack = shortened(author_traceback(raised.error), LONGEST_TRACEBACK)
+        report = ErrorReport(self._name, self._task, message, stack, fatal=is_fatal)
+        if is_fatal:
+            raise ComponentFailed(report) from raised.error
+        if message != self._told:
+            self._told = message
+            self.errors.append(report)
+
+    def take_errors(self) -> list[ErrorReport]:
+        """What went wrong since this was called last."""
+        errors, self.errors = self.errors, []
+        return errors
+
+    def close(self) -> list[ErrorReport]:
+        """Let go of the coordinator. Returns what went wrong."""
+        if self._coordinator is not None:
+            coordinator, self._coordinator = self._coordinator, None
+            try:
+                self._call("close", coordinator.close)
+            except FailedException:
+                pass
+            except _Raised as e:
+                message = f"coordinator, close: {error_text(e.error)}"
+                self.errors.append(ErrorReport(self._name, self._task, message))
+        return self.take_errors()
+
+
+def _whole(lag: Any) -> int | None:
+    """What an author's coordinator says of its lag, as a number that can be shown."""
+    return None if lag is None else max(0, int(lag))
+
+
+class _Raised(Exception):
+    """The author's coordinator raised."""
+
+    def __init__(self, what: str, error: Exception) -> None:
+        super().__init__(what)
+        self.what, self.error = what, error
