@@ -103,6 +103,7 @@ class Emits:
 
     def emit(self, attempt, collector, partition, start, end):
         self.outside.saw(attempt)
+        self.outside.put(("end", partition), start)  # where it stays if it is left out
         self.outside.may("emit")
         for row in self.partitions[partition][start:end]:
             collector.emit([attempt, row])

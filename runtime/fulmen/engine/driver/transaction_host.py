@@ -33,7 +33,8 @@ class TransactionHost:
     """The author's coordinator, made when it is first asked.
 
     Attributes:
-        is_exhausted: Whether it said that there will never be another transaction.
+        is_exhausted: Whether it said that there will never be another transaction, when none was
+            open: attempts of one that comes again may leave something for another.
         lag: What it said of messages that are not in any transaction yet.
         errors: What went wrong, for somebody to take and tell.
     """
@@ -58,6 +59,7 @@ class TransactionHost:
         Raises:
             ComponentFailed: It raised, and the topology has `onError: crash`.
         """
+        self.is_exhausted = False
         if self._steady() < self._not_before:
             return
         try:
@@ -67,7 +69,8 @@ class TransactionHost:
                     break
                 txid, previous = wanted
                 transactions.initialize(txid, self._metadata(coordinator, txid, previous))
-            self.is_exhausted = bool(self._call("is_exhausted", coordinator.is_exhausted))
+            is_exhausted = bool(self._call("is_exhausted", coordinator.is_exhausted))
+            self.is_exhausted = is_exhausted and transactions.is_settled
             self.lag = self._call("lag", coordinator.lag)
             self._told = ""
         except FailedException:  # not now
