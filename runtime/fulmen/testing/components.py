@@ -43,7 +43,7 @@ class Killed(BaseException):
         worker: The one that is lost; None: all.
     """
 
-    def __init__(self, reason: str, worker: int | None = None) -> None:
+    def __init__(self, reason: str = "", worker: int | None = None) -> None:
         super().__init__(reason)
         self.worker = worker
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -19,7 +20,8 @@ from fulmen.engine.tasks.task_base import (
     may_pass,
     shortened,
 )
-from fulmen.errors import error_text
+from fulmen.engine.tasks.transactional_task import part_of, wrong_part
+from fulmen.errors import error_text, repr_of
 from fulmen.topology.code.loading import create
 
 T = TypeVar("T")
@@ -65,7 +67,7 @@ class TransactionHost:
         try:
             coordinator = self._made()
             while (wanted := transactions.to_initialize()) is not None:
-                if not self._call("is_ready", coordinator.is_ready):
+                if not self._call("is_ready", lambda: coordinator.is_ready()):
                     break
                 txid, previous = wanted
                 transactions.initialize(txid, self._metadata(coordinator, txid, previous))
@@ -83,23 +85,27 @@ class TransactionHost:
             spec = self._placed.component(self._name)
             conf = {**self._placed.topology.spec.config, **spec.config}
             context = context_of(self._placed, self._task)
-            source = create(spec, self._placed.code_folder)
-            self._coordinator = self._call(
-                "get_coordinator", lambda: source.get_coordinator(conf, context)
-            )
-        assert self._coordinator is not None
+            folder = self._placed.code_folder
+            source = self._call("making the instance", lambda: create(spec, folder))
+            made = self._call("get_coordinator", lambda: source.get_coordinator(conf, context))
+            wanted: type[TransactionCoordinator] = part_of(source, "Coordinator")
+            if not isinstance(made, wanted):
+                raise _Raised("get_coordinator", wrong_part(made, wanted))
+            self._coordinator = made
         return self._coordinator
 
     def _metadata(
         self, coordinator: TransactionCoordinator, txid: int, previous: bytes | None
     ) -> bytes:
         if isinstance(coordinator, PartitionCoordinator):
-            found: Any = self._call("num_partitions", coordinator.num_partitions)
+            found: Any = self._call("num_partitions", lambda: _count(coordinator.num_partitions()))
         else:
-            before = None if previous is None else pickle.loads(previous)
             initialize = getattr(coordinator, "initialize_transaction")  # noqa: B009
-            found = self._call("initialize_transaction", lambda: initialize(txid, before))
-        metadata: bytes = self._call("pickling the metadata", lambda: pickle.dumps(found, 5))
+            found = self._call(
+                "initialize_transaction",
+                lambda: initialize(txid, None if previous is None else pickle.loads(previous)),
+            )
+        metadata = self._call("pickling the metadata", lambda: _pickled(found))
         if len(metadata) > LARGEST_METADATA:
             raise _Raised(
                 "initialize_transaction",
@@ -150,6 +156,26 @@ class TransactionHost:
                 message = f"coordinator, close: {error_text(e.error)}"
                 self.errors.append(ErrorReport(self._name, self._task, message))
         return self.take_errors()
+
+
+def _count(partitions: Any) -> int:
+    """The number of partitions that a coordinator has said."""
+    try:
+        found = operator.index(partitions)
+    except TypeError:
+        found = -1
+    if found < 0:
+        raise ValueError(
+            f"it returned {repr_of(partitions)}, but must return a whole number from 0"
+        )
+    return found
+
+
+def _pickled(metadata: Any) -> bytes:
+    """Metadata as they are kept. What can't be unpickled is noticed here, before it is kept."""
+    data = pickle.dumps(metadata, 5)
+    pickle.loads(data)
+    return data
 
 
 class _Raised(Exception):

@@ -71,7 +71,7 @@ class Outbox:
         times: How long tuples took.
         busy: Executor, by its first task -> seconds of work.
         tasks: What each task did.
-        refused: (task, why) of tuples that can't leave their worker.
+        refused: (task, why, values) of tuples that can't leave their worker.
         emits: (task, stream, rows), if the topology asks for it.
     """
 
@@ -84,7 +84,7 @@ class Outbox:
         self.times: ChunkTimes = {}
         self.busy: dict[int, float] = defaultdict(float)
         self.tasks: TaskSums = {}
-        self.refused: list[tuple[int, str]] = []
+        self.refused: list[tuple[int, str, Sequence[Any]]] = []
         self.emits: list[tuple[int, str, Sequence[Sequence[Any]]]] = []
         self._placed = placed
         self._stage = stage
@@ -341,7 +341,7 @@ class Outbox:
                 f" ({text_of(cause)}), so it can't go to another worker or stage, where"
                 f" {subscription.target!r} is"
             )
-            self.refused.append((int(parcel.sources[i]), message))
+            self.refused.append((int(parcel.sources[i]), message, row))
             if parcel.lineage is not None:
                 self.messages.fail(parcel.lineage.of(i)[0], message)
         return wire.select(parcel, np.array(kept, np.int64))
