@@ -163,6 +163,7 @@ class ChangingEmitter(OpaquePartitionedTransactionalSpout.Emitter):
         start, rows = last_metadata or 0, self.spout.partitions[partition]
         take = self.wanted(attempt, partition)
         end = min(len(rows), start + (3 if take is None else take))
+        self.outside.put(("end", partition), start)
         for row in rows[start:end]:
             collector.emit([attempt, row])
         if take is None:

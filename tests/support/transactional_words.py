@@ -158,7 +158,7 @@ def words_in(values):
     return words, {bucket: n for bucket, n in buckets.items() if n}
 
 
-class Collect(Stored, Committer):
+class CollectAtOnce(Stored):
     """Stores the rows of each transaction: what the last attempt had."""
 
     outputs = ()
@@ -172,6 +172,10 @@ class Collect(Stored, Committer):
     def finish_batch(self):
         self.store.put(("rows", self.attempt.txid, self.context.task_index), self.rows)
         self.store.note("committed", self.attempt.txid)
+
+
+class Collect(CollectAtOnce, Committer):
+    """The same, in the order of the transactions."""
 
 
 def collected(values):

@@ -56,7 +56,7 @@ def _is_local(edge: Input, target: str, hosts: Hosts, waits: bool) -> bool:
     targets = hosts[target]
     if edge.grouping.type == "local-or-shuffle" and not waits and sources <= set(targets):
         return True
-    if edge.grouping.type == "global":
+    if edge.grouping.type == "global" and not waits:
         targets = targets[:1]
     return len(sources) == 1 and sources == set(targets)
 

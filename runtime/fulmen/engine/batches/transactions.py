@@ -20,6 +20,7 @@ from enum import StrEnum
 
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.engine.protocol.transaction_work import FailedAttempt, Opened, TransactionWork
+from fulmen.errors import repr_of
 
 TRANSACTIONS = "transactions"
 """The section of a commit with the ledger: each commit of a transactional topology has it."""
@@ -357,8 +358,8 @@ class Transactions:
 def shown_metadata(metadata: bytes) -> str:
     """The metadata of a transaction in a message."""
     try:
-        text = f"metadata {pickle.loads(metadata)!r}"
-    except Exception:  # noqa: BLE001 (it is the author's, maybe of other code than today's)
+        text = f"metadata {repr_of(pickle.loads(metadata))}"
+    except Exception:  # noqa: BLE001 (an author's class may be gone, or raise anything)
         return f"metadata of {len(metadata)} bytes"
     return text if len(text) <= METADATA_SHOWN else text[: METADATA_SHOWN - 1] + "…"
 

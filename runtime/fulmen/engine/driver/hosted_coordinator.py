@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import pickle
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -20,7 +21,8 @@ from fulmen.engine.tasks.task_base import (
     may_pass,
     shortened,
 )
-from fulmen.errors import error_text
+from fulmen.engine.tasks.transactional_task import part_of, wrong_part
+from fulmen.errors import error_text, repr_of
 from fulmen.topology.code.loading import create
 
 T = TypeVar("T")
@@ -35,7 +37,8 @@ class HostedCoordinator:
     """The author's coordinator, made when it is first asked.
 
     Attributes:
-        is_exhausted: Whether it said that there will never be another transaction.
+        is_exhausted: Whether it said that there will never be another transaction, when none was
+            open: attempts of one that comes again may leave something for another.
         lag: What it said of messages that are not in any transaction yet.
         errors: What went wrong, for somebody to take and tell.
     """
@@ -60,18 +63,20 @@ class HostedCoordinator:
         Raises:
             ComponentFailed: It raised, and the topology has `onError: crash`.
         """
+        self.is_exhausted = False
         if self._steady() < self._not_before:
             return
         try:
             coordinator = self._made()
             has_opened = False
             while (wanted := transactions.to_initialize()) is not None:
-                if not self._call("is_ready", coordinator.is_ready):
+                if not self._call("is_ready", lambda: coordinator.is_ready()):
                     break
                 txid, previous = wanted
                 transactions.initialize(txid, self._metadata(coordinator, txid, previous))
                 has_opened = True
-            self.is_exhausted = bool(self._call("is_exhausted", coordinator.is_exhausted))
+            is_exhausted = bool(self._call("is_exhausted", coordinator.is_exhausted))
+            self.is_exhausted = is_exhausted and transactions.is_settled
             if has_opened or self._steady() >= self._lag_after:
                 self._look_at_lag(coordinator)
             self._told = ""
@@ -90,28 +95,27 @@ class HostedCoordinator:
             spec = self._placed.component(self._name)
             conf = {**self._placed.topology.spec.config, **spec.config}
             context = context_of(self._placed, self._task)
-            source = create(spec, self._placed.code_folder)
-            self._coordinator = self._call(
-                "get_coordinator", lambda: source.get_coordinator(conf, context)
-            )
-        assert self._coordinator is not None
+            folder = self._placed.code_folder
+            source = self._call("making the instance", lambda: create(spec, folder))
+            made = self._call("get_coordinator", lambda: source.get_coordinator(conf, context))
+            wanted: type[TransactionCoordinator] = part_of(source, "Coordinator")
+            if not isinstance(made, wanted):
+                raise _Raised("get_coordinator", wrong_part(made, wanted))
+            self._coordinator = made
         return self._coordinator
 
     def _metadata(
         self, coordinator: TransactionCoordinator, txid: int, previous: bytes | None
     ) -> bytes:
         if isinstance(coordinator, PartitionCoordinator):
-            found: Any = self._call("num_partitions", coordinator.num_partitions)
+            found: Any = self._call("num_partitions", lambda: _count(coordinator.num_partitions()))
         else:
-            before = None
-            if previous is not None:
-                before = self._call(
-                    f"unpickling the metadata of transaction {txid - 1}",
-                    lambda: pickle.loads(previous),
-                )
             initialize = getattr(coordinator, "initialize_transaction")  # noqa: B009
-            found = self._call("initialize_transaction", lambda: initialize(txid, before))
-        metadata: bytes = self._call("pickling the metadata", lambda: pickle.dumps(found, 5))
+            found = self._call(
+                "initialize_transaction",
+                lambda: initialize(txid, None if previous is None else pickle.loads(previous)),
+            )
+        metadata = self._call("pickling the metadata", lambda: _pickled(found))
         if len(metadata) > LARGEST_METADATA:
             raise _Raised(
                 "initialize_transaction",
@@ -167,6 +171,26 @@ class HostedCoordinator:
 def _whole(lag: Any) -> int | None:
     """What an author's coordinator says of its lag, as a number that can be shown."""
     return None if lag is None else max(0, int(lag))
+
+
+def _count(partitions: Any) -> int:
+    """The number of partitions that a coordinator has said."""
+    try:
+        found = operator.index(partitions)
+    except TypeError:
+        found = -1
+    if found < 0:
+        raise ValueError(
+            f"it returned {repr_of(partitions)}, but must return a whole number from 0"
+        )
+    return found
+
+
+def _pickled(metadata: Any) -> bytes:
+    """Metadata as they are kept. What can't be unpickled is noticed here, before it is kept."""
+    data = pickle.dumps(metadata, 5)
+    pickle.loads(data)
+    return data
 
 
 class _Raised(Exception):

@@ -45,7 +45,7 @@ class Outbox:
         times: How long tuples took.
         busy: Executor, by its first task -> seconds of work.
         tasks: What each task did.
-        refused: (task, why) of tuples that can't leave their worker.
+        refused: (task, why, values) of tuples that can't leave their worker.
         emits: (task, stream, rows), if the topology asks for it.
     """
 
@@ -58,7 +58,7 @@ class Outbox:
         self.times: ChunkTimes = {}
         self.busy: dict[int, float] = defaultdict(float)
         self.tasks: TaskSums = {}
-        self.refused: list[tuple[int, str]] = []
+        self.refused: list[tuple[int, str, Sequence[Any]]] = []
         self.emits: list[tuple[int, str, Sequence[Sequence[Any]]]] = []
         self._placed = placed
         self._stage = stage
@@ -245,9 +245,9 @@ class Outbox:
         self.inbox[target].append(chunk)
         self.waiting += len(chunk)
 
-    def _refuse(self, task: int, roots: Sequence[int], reason: str) -> None:
+    def _refuse(self, task: int, roots: Sequence[int], reason: str, row: Sequence[Any]) -> None:
         """A tuple can't leave its worker: its trees fail."""
-        self.refused.append((task, reason))
+        self.refused.append((task, reason, row))
         self.messages.fail(roots, reason)
 
     def pack_all(self) -> None:

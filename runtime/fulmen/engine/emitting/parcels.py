@@ -49,14 +49,14 @@ class Parcels:
         self,
         placed: PlacedTopology,
         rows: list[tuple[int, bytes]],
-        refuse: Callable[[int, Sequence[int], str], None],
+        refuse: Callable[[int, Sequence[int], str, Sequence[Any]], None],
     ) -> None:
         """No tuples.
 
         Args:
             placed: The topology.
             rows: Takes (worker, row) of what is ready to leave.
-            refuse: Is told of each tuple that can't leave: its task, its roots, and why.
+            refuse: Is told of each tuple that can't leave: its task, roots, why, and its values.
         """
         self._placed = placed
         self._rows = rows
@@ -161,7 +161,7 @@ class Parcels:
                 f" {subscription.target!r} is"
             )
             roots = () if parcel.lineage is None else parcel.lineage.of(i)[0]
-            self._refuse(int(parcel.sources[i]), roots, message)
+            self._refuse(int(parcel.sources[i]), roots, message, row)
         return wire.select(parcel, np.array(kept, np.int64))
 
 

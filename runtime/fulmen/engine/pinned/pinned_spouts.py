@@ -154,7 +154,7 @@ class PinnedSpouts:
             emits = task.emit(permit, most_bytes, deadline, outbox, None)
             summary.emitted = sum(emits)
         outbox.pack_all()
-        for _, reason in outbox.refused:
+        for _, reason, _ in outbox.refused:
             task.report(reason)
         outbox.pack_messages()
         summary.exhausted[task.task] = task.exhausted

@@ -29,12 +29,21 @@ from fulmen.engine.protocol.transaction_work import Opened, TransactionWork
 from fulmen.engine.state import journals as journals_of
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.tasks.forks import end_child
-from fulmen.engine.tasks.transactional_task import BatchCollector, TransactionalTask
+from fulmen.engine.tasks.task_base import ComponentFailed
+from fulmen.engine.tasks.transactional_task import (
+    BatchCollector,
+    TransactionalTask,
+    part_of,
+    wrong_part,
+)
 from fulmen.errors import GroupingError, text_of
 from fulmen.topology.code.loading import create
 
 Ends = tuple[tuple[int, Any], ...]
 """Of one partition: (txid, metadata), ascending."""
+
+
+_UNREADABLE = object()
 
 
 class EmitterTask(TransactionalTask):
@@ -62,6 +71,9 @@ class EmitterTask(TransactionalTask):
 
     def _make_emitter(self) -> None:
         self.emitter: Any = self.instance.get_emitter(self.conf, self.context)
+        wanted = part_of(self.instance, "Emitter")
+        if not isinstance(self.emitter, wanted):
+            raise wrong_part(self.emitter, wanted)
 
     @override
     def updates(self, number: int) -> dict[str, Update]:
@@ -85,23 +97,25 @@ class EmitterTask(TransactionalTask):
             if opened.attempt in self.failed_attempts:
                 continue
             self.was_called = True
-            for call in self._known_parts(opened):
+            for call in self._parts(opened, self._metadata(opened)):
                 emitted = self._emit_part(opened, call, outbox)
                 if emitted is None:
                     break
                 yield emitted
 
-    def _known_parts(self, opened: Opened) -> list[Callable[[], None]]:
+    def _metadata(self, opened: Opened) -> Any:
         try:
-            return list(self._parts(opened))
-        except Exception as e:  # metadata of other code than today's
+            return pickle.loads(opened.metadata)
+        except Exception as e:  # an author's class
             crash = self.attempt_raised(opened.attempt, e, "reading the metadata")
             if crash is not None:
                 raise crash from e
-            return []
+            return _UNREADABLE
 
-    def _parts(self, opened: Opened) -> Iterator[Callable[[], None]]:
-        attempt, metadata = opened.attempt, pickle.loads(opened.metadata)
+    def _parts(self, opened: Opened, metadata: Any) -> Iterator[Callable[[], None]]:
+        attempt = opened.attempt
+        if metadata is _UNREADABLE:
+            return
         if isinstance(self.instance, OpaquePartitionedTransactionalSpout):
             for partition in self._partitions(metadata):
                 yield partial(self._emit_opaque, attempt, partition)
@@ -148,8 +162,17 @@ class EmitterTask(TransactionalTask):
             old = [txid for txid, _ in ends if txid <= committed]
             if len(old) > 1:
                 self.ends[partition] = ends[len(old) - 1 :]
-        if hasattr(self.emitter, "cleanup_before"):
-            self.guarded("cleanup_before", lambda: self.emitter.cleanup_before(committed))
+        if not hasattr(self.emitter, "cleanup_before"):
+            return
+        try:
+            self.emitter.cleanup_before(committed)
+        except Exception as e:  # it is told of the next one as well
+            fatal = self.placed.topology.spec.on_error == "crash"
+            report = self.report(e, fatal=fatal, what="cleanup_before")
+            if fatal:
+                raise ComponentFailed(report) from e
+        finally:
+            end_child()
 
     def _emit_part(self, opened: Opened, call: Callable[[], None], outbox: Outbox) -> int | None:
         """Let the emitter emit, and send it. Returns how many; None: the attempt has failed."""

@@ -36,6 +36,7 @@ from fulmen.engine.tasks.emitter_task import EmitterTask
 from fulmen.engine.tasks.kinds import kind_of_bolt
 from fulmen.engine.tasks.spout_task import SpoutTask
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
+from fulmen.engine.tasks.transactional_task import TransactionalTask
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, merge
 from fulmen.engine.worker.stage_transactions import StageTransactions
@@ -248,8 +249,10 @@ class StageTasks:
     def _report_refused(self, outbox: Outbox) -> None:
         """What could not leave its worker is the emitting task's error."""
         fatal = self.placed.topology.spec.on_error == "crash"
-        for task_id, reason in outbox.refused:
-            task = self._spouts.get(task_id) or self._by_task[task_id]
+        for task_id, reason, values in outbox.refused:
+            task = next(task for task in self._authors_tasks() if task.task == task_id)
+            if isinstance(task, TransactionalTask):
+                task.fail_attempt(values[0], reason)
             report = task.report(reason, fatal)
             if fatal:
                 raise ComponentFailed(report)

@@ -1,0 +1,226 @@
+"""Each message about transactional topologies, whole."""
+
+import pytest
+
+from fulmen import BasicBolt, BatchBolt, Committer, TransactionalTopologyBuilder
+from fulmen.errors import CodeError, ValidationFailed
+from fulmen.topology.reading.documents import to_document
+from fulmen.topology.validation.check import check, validate
+from support.components import Count, Sentences, Sink, Split
+from support.transactional_sources import Rows
+from support.transactional_words import BatchCount, UpdateGlobalCount, global_count
+
+WORDS = "support.transactional_words"
+COMPONENTS = "support.components"
+
+
+class MarkedBasicBolt(BasicBolt, Committer):
+    outputs = ()
+
+    def execute(self, tup, collector):
+        pass
+
+
+def document(**changes):
+    """A global count, with other values at some paths of its spec."""
+    made = to_document(global_count({}, [[1]], 1).build())
+    for path, value in changes.items():
+        *way, last = (int(step) if step.isdigit() else step for step in path.split("__"))
+        place = made["spec"]
+        for step in way:
+            place = place[step]
+        if value is None:
+            del place[last]
+        else:
+            place[last] = value
+    return made
+
+
+def texts(made):
+    return [str(problem) for problem in validate(made)]
+
+
+def bolt(cls, **fields):
+    inputs = [{"from": "spout", "grouping": {"type": "shuffle"}}]
+    return {"name": "x", "class": cls, "inputs": inputs, **fields}
+
+
+SPOUT = {"name": "other", "class": f"{COMPONENTS}.Sentences"}
+TWO_KINDS = "Remove spouts, or transactional: those of the two kinds can't be mixed."
+PROBLEMS = {
+    "a spout beside it": (
+        {"spouts": [SPOUT]},
+        ["spec.spouts: a transactional topology has one source, and spouts are others. "
+         + TWO_KINDS],
+    ),
+    "no source": (
+        {"transactional": None},
+        ["spec.spouts: 'spouts' is missing. Add at least one spout: without a source nothing"
+         " happens.",
+         "spec.bolts[0].inputs[0].from: bolt 'partial-count', input from 'spout': there is no"
+         " component 'spout'. There are: ['sum'].",
+         "spec.bolts[0].class: bolt 'partial-count': support.transactional_words.BatchCount is a"
+         " BatchBolt, which only a transactional topology has. Give the source as"
+         " spec.transactional, not under spouts.",
+         "spec.bolts[1].class: bolt 'sum': support.transactional_words.UpdateGlobalCount is a"
+         " BatchBolt, which only a transactional topology has. Give the source as"
+         " spec.transactional, not under spouts."],
+    ),
+    "ackers": (
+        {"ackers": 2},
+        ["spec.ackers: a transactional topology has no ackers: what counts is the transaction."
+         " Remove it."],
+    ),
+    "ticks of a bolt": (
+        {"bolts__0__tickSeconds": 3},
+        ["spec.bolts[0].tickSeconds: bolt 'partial-count': there are no ticks in a transactional"
+         " topology. Remove it."],
+    ),
+    "ticks of the spout": (
+        {"transactional__tickSeconds": 3},
+        ["spec.transactional.tickSeconds: transactional spout 'spout': there are no ticks in a"
+         " transactional topology. Remove it."],
+    ),
+    "a Bolt": (
+        {"bolts__0": bolt(f"{COMPONENTS}.Count"), "bolts__1__inputs__0__from": "x"},
+        ["spec.bolts[0].class: bolt 'x': support.components.Count acks or holds tuples, or takes"
+         " Arrow batches, which there is not in a transactional topology. Derive it from"
+         " fulmen.BatchBolt or fulmen.BasicBolt."],
+    ),
+    "an ArrowBolt": (
+        {"bolts__0": bolt(f"{COMPONENTS}.Sink"), "bolts__1__inputs__0__from": "x"},
+        ["spec.bolts[0].class: bolt 'x': support.components.Sink acks or holds tuples, or takes"
+         " Arrow batches, which there is not in a transactional topology. Derive it from"
+         " fulmen.BatchBolt or fulmen.BasicBolt."],
+    ),
+    "a spout as a bolt": (
+        {"bolts__0__class": f"{COMPONENTS}.Sentences"},
+        ["spec.bolts[0].class: bolt 'partial-count': support.components.Sentences is a spout, but"
+         " is listed under bolts. Move it to spouts."],
+    ),
+    "a spout as the source": (
+        {"transactional": {"name": "spout", "class": f"{COMPONENTS}.Sentences"}},
+        ["spec.transactional.class: transactional spout 'spout': support.components.Sentences is"
+         " a spout, but is listed under transactional. Move it to spouts."],
+    ),
+    "a committer that is a BasicBolt": (
+        {"bolts__0": bolt(f"{WORDS}.Split", committer=True), "bolts__1__inputs__0__from": "x"},
+        ["spec.bolts[0].committer: bolt 'x': only a BatchBolt can be a committer. Derive it from"
+         " fulmen.BatchBolt."],
+    ),
+    "its dead letters": (
+        {"bolts__0__inputs__0__stream": "__dead_letters"},
+        ["spec.bolts[0].inputs[0].stream: bolt 'partial-count', input from 'spout': there is no"
+         " stream '__dead_letters': 'spout' declares ['default']."],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "expected"), PROBLEMS.values(), ids=PROBLEMS.keys())
+def test_each_mistake_has_one_message_that_names_its_place(changes, expected):
+    assert texts(document(**changes)) == expected
+
+
+def test_a_transactional_topology_without_mistakes_has_no_message():
+    assert texts(document()) == []
+
+
+def word_count(**changes):
+    inputs = [{"from": "lines", "grouping": {"type": "shuffle"}}]
+    made = {"name": "count", "class": f"{COMPONENTS}.Count", "inputs": inputs} | changes
+    return {
+        "apiVersion": "fulmen.dev/v1alpha1",
+        "kind": "Topology",
+        "metadata": {"name": "words"},
+        "spec": {
+            "spouts": [{"name": "lines", "class": f"{COMPONENTS}.Sentences"}],
+            "bolts": [made],
+        },
+    }
+
+
+def test_a_committer_without_transactions():
+    assert texts(word_count(committer=True)) == [
+        "spec.bolts[0].committer: bolt 'count': a committer commits transactions, and there are"
+        " none here. Remove it, or give the source as transactional instead of under spouts.",
+        "spec.bolts[0].committer: bolt 'count': only a BatchBolt can be a committer. Derive it from"
+        " fulmen.BatchBolt.",
+    ]
+
+
+def test_a_batch_bolt_without_transactions():
+    assert texts(word_count(**{"class": f"{WORDS}.BatchCount"})) == [
+        "spec.bolts[0].class: bolt 'count': support.transactional_words.BatchCount is a BatchBolt,"
+        " which only a transactional topology has. Give the source as spec.transactional, not under"
+        " spouts."
+    ]
+
+
+def test_a_transactional_source_under_spouts():
+    made = word_count()
+    made["spec"]["spouts"][0]["class"] = f"{WORDS}.Rows"
+    assert texts(made) == [
+        "spec.spouts[0].class: spout 'lines': support.transactional_words.Rows is a transactional"
+        " spout, but is listed under spouts. Move it to transactional."
+    ]
+
+
+# ---- the builder --------------------------------------------------------------------------------
+
+
+def test_a_builder_has_one_source():
+    builder = TransactionalTopologyBuilder("x", "spout", Rows([[1]]))
+    with pytest.raises(CodeError) as raised:
+        builder.set_spout("lines", Sentences)
+    assert str(raised.value) == (
+        "spout 'lines': a transactional topology has one source, given to its builder. Use"
+        " TopologyBuilder for spouts."
+    )
+
+
+@pytest.mark.parametrize("cls", [Count, Sink, Split])
+def test_a_builder_makes_committers_of_batch_bolts_only(cls):
+    builder = TransactionalTopologyBuilder("x", "spout", Rows([[1]]))
+    builder.set_committer_bolt("count", cls).shuffle_grouping("spout")
+    with pytest.raises(ValidationFailed) as raised:
+        check(builder.build()).topology()
+    assert "fulmen.BatchBolt" in str(raised.value)
+
+
+def test_a_name_is_not_given_to_source_and_bolt():
+    builder = TransactionalTopologyBuilder("x", "spout", Rows([[1]]))
+    builder.set_bolt("spout", BatchCount).shuffle_grouping("spout")
+    with pytest.raises(ValidationFailed, match="the name is taken"):
+        check(builder.build()).topology()
+
+
+@pytest.mark.parametrize("how", ["marker", "method", "both"])
+def test_committers_are_those_with_the_marker_or_named_so(how):
+    builder = TransactionalTopologyBuilder("x", "spout", Rows([[1]]))
+    cls = BatchCount if how == "method" else UpdateGlobalCount
+    name = builder.set_bolt if how == "marker" else builder.set_committer_bolt
+    name("last", cls).global_grouping("first")
+    builder.set_bolt("first", BatchCount).shuffle_grouping("spout")
+    runnable = check(builder.build()).runnable()
+    assert {b.name: b.committer for b in runnable.topology.spec.bolts} == {
+        "first": False,
+        "last": True,
+    }
+    assert runnable.topology.spec.commit_phase == {"last"}
+
+
+class Sub(BatchBolt, Committer):
+    def execute(self, tup):
+        pass
+
+    def finish_batch(self):
+        pass
+
+
+def test_a_marked_basic_bolt_is_refused():
+    builder = TransactionalTopologyBuilder("x", "spout", Rows([[1]]))
+    builder.set_bolt("marked", MarkedBasicBolt).shuffle_grouping("spout")
+    builder.set_bolt("right", Sub).shuffle_grouping("spout")
+    with pytest.raises(ValidationFailed) as raised:
+        check(builder.build()).topology()
+    assert str(raised.value).count("only a BatchBolt can be a committer") == 1
