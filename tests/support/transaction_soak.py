@@ -22,7 +22,7 @@ from support.redis_server import running_redis
 from support.transaction_run import TransactionRun
 
 STORE, TAKEOVER = "store", "takeover"
-KINDS = (*[PYTHON] * 8, *[STORE] * 6, DRIVER, JVM, TAKEOVER, PAUSE, PAUSE)
+KINDS = (*[PYTHON] * 8, *[STORE] * 6, DRIVER, JVM, *[TAKEOVER] * 2, PAUSE, PAUSE)
 """What ends a run costs a start of Spark's each time, so it is done less often."""
 ROUNDS_OF_SHAPE = 8
 PAUSE_SECONDS = 2
@@ -142,6 +142,7 @@ class KilledTransactions:
         """Do harm of one to three kinds at once; something is killed."""
         killed = []
         while not killed:
+            self.go_on()
             self.keep_running()
             self.wait_for_a_moment()
             for kind in [self.rng.choice(KINDS) for _ in range(self.rng.choice((1, 2, 2, 3)))]:
