@@ -6,11 +6,14 @@ in each attempt nobody foresees. Longer ones: `make soak SOAK_ARGS=--transaction
 
 import signal
 import time
+import zlib
 
 import pytest
 
+from support import committing_parts as parts
 from support import seeds
 from support.audited_stores import AuditedPostgres, AuditedRedis, AuditedSqlite
+from support.processes import send, stop_tree
 from support.transaction_run import TransactionRun
 from support.transaction_soak import Figures, KilledTransactions, running_servers
 
@@ -27,12 +30,13 @@ def servers():
 
 
 @pytest.fixture
-def stores(tmp_path, postgres, redis_server):
-    """Makes a store of a kind."""
+def stores(tmp_path, postgres, redis_server, request):
+    """Makes a store of a kind, for this test alone."""
+    name = f"t{zlib.crc32(request.node.name.encode()):x}"
     return {
-        "sqlite": lambda: AuditedSqlite(tmp_path, "s"),
-        "postgres": lambda: AuditedPostgres(postgres, "s"),
-        "redis": lambda: AuditedRedis(redis_server, "s"),
+        "sqlite": lambda: AuditedSqlite(tmp_path, name),
+        "postgres": lambda: AuditedPostgres(postgres, name),
+        "redis": lambda: AuditedRedis(redis_server, name),
     }
 
 
@@ -95,7 +99,43 @@ def test_a_transaction_that_kills_its_worker_each_time_is_given_up_alone(tmp_pat
         assert run.committed() > 5
 
 
-@pytest.mark.parametrize("kind", ["postgres", "redis"])
+@pytest.mark.parametrize(
+    ("kind", "spout"),
+    [("sqlite", parts.Changing), ("postgres", parts.Repeated), ("redis", parts.Changing)],
+    ids=["sqlite", "postgres", "redis"],
+)
+def test_a_driver_that_wakes_up_in_a_commit_phase_changes_nothing(tmp_path, stores, kind, spout):
+    """All processes of a run are stopped when its committers begin to write, and another begins.
+
+    All messages are in the first transaction, so no row tells that there are later ones.
+    """
+    rule = "transactional" if spout is parts.Repeated else "opaque"
+    shape = {"spout": spout, "rule": rule, "blocking": True, "max_spout_pending": 2}
+    config = {"take": TAKE}
+    with TransactionRun(tmp_path, [stores[kind]()], config=config, **shape) as run:
+        run.limits = [TAKE] * 3
+        run.set_limits()
+        (tmp_path / "hold").touch()
+        old = run.start()
+        run.wait_for_commit_phase()
+        stopped = stop_tree(old)
+        (tmp_path / "hold").unlink()
+        new = run.start()
+        run.wait_until(lambda: run.newest_commit() > 5 and run.is_complete(), "all messages")
+        assert run.refused() == 0
+        for pid in stopped:
+            send(pid, signal.SIGCONT)
+        assert run.end(old) == 1
+        assert "has taken over" in run.output(old)
+        assert run.refused() > 0
+        before = run.newest_commit()
+        run.wait_until(lambda: run.newest_commit() > before + 2, "commits")
+        new.send_signal(signal.SIGTERM)
+        assert run.end() == 0, run.output()
+        run.check()
+
+
+@pytest.mark.parametrize("kind", ["postgres", pytest.param("redis", marks=pytest.mark.slow)])
 def test_a_store_that_is_away_for_long_is_waited_for_and_told_of(tmp_path, stores, kind):
     store = stores[kind]()
     with TransactionRun(tmp_path, [store], max_spout_pending=2) as run:

@@ -15,6 +15,7 @@ from fulmen.transactional.conformance import at, context_of
 
 OUTAGE_SECONDS = 3
 TABLES = ("counts", "totals")
+POSTGRES, REDIS = SERVERS = "PostgreSQL", "Redis"
 FIRST_MAP = "audited"
 """A map that nobody uses: it is there so that there is a table of marks."""
 
@@ -95,7 +96,7 @@ class AuditedPostgres:
         """Kill the server for a while, or cut its connections."""
         if rng.random() < 0.6:
             restart(self.server, rng)
-            return "PostgreSQL"
+            return POSTGRES
         cut = self.server.run(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE application_name = 'fulmen'"
@@ -135,7 +136,7 @@ class AuditedRedis:
         """Kill the server for a while, or cut its connections."""
         if rng.random() < 0.6:
             restart(self.server, rng)
-            return "Redis"
+            return REDIS
         with self.server.client() as client:
             cut = client.client_kill_filter(_type="normal", skipme=True)
         return "Redis's connections" if cut else None

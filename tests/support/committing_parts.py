@@ -179,6 +179,8 @@ class Writer(BatchBolt, Committer):
 
     def finish_batch(self):
         tell(self.conf, "commits", f"{self.table} {self.attempt.txid}")
+        while (Path(self.conf["folder"]) / "hold").exists():
+            time.sleep(0.01)
         for a_map in self.maps:
             time.sleep(UNFORESEEN.random() ** 3 * LONGEST_PAUSE)
             try:

@@ -15,15 +15,21 @@ from pathlib import Path
 
 from fulmen.transactional.stores.pools import close_all
 from support import committing_parts as parts
-from support.audited_stores import AuditedPostgres, AuditedRedis, AuditedSqlite
+from support.audited_stores import (
+    SERVERS,
+    AuditedPostgres,
+    AuditedRedis,
+    AuditedSqlite,
+)
 from support.postgres import running_postgres
 from support.processes import DRIVER, JVM, PAUSE, PYTHON, send, stop_tree, victims
 from support.redis_server import running_redis
 from support.transaction_run import TransactionRun
 
 STORE, TAKEOVER = "store", "takeover"
-KINDS = (*[PYTHON] * 8, *[STORE] * 6, DRIVER, JVM, TAKEOVER, PAUSE, PAUSE)
+KINDS = (*[PYTHON] * 8, *[STORE] * 6, DRIVER, JVM, *[TAKEOVER] * 2, PAUSE, PAUSE)
 """What ends a run costs a start of Spark's each time, so it is done less often."""
+KILLS = (PYTHON, JVM, DRIVER, *SERVERS)
 ROUNDS_OF_SHAPE = 8
 PAUSE_SECONDS = 2
 STOPPED_SECONDS = 60
@@ -34,8 +40,8 @@ class Figures:
     """What has happened in all shapes.
 
     Attributes:
-        kills: How many there were of each kind.
-        pauses: How many processes were stopped and went on.
+        kills: How many processes of each kind were killed.
+        others: How often other harm was done, of each kind.
         shapes: How many topologies there were.
         totals: Transactions, attempts, writes of what was written before, refused late writes, and
             runs.
@@ -44,8 +50,8 @@ class Figures:
     """
 
     def __init__(self):
-        self.kills, self.totals = Counter(), Counter()
-        self.pauses = self.shapes = self.checks = self.differences = 0
+        self.kills, self.others, self.totals = Counter(), Counter(), Counter()
+        self.shapes = self.checks = self.differences = 0
         self.began = time.monotonic()
 
     @property
@@ -53,12 +59,20 @@ class Figures:
         """How many kills, all in all."""
         return sum(self.kills.values())
 
+    def count(self, harm):
+        """Some harm was done."""
+        (self.kills if harm in KILLS else self.others)[harm] += 1
+
     def __str__(self):
-        kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(self.kills.items()))
+        kills, others = (
+            ", ".join(f"{kind} {n}" for kind, n in sorted(counts.items()))
+            for counts in (self.kills, self.others)
+        )
         totals = ", ".join(f"{n} {what}" for what, n in self.totals.items())
         return (
-            f"{self.killed} kills ({kinds}), {self.pauses} pauses; {self.shapes} topologies;"
-            f" {totals}; {self.checks} checks, {self.differences} differences;"
+            f"{self.killed} kills ({kills}) and {sum(self.others.values())} other things"
+            f" ({others}); {self.shapes} topologies; {totals};"
+            f" {self.checks} checks, {self.differences} differences;"
             f" {time.monotonic() - self.began:.0f} seconds"
         )
 
@@ -139,18 +153,18 @@ class KilledTransactions:
     # ---- harm
 
     def strike(self):
-        """Do harm of one to three kinds at once; something is killed."""
-        killed = []
-        while not killed:
+        """Do harm of one to three kinds at once, until a process was killed."""
+        before = self.figures.killed
+        while self.figures.killed == before:
+            self.go_on()
             self.keep_running()
             self.wait_for_a_moment()
             for kind in [self.rng.choice(KINDS) for _ in range(self.rng.choice((1, 2, 2, 3)))]:
-                killed += filter(None, [self.harm(kind)])
-        self.figures.kills.update(killed)
-        return killed
+                if done := self.harm(kind):
+                    self.figures.count(done)
 
     def harm(self, kind):
-        """Do harm of one kind. Returns what was killed, if anything was."""
+        """Do harm of one kind. Returns what was done; None: there was nothing to do it to."""
         if kind == STORE:
             return self.rng.choice(self.run.stores).harm(self.rng)
         if kind == TAKEOVER:
@@ -165,8 +179,6 @@ class KilledTransactions:
             return None
         if kind == PAUSE:
             self.paused.append(pid)
-            self.figures.pauses += 1
-            return None
         return kind
 
     def take_over(self):
@@ -283,5 +295,5 @@ def soak(seed, seconds, kills=float("inf"), first=1, rounds=ROUNDS_OF_SHAPE):
                     raise
             print(f"after {number - first + 1} topologies: {figures}", flush=True)
             number += 1
-    assert figures.killed > 0
+    assert figures.kills
     return figures
