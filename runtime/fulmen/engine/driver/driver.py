@@ -18,7 +18,7 @@ import numpy as np
 from fulmen.checkpoint import CommitLog, Store, new_tag
 from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error
-from fulmen.engine.batches.transactions import GivenUp, Transactions, ledger_of, shown_metadata
+from fulmen.engine.batches.transactions import GivenUp, Transactions, shown_metadata
 from fulmen.engine.driver.attempt import AttemptResult, run_attempt
 from fulmen.engine.driver.committer import Committer, Outage
 from fulmen.engine.driver.observer import Observer, Silent
@@ -200,7 +200,7 @@ class RunningTopology:
         if spec.transactional is not None:
             transactions = Transactions(
                 epoch=self.log.epoch,
-                ledger=ledger_of(manifest.transient),
+                ledger=self.planner.migration.ledger,
                 has_commit_phase=bool(self.placed.commit_phase),
                 most=spec.max_spout_pending or 1,
                 max_replays=spec.max_replays,
