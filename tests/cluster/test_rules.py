@@ -79,7 +79,12 @@ def replaced(kube, changes):
 @pytest.fixture
 def there(operator, kube):
     """Makes a topology, which is gone afterwards."""
-    yield lambda changes: kube.apply(word_count({**ASLEEP, **changes}))
+
+    def make(changes):
+        content = json.dumps(word_count({**ASLEEP, **changes}))
+        kube.run("create", "-f", "-", content=content)
+
+    yield make
     kube.delete("topology", "word-count")
 
 
