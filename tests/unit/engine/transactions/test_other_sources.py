@@ -15,7 +15,7 @@ from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.migration import layout_of
 from fulmen.errors import CheckpointMismatch
 from fulmen.testing import PAUSE, CollectBolt, ListSpout
-from support import transactional_words as words
+from support import transactional_sources as sources
 from support.engine_runs import make_driver, new_store
 
 WRITTEN = []
@@ -40,7 +40,7 @@ class Write(BatchBolt, Committer):
             WRITTEN.append((self.attempt.txid, "".join(self.rows)))
 
 
-class OtherRows(words.Rows):
+class OtherRows(sources.Rows):
     """New code for the same source."""
 
 
@@ -53,7 +53,7 @@ class OpaqueRows(OpaquePartitionedTransactionalSpout):
         self.partitions, self.take = (rows,), take
 
     def get_coordinator(self, conf, context):
-        return words.Coordinator(self)
+        return sources.RowsCoordinator(self)
 
     def get_emitter(self, conf, context):
         return OpaqueEmitter(self.partitions[0])
@@ -83,7 +83,7 @@ class WholeRows(TransactionalSpout):
 
 def rows(text):
     """A transaction for each letter."""
-    return words.Rows((text,), take=1)
+    return sources.Rows((text,), take=1)
 
 
 def transactional(source, name="rows", **spec):
