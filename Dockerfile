@@ -31,14 +31,14 @@ RUN pip install --quiet --no-cache-dir --root-user-action ignore \
 USER 185
 ENTRYPOINT ["python3", "-P", "-m", "fulmen_operator"]
 
-# Drivers, workers and preflights: Spark from the pinned pyspark, Java 17.
+# Drivers, workers and preflights: Spark from the pinned pyspark, Java 17, clients of stores.
 FROM base AS runtime
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless procps tini >/dev/null \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 # What changes rarely is a layer of its own.
 COPY pyproject.toml constraints.txt scripts/requirements /build/
-RUN python3 /build/requirements driver >/build/requirements.txt \
+RUN python3 /build/requirements driver postgres redis >/build/requirements.txt \
  && pip install --quiet --no-cache-dir --root-user-action ignore \
         --constraint /build/constraints.txt --requirement /build/requirements.txt \
  && ln -s "$(python3 -P -c 'import pyspark; print(pyspark.__path__[0])')" /opt/spark
@@ -46,7 +46,8 @@ ENV SPARK_HOME=/opt/spark
 COPY --chmod=755 runtime/fulmen/kube/entrypoint /opt/fulmen/entrypoint
 COPY --from=wheels /wheels /wheels
 RUN pip install --quiet --no-cache-dir --root-user-action ignore \
-        --constraint /build/constraints.txt "fulmen[driver] @ file://$(ls /wheels/fulmen-[0-9]*.whl)" \
+        --constraint /build/constraints.txt \
+        "fulmen[driver,postgres,redis] @ file://$(ls /wheels/fulmen-[0-9]*.whl)" \
  && mkdir -m 755 /opt/fulmen/code /checkpoint && mkdir -m 1777 /var/fulmen
 # Spark's classes, kept ready: its JVMs start in half the time. SPARK_CONF_DIR is the first on their
 # class path, which has to stay as it is here.

@@ -42,7 +42,13 @@ RULES = {
         }
     ],
     "spec.spouts[]": COMPONENT_RULES,
-    "spec.transactional": COMPONENT_RULES,
+    "spec.transactional": [
+        {
+            "rule": f"self.name != oldSelf.name || {COMPONENT_RULES[0]['rule']}",
+            "message": COMPONENT_RULES[0]["message"],
+        },
+        *COMPONENT_RULES[1:],
+    ],
     "spec": [
         {
             "rule": "has(self.transactional) != (has(self.spouts) && self.spouts.size() > 0)",

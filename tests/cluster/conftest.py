@@ -11,6 +11,7 @@ import pytest
 from support import cluster_images, operators
 from support.kube import Kube
 from support.metrics_api import running_metrics_api
+from support.postgres import running_postgres
 from support.reasons import Seen
 from support.requests import logged
 from support.s3 import running_s3
@@ -19,6 +20,7 @@ NEEDED = {
     "api_server": "API_SERVER_PID_FILE",
     "kubelet": "KUBELET_PID_FILE",
     "metrics_api": "MACHINE_ADDRESS",
+    "postgres": "MACHINE_ADDRESS",
     "requests": "API_SERVER_LOG",
     "s3": "MACHINE_ADDRESS",
 }
@@ -86,6 +88,13 @@ def operator(installed, seen, request):
 def s3(tmp_path_factory):
     """An S3 server on this machine that pods reach."""
     with running_s3(tmp_path_factory.mktemp("s3"), os.environ["MACHINE_ADDRESS"]) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    """A PostgreSQL on this machine that pods reach, and that can be killed."""
+    with running_postgres(os.environ["MACHINE_ADDRESS"]) as server:
         yield server
 
 

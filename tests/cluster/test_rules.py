@@ -5,13 +5,23 @@ from itertools import chain
 
 import pytest
 
-from support.documents import word_count
+from support.documents import ABSENT, word_count
 from support.scripts import script
 
 RULES = script("crd_schema").RULES
 CODE = {"spec.code": {"files": {"wordcount.py": ""}}}
 GROUPING = "spec.bolts.1.inputs.0.grouping"
+SOURCE = {"name": "sentences", "class": "wordcount.Sentences"}
+TRANSACTIONAL = {"spec.spouts": ABSENT, "spec.transactional": SOURCE}
+ONE_OF_THE_TWO = "a topology needs spouts, or one transactional spout"
 REFUSED = [
+    ({"spec.spouts": ABSENT}, ONE_OF_THE_TWO),
+    ({"spec.spouts": []}, ONE_OF_THE_TWO),
+    ({"spec.transactional": {**SOURCE, "name": "other"}}, ONE_OF_THE_TWO),
+    (
+        {**TRANSACTIONAL, "spec.transactional.name": "__mine"},
+        "names that begin with '__' are reserved",
+    ),
     ({"metadata.name": "a" * 41}, "the name must have at most 40"),
     ({"metadata.name": "word.count"}, "the name must have at most 40"),
     ({"spec.spouts.0.name": "__mine"}, "names that begin with '__' are reserved"),
@@ -57,17 +67,72 @@ def test_what_breaks_a_rule_is_refused(operator, kube, changes, message):
     assert message in refusal(kube, {**CODE, **changes})
 
 
-def test_numbers_of_tasks_may_be_removed_but_not_changed(operator, kube):
-    asleep = {**CODE, "spec.state": "Suspended"}
-    kube.apply(word_count({**asleep, "spec.bolts.0.numTasks": 4}))
+ASLEEP = {**CODE, "spec.state": "Suspended"}
 
-    def replace(changes):
-        content = json.dumps(word_count({**asleep, **changes}))
-        kube.run("replace", "--dry-run=server", "-f", "-", content=content)
 
-    try:
-        replace({})
-        with pytest.raises(AssertionError, match=FIXED):
-            replace({"spec.bolts.0.numTasks": 5})
-    finally:
-        kube.delete("topology", "word-count")
+def replaced(kube, changes):
+    """Whether the topology that is there may become this one; nothing is changed."""
+    content = json.dumps(word_count({**ASLEEP, **changes}))
+    kube.run("replace", "--dry-run=server", "-f", "-", content=content)
+
+
+@pytest.fixture
+def there(operator, kube):
+    """Makes a topology, which is gone afterwards."""
+
+    def make(changes):
+        content = json.dumps(word_count({**ASLEEP, **changes}))
+        kube.run("create", "-f", "-", content=content)
+
+    yield make
+    kube.delete("topology", "word-count")
+
+
+def test_numbers_of_tasks_may_be_removed_but_not_changed(kube, there):
+    there({"spec.bolts.0.numTasks": 4})
+    replaced(kube, {})
+    with pytest.raises(AssertionError, match=FIXED):
+        replaced(kube, {"spec.bolts.0.numTasks": 5})
+
+
+def test_so_may_those_of_a_transactional_spout_unless_it_gives_way_to_another(kube, there):
+    there({**TRANSACTIONAL, "spec.transactional.numTasks": 4})
+    replaced(kube, TRANSACTIONAL)
+    other = {**TRANSACTIONAL, "spec.transactional.numTasks": 5}
+    with pytest.raises(AssertionError, match=FIXED):
+        replaced(kube, other)
+    replaced(kube, {**other, "spec.transactional.name": "others"})
+    replaced(kube, {})  # with spouts again
+
+
+def test_fields_of_a_transactional_spout_have_owners_of_their_own(kube, there):
+    """As an autoscaler or a person may own `parallelism`, and a file the rest."""
+    there({**TRANSACTIONAL, "spec.transactional.config": {"rate": 1}})
+
+    def apply(manager, source, *options):
+        metadata = {"name": "word-count", "namespace": kube.namespace}
+        kind = {key: word_count()[key] for key in ("apiVersion", "kind")}
+        content = json.dumps({**kind, "metadata": metadata, "spec": {"transactional": source}})
+        how = ("apply", "--server-side", f"--field-manager={manager}", *options, "-f", "-")
+        kube.run(*how, content=content)
+
+    apply("one", {**SOURCE, "parallelism": 3}, "--force-conflicts")
+    with pytest.raises(AssertionError, match='conflict with "one"'):
+        apply("two", {**SOURCE, "parallelism": 4})
+    apply("one", SOURCE)
+    apply("two", {**SOURCE, "parallelism": 4})
+    source = kube.get("topology", "word-count")["spec"]["transactional"]
+    assert source == {**SOURCE, "parallelism": 4, "config": {"rate": 1}}
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("transactional", "The source of a transactional topology"),
+        ("transactional.parallelism", "The number of executors"),
+        ("bolts.committer", "whether this BatchBolt is a committer"),
+    ],
+)
+def test_kubectl_explains_fields(operator, kube, field, words):
+    said = " ".join(kube.run("explain", f"topology.spec.{field}").split())
+    assert words in said

@@ -2,7 +2,10 @@
 
 from copy import deepcopy
 
-ABSENT = object()
+
+class ABSENT:
+    """In place of a value: there is to be none. A class, as copies of it are itself."""
+
 
 WORD_COUNT = {
     "apiVersion": "fulmen.dev/v1alpha1",
@@ -38,7 +41,7 @@ def word_count(changes=None):
             that is one beyond the end of a list appends to it.
     """
     document = deepcopy(WORD_COUNT)
-    for path, value in (changes or {}).items():
+    for path, value in deepcopy(changes or {}).items():
         place = document
         *parents, last = [int(part) if part.isdecimal() else part for part in path.split(".")]
         for part in parents:

@@ -48,12 +48,17 @@ def is_root():
 class Postgres:
     """One that can be killed and started again. Its data stay.
 
+    Args:
+        folder: Where it keeps all that it has.
+        address: Of this machine, where it listens.
+
     Attributes:
-        port: Where it listens.
+        address: Where it listens.
+        port: The same.
     """
 
-    def __init__(self, folder):
-        self.port = free_port()
+    def __init__(self, folder, address="127.0.0.1"):
+        self.address, self.port = address, free_port(address)
         self._folder, self._process = folder, None
         password = folder / "password"
         password.write_text(PASSWORD)
@@ -67,6 +72,8 @@ class Postgres:
             **by_a_user(),
         )
         assert made.returncode == 0, made.stdout + made.stderr
+        with open(folder / "data" / "pg_hba.conf", "a") as rules:
+            rules.write("host all all all scram-sha-256\n")
 
     @property
     def dsn(self):
@@ -76,7 +83,7 @@ class Postgres:
     def dsn_of(self, user, password=PASSWORD, **more):
         """How somebody connects."""
         return psycopg.conninfo.make_conninfo(
-            host="127.0.0.1",
+            host=self.address,
             port=self.port,
             dbname="postgres",
             user=user,
@@ -93,7 +100,7 @@ class Postgres:
 
     def start(self):
         """Start it, and wait until it answers."""
-        settings = ("-c", "listen_addresses=127.0.0.1")
+        settings = ("-c", f"listen_addresses={self.address}")
         settings += ("-c", f"unix_socket_directories={self._folder}", "-c", "max_connections=50")
         with open(self._folder / "log", "ab") as log:
             self._process = subprocess.Popen(
@@ -132,15 +139,15 @@ class Postgres:
 
 
 @contextmanager
-def running_postgres():
-    """One with an empty database."""
+def running_postgres(address="127.0.0.1"):
+    """One with an empty database, on an address of this machine's."""
     binary("postgres")
     with tempfile.TemporaryDirectory(prefix="fulmen-postgres-") as name:
         folder = Path(name)
         folder.chmod(0o755)
         if is_root():
             shutil.chown(folder, "postgres")
-        server = Postgres(folder)
+        server = Postgres(folder, address)
         try:
             server.start()
             yield server

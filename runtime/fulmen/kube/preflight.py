@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from pydantic import ValidationError
 
+from fulmen.engine.driver.hosted_coordinator import HostedCoordinator
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks import forks
+from fulmen.engine.tasks.batch_bolt_task import BatchBoltTask
 from fulmen.engine.tasks.emitter_task import EmitterTask
 from fulmen.engine.tasks.kinds import kind_of_bolt
 from fulmen.engine.tasks.spout_task import SpoutTask
@@ -57,9 +61,13 @@ def preflight(
 def _open_all(runnable: Runnable, *, pinned: bool) -> None:
     """Open an instance of each component as its first task is opened, and close it again.
 
+    BatchBolts have instances for attempts only: one of each is prepared for an attempt that there
+    never is, and dropped.
+
     Args:
         runnable: The topology.
-        pinned: Open what the driver hosts; False: what workers host.
+        pinned: Open what the driver hosts, pinned spouts and the coordinator of a transactional
+            spout; False: what workers host.
 
     Raises:
         ValidationFailed: Some of them raised an exception; it names all of them.
@@ -76,27 +84,39 @@ def _open_all(runnable: Runnable, *, pinned: bool) -> None:
             Problem(path, error.message, cure)
             for name, path in paths.items()
             if (name in runnable.pinned) == pinned
-            for error, cure in _opened(placed, placed.plan.tasks(name).start)
+            for error, cure in _opened(partial(_open, placed, placed.plan.tasks(name).start))
         ]
+        if pinned and placed.emitter is not None:
+            found = _opened(HostedCoordinator(placed, time.monotonic).try_out)
+            path = paths[placed.emitter]
+            problems += [Problem(path, error.message, cure) for error, cure in found]
     if problems:
         raise ValidationFailed(problems)
 
 
-def _opened(placed: PlacedTopology, task: int) -> Iterator[tuple[ErrorReport, str]]:
-    """What a task raises when it is opened and closed, and the cure for that."""
-    component = placed.plan.component_of(task)
-    kind: type[TaskBase]
+def _opened(call: Callable[[], list[ErrorReport]]) -> Iterator[tuple[ErrorReport, str]]:
+    """What is raised when something is opened and closed, and the cure for that."""
     try:
-        if component in placed.sources:
-            kind = SpoutTask if component in placed.spouts else EmitterTask
-        else:
-            kind = kind_of_bolt(placed, task)
-        errors = kind(placed, task, {}, 0, np.random.default_rng()).close()
+        errors = call()
     except ComponentFailed as e:
         _log.error("%s", e, extra={"details": e.report.traceback})
         yield e.report, AGAIN if isinstance(e, Unavailable) else ""
     else:
         yield from ((error, "") for error in errors)
+
+
+def _open(placed: PlacedTopology, task: int) -> list[ErrorReport]:
+    """Open a task and close it. Returns what it raised when it was closed."""
+    component = placed.plan.component_of(task)
+    kind: type[TaskBase]
+    if component in placed.sources:
+        kind = SpoutTask if component in placed.spouts else EmitterTask
+    else:
+        kind = kind_of_bolt(placed, task)
+    opened = kind(placed, task, {}, 0, np.random.default_rng())
+    if isinstance(opened, BatchBoltTask):
+        opened.try_out()
+    return opened.close()
 
 
 def _placed(runnable: Runnable) -> PlacedTopology:

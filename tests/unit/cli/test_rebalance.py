@@ -36,6 +36,25 @@ def test_acking_can_be_turned_off():
     assert made.changes == ["ackers 0 (was 2)"]
 
 
+def test_a_transactional_spout_has_executors_and_no_ackers():
+    source = {"name": "rows", "class": "a.Rows", "parallelism": 2}
+    transactional = topology(spouts=[], transactional=source)
+    made = make_rebalance(transactional, Wanted(executors=["rows=3", "count=1"]))
+    assert made.patch == [
+        {"op": "test", "path": "/spec/transactional/name", "value": "rows"},
+        {"op": "add", "path": "/spec/transactional/parallelism", "value": 3},
+        {"op": "test", "path": "/spec/bolts/1/name", "value": "count"},
+        {"op": "add", "path": "/spec/bolts/1/parallelism", "value": 1},
+    ]
+    with pytest.raises(ValidationFailed) as raised:
+        make_rebalance(transactional, Wanted(ackers=1, executors=["x=1"]))
+    assert [str(problem) for problem in raised.value.problems] == [
+        "-e x=1: there is no component 'x'. There are: rows, split, count.",
+        "-a: a transactional topology has no ackers.",
+    ]
+    assert make_rebalance(transactional, Wanted(ackers=0)).changes
+
+
 @pytest.mark.parametrize("status", [None, {"components": []}], ids=["observed", "new"])
 def test_more_executors_than_tasks_are_told(status):
     made = make_rebalance(topology(status=status), Wanted(executors=["split=3"]))

@@ -209,17 +209,77 @@ COMPONENTS = {
 }
 
 
+TRANSACTIONAL = """
+import fulmen
+from fulmen import BatchBolt, Committer, PartitionedTransactionalSpout
+
+
+def note(what):
+    with open({diary!r}, "a") as file:
+        print(what, file=file)
+
+
+class Rows(PartitionedTransactionalSpout):
+    outputs = ["tx", "row"]
+
+    def get_coordinator(self, conf, context):
+        note(f"get_coordinator {{context.component}} {{conf}}")
+        return Coordinator()
+
+    def get_emitter(self, conf, context):
+        note(f"get_emitter {{context.component}} {{conf}}")
+        return Emitter()
+
+
+class Coordinator(PartitionedTransactionalSpout.Coordinator):
+    def num_partitions(self):
+        raise AssertionError("no transaction is to be begun")
+
+    is_ready = num_partitions
+
+    def close(self):
+        note("coordinator close")
+
+
+class Emitter(PartitionedTransactionalSpout.Emitter):
+    def emit_partition_batch_new(self, attempt, collector, partition, last_metadata): ...
+
+    def emit_partition_batch(self, attempt, collector, partition, metadata): ...
+
+    def close(self):
+        note("emitter close")
+
+
+class Write(BatchBolt, Committer):
+    def prepare(self, conf, context, collector, attempt):
+        note(f"prepare {{context.component}} {{attempt}}")
+
+    def execute(self, tup): ...
+
+    def finish_batch(self):
+        note("finish_batch")
+"""
+TRANSACTED = {
+    "config": {"shop": 7},
+    "spouts": [],
+    "transactional": {"name": "rows", "class": "parts.Rows", "parallelism": 2},
+    "bolts": [
+        {"name": "write", "class": "parts.Write", "inputs": [{"from": "rows", "grouping": ALL}]}
+    ],
+}
+
+
 @pytest.fixture
 def tried(tmp_path, code):
     """Runs a preflight; gives its end, and what its instances were called for."""
     diary = tmp_path / "diary"
     diary.touch()
 
-    def run(opens="", replace=("", "")):
-        text = DIARY.format(diary=str(diary)).replace(*replace)
+    def run(opens="", replace=("", ""), text=DIARY, components=COMPONENTS):
+        text = text.format(diary=str(diary)).replace(*replace)
         (code / "..2026" / "parts.py").write_text(text)
         file = tmp_path / "candidate.json"
-        file.write_text(Candidate(topology=document(tmp_path, **COMPONENTS)).to_json())
+        file.write_text(Candidate(topology=document(tmp_path, **components)).to_json())
         _, ended = preflight(file, code, opens)
         return ended, diary.read_text().splitlines()
 
@@ -260,3 +320,79 @@ def test_a_service_that_is_away_refuses_a_candidate_and_can_be_tried_again(tried
     (mistake,) = ended.errors
     assert mistake.reason == "prepare: ConnectionRefusedError: shop:5432"
     assert "change spec.restartNonce" in mistake.cure
+
+
+@pytest.fixture
+def transacted(tried):
+    """The same of a transactional topology."""
+
+    def run(opens, replace=("", "")):
+        return tried(opens, replace, TRANSACTIONAL, TRANSACTED)
+
+    return run
+
+
+def test_a_preflight_opens_an_emitter_and_prepares_batch_bolts_for_no_transaction(transacted):
+    ended, calls = transacted(WORKER)
+    assert ended.reason == "Valid"
+    assert calls == ["get_emitter rows {'shop': 7}", "emitter close", "prepare write 0:0"]
+
+
+def test_a_preflight_opens_a_coordinator_where_the_driver_is(transacted):
+    ended, calls = transacted(DRIVER)
+    assert ended.reason == "Valid"
+    assert calls == ["get_coordinator rows {'shop': 7}", "coordinator close"]
+
+
+NO_KEY, AWAY, NOT_NOW = "ValueError('no key')", "ConnectionRefusedError('db')", "FailedException()"
+
+
+@pytest.mark.parametrize(
+    ("opens", "place", "raises", "path", "reason", "is_away"),
+    [
+        (WORKER, "prepare", NO_KEY, "bolts[0]", "prepare: ValueError: no key", False),
+        (WORKER, "prepare", AWAY, "bolts[0]", "prepare: ConnectionRefusedError: db", True),
+        (WORKER, "prepare", f"fulmen.{NOT_NOW}", "bolts[0]", "prepare: FailedException", True),
+        (WORKER, "get_emitter", NO_KEY, "transactional", "get_emitter: ValueError: no key", False),
+        (
+            DRIVER,
+            "get_coordinator",
+            NO_KEY,
+            "transactional",
+            "coordinator, get_coordinator: ValueError: no key",
+            False,
+        ),
+        (
+            DRIVER,
+            "get_coordinator",
+            AWAY,
+            "transactional",
+            "coordinator, get_coordinator: ConnectionRefusedError: db",
+            True,
+        ),
+        (
+            DRIVER,
+            "get_coordinator",
+            f"fulmen.{NOT_NOW}",
+            "transactional",
+            "coordinator, get_coordinator: FailedException",
+            True,
+        ),
+    ],
+)
+def test_what_a_transactional_class_raises_refuses_a_candidate(
+    transacted, opens, place, raises, path, reason, is_away
+):
+    ended, _ = transacted(opens, (f'note(f"{place} ', f'raise {raises}; note(f"{place} '))
+    assert ended.reason == "InvalidSpec"
+    (mistake,) = ended.errors
+    assert (mistake.path, mistake.reason) == (f"spec.{path}.class", reason)
+    assert ("change spec.restartNonce" in mistake.cure) == is_away
+
+
+def test_what_a_coordinator_raises_when_it_is_closed_refuses_a_candidate(transacted):
+    ended, _ = transacted(
+        DRIVER, ('note("coordinator', "raise KeyError('shop'); note(\"coordinator")
+    )
+    (mistake,) = ended.errors
+    assert mistake.reason == "coordinator, close: KeyError: 'shop'"

@@ -106,6 +106,8 @@ def make_rebalance(topology: Json, wanted: Wanted) -> Rebalance:
         made.warnings.extend(_capped(topology, component, number))
     if wanted.ackers is not None:
         problems += _too_small("-a", "the number of ackers", wanted.ackers, 0)
+        if spec.get("transactional") and wanted.ackers > 0:
+            problems.append(Problem("-a", "a transactional topology has no ackers"))
         before = spec.get("ackers", "as many as workers")
         _set(made, "/spec/ackers", "ackers", before, wanted.ackers)
     if problems:
@@ -126,11 +128,14 @@ def _too_small(option: str, what: str, number: int, least: int) -> Iterator[Prob
 
 def _components(spec: Json) -> dict[str, tuple[str, Json]]:
     """Every spout and bolt, and its path in a JSON patch."""
-    return {
-        component["name"]: (f"/spec/{kind}/{i}", component)
+    listed = [
+        (f"/spec/{kind}/{i}", component)
         for kind in ("spouts", "bolts")
         for i, component in enumerate(spec.get(kind, ()))
-    }
+    ]
+    if source := spec.get("transactional"):
+        listed.insert(0, ("/spec/transactional", source))
+    return {component["name"]: (path, component) for path, component in listed}
 
 
 def _executors(

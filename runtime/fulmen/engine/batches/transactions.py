@@ -115,6 +115,11 @@ class Ledger:
         """The first txid that is not committed."""
         return self.committed + 1
 
+    @property
+    def last(self) -> int:
+        """The last txid that was given out."""
+        return max(self.committed, max(self.metadata, default=0))
+
     def with_failure(self, txid: int, reason: str) -> Ledger:
         """After an attempt has failed."""
         failures = {**self.failures, txid: self.failures.get(txid, 0) + 1}
@@ -217,7 +222,7 @@ class Transactions:
     @property
     def is_settled(self) -> bool:
         """Whether all that were opened are committed."""
-        return not self.active and max(self.ledger.metadata, default=0) <= self.ledger.committed
+        return not self.active and self.ledger.last == self.ledger.committed
 
     # A batch
 

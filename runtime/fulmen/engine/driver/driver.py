@@ -202,7 +202,7 @@ class RunningTopology:
             active=self.topology.spec.state == "Active",
             transactions=transactions_of(
                 self.placed,
-                manifest.transient,
+                self.planner.migration.ledger,
                 self.log.epoch,
                 before.transactions if before else None,
             ),

@@ -17,6 +17,7 @@ from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks.task_base import (
     LONGEST_TRACEBACK,
     ComponentFailed,
+    Unavailable,
     author_traceback,
     may_pass,
     shortened,
@@ -56,6 +57,26 @@ class HostedCoordinator:
         self.is_exhausted = False
         self.lag: int | None = None
         self.errors: list[ErrorReport] = []
+
+    def try_out(self) -> list[ErrorReport]:
+        """Make the coordinator now, and let go of it.
+
+        Returns:
+            What its `close` raised.
+
+        Raises:
+            Unavailable: What it needs is away.
+            ComponentFailed: Something is wrong with it, or the topology has `onError: crash`.
+        """
+        try:
+            self._made()
+        except FailedException as e:
+            raise Unavailable(self._report(_Raised("get_coordinator", e))) from e
+        except _Raised as e:
+            report = self._report(e)
+            kind = ComponentFailed if report.fatal else Unavailable
+            raise kind(report) from e.error
+        return self.close()
 
     def fill(self, transactions: Transactions) -> None:
         """Open as many transactions as may be, and as there is something for.
@@ -137,17 +158,21 @@ class HostedCoordinator:
     def _note(self, raised: _Raised) -> None:
         """Something went wrong: it is told once, until it differs, and tried again later."""
         self._not_before = self._steady() + PAUSE_SECONDS
+        report = self._report(raised)
+        if report.fatal:
+            raise ComponentFailed(report) from raised.error
+        if report.message != self._told:
+            self._told = report.message
+            self.errors.append(report)
+
+    def _report(self, raised: _Raised) -> ErrorReport:
+        """What to tell; it is fatal if the topology can't go on."""
         message = f"coordinator, {raised.what}: {error_text(raised.error)}"
         is_fatal = self._placed.topology.spec.on_error == "crash" or (
             self._coordinator is None and not may_pass(raised.error)
         )
         stack = shortened(author_traceback(raised.error), LONGEST_TRACEBACK)
-        report = ErrorReport(self._name, self._task, message, stack, fatal=is_fatal)
-        if is_fatal:
-            raise ComponentFailed(report) from raised.error
-        if message != self._told:
-            self._told = message
-            self.errors.append(report)
+        return ErrorReport(self._name, self._task, message, stack, fatal=is_fatal)
 
     def take_errors(self) -> list[ErrorReport]:
         """What went wrong since this was called last."""

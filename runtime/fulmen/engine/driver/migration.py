@@ -2,7 +2,8 @@
 
 A spout task's origin is given out once and for ever, because root ids contain it. A task that is
 no longer there takes its state with it. When the number of ackers has changed, pending trees are
-divided among them anew.
+divided among them anew. A txid is given out once and for ever, because stores know it: a
+transactional spout that takes the place of another begins with nothing, and with the next txid.
 
 What can't be taken back waits for the first batch of the new shape, and is committed with it: until
 then the checkpoint is still one that the shape before can go on with, and find everything.
@@ -23,6 +24,7 @@ from fulmen.engine.acking.acker_task import TREES, columns, restore
 from fulmen.engine.acking.messages import acker_index
 from fulmen.engine.acking.root_ids import sequence_ranges
 from fulmen.engine.acking.trees import Trees
+from fulmen.engine.batches.transactions import Ledger, ledger_of
 from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.errors import CheckpointMismatch
 from fulmen.plan import Plan, task_key, task_of_key
@@ -39,24 +41,40 @@ class Layout:
         tasks: The number of tasks of each component; fixed for the topology's life.
         origins: Task key of a spout task -> its number in root ids.
         next_origin: The first that was never given out.
+        source: The transactional spout; empty: there is none.
+        has_partitions: Whether that one divides its source into partitions.
+        last_txid: The last that a transactional spout had which is gone. All others are above it.
     """
 
     tasks: Mapping[str, int] = field(default_factory=dict)
     origins: Mapping[str, int] = field(default_factory=dict)
     next_origin: int = 1
+    source: str = ""
+    has_partitions: bool = False
+    last_txid: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        return {
+        content = {
             "tasks": dict(self.tasks),
             "slots": dict(self.origins),
             "next_slot": self.next_origin,
         }
+        if self.source:
+            content |= {"source": self.source, "has_partitions": self.has_partitions}
+        return content | ({"last_txid": self.last_txid} if self.last_txid else {})
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> Layout:
         """What `to_json` gave."""
-        return Layout(content["tasks"], content["slots"], content["next_slot"])
+        return Layout(
+            content["tasks"],
+            content["slots"],
+            content["next_slot"],
+            content.get("source", ""),
+            content.get("has_partitions", False),
+            content.get("last_txid", 0),
+        )
 
 
 @dataclass(frozen=True)
@@ -88,12 +106,16 @@ class Migration:
         first: To be committed before its first batch: the shape before can undo it. None: nothing.
         rest: To be committed with its first batch. None: nothing.
         deliveries: How trees end by it. The first batch commits this, and the second tells spouts.
+        ledger: What transactions go on from.
+        dropped: Transactions that a spout which is gone had begun.
     """
 
     layout: Layout
     first: Change | None = None
     rest: Change | None = None
     deliveries: Mapping[int, Deliveries] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=Ledger)
+    dropped: range = range(0)
 
     def ended_after(self, owed: Mapping[int, Deliveries]) -> dict[int, Deliveries]:
         """What spout tasks are to be told of trees that end by it, after what they are owed."""
@@ -110,14 +132,44 @@ def layout_of(manifest: Manifest) -> Layout | None:
 
 
 def migrate(
-    known: Layout | None, plan: Plan, topology: Topology, manifest: Manifest, store: Store
+    known: Layout | None,
+    plan: Plan,
+    topology: Topology,
+    manifest: Manifest,
+    store: Store,
+    *,
+    has_partitions: bool = False,
 ) -> Migration:
     """What the checkpoint needs for this topology.
 
+    Args:
+        known: What the checkpoint belongs to.
+        plan: The topology's.
+        topology: What is to go on with it.
+        manifest: The last commit.
+        store: The checkpoint's.
+        has_partitions: Whether the topology's transactional spout divides its source.
+
     Raises:
-        CheckpointMismatch: A component has another number of tasks there.
+        CheckpointMismatch: A component is another kind of source there, or has another number of
+            tasks.
     """
     before = known or Layout()
+    layout = _layout(before, plan, topology, has_partitions)
+    _check_tasks(before.tasks, layout.tasks, store.uri)
+    _check_sources(before, layout, topology, store.uri)
+    ledger, dropped = ledger_of(manifest.transient), range(0)
+    if before.source != layout.source:
+        dropped = range(ledger.head, ledger.last + 1)
+        layout = replace(layout, last_txid=max(before.last_txid, ledger.last))
+    if before.source != layout.source or ledger.last < layout.last_txid:
+        ledger = Ledger(committed=layout.last_txid)
+    migration = _reshaped(known, layout, plan, manifest, store)
+    return replace(migration, ledger=ledger, dropped=dropped)
+
+
+def _layout(before: Layout, plan: Plan, topology: Topology, has_partitions: bool) -> Layout:
+    """What the checkpoint is to belong to."""
     keys = {plan.key_of(task) for ids in plan.component_tasks.values() for task in ids}
     # a spout that comes back after it was removed counts from 0 again: with an origin of its own
     origins = {key: origin for key, origin in before.origins.items() if key in keys}
@@ -128,22 +180,32 @@ def migrate(
                 origins[plan.key_of(task)] = next_origin
                 next_origin += 1
     tasks = {name: len(ids) for name, ids in plan.component_tasks.items()}
-    _check_tasks(before.tasks, tasks, store.uri)
-    layout = Layout(tasks, origins, next_origin)
+    source = topology.spec.transactional
+    if source is None:
+        return Layout(tasks, origins, next_origin, last_txid=before.last_txid)
+    return Layout(tasks, origins, next_origin, source.name, has_partitions, before.last_txid)
+
+
+def _reshaped(
+    known: Layout | None, layout: Layout, plan: Plan, manifest: Manifest, store: Store
+) -> Migration:
+    """What becomes of tasks that are gone, and of pending trees."""
     if known == layout:
         return Migration(layout)
     if known is None:
         return Migration(layout, first=Change(layout))
+    tasks = layout.tasks
+    keys = {plan.key_of(task) for ids in plan.component_tasks.values() for task in ids}
     removed = [key for key in manifest.tasks if key not in keys]
     ackers = [key for key in manifest.tasks if _component(key) == ACKER]
-    if not ackers or before.tasks.get(ACKER) == tasks.get(ACKER):
+    if not ackers or known.tasks.get(ACKER) == tasks.get(ACKER):
         return Migration(layout, rest=Change(layout, removed))
     found = load_many(store, manifest, ackers)
     trees = _together([restore(journals_of.get(TREES, ())) for journals_of in found.values()])
     if not tasks.get(ACKER):
         return Migration(layout, None, Change(layout, removed), _ended(trees))
     first = Change(
-        replace(before, tasks={**before.tasks, ACKER: tasks[ACKER]}),
+        replace(known, tasks={**known.tasks, ACKER: tasks[ACKER]}),
         [key for key in removed if _component(key) == ACKER],
         _divided(trees, tasks[ACKER], manifest.number + 1),
     )
@@ -166,6 +228,28 @@ def _check_tasks(before: Mapping[str, int], tasks: Mapping[str, int], where: str
                 " topology, whose state would be lost or in the wrong places. numTasks is fixed for"
                 f" a topology's life: set it to {old}, or give the component another name"
             )
+
+
+def _check_sources(before: Layout, layout: Layout, topology: Topology, where: str) -> None:
+    """What a source has kept can't be read by one of another kind, which would begin anew."""
+    was = {_component(key): "a spout" for key in before.origins}
+    if before.source:
+        was[before.source] = _kind_of_transactional(before)
+    now = {spout.name: "a spout" for spout in topology.spec.spouts}
+    if layout.source:
+        now[layout.source] = _kind_of_transactional(layout)
+    for name, kind in now.items():
+        if name in was and was[name] != kind:
+            raise CheckpointMismatch(
+                f"checkpoint {where}: component {name!r} is {was[name]} there, and {kind} in this"
+                " topology, which can't go on from what is kept there. Give it another name: then"
+                " it begins with nothing"
+            )
+
+
+def _kind_of_transactional(layout: Layout) -> str:
+    partitions = "with" if layout.has_partitions else "without"
+    return f"a transactional spout {partitions} partitions"
 
 
 def _together(parts: list[Trees]) -> Trees:

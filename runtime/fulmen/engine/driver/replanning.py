@@ -15,6 +15,7 @@ from fulmen.engine.driver.migration import Migration, layout_of, migrate
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
+from fulmen.engine.tasks.kinds import has_partitions
 from fulmen.plan import Plan, make_plan
 from fulmen.topology.resource.spec import Topology
 from fulmen.topology.validation.check import Runnable, with_committers
@@ -116,7 +117,19 @@ class Planner:
     def _migrate(self, plan: Plan) -> Migration:
         """Prepare the checkpoint for the topology: what can't be undone waits for a batch."""
         manifest = self._committer.log.manifest
-        migration = migrate(layout_of(manifest), plan, self.topology, manifest, self._store)
+        migration = migrate(
+            layout_of(manifest),
+            plan,
+            self.topology,
+            manifest,
+            self._store,
+            has_partitions=self._has_partitions(),
+        )
+        if dropped := migration.dropped:
+            self._note(
+                "the transactional spout of before is not in the topology any more: transactions"
+                f" that it had begun are dropped (txids {dropped.start} to {dropped[-1]})"
+            )
         if (first := migration.first) is not None:
             draft = self._committer.log.draft(
                 tag=new_tag(),
@@ -128,6 +141,10 @@ class Planner:
             )
             self._committer.make(draft)
         return migration
+
+    def _has_partitions(self) -> bool:
+        source = self.topology.spec.transactional
+        return source is not None and has_partitions(source, self._runnable.code_folder)
 
     def migrated(self) -> None:
         """The commit of a batch has changed the checkpoint's shape."""

@@ -5,10 +5,10 @@ It has the author's coordinator open them, has them counted, and tells of those 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from fulmen.engine.batches.coordinator import Coordinator
-from fulmen.engine.batches.transactions import Outcome, Transactions, ledger_of, shown_metadata
+from fulmen.engine.batches.transactions import Ledger, Outcome, Transactions, shown_metadata
 from fulmen.engine.driver.hosted_coordinator import HostedCoordinator
 from fulmen.engine.driver.recovery import Recovery
 from fulmen.engine.driver.totals import Totals
@@ -18,13 +18,13 @@ from fulmen.engine.tasks.task_base import ComponentFailed
 
 
 def transactions_of(
-    placed: PlacedTopology, transient: Mapping[str, bytes], epoch: int, before: Transactions | None
+    placed: PlacedTopology, ledger: Ledger, epoch: int, before: Transactions | None
 ) -> Transactions | None:
-    """The transactions of a topology, as the last commit has them; None: it has none.
+    """The transactions of a topology; None: it has none.
 
     Args:
         placed: The topology.
-        transient: The sections of the last commit.
+        ledger: What is durable of them.
         epoch: This driver's.
         before: Those of the topology before a change of it.
     """
@@ -33,7 +33,7 @@ def transactions_of(
         return None
     return Transactions(
         epoch=epoch,
-        ledger=ledger_of(transient),
+        ledger=ledger,
         has_commit_phase=bool(placed.commit_phase),
         most=spec.max_spout_pending or 1,
         max_replays=spec.max_replays,

@@ -29,6 +29,8 @@ from fulmen.engine.tasks.transactional_task import BatchCollector, Transactional
 from fulmen.engine.tuples.chunk import Chunk, Columns, Ids
 from fulmen.topology.code.loading import create
 
+NO_ATTEMPT = TransactionAttempt(0, 0)
+"""Transactions begin with 1."""
 LOST = "its instance was lost with its process"
 
 
@@ -156,19 +158,31 @@ class BatchBoltTask(TransactionalTask, BoltTask):
         return found
 
     def _new_instance(self, attempt: TransactionAttempt) -> BatchInstance | None:
-        collector = BatchCollector(self.who, self.routes, self.ordered, self.report)
-        collector.attempt = attempt
-        spec = self.placed.component(self.component)
         try:
-            bolt = create(spec, self.placed.code_folder)
-            bolt.prepare(self.conf, self.context, collector, attempt)
+            found = self._prepared(attempt)
         except Exception as e:  # noqa: BLE001 (author's code)
             self._raised(attempt, e, "prepare")
             return None
         finally:
             end_child()
-        found = self.instances[attempt] = BatchInstance(bolt, attempt, collector)
+        self.instances[attempt] = found
         return found
+
+    def _prepared(self, attempt: TransactionAttempt) -> BatchInstance:
+        collector = BatchCollector(self.who, self.routes, self.ordered, self.report)
+        collector.attempt = attempt
+        bolt = create(self.placed.component(self.component), self.placed.code_folder)
+        bolt.prepare(self.conf, self.context, collector, attempt)
+        return BatchInstance(bolt, attempt, collector)
+
+    def try_out(self) -> None:
+        """Prepare an instance for an attempt that there never is, and drop it.
+
+        Raises:
+            Unavailable: What it needs is away.
+            ComponentFailed: Something is wrong with it, or the topology has `onError: crash`.
+        """
+        self.open(lambda: self._prepared(NO_ATTEMPT))
 
     def _end(self, attempt: TransactionAttempt, finishes: bool) -> None:
         instance = self._instance(attempt)

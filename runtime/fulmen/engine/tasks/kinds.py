@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from fulmen.api.components import ArrowBolt, BasicBolt
+from fulmen.api.transactional_spouts import (
+    OpaquePartitionedTransactionalSpout,
+    PartitionedTransactionalSpout,
+)
 from fulmen.api.transactions import BatchBolt
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
@@ -12,6 +18,7 @@ from fulmen.engine.tasks.bolt_task import AnchoringBoltTask, BasicBoltTask, Bolt
 from fulmen.engine.tasks.task_base import ComponentFailed
 from fulmen.errors import CodeError
 from fulmen.topology.code.loading import create, load_class
+from fulmen.topology.resource.spec import ComponentSpec, TransactionalSpoutSpec
 
 
 def kind_of_bolt(placed: PlacedTopology, task: int) -> type[BoltTask]:
@@ -25,12 +32,8 @@ def kind_of_bolt(placed: PlacedTopology, task: int) -> type[BoltTask]:
         ComponentFailed: The class can't be loaded.
     """
     component = placed.plan.component_of(task)
-    spec = placed.component(component)
     try:
-        if spec.instance is None:
-            cls = load_class(spec.class_, placed.code_folder)
-        else:
-            cls = type(create(spec, placed.code_folder))
+        cls = _class_of(placed.component(component), placed.code_folder)
     except CodeError as e:
         raise ComponentFailed(ErrorReport(component, task, str(e), fatal=True)) from e
     if placed.emitter is not None:
@@ -38,3 +41,20 @@ def kind_of_bolt(placed: PlacedTopology, task: int) -> type[BoltTask]:
     if issubclass(cls, ArrowBolt):
         return ArrowBoltTask
     return BasicBoltTask if issubclass(cls, BasicBolt) else AnchoringBoltTask
+
+
+def has_partitions(source: TransactionalSpoutSpec, code_folder: Path | None) -> bool:
+    """Whether a transactional spout divides its source into partitions.
+
+    Raises:
+        CodeError: Its class can't be loaded.
+    """
+    kinds = (PartitionedTransactionalSpout, OpaquePartitionedTransactionalSpout)
+    return issubclass(_class_of(source, code_folder), kinds)
+
+
+def _class_of(spec: ComponentSpec, code_folder: Path | None) -> type:
+    if spec.instance is not None:
+        return type(create(spec, code_folder))
+    found: type = load_class(spec.class_, code_folder)
+    return found

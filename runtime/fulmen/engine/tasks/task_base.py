@@ -135,7 +135,7 @@ class TaskBase(ABC):
                 self.routes[stream].restore(state)
         self.guarded("restoring its messages", lambda: self.restore_engine(engine, journals))
 
-    def open(self, call: Callable[[], None]) -> None:
+    def open(self, call: Callable[[], object]) -> None:
         """Call the author's method that opens an instance.
 
         Raises:

@@ -1,0 +1,239 @@
+"""A transactional spout becomes another one, or goes and comes back, on one checkpoint."""
+
+import pytest
+
+from fulmen import (
+    BatchBolt,
+    Committer,
+    OpaquePartitionedTransactionalSpout,
+    TopologyBuilder,
+    TransactionalSpout,
+    TransactionalTopologyBuilder,
+)
+from fulmen.checkpoint import load_many
+from fulmen.engine.driver.driver import Stop
+from fulmen.engine.driver.migration import layout_of
+from fulmen.errors import CheckpointMismatch
+from fulmen.testing import PAUSE, CollectBolt, ListSpout
+from support import transactional_sources as sources
+from support.engine_runs import make_driver, new_store
+
+WRITTEN = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_written():
+    WRITTEN.clear()
+
+
+class Write(BatchBolt, Committer):
+    """Writes what a transaction has, with its txid."""
+
+    def prepare(self, conf, context, collector, attempt):
+        self.attempt, self.rows = attempt, []
+
+    def execute(self, tup):
+        self.rows.append(tup.values[1])
+
+    def finish_batch(self):
+        if self.rows:  # a coordinator that is made anew opens some transactions too many
+            WRITTEN.append((self.attempt.txid, "".join(self.rows)))
+
+
+class OtherRows(sources.Rows):
+    """New code for the same source."""
+
+
+class OpaqueRows(OpaquePartitionedTransactionalSpout):
+    """The same source, which may emit something else."""
+
+    outputs = ("tx", "row")
+
+    def __init__(self, rows, take=1):
+        self.partitions, self.take = (rows,), take
+
+    def get_coordinator(self, conf, context):
+        return sources.RowsCoordinator(self)
+
+    def get_emitter(self, conf, context):
+        return OpaqueEmitter(self.partitions[0])
+
+
+class OpaqueEmitter(OpaquePartitionedTransactionalSpout.Emitter):
+    def __init__(self, rows):
+        self.rows = rows
+
+    def emit_partition_batch(self, attempt, collector, partition, last_metadata):
+        start = last_metadata[1] if last_metadata else 0
+        for row in self.rows[start : start + 1]:
+            collector.emit([attempt, row])
+        return start, start + 1
+
+
+class WholeRows(TransactionalSpout):
+    """The same without partitions."""
+
+    outputs = ("tx", "row")
+
+    def get_coordinator(self, conf, context):
+        raise AssertionError("nobody asks")
+
+    get_emitter = get_coordinator
+
+
+def rows(text):
+    """A transaction for each letter."""
+    return sources.Rows((text,), take=1)
+
+
+def transactional(source, name="rows", **spec):
+    builder = TransactionalTopologyBuilder("topology", name, source, max_spout_pending=3, **spec)
+    builder.set_bolt("write", Write).global_grouping(name)
+    return builder
+
+
+def ordinary(name="items", items=(1, 2)):
+    builder = TopologyBuilder("topology")
+    builder.set_spout(name, ListSpout(items))
+    builder.set_bolt("collect", CollectBolt).shuffle_grouping(name)
+    return builder
+
+
+class Notes:
+    """What a person is told."""
+
+    def __init__(self):
+        self.told = []
+
+    def note(self, text):
+        self.told.append(text)
+
+    def __getattr__(self, _name):
+        return lambda *_: None
+
+
+def lived(topology, store, batches=None, observer=None):
+    """A driver that has run so many batches and was lost then; None: until it was drained."""
+    driver = make_driver(topology, store=store, observer=observer).start()
+    if batches is None:
+        driver.run(Stop(when_drained=True))
+    else:
+        for _ in range(batches):
+            assert driver.step()
+    driver.close()
+    return driver
+
+
+def kept(driver):
+    """The components that the checkpoint has something of."""
+    return {key.split("/")[0] for key in driver.log.manifest.tasks}
+
+
+def test_a_renamed_source_begins_with_nothing_and_with_the_next_txid():
+    store = new_store()
+    lived(transactional(rows("abc")), store)
+    driver = lived(transactional(rows("xy"), "lines"), store)
+    assert WRITTEN == [(1, "a"), (2, "b"), (3, "c"), (4, "x"), (5, "y")]
+    assert kept(driver) == {"lines"}
+    assert layout_of(driver.log.manifest).last_txid == 3
+    assert driver.totals.transactions.committed == 5
+
+
+def test_transactions_that_a_renamed_source_had_begun_are_dropped_and_their_txids_not_used_again():
+    store, notes = new_store(), Notes()
+    lived(transactional(rows("abc")), store, batches=2)  # 1 is committed; 2 and 3 are begun
+    assert WRITTEN == [(1, "a")]
+    lived(transactional(rows("xy"), "lines"), store, observer=notes)
+    assert WRITTEN == [(1, "a"), (4, "x"), (5, "y")]
+    assert notes.told[0] == (
+        "the transactional spout of before is not in the topology any more: transactions that it"
+        " had begun are dropped (txids 2 to 3)"
+    )
+
+
+@pytest.mark.parametrize("other", [transactional(rows("xy"), "lines"), ordinary()])
+def test_until_the_first_batch_of_another_source_the_one_before_can_come_back(other):
+    store = new_store()
+    before = lived(transactional(rows("abc")), store, batches=2).log.manifest
+    after = lived(other, store, batches=0).log.manifest
+    assert after.sections == before.sections
+    assert after.transient == before.transient
+    keys = sorted(before.tasks)
+    assert load_many(store, after, keys) == load_many(store, before, keys)
+    lived(transactional(rows("abc")), store)
+    assert WRITTEN == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_a_source_that_goes_and_comes_back_begins_with_nothing_and_with_the_next_txid():
+    store = new_store()
+    lived(transactional(rows("abc")), store, batches=2)
+    between = lived(ordinary(), store)
+    assert between.totals.trees.acked == 2
+    assert "rows" not in kept(between)
+    lived(ordinary(), store)
+    lived(transactional(rows("ab")), store)
+    assert WRITTEN == [(1, "a"), (4, "a"), (5, "b")]
+
+
+def test_spouts_give_way_to_a_transactional_one():
+    """Their state and their pending messages go with the first batch."""
+    store = new_store()
+    before = lived(ordinary(items=[1, PAUSE, 2]), store, batches=1)
+    assert "items" in kept(before)
+    after = lived(transactional(rows("ab")), store)
+    assert kept(after) == {"rows"}
+    assert layout_of(after.log.manifest).origins == {}
+    assert WRITTEN == [(1, "a"), (2, "b")]
+
+
+@pytest.mark.parametrize("source", [OtherRows(("abcd",), take=1), OpaqueRows("abcd")])
+def test_another_class_of_the_same_name_goes_on_where_the_one_before_ended(source):
+    store = new_store()
+    lived(transactional(rows("abc")), store, batches=2)
+    lived(transactional(source), store, batches=4)
+    assert WRITTEN[:4] == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
+
+
+WITH, WITHOUT = (
+    "a transactional spout with partitions",
+    "a transactional spout without partitions",
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "was", "now"),
+    [
+        (transactional(rows("abc")), transactional(WholeRows()), WITH, WITHOUT),
+        (transactional(rows("abc")), ordinary("rows"), WITH, "a spout"),
+        (ordinary("rows"), transactional(rows("abc")), "a spout", WITH),
+    ],
+)
+def test_a_source_of_another_kind_and_the_same_name_is_refused(before, after, was, now):
+    store = new_store()
+    manifest = lived(before, store, batches=1).log.manifest
+    with pytest.raises(CheckpointMismatch) as refusal:
+        make_driver(after, store=store).start()
+    assert str(refusal.value) == (
+        f"checkpoint {store.uri}: component 'rows' is {was} there, and {now} in this topology,"
+        " which can't go on from what is kept there. Give it another name: then it begins with"
+        " nothing"
+    )
+    assert lived(before, store, batches=0).log.manifest.sections == manifest.sections
+
+
+def test_a_rebalance_keeps_the_transactions_that_were_begun():
+    store = new_store()
+    topology = transactional(rows("abcdef"), parallelism=1)
+    driver = make_driver(topology, store=store).start()
+    for _ in range(2):
+        driver.step()
+    wider = driver.topology.model_copy(
+        update={"spec": driver.topology.spec.model_copy(update={"workers": 2})}
+    )
+    stop = Stop(when_drained=True)
+    stop.topology = wider
+    driver.run(stop)
+    driver.close()
+    assert [text for _, text in WRITTEN] == list("abcdef")
+    assert [txid for txid, _ in WRITTEN] == [1, 2, 3, 4, 5, 6]
+    assert layout_of(driver.log.manifest).last_txid == 0
