@@ -83,15 +83,15 @@ PROBLEMS = {
     ),
     "a Bolt": (
         {"bolts__0": bolt(f"{COMPONENTS}.Count"), "bolts__1__inputs__0__from": "x"},
-        ["spec.bolts[0].class: bolt 'x': support.components.Count acks or holds tuples, or takes"
-         " Arrow batches, which there is not in a transactional topology. Derive it from"
-         " fulmen.BatchBolt or fulmen.BasicBolt."],
+        ["spec.bolts[0].class: bolt 'x': support.components.Count is a bolt that a"
+         " transactional topology can't have. Derive it from fulmen.BatchBolt or fulmen.BasicBolt:"
+         " there are no acks to make."],
     ),
     "an ArrowBolt": (
         {"bolts__0": bolt(f"{COMPONENTS}.Sink"), "bolts__1__inputs__0__from": "x"},
-        ["spec.bolts[0].class: bolt 'x': support.components.Sink acks or holds tuples, or takes"
-         " Arrow batches, which there is not in a transactional topology. Derive it from"
-         " fulmen.BatchBolt or fulmen.BasicBolt."],
+        ["spec.bolts[0].class: bolt 'x': support.components.Sink is a bolt that a"
+         " transactional topology can't have. Derive it from fulmen.BatchBolt or fulmen.BasicBolt:"
+         " there are no acks to make."],
     ),
     "a spout as a bolt": (
         {"bolts__0__class": f"{COMPONENTS}.Sentences"},

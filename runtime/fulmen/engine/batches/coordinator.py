@@ -418,6 +418,8 @@ class Coordinator:
 
         Bolts may hold tuples all the same, if it is not settled.
         """
+        if self.transactions is not None and self.transactions.ledger.failures:
+            return False  # they come again, after a pause in which nothing happens
         return self.is_quiet and (self.exhausted or self.idle.is_over)
 
     def drain_bolts(self) -> None:

@@ -44,6 +44,15 @@ class OtherRows(sources.Rows):
     """New code for the same source."""
 
 
+class OpaqueCoordinator(sources.Countdown, OpaquePartitionedTransactionalSpout.Coordinator):
+    def __init__(self, spout):
+        super().__init__(sources.batches_of(len(spout.partitions[0]), spout.take))
+
+    def num_partitions(self):
+        self.opened += 1
+        return 1
+
+
 class OpaqueRows(OpaquePartitionedTransactionalSpout):
     """The same source, which may emit something else."""
 
@@ -53,7 +62,7 @@ class OpaqueRows(OpaquePartitionedTransactionalSpout):
         self.partitions, self.take = (rows,), take
 
     def get_coordinator(self, conf, context):
-        return sources.RowsCoordinator(self)
+        return OpaqueCoordinator(self)
 
     def get_emitter(self, conf, context):
         return OpaqueEmitter(self.partitions[0])
