@@ -141,8 +141,8 @@ def word_count(**changes):
 
 def test_a_committer_without_transactions():
     assert texts(word_count(committer=True)) == [
-        "spec.bolts[0].committer: bolt 'count': a committer commits transactions, and there are none"
-        " here. Remove it, or give the source as transactional instead of under spouts.",
+        "spec.bolts[0].committer: bolt 'count': a committer commits transactions, and there are"
+        " none here. Remove it, or give the source as transactional instead of under spouts.",
         "spec.bolts[0].committer: bolt 'count': only a BatchBolt can be a committer. Derive it from"
         " fulmen.BatchBolt.",
     ]
