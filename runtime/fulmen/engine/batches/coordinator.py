@@ -309,10 +309,10 @@ class Coordinator:
         self._mark = now
         self.attempt = None
         self.idle.failed()
-        if self.transactions is not None:
-            self.transactions.came_to_nothing(reason, is_outage=is_outage)
-            return
-        if is_outage:
+        had = self.transactions is not None and self.transactions.came_to_nothing(
+            reason, is_outage=is_outage
+        )
+        if had or is_outage:
             return
         tasks = max(1, len(self._spout_tasks()))
         likely = min(self.permit * tasks, int(2 * self._typical_emits) + tasks)

@@ -295,16 +295,16 @@ class Transactions:
         self.active = {}
         return count
 
-    def came_to_nothing(self, reason: str, *, is_outage: bool) -> None:
-        """A batch came to nothing.
+    def came_to_nothing(self, reason: str, *, is_outage: bool) -> bool:
+        """A batch came to nothing. Returns whether there was any transaction in it.
 
         Args:
             reason: Why, in one line.
             is_outage: No tuple can be to blame.
         """
-        had = self.reset()
+        had = self.reset() > 0
         if is_outage or not had:
-            return
+            return had
         head = self.ledger.head
         was_dropped = self._is_given_up(head)
         self._nothings += 1
@@ -316,6 +316,7 @@ class Transactions:
             most = FAILURES_DROPPED if was_dropped else FAILURES_ALONE
             if self._alone >= most and (was_dropped or self.max_replays is None):
                 self.ended = self._why_ended(head, reason, was_dropped)
+        return True
 
     def _why_ended(self, txid: int, reason: str, was_dropped: bool) -> str:
         metadata = shown_metadata(self.ledger.metadata[txid])
