@@ -1,8 +1,16 @@
 """Components of transactional topologies that tests run: each does what Storm's example does."""
 
+import os
+import signal
 from collections import Counter
 
-from fulmen import BasicBolt, BatchBolt, Committer, TransactionalTopologyBuilder
+from fulmen import (
+    BasicBolt,
+    BatchBolt,
+    Committer,
+    FailedException,
+    TransactionalTopologyBuilder,
+)
 from support.outside_stores import store
 from support.transactional_sources import Rows
 
@@ -16,10 +24,15 @@ class Split(BasicBolt):
 
 
 class Stored(BatchBolt):
-    """A batch bolt with the store that its topology's configuration names."""
+    """A batch bolt with the store that its topology's configuration names.
+
+    The configuration may have `faults`: (component, txid, what), each made once when a task has
+    finished: "fail" it, or "kill" its process.
+    """
 
     def prepare(self, conf, context, collector, attempt):
         self.store, self.context = store(conf), context
+        self.faults = conf.get("faults", ())
         self.collector, self.attempt = collector, attempt
         self.begin()
 
@@ -28,6 +41,25 @@ class Stored(BatchBolt):
 
     def execute(self, tup):
         pass
+
+
+def finishing(cls):
+    """A bolt that makes its faults when it has finished."""
+    usual = cls.finish_batch
+
+    def finish_batch(self):
+        usual(self)
+        for component, txid, what in self.faults:
+            if (component, txid) != (self.context.component, self.attempt.txid):
+                continue
+            if self.store.get(("fault", component, txid)) is None:
+                self.store.put(("fault", component, txid), what)
+                if what == "fail":
+                    raise FailedException("asked for")
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    cls.finish_batch = finish_batch
+    return cls
 
 
 class BatchCount(BatchBolt):
@@ -43,6 +75,7 @@ class BatchCount(BatchBolt):
         self.collector.emit([self.attempt, self.count])
 
 
+@finishing
 class UpdateGlobalCount(Stored, Committer):
     """Storm's: updates the count iff the stored txid differs."""
 
@@ -74,6 +107,7 @@ def global_count(conf, partitions, take, **spec):
     return builder
 
 
+@finishing
 class KeyedCountUpdater(Stored, Committer):
     """Counts words, each with the transaction that it was last counted in."""
 
@@ -113,6 +147,7 @@ class Bucketize(BasicBolt):
             collector.emit([attempt, before // self.size, -1])
 
 
+@finishing
 class BucketCountUpdater(Stored):
     """Counts the words in each bucket. It is behind a committer, so it needs no marker."""
 
@@ -158,6 +193,7 @@ def words_in(values):
     return words, {bucket: n for bucket, n in buckets.items() if n}
 
 
+@finishing
 class CollectAtOnce(Stored):
     """Stores the rows of each transaction: what the last attempt had."""
 

@@ -295,13 +295,7 @@ class Coordinator:
         return bool(tasks) and all(self._exhausted_by_task.get(task) for task in tasks)
 
     def failed(
-        self,
-        now: float,
-        reason: str = "",
-        is_outage: bool = False,
-        traceback: str = "",
-        *,
-        is_loss: bool = False,
+        self, now: float, reason: str = "", is_outage: bool = False, traceback: str = ""
     ) -> None:
         """The attempt came to nothing.
 
@@ -310,16 +304,15 @@ class Coordinator:
             reason: Why, in one line.
             is_outage: No tuple can be to blame: the store is away, or the cluster took a worker.
             traceback: Of what failed in a worker, if there is one.
-            is_loss: A worker was lost, or its batch cancelled.
         """
         self._is_retry = True
         self._mark = now
         self.attempt = None
         self.idle.failed()
-        if self.transactions is not None:
-            self.transactions.came_to_nothing(reason, is_outage=is_outage, is_loss=is_loss)
-            return
-        if is_outage:
+        had = self.transactions is not None and self.transactions.came_to_nothing(
+            reason, is_outage=is_outage
+        )
+        if had or is_outage:
             return
         tasks = max(1, len(self._spout_tasks()))
         likely = min(self.permit * tasks, int(2 * self._typical_emits) + tasks)

@@ -33,8 +33,6 @@ FAILURES_ALONE = 5
 """A transaction that was so often alone in a batch that came to nothing ends the topology."""
 FAILURES_DROPPED = 3
 """So does one that is given up, and can't even be left out."""
-FAILURES_EMPTY = 10
-"""And so does a batch that has nothing of a transaction."""
 GIVEN_UP_KEPT = 100
 METADATA_SHOWN = 200
 
@@ -199,7 +197,6 @@ class Transactions:
     ended: str = ""
     _hold_until: float = 0.0
     _nothings: int = 0  # batches in a row that came to nothing
-    _empty: int = 0  # of those without any transaction
     _alone: int = 0  # of those, the ones in which the head was the only transaction
 
     # Opening
@@ -296,7 +293,6 @@ class Transactions:
 
     def committed(self, outcome: Outcome, now: float) -> None:
         """The batch is in the checkpoint, or had nothing to write there."""
-        self._empty = 0
         self.ledger, self.active = outcome.ledger, dict(outcome.active)
         if outcome.failed:
             txid = outcome.failed[0].attempt.txid
@@ -315,25 +311,16 @@ class Transactions:
         self.active = {}
         return count
 
-    def came_to_nothing(self, reason: str, *, is_outage: bool, is_loss: bool = False) -> None:
-        """A batch came to nothing.
+    def came_to_nothing(self, reason: str, *, is_outage: bool) -> bool:
+        """A batch came to nothing. Returns whether there was any transaction in it.
 
         Args:
             reason: Why, in one line.
             is_outage: No tuple can be to blame.
-            is_loss: A worker was lost, or its batch cancelled: however often, that may pass.
         """
-        had = self.reset()
-        if is_outage:
-            return
-        if not had:
-            self._empty += not is_loss
-            if self._empty >= FAILURES_EMPTY:
-                self.ended = (
-                    f"a batch came to nothing {self._empty} times in a row although no transaction"
-                    f" was in it: {reason}. The last attempts are in the log"
-                )
-            return
+        had = self.reset() > 0
+        if is_outage or not had:
+            return had
         head = self.ledger.head
         was_dropped = self._is_given_up(head)
         self._nothings += 1
@@ -345,6 +332,7 @@ class Transactions:
             most = FAILURES_DROPPED if was_dropped else FAILURES_ALONE
             if self._alone >= most and (was_dropped or self.max_replays is None):
                 self.ended = self._why_ended(head, reason, was_dropped)
+        return True
 
     def _why_ended(self, txid: int, reason: str, was_dropped: bool) -> str:
         metadata = shown_metadata(self.ledger.metadata[txid])

@@ -143,7 +143,7 @@ class Recovery:
         if is_outage or is_hopeless:
             self.sleep(min(5.0, 0.1 * 2**self._outages))
             self._outages = min(self._outages + 1, 16)
-        coordinator.failed(self.steady(), reason, is_outage, traceback, is_loss=is_loss)
+        coordinator.failed(self.steady(), reason, is_outage, traceback)
         if coordinator.transactions is not None and coordinator.transactions.ended:
             raise TopologyFailed(coordinator.transactions.ended)
         if coordinator.hopeless and not is_hopeless:

@@ -1,10 +1,15 @@
 """Workers that are lost, and plans that change, while transactions wait to be committed."""
 
+import pytest
+
 from fulmen import TransactionalTopologyBuilder, TransactionAttempt
 from fulmen.engine.batches.idle import WARM_BATCHES
 from fulmen.engine.driver.driver import Stop
+from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.engine.tasks.transactional_task import FailedAttempts
+from fulmen.engine.worker.worker import void_row
+from fulmen.errors import JobFailed, TopologyFailed
 from fulmen.testing import ManualClock, TransactionFault, run
 from support.driven import Driven, collecting
 from support.engine_runs import Steady, make_driver, new_store
@@ -122,6 +127,52 @@ def test_a_source_is_at_its_end_only_when_nothing_can_come_again():
     result = run(builder, failing=[TransactionFault(1, "collect")])
     assert result.transactions.attempts == {1: 2, 2: 1}
     assert collected(STORES[name].all()) == [1, 2, 3, 4]
+
+
+class Told(Silent):
+    def __init__(self):
+        self.notes = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+def resting(told, run):
+    """A topology whose source rests, and whose batches all end like this."""
+    driven = Driven(collecting(fresh_store()), observer=told)
+    driven.driver._is_drained(Stop(active=False), 0.0)
+    driven.jobs.run = run
+    return driven
+
+
+def test_a_worker_that_is_lost_without_any_transaction_is_waited_for():
+    """A component may end its process although the source rests."""
+    told = Told()
+    driven = resting(told, lambda *_: raising(JobFailed("a worker was lost")))
+    for _ in range(20):
+        assert not driven.driver.step()
+    (note,) = told.notes
+    assert "The batch is tried until it succeeds" in note
+    assert driven.clock.now > 20  # it waits between them
+    del driven.jobs.run
+    driven.driver._is_drained(Stop(active=True), 0.0)
+    driven.to_the_end()
+    assert driven.transactions.ledger.committed == 3
+
+
+def test_a_stage_that_fails_without_any_transaction_ends_the_topology():
+    driven = resting(Told(), lambda *_: [void_row("broken")])
+    with pytest.raises(TopologyFailed, match="without any tuple of a spout in it: broken"):
+        steps(driven.driver, 20)
+
+
+def steps(driver, times):
+    for _ in range(times):
+        driver.step()
+
+
+def raising(error):
+    raise error
 
 
 def failed(txid, attempt=1):

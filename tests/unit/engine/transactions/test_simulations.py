@@ -8,6 +8,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from fulmen.engine.driver.committer import Committer
 from fulmen.engine.driver.driver import Stop
@@ -134,7 +135,7 @@ def simulate(seed, kind):
 
 
 @pytest.mark.parametrize("kind", SPOUTS)
-@pytest.mark.parametrize("seed", seeds.several(40))
+@pytest.mark.parametrize("seed", seeds.several(settings.default.max_examples // 2))
 def test_each_row_is_stored_exactly_once(seed, kind):
     simulate(seed, kind)
 
