@@ -106,11 +106,11 @@ class KilledTransactions:
     def __init__(self, folder, seed, number, servers, figures):
         self.rng = rng = random.Random(f"{seed}/{number}")
         kinds = rng.sample(["sqlite", "postgres", "redis"], 2)
-        kinds = [parts_of_turn(seed, number), *kinds[: rng.randint(0, 1)]]
+        kinds = [kind_of_turn(seed, number), *kinds[: rng.randint(0, 1)]]
         kinds = list(dict.fromkeys(kinds))
         stores = [servers.store(kind, folder, f"s{number:03}") for kind in kinds]
         spout = rng.choice([parts.Repeated, parts.Changing])
-        rules = ["opaque"] if spout is parts.Changing else ["transactional"] * 2 + ["opaque"]
+        rules = ["opaque"] if spout is parts.Changing else ["transactional"] * 4 + ["opaque"]
         shape = {
             "workers": rng.randint(1, 3),
             "max_spout_pending": rng.randint(1, 4),
@@ -256,7 +256,7 @@ class KilledTransactions:
         )
 
 
-def parts_of_turn(seed, number):
+def kind_of_turn(seed, number):
     """The kind of the first store of a shape."""
     return ("sqlite", "postgres", "redis")[(seed + number) % 3]
 
