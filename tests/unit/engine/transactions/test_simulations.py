@@ -135,7 +135,7 @@ def simulate(seed, kind):
 
 
 @pytest.mark.parametrize("kind", SPOUTS)
-@pytest.mark.parametrize("seed", seeds.several(settings.default.max_examples // 2))
+@pytest.mark.parametrize("seed", seeds.several(settings.default.max_examples // 5))
 def test_each_row_is_stored_exactly_once(seed, kind):
     simulate(seed, kind)
 
