@@ -53,7 +53,9 @@ def go_through(folder, seed, number, servers, rounds):
     assert figures.killed >= rounds
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize(
+    "number", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
+)
 def test_stores_are_exact_whatever_is_killed(tmp_path, servers, number):
     """The numbers of shapes that follow each other have the three stores in turn."""
     go_through(tmp_path, seeds.FIRST, number, servers, rounds=1)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fulmen.engine.batches.crashes import Crashes
-from fulmen.engine.batches.idle import Idle
+from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END, Idle
 from fulmen.engine.batches.stage_skipping import StageSkipping
 from fulmen.engine.batches.summaries import BYTES_PER_SECOND, restore_seconds, work_seconds
 from fulmen.engine.batches.transactions import Outcome, Transactions
@@ -85,6 +85,7 @@ class Coordinator:
         drained: Whether they have had it since they last executed anything.
         transactions: Of a transactional topology.
         source_is_exhausted: Whether its source has said that nothing will come.
+        source_is_away: Whether its source could not say whether there is something.
     """
 
     current: CurrentTopology
@@ -108,6 +109,7 @@ class Coordinator:
     attempt: Header | None = None
     transactions: Transactions | None = None
     source_is_exhausted: bool = False
+    source_is_away: bool = False
 
     def __post_init__(self) -> None:
         self._previous_clock = self.clock
@@ -118,6 +120,7 @@ class Coordinator:
         self._run = self.placed.run
         self._exhausted_by_task: dict[int, bool] = {}
         self._typical_emits = 0.0
+        self._empty_batches = 0  # in a row: nothing happened, and nothing was waited for
         self._seconds: deque[float] = deque(maxlen=LAST_BATCHES)
 
     @property
@@ -283,6 +286,8 @@ class Coordinator:
         self.spout_pending = sum(self._spout_pending_by_task.values())
         self.exhausted = self._is_exhausted()
         self.idle.committed(done.idle)
+        is_empty = done.idle and not self._is_waiting
+        self._empty_batches = self._empty_batches + 1 if is_empty else 0
         self.drained = done.header.drains or (self.drained and not _executed(done.summaries))
         self.drains = False
         self._adapt(done, commit_work)
@@ -411,9 +416,17 @@ class Coordinator:
 
         Bolts may hold tuples all the same, if it is not settled.
         """
-        if self.transactions is not None and self.transactions.ledger.failures:
-            return False  # they come again, after a pause in which nothing happens
-        return self.is_quiet and (self.exhausted or self.idle.is_over)
+        is_over = self.idle.is_over
+        if self.transactions is not None:  # pauses after failures are idle, and not the end
+            is_over = self._empty_batches >= IDLE_BATCHES_TO_END
+        return self.is_quiet and (self.exhausted or is_over)
+
+    @property
+    def _is_waiting(self) -> bool:
+        """Whether a transaction comes again after a pause, or the source is to be asked again."""
+        return self.transactions is not None and (
+            bool(self.transactions.ledger.failures) or self.source_is_away
+        )
 
     def drain_bolts(self) -> None:
         """Give bolts their last turn in the next batch, if it is time for it."""

@@ -40,6 +40,7 @@ class HostedCoordinator:
     Attributes:
         is_exhausted: Whether it said that there will never be another transaction, when none was
             open: attempts of one that comes again may leave something for another.
+        is_away: Whether it could not say what there is, when it was asked last.
         lag: What it said of messages that are not in any transaction yet.
         errors: What went wrong, for somebody to take and tell.
     """
@@ -54,7 +55,7 @@ class HostedCoordinator:
         self._coordinator: TransactionCoordinator | None = None
         self._not_before = self._lag_after = -math.inf
         self._told = ""
-        self.is_exhausted = False
+        self.is_exhausted = self.is_away = False
         self.lag: int | None = None
         self.errors: list[ErrorReport] = []
 
@@ -100,8 +101,9 @@ class HostedCoordinator:
             self.is_exhausted = is_exhausted and transactions.is_settled
             if has_opened or self._steady() >= self._lag_after:
                 self._look_at_lag(coordinator)
-            self._told = ""
+            self._told, self.is_away = "", False
         except FailedException:  # not now
+            self.is_away = True
             self._not_before = self._steady() + PAUSE_SECONDS
         except _Raised as e:
             self._note(e)
@@ -120,7 +122,9 @@ class HostedCoordinator:
             source = self._call("making the instance", lambda: create(spec, folder))
             made = self._call("get_coordinator", lambda: source.get_coordinator(conf, context))
             wanted: type[TransactionCoordinator] = part_of(source, "Coordinator")
-            if not isinstance(made, wanted):
+            # of the two kinds with partitions, the coordinators are the same
+            has_partitions = issubclass(wanted, PartitionCoordinator)
+            if not isinstance(made, PartitionCoordinator if has_partitions else wanted):
                 raise _Raised("get_coordinator", wrong_part(made, wanted))
             self._coordinator = made
         return self._coordinator
@@ -157,6 +161,7 @@ class HostedCoordinator:
 
     def _note(self, raised: _Raised) -> None:
         """Something went wrong: it is told once, until it differs, and tried again later."""
+        self.is_away = True
         self._not_before = self._steady() + PAUSE_SECONDS
         report = self._report(raised)
         if report.fatal:

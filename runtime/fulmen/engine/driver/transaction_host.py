@@ -81,6 +81,7 @@ class TransactionHost:
             raise self._recovery.fatal(e.report) from e
         self._recovery.tell(self._hosted.take_errors())
         coordinator.source_is_exhausted = self._hosted.is_exhausted
+        coordinator.source_is_away = self._hosted.is_away
 
     def count(self, coordinator: Coordinator) -> None:
         """Have what there is counted, as it is now."""
