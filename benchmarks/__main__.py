@@ -161,6 +161,7 @@ ALL: dict[str, Callable[[argparse.Namespace], list[Result]]] = {
     "slots": slots.slots,
     "keys": lifetimes.keys,
     "transactions": transactions.transactions,
+    "committers": transactions.committers,
     "commits": transactions.commits,
     "soak": lifetimes.soak,
 }

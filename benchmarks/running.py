@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.batches.done import Done
 from fulmen.engine.driver.driver import Driver
 from fulmen.engine.driver.observer import Silent
-from fulmen.engine.driver.totals import Totals
 from fulmen.engine.spark.jobs import LocalSparkJobs, SparkJobs
+from fulmen.engine.totals.totals import Totals
 from fulmen.topology.resource.spec import TopologySpec
 from fulmen.topology.validation.check import check
 

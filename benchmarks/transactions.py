@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import tempfile
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from benchmarks import running
@@ -17,7 +20,11 @@ LONG_COMMIT_SIZE = 20_000
 
 
 def document(
-    workers: int, size: int, active: int, config: Mapping[str, Any] | None = None
+    workers: int,
+    size: int,
+    active: int,
+    config: Mapping[str, Any] | None = None,
+    committer: str = "Count",
 ) -> dict[str, Any]:
     """The word count in transactions of `size` sentences: `count` is a committer."""
     content = word_count(workers)
@@ -31,7 +38,7 @@ def document(
         "parallelism": workers,
     }
     split, count = spec["bolts"]
-    split["class"], count["class"] = "transactional.Split", "transactional.Count"
+    split["class"], count["class"] = "transactional.Split", f"transactional.{committer}"
     count |= {"committer": True, "blocking": True}
     return content
 
@@ -54,6 +61,28 @@ def transactions(arguments: argparse.Namespace) -> list[Result]:
                         "of_plain": round(share, 2),
                     }
                 )
+    return results
+
+
+def committers(arguments: argparse.Namespace) -> list[Result]:
+    """Words of each transaction added to a table of SQLite or PostgreSQL, with two active."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from support.postgres import running_postgres
+
+    results = []
+    with tempfile.TemporaryDirectory() as folder, running_postgres() as postgres:
+        for workers in arguments.workers:
+            plain = _plain(workers, arguments)
+            for size in SIZES:
+                for store in ("sqlite", "postgres"):
+                    at = f"{folder}/db" if store == "sqlite" else postgres.dsn
+                    config = {"store": store, "at": at, "table": f"words_{workers}_{size}"}
+                    found = _measure(document(workers, size, 2, config, "CountInto"), arguments)
+                    share = round(found["sentences_per_second"] / plain, 2)
+                    results.append(
+                        {"workers": workers, "size": size, "store": store, **found}
+                        | {"of_plain": share}
+                    )
     return results
 
 

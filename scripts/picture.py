@@ -20,7 +20,7 @@ from fulmen.cli.local.prepared_run import prepare
 from fulmen.engine.batches.coordinator import Done
 from fulmen.engine.driver.driver import Driver, Stop
 from fulmen.engine.driver.observer import Silent
-from fulmen.engine.driver.totals import Totals
+from fulmen.engine.totals.totals import Totals
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = "examples/word-count/topology.yaml"

@@ -6,6 +6,7 @@ from collections import Counter
 from sentences import SENTENCES
 
 from fulmen import BasicBolt, BatchBolt, TransactionalSpout
+from fulmen.transactional import PostgresMap, SqliteMap, plus
 
 
 class Sentences(TransactionalSpout):
@@ -75,3 +76,18 @@ class Count(BatchBolt):
         """Wait as for a database."""
         if self.seconds:
             time.sleep(self.seconds)
+
+
+class CountInto(Count):
+    """Counts the words of a transaction, and adds them to a map in SQLite or PostgreSQL."""
+
+    def prepare(self, conf, context, collector, attempt):
+        """Begin a transaction."""
+        super().prepare(conf, context, collector, attempt)
+        self.attempt = attempt
+        kind = SqliteMap if conf["store"] == "sqlite" else PostgresMap
+        self.total = kind(conf["at"], conf["table"], context, value="integer")
+
+    def finish_batch(self):
+        """Add them."""
+        self.total.update(self.attempt, self.counts, plus)

@@ -95,7 +95,7 @@ def test_numbers_of_tasks_may_be_removed_but_not_changed(kube, there):
         replaced(kube, {"spec.bolts.0.numTasks": 5})
 
 
-def test_so_may_those_of_a_transactional_spout_unless_it_gives_way_to_another(kube, there):
+def test_tasks_of_a_transactional_spout_are_fixed_until_another_comes(kube, there):
     there({**TRANSACTIONAL, "spec.transactional.numTasks": 4})
     replaced(kube, TRANSACTIONAL)
     other = {**TRANSACTIONAL, "spec.transactional.numTasks": 5}

@@ -4,7 +4,7 @@
     grouping, state, protocol, acking
     emitting, batches
     tasks
-    worker, pinned
+    worker, hosted, totals
     spark, driver
 
 A room uses those on the floors below it, never one above or beside it.

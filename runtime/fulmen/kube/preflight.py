@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
-from fulmen.engine.driver.hosted_coordinator import HostedCoordinator
+from fulmen.engine.hosted.hosted_coordinator import HostedCoordinator
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks import forks
-from fulmen.engine.tasks.batch_bolt_task import BatchBoltTask
-from fulmen.engine.tasks.emitter_task import EmitterTask
 from fulmen.engine.tasks.kinds import kind_of_bolt
 from fulmen.engine.tasks.spout_task import SpoutTask
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase, Unavailable
+from fulmen.engine.tasks.transactional.batch_bolt_task import BatchBoltTask
+from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
 from fulmen.errors import FulmenError, ValidationFailed
 from fulmen.kube.container.ending import of_error
 from fulmen.kube.container.preparation import checked, code_folder

@@ -17,8 +17,6 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from fulmen.engine.batches.transactions import Phase
-from fulmen.engine.driver.totals import Totals
-from fulmen.engine.driver.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.engine.protocol.statistics import (
     ACKED,
     BATCH,
@@ -37,6 +35,8 @@ from fulmen.engine.protocol.statistics import (
     Histogram,
     acker_name,
 )
+from fulmen.engine.totals.totals import Totals
+from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot, source_and_stream
 from fulmen.topology.resource.spec import ACKER
 

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fulmen.engine.driver.totals import Totals
-from fulmen.engine.driver.transaction_totals import AttemptOutcome
 from fulmen.engine.protocol.statistics import EXECUTED
+from fulmen.engine.totals.totals import Totals
+from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.metrics.snapshot import Snapshot
 
 POINTS_KEPT = 300

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from typing_extensions import override
 
-from fulmen.engine.driver.totals import Totals
+from fulmen.engine.totals.totals import Totals
 from fulmen.errors import FulmenError
 from fulmen.metrics.collector import TopologyCollector
 from fulmen.metrics.history import STEPS, History

@@ -12,9 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fulmen.engine.driver.latencies import Latencies
-from fulmen.engine.driver.totals import StageSeconds, Totals, TreeCounts
-from fulmen.engine.driver.transaction_totals import TransactionTotals
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.processes import Process
@@ -26,6 +23,9 @@ from fulmen.engine.protocol.statistics import (
     Times,
     is_one_acker,
 )
+from fulmen.engine.totals.latencies import Latencies
+from fulmen.engine.totals.totals import StageSeconds, Totals, TreeCounts
+from fulmen.engine.totals.transaction_totals import TransactionTotals
 from fulmen.plan import Executor
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER

@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from fulmen.engine.driver.totals import STATISTICS, StageSeconds
-from fulmen.engine.driver.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.engine.protocol.processes import Process
 from fulmen.engine.protocol.statistics import (
     ACKED,
@@ -24,6 +22,8 @@ from fulmen.engine.protocol.statistics import (
     Histogram,
     acker_name,
 )
+from fulmen.engine.totals.totals import STATISTICS, StageSeconds
+from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.metrics.collector import PHASES
 from fulmen.metrics.history import STEPS, Point
 from fulmen.metrics.recent_tasks import RecentTasks

@@ -7,13 +7,13 @@ from functools import lru_cache
 from typing import Any
 
 from fulmen.engine.batches.transactions import Active, GivenUp, Phase, shown_metadata
-from fulmen.engine.driver.transaction_totals import (
+from fulmen.engine.protocol.statistics import Histogram
+from fulmen.engine.totals.transaction_totals import (
     COMPLETE,
     AttemptOutcome,
     EndedAttempt,
     TransactionTotals,
 )
-from fulmen.engine.protocol.statistics import Histogram
 
 ATTEMPTS_SHOWN = 20
 """Of those that are active, the first ones; of those that have ended, the last ones."""

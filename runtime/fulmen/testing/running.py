@@ -12,16 +12,16 @@ from obstore.store import MemoryStore
 
 from fulmen.checkpoint import Store, load, read_manifest
 from fulmen.checkpoint.remote import RemoteBackend
-from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.batches.done import Done
 from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
 from fulmen.engine.driver.observer import Silent
-from fulmen.engine.driver.totals import Totals
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.state.committed_state import read_components
 from fulmen.engine.state.fields import fields_of
 from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.totals.totals import Totals
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.engine.worker.worker import Worker
 from fulmen.errors import FulmenError, JobFailed, TopologyFailed

@@ -14,14 +14,14 @@ from typing_extensions import override
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.api.tuples import FINISH_STREAM
 from fulmen.checkpoint.rewriting import Journals
-from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.batches.done import Done
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
-from fulmen.engine.tasks.batch_bolt_task import BatchBoltTask, attempts_of
-from fulmen.engine.tasks.emitter_task import EmitterTask
-from fulmen.engine.tasks.transactional_task import TransactionalTask
+from fulmen.engine.tasks.transactional.batch_bolt_task import BatchBoltTask, attempts_of
+from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
+from fulmen.engine.tasks.transactional.transactional_task import TransactionalTask
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.engine.worker.stage_tasks import StageTasks
 from fulmen.engine.worker.worker import Worker

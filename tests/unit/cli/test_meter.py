@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from fulmen.cli.display.meter import WINDOW_SECONDS, Meter
-from fulmen.engine.driver.totals import Totals
+from fulmen.engine.totals.totals import Totals
 from fulmen.testing import ManualClock
 from support.topologies import topology
 

@@ -15,9 +15,9 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from fulmen import TopologyBuilder
 from fulmen.engine.batches.coordinator import FIRST_PERMIT
 from fulmen.engine.driver.driver import Silent, Stop
-from fulmen.engine.driver.totals import StageSeconds
 from fulmen.engine.protocol.processes import Process
 from fulmen.engine.tasks.bolt_task import BoltTask
+from fulmen.engine.totals.totals import StageSeconds
 from fulmen.metrics.collector import TopologyCollector, families
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.metrics.topology_json import TopologyJson

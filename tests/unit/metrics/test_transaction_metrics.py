@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fulmen.engine.driver.driver import Silent
-from fulmen.engine.driver.transaction_totals import AttemptOutcome
+from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.metrics.history import History
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.metrics.topology_json import TopologyJson

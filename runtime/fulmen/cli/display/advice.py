@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.cli.display.formats import count, milliseconds
-from fulmen.engine.driver.totals import Totals
 from fulmen.engine.protocol.statistics import ACKED, EXECUTE, EXECUTED, FAILED
+from fulmen.engine.totals.totals import Totals
 from fulmen.topology.resource.spec import BoltSpec, Topology
 
 SLOW_SECONDS = 0.02

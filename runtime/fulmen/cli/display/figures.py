@@ -15,9 +15,9 @@ from fulmen.cli.display.meter import (
 from fulmen.cli.display.output import FiguresTable
 from fulmen.cli.display.transaction_lines import plain_parts, summary_of, transactions_line
 from fulmen.engine.batches.idle import WARM_BATCHES
-from fulmen.engine.driver.totals import Totals, TreeCounts
-from fulmen.engine.driver.transaction_totals import AttemptOutcome
 from fulmen.engine.protocol.statistics import EXECUTED
+from fulmen.engine.totals.totals import Totals, TreeCounts
+from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.topology.resource.spec import ACKER, Topology
 

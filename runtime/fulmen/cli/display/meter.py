@@ -12,11 +12,11 @@ from threading import Lock
 
 from fulmen.api import Stream
 from fulmen.cli.display.transaction_lines import TransactionFigures
-from fulmen.engine.batches.coordinator import Done
-from fulmen.engine.driver.latencies import Latencies
-from fulmen.engine.driver.totals import Totals, TreeCounts
-from fulmen.engine.driver.transaction_totals import AttemptOutcome
+from fulmen.engine.batches.done import Done
 from fulmen.engine.protocol.statistics import ACKED, EMITTED, EXECUTED, FAILED
+from fulmen.engine.totals.latencies import Latencies
+from fulmen.engine.totals.totals import Totals, TreeCounts
+from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.topology.resource.spec import ACKER, Topology
 

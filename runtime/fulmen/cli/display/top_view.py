@@ -14,7 +14,7 @@ from fulmen.cli.display.formats import count, elapsed, item, line, milliseconds
 from fulmen.cli.display.output import FiguresTable, shortened
 from fulmen.cli.display.transaction_lines import TransactionFigures, transactions_line
 from fulmen.cli.kubectl import Json
-from fulmen.engine.driver.transaction_totals import AttemptOutcome
+from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from fulmen.cli.display.formats import Parts, count, item, line
-from fulmen.engine.driver.transaction_totals import AttemptOutcome, TransactionTotals
+from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
 
 
 @dataclass(frozen=True)

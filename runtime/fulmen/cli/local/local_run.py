@@ -12,11 +12,11 @@ from fulmen.cli.display.output import open_console
 from fulmen.cli.local.prepared_run import Prepared
 from fulmen.cli.local.run_log import RunLog
 from fulmen.cli.local.signals import Signals, StoppedAtOnce
-from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.batches.done import Done
 from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
-from fulmen.engine.driver.totals import Totals
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.totals.totals import Totals
 from fulmen.errors import FulmenError
 from fulmen.topology.resource.spec import Topology
 

@@ -19,14 +19,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fulmen.engine.batches.crashes import Crashes
+from fulmen.engine.batches.done import Done, count, executed
 from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END, Idle
 from fulmen.engine.batches.stage_skipping import StageSkipping
 from fulmen.engine.batches.summaries import BYTES_PER_SECOND, restore_seconds, work_seconds
-from fulmen.engine.batches.transactions import Outcome, Transactions
+from fulmen.engine.batches.transactions import Transactions
 from fulmen.engine.protocol.deliveries import Deliveries, merged, pack_deliveries
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
-from fulmen.engine.protocol.statistics import EMITTED, EXECUTED
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.tuples.chunk import Ranges
@@ -38,31 +38,6 @@ EMIT_SHARE = 0.5
 LARGEST_PERMIT = 10_000_000
 LAST_BATCHES = 64
 """The quickest of so many tells what a batch takes that has next to nothing in it."""
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a successful batch amounts to.
-
-    Attributes:
-        header: Of the attempt.
-        summaries: Of all its stages and workers.
-        seconds: How long it took.
-        deliveries: How trees ended, to be told to spout tasks in the next batch.
-        skipped: Stages that did not run, as there was nothing for them.
-        transactions: What it means for transactions; None: the topology has none.
-        commits: Whether there is anything to write; if not, its tag becomes the base all the same.
-        idle: Nothing was emitted, executed, delivered or ended.
-    """
-
-    header: Header
-    summaries: Sequence[Summary]
-    seconds: float
-    deliveries: Mapping[int, Deliveries]
-    skipped: Sequence[int]
-    commits: bool
-    idle: bool
-    transactions: Outcome | None = None
 
 
 @dataclass
@@ -223,7 +198,7 @@ class Coordinator:
             for origin, old in of_some.items():
                 deliveries[origin] = old.plus(deliveries[origin]) if origin in deliveries else old
         # all that was to be told is still owed: the last commit holds it
-        is_told = _count(deliveries) - _count(ended) < _count(self.deliveries)
+        is_told = count(deliveries) - count(ended) < count(self.deliveries)
         transactions = None
         if self.transactions is not None:
             failed = [one for summary in summaries for one in summary.failed_attempts]
@@ -236,7 +211,7 @@ class Coordinator:
             deliveries,
             skipped,
             commits=bool(ended or is_told or has_transactions or any(s.updates for s in summaries)),
-            idle=not (_executed(summaries) or ended or is_told),
+            idle=not (executed(summaries) or ended or is_told),
             transactions=transactions,
         )
 
@@ -288,7 +263,7 @@ class Coordinator:
         self.idle.committed(done.idle)
         is_empty = done.idle and not self._is_waiting
         self._empty_batches = self._empty_batches + 1 if is_empty else 0
-        self.drained = done.header.drains or (self.drained and not _executed(done.summaries))
+        self.drained = done.header.drains or (self.drained and not executed(done.summaries))
         self.drains = False
         self._adapt(done, commit_work)
 
@@ -432,14 +407,3 @@ class Coordinator:
         """Give bolts their last turn in the next batch, if it is time for it."""
         if self.is_quiet and not self.drained:
             self.drains = True
-
-
-def _executed(summaries: Sequence[Summary]) -> bool:
-    """Whether any component emitted or executed a tuple."""
-    return any(
-        n for s in summaries for (_, what, _), n in s.counts.items() if what in (EXECUTED, EMITTED)
-    )
-
-
-def _count(deliveries: Mapping[int, Deliveries]) -> int:
-    return sum(len(d) for d in deliveries.values())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from fulmen.checkpoint import CommitLog
 from fulmen.checkpoint.record import Commit
-from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.batches.done import Done
 from fulmen.engine.batches.transactions import TRANSACTIONS
 from fulmen.engine.driver.migration import Change
 from fulmen.engine.protocol.deliveries import DELIVERIES, pack_deliveries

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fulmen.checkpoint import CommitLog, Store, new_tag
+from fulmen.checkpoint import CommitLog, Store, load_many, new_tag
+from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error
 from fulmen.engine.driver.attempt import AttemptResult, run_attempt
@@ -24,10 +25,8 @@ from fulmen.engine.driver.observer import Observer, Silent
 from fulmen.engine.driver.recovery import Recovery
 from fulmen.engine.driver.replanning import Planner, place
 from fulmen.engine.driver.stop import Stop as Stop  # most who start a driver stop it, too
-from fulmen.engine.driver.totals import BatchTimes, Totals
 from fulmen.engine.driver.transaction_host import TransactionHost, transactions_of
-from fulmen.engine.driver.transaction_totals import TransactionTotals
-from fulmen.engine.pinned.pinned_spouts import PinnedSpouts
+from fulmen.engine.hosted.pinned_spouts import PinnedSpouts
 from fulmen.engine.protocol.deliveries import Deliveries, undelivered
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.jobs import Jobs, read_rows
@@ -35,6 +34,8 @@ from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
+from fulmen.engine.totals.totals import BatchTimes, Totals
+from fulmen.engine.totals.transaction_totals import TransactionTotals
 from fulmen.errors import JobFailed, Unreachable
 from fulmen.plan import Plan, is_placed_like, make_plan
 from fulmen.topology.resource.spec import Topology
@@ -157,7 +158,7 @@ class RunningTopology:
             wall=self._wall,
         )
         self._transactions = TransactionHost(
-            planner.current, self.totals, self.recovery, self.steady
+            planner.current, self.totals, self.recovery, self._committed_journals, self.steady
         )
         self._pinned_spouts: PinnedSpouts | None = None  # made when they are first asked
         self._looked = 0.0
@@ -187,6 +188,10 @@ class RunningTopology:
         """The checkpoint's, if it is waited for for seconds already. For any thread."""
         found = self.committer.outage
         return found if found and self._wall() - found.since >= OUTAGE_TOLD_SECONDS else None
+
+    def _committed_journals(self, tasks: Sequence[int]) -> Mapping[str, Journals]:
+        """What the last commit has of these tasks, by their keys."""
+        return load_many(self.store, self.log.manifest, [self.plan.key_of(task) for task in tasks])
 
     def _new_coordinator(self, clock: float, before: Coordinator | None = None) -> Coordinator:
         """One that goes on from the last commit. Time passes from now on."""
@@ -312,9 +317,11 @@ class RunningTopology:
             ran = run_attempt(self._job, self.placed, self.store, header, cuts, self._rng)
         except (Unavailable, JobFailed, Unreachable) as e:
             self.recovery.after_error(coordinator, header, e)
+            self._transactions.check(coordinator)
             return False
         if ran.void is not None:
             self.recovery.after_void(coordinator, header, ran.void)
+            self._transactions.check(coordinator)
             return False
         self._finish(replace(ran, summaries=[*ran.summaries, *taken]), owed, started)
         return True

@@ -6,9 +6,9 @@ from typing import Protocol
 
 from typing_extensions import override
 
-from fulmen.engine.batches.coordinator import Done
-from fulmen.engine.driver.totals import Totals
+from fulmen.engine.batches.done import Done
 from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.totals.totals import Totals
 
 
 class Observer(Protocol):

@@ -12,11 +12,11 @@ from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.driver.committer import Committer
 from fulmen.engine.driver.observer import Observer
 from fulmen.engine.driver.replanning import Planner
-from fulmen.engine.driver.totals import Totals
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.jobs import Cause, Failure, Jobs
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks.task_base import Unavailable
+from fulmen.engine.totals.totals import Totals
 from fulmen.errors import CheckpointError, JobFailed, TopologyFailed, Unreachable
 
 
@@ -144,8 +144,6 @@ class Recovery:
             self.sleep(min(5.0, 0.1 * 2**self._outages))
             self._outages = min(self._outages + 1, 16)
         coordinator.failed(self.steady(), reason, is_outage, traceback)
-        if coordinator.transactions is not None and coordinator.transactions.ended:
-            raise TopologyFailed(coordinator.transactions.ended)
         if coordinator.hopeless and not is_hopeless:
             self._hopeless(coordinator, header, reason, is_loss)
         self.planner.replan(alive)

@@ -5,16 +5,24 @@ It has the author's coordinator open them, has them counted, and tells of those 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.batches.transactions import Ledger, Outcome, Transactions, shown_metadata
-from fulmen.engine.driver.hosted_coordinator import HostedCoordinator
 from fulmen.engine.driver.recovery import Recovery
-from fulmen.engine.driver.totals import Totals
+from fulmen.engine.hosted.hosted_coordinator import HostedCoordinator
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
-from fulmen.engine.tasks.task_base import ComponentFailed
+from fulmen.engine.state.journals import PARTITIONS
+from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.tasks.task_base import ComponentFailed, shortened
+from fulmen.engine.totals.totals import Totals
+from fulmen.errors import TopologyFailed, repr_of
+
+MOST_SHOWN = 500
+"""Characters of where a transaction begins."""
 
 
 def transactions_of(
@@ -49,6 +57,7 @@ class TransactionHost:
         current: CurrentTopology,
         totals: Totals,
         recovery: Recovery,
+        read: Callable[[Sequence[int]], Mapping[str, Journals]],
         steady: Callable[[], float],
     ) -> None:
         """Nothing is opened yet.
@@ -57,11 +66,13 @@ class TransactionHost:
             current: The topology, which may change.
             totals: Count transactions.
             recovery: Tells errors.
+            read: What the last commit has of these tasks.
             steady: A clock that only goes forward, in seconds.
         """
         self._current = current
         self._totals = totals
         self._recovery = recovery
+        self._read = read
         self._steady = steady
         self._hosted: HostedCoordinator | None = None  # made when it is first asked
 
@@ -89,6 +100,32 @@ class TransactionHost:
             lag = None if self._hosted is None else self._hosted.lag
             self._totals.begin(coordinator.transactions, lag)
 
+    def check(self, coordinator: Coordinator) -> None:
+        """After an attempt that came to nothing: see whether a transaction is to blame.
+
+        Raises:
+            TopologyFailed: It has ended its workers again and again.
+        """
+        transactions = coordinator.transactions
+        if transactions is not None and transactions.ended:
+            raise TopologyFailed(transactions.ended + self._begin(transactions.ledger.head))
+
+    def _begin(self, txid: int) -> str:
+        """Where a transaction begins in each partition of its source, for a message."""
+        placed = self._current.placed
+        begins: dict[int, Any] = {}
+        try:
+            for journals in self._read(placed.plan.tasks(placed.emitter or "")).values():
+                for partition, ends in KeyedState.restore(journals, name=PARTITIONS).items():
+                    if before := [end for of, end in ends if of < txid]:
+                        begins[partition] = before[-1]
+        except Exception:  # noqa: BLE001 (the store's, or of an author's class; the message matters)
+            return ""
+        if not begins:
+            return ""
+        text = f". Its partitions begin behind {repr_of(dict(sorted(begins.items())))}"
+        return shortened(text, MOST_SHOWN)
+
     def tell(self, outcome: Outcome | None) -> None:
         """Tell of a transaction that a batch has given up."""
         if outcome is None or outcome.given_up is None:
@@ -96,7 +133,7 @@ class TransactionHost:
         one, placed = outcome.given_up, self._current.placed
         message = (
             f"transaction {one.txid} ({shown_metadata(one.metadata)}) is given up after"
-            f" {one.failures} attempts: {one.reason}"
+            f" {one.failures} attempts: {one.reason}{self._begin(one.txid)}"
         )
         name = placed.emitter or ""
         self._recovery.tell([ErrorReport(name, placed.plan.tasks(name).start, message)])

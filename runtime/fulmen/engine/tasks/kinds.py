@@ -13,9 +13,12 @@ from fulmen.api.transactions import BatchBolt
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks.arrow_bolt_task import ArrowBoltTask
-from fulmen.engine.tasks.batch_bolt_task import BatchBoltTask, TransactionalBasicBoltTask
 from fulmen.engine.tasks.bolt_task import AnchoringBoltTask, BasicBoltTask, BoltTask
 from fulmen.engine.tasks.task_base import ComponentFailed
+from fulmen.engine.tasks.transactional.batch_bolt_task import (
+    BatchBoltTask,
+    TransactionalBasicBoltTask,
+)
 from fulmen.errors import CodeError
 from fulmen.topology.code.loading import create, load_class
 from fulmen.topology.resource.spec import ComponentSpec, TransactionalSpoutSpec

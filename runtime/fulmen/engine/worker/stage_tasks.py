@@ -12,7 +12,6 @@ import itertools
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -32,13 +31,14 @@ from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
 from fulmen.engine.tasks import forks
 from fulmen.engine.tasks.acker_run import run_ackers
 from fulmen.engine.tasks.bolt_task import BoltTask
-from fulmen.engine.tasks.emitter_task import EmitterTask
 from fulmen.engine.tasks.kinds import kind_of_bolt
 from fulmen.engine.tasks.spout_task import SpoutTask
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
-from fulmen.engine.tasks.transactional_task import TransactionalTask
+from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
+from fulmen.engine.tasks.transactional.transactional_task import TransactionalTask
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, merge
+from fulmen.engine.worker.executor_work import ExecutorThreads, Work, run_work
 from fulmen.engine.worker.stage_transactions import StageTransactions
 from fulmen.topology.resource.spec import ACKER
 
@@ -46,9 +46,6 @@ UNCOLLECTED_OBJECTS = 2_000_000
 """New objects in a batch after which cycles are collected; otherwise it is done at its end."""
 WAITING_BYTES = 16 << 20
 """So many bytes of rows arrive before the tasks run, or `EngineLimits.waiting_tuples` tuples."""
-
-Work = list[tuple[BoltTask, Chunk]]
-"""What an executor has to do."""
 
 
 class StageTasks:
@@ -81,8 +78,7 @@ class StageTasks:
         self._by_task: dict[int, BoltTask] = {}
         self._ackers: dict[int, AckerTask] = {}
         self._transactions = StageTransactions(placed, stage)
-        self._threads: ThreadPoolExecutor | None = None
-        self._thread_count = 0
+        self._threads = ExecutorThreads()
 
     def tasks_of(self, component: str) -> list[int]:
         """The component's tasks on this worker."""
@@ -343,18 +339,18 @@ class StageTasks:
             spec = self.placed.component(component)
             waits = getattr(spec, "blocking", False) and len(executors) > 1
             if waits:
-                self._run_threads([self._chunks(tasks, outbox) for tasks in executors], outbox)
+                self._threads.run([self._chunks(tasks, outbox) for tasks in executors], outbox)
             else:
                 for tasks in executors:
                     for task in tasks:
-                        _run(self._chunks([task], outbox), outbox)
+                        run_work(self._chunks([task], outbox), outbox)
             for make in self._at_the_end(component, spec.tick_seconds, last):
                 queues = [[(t, c) for t in tasks if (c := make(t))] for tasks in executors]
                 if waits:
-                    self._run_threads(queues, outbox)
+                    self._threads.run(queues, outbox)
                 else:
                     for queue in queues:
-                        _run(queue, outbox)
+                        run_work(queue, outbox)
         outbox.waiting = 0
         if gc.get_count()[0] > UNCOLLECTED_OBJECTS:
             gc.collect(0)
@@ -374,18 +370,6 @@ class StageTasks:
     def _chunks(self, tasks: Sequence[BoltTask], outbox: Outbox) -> Work:
         """What waits for these tasks."""
         return [(t, chunk) for t in tasks for chunk in merge(outbox.inbox.pop(t.task, []))]
-
-    def _run_threads(self, queues: Sequence[Work], outbox: Outbox) -> None:
-        """Run a blocking bolt: its executors wait side by side, with a chunk each."""
-        if self._threads is None or self._thread_count < len(queues):
-            self._thread_count = len(queues)
-            self._threads = ThreadPoolExecutor(len(queues), "fulmen-executor")
-        while any(queues):
-            turn = [queue.pop(0) for queue in queues if queue]
-            for _ in self._threads.map(lambda pair: pair[0].run(pair[1]), turn):
-                pass  # which waits for all of them
-            for task, chunk in turn:
-                task.send(chunk, outbox)
 
     def _write_down(self, header: Header, summary: Summary) -> None:
         """Save what changed of each task: large records in files, small ones with the commit."""
@@ -413,9 +397,3 @@ def _counted(outbox: Outbox, summary: Summary) -> Iterator[tuple[int, bytes]]:
     rows = outbox.take_rows()
     summary.moved_bytes += sum(len(row) for _, row in rows)
     return iter(rows)
-
-
-def _run(work: Work, outbox: Outbox) -> None:
-    for task, chunk in work:
-        task.run(chunk)
-        task.send(chunk, outbox)

@@ -13,10 +13,10 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import Summary
-from fulmen.engine.tasks.batch_bolt_task import BatchBoltTask
 from fulmen.engine.tasks.bolt_task import BoltTask
-from fulmen.engine.tasks.emitter_task import EmitterTask
-from fulmen.engine.tasks.transactional_task import FailedAttempts, TransactionalTask
+from fulmen.engine.tasks.transactional.batch_bolt_task import BatchBoltTask
+from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
+from fulmen.engine.tasks.transactional.transactional_task import FailedAttempts, TransactionalTask
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.topology.resource.spec import BoltSpec

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import time
 
-from fulmen.engine.batches.coordinator import Done
-from fulmen.engine.driver.totals import Totals
+from fulmen.engine.batches.done import Done
 from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.totals.totals import Totals
 
 MESSAGE_CHARACTERS = 500
 

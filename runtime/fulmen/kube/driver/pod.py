@@ -18,9 +18,9 @@ from functools import partial
 from pathlib import Path
 
 from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
-from fulmen.engine.driver.totals import Totals
 from fulmen.engine.spark.jobs import SparkJobs
 from fulmen.engine.spark.session import SessionSettings
+from fulmen.engine.totals.totals import Totals
 from fulmen.errors import FulmenError
 from fulmen.kube.container.ending import of_error, write_ended
 from fulmen.kube.container.preparation import prepare, runs_unlike, topology_of

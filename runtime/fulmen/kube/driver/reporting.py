@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from fulmen.engine.driver.driver import RunningTopology
-from fulmen.engine.driver.totals import Totals
+from fulmen.engine.totals.totals import Totals
 from fulmen.kube.container.ending import MESSAGE_CHARACTERS
 from fulmen.kube.contract import (
     FIGURES_SECONDS,

@@ -7,7 +7,7 @@ import pytest
 from fulmen import TopologyBuilder
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.driver.observer import Silent
-from fulmen.engine.driver.totals import REPEAT_SECONDS
+from fulmen.engine.totals.totals import REPEAT_SECONDS
 from fulmen.kube.driver.reporting import errors_of
 from fulmen.testing import ListSpout, ManualClock
 from support.engine_runs import make_driver

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from fulmen.engine.batches.transactions import Ledger, Phase, Transactions
-from fulmen.engine.driver.transaction_totals import (
+from fulmen.engine.protocol.transaction_work import FailedAttempt
+from fulmen.engine.totals.transaction_totals import (
     ATTEMPTS_KEPT,
     COMPLETE,
     PLANNED_ANEW,
     AttemptOutcome,
     TransactionTotals,
 )
-from fulmen.engine.protocol.transaction_work import FailedAttempt
 from support.transacted import PLAIN, run_transacted, transacted_driver
 from support.transactional_sources import Countdown
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fulmen import FailedException, TransactionAttempt
-from fulmen.engine.driver.hosted_coordinator import LARGEST_METADATA
+from fulmen.engine.hosted.hosted_coordinator import LARGEST_METADATA
 from fulmen.errors import TopologyFailed
 from fulmen.testing import run
 from support.outside_stores import STORES, fresh_store

@@ -7,7 +7,7 @@ import pytest
 
 from fulmen import TransactionalTopologyBuilder
 from fulmen.engine.batches.transactions import Transactions
-from fulmen.engine.tasks.emitter_task import EmitterTask
+from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
 from fulmen.testing import TransactionFault, run
 from support.outside_stores import STORES, fresh_store
 from support.transactional_sources import ChangingRows, Numbers

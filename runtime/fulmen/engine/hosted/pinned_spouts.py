@@ -24,8 +24,8 @@ from fulmen.checkpoint.rewriting import Journals
 from fulmen.checkpoint.rewriting import Update as Records
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_emits import emit_bytes
-from fulmen.engine.pinned.hosted_task import HostedTask, TaskThread
-from fulmen.engine.pinned.spout_turn import SpoutTurn
+from fulmen.engine.hosted.hosted_task import HostedTask, TaskThread
+from fulmen.engine.hosted.spout_turn import SpoutTurn
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
 from fulmen.engine.protocol.header import Header, Injected
 from fulmen.engine.protocol.placed_topology import CurrentTopology

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fulmen.checkpoint.rewriting import Update
-from fulmen.engine.pinned.spout_turn import SpoutTurn
+from fulmen.engine.hosted.spout_turn import SpoutTurn
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.state import dropped_tuples

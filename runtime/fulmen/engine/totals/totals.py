@@ -16,11 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fulmen.engine.batches.coordinator import Done
+from fulmen.engine.batches.done import Done
 from fulmen.engine.batches.summaries import slowest_seconds
 from fulmen.engine.batches.transactions import Outcome, Transactions
-from fulmen.engine.driver.latencies import Latencies
-from fulmen.engine.driver.transaction_totals import TransactionTotals
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.processes import Process
@@ -41,6 +39,8 @@ from fulmen.engine.protocol.statistics import (
     Window,
 )
 from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.engine.totals.latencies import Latencies
+from fulmen.engine.totals.transaction_totals import TransactionTotals
 from fulmen.plan import task_of_key
 
 _ERRORS_KEPT = 20

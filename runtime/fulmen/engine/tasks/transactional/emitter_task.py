@@ -30,7 +30,7 @@ from fulmen.engine.state import journals as journals_of
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.tasks.forks import end_child
 from fulmen.engine.tasks.task_base import ComponentFailed
-from fulmen.engine.tasks.transactional_task import (
+from fulmen.engine.tasks.transactional.transactional_task import (
     BatchCollector,
     TransactionalTask,
     part_of,

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 
 from fulmen.api.transactions import BatchBolt, TransactionAttempt
 from fulmen.engine.emitting.emit_buffer import Buffer
-from fulmen.engine.tasks.transactional_task import BatchCollector
+from fulmen.engine.tasks.transactional.transactional_task import BatchCollector
 
 
 class BatchInstance:

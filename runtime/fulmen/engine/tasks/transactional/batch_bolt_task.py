@@ -22,10 +22,10 @@ from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.transaction_work import TransactionWork
-from fulmen.engine.tasks.batch_instance import BatchInstance, InstanceCollectors
 from fulmen.engine.tasks.bolt_task import OURS, BasicBoltTask, BoltTask, held
 from fulmen.engine.tasks.forks import FORKED, end_child
-from fulmen.engine.tasks.transactional_task import BatchCollector, TransactionalTask
+from fulmen.engine.tasks.transactional.batch_instance import BatchInstance, InstanceCollectors
+from fulmen.engine.tasks.transactional.transactional_task import BatchCollector, TransactionalTask
 from fulmen.engine.tuples.chunk import Chunk, Columns, Ids
 from fulmen.topology.code.loading import create
 

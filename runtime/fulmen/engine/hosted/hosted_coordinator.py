@@ -22,7 +22,7 @@ from fulmen.engine.tasks.task_base import (
     may_pass,
     shortened,
 )
-from fulmen.engine.tasks.transactional_task import part_of, wrong_part
+from fulmen.engine.tasks.transactional.transactional_task import part_of, wrong_part
 from fulmen.errors import error_text, repr_of
 from fulmen.topology.code.loading import create
 

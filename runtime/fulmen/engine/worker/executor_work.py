@@ -1,0 +1,40 @@
+"""What executors do: their tasks run over chunks, and what they emit is sent by one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.tasks.bolt_task import BoltTask
+from fulmen.engine.tuples.chunk import Chunk
+
+Work = list[tuple[BoltTask, Chunk]]
+"""What an executor has to do."""
+
+
+def run_work(work: Work, outbox: Outbox) -> None:
+    """Do it here."""
+    for task, chunk in work:
+        task.run(chunk)
+        task.send(chunk, outbox)
+
+
+class ExecutorThreads:
+    """Threads for executors of bolts that wait for something outside."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None  # made when it is needed
+        self._count = 0
+
+    def run(self, queues: Sequence[Work], outbox: Outbox) -> None:
+        """Have executors wait side by side, with a chunk each."""
+        if self._pool is None or self._count < len(queues):
+            self._count = len(queues)
+            self._pool = ThreadPoolExecutor(self._count, "fulmen-executor")
+        while any(queues):
+            turn = [queue.pop(0) for queue in queues if queue]
+            for _ in self._pool.map(lambda pair: pair[0].run(pair[1]), turn):
+                pass  # which waits for all of them
+            for task, chunk in turn:
+                task.send(chunk, outbox)
