@@ -107,6 +107,10 @@ class Coordinator:
         """Have spouts emit from the next batch on, or emit no more."""
         self.active = active
 
+    def source_said(self, *, is_exhausted: bool, is_away: bool) -> None:
+        """What the source of transactions says about those to come."""
+        self.source_is_exhausted, self.source_is_away = is_exhausted, is_away
+
     # Attempts
 
     def begin(self, now: float) -> Header:

@@ -91,8 +91,9 @@ class TransactionHost:
         except ComponentFailed as e:
             raise self._recovery.fatal(e.report) from e
         self._recovery.tell(self._hosted.take_errors())
-        coordinator.source_is_exhausted = self._hosted.is_exhausted
-        coordinator.source_is_away = self._hosted.is_away
+        coordinator.source_said(
+            is_exhausted=self._hosted.is_exhausted, is_away=self._hosted.is_away
+        )
 
     def count(self, coordinator: Coordinator) -> None:
         """Have what there is counted, as it is now."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
 
 CHUNK = 1 << 16
 
@@ -30,6 +32,17 @@ def files_of(pattern: str) -> list[str]:
     return sorted(path for path in glob.iglob(pattern, recursive=True) if os.path.isfile(path))
 
 
+@contextmanager
+def _opened(file: str, start: int, least: int) -> Iterator[BinaryIO]:
+    """A file at a place, which must have so many bytes at least."""
+    with open(file, "rb") as opened:
+        size = os.fstat(opened.fileno()).st_size
+        if size < least:
+            raise Shortened(file, size, least)
+        opened.seek(start)
+        yield opened
+
+
 def end_of_lines(file: str, start: int, at_most: int, is_complete: bool) -> int:
     """Where the whole lines end that begin at a place.
 
@@ -46,11 +59,7 @@ def end_of_lines(file: str, start: int, at_most: int, is_complete: bool) -> int:
         Shortened: The file ends before `start`.
         OSError: The file can't be read.
     """
-    with open(file, "rb") as opened:
-        size = os.fstat(opened.fileno()).st_size
-        if size < start:
-            raise Shortened(file, size, start)
-        opened.seek(start)
+    with _opened(file, start, start) as opened:
         data = opened.read(at_most)
         if (found := data.rfind(b"\n")) >= 0 and (len(data) == at_most or not is_complete):
             return start + found + 1
@@ -71,11 +80,7 @@ def lines(file: str, start: int, end: int) -> Iterator[str]:
         Shortened: The file ends before `end`.
         OSError: The file can't be read.
     """
-    with open(file, "rb") as opened:
-        size = os.fstat(opened.fileno()).st_size
-        if size < end:
-            raise Shortened(file, size, end)
-        opened.seek(start)
+    with _opened(file, start, end) as opened:
         while start < end and (line := opened.readline(end - start)):
             start += len(line)
             yield line.removesuffix(b"\n").removesuffix(b"\r").decode(errors="replace")
