@@ -63,9 +63,10 @@ def test_stores_are_exact_whatever_is_killed(tmp_path, servers, number):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("seed", range(1, 7))
+@pytest.mark.parametrize("seed", range(1, 4))
 def test_stores_are_exact_whatever_is_killed_for_long(tmp_path, servers, seed):
-    go_through(tmp_path, seed, 1, servers, rounds=8)
+    """Each store in turn; `make soak` goes on for hours."""
+    go_through(tmp_path, seed, 1, servers, rounds=4)
 
 
 def test_a_tuple_that_kills_its_worker_each_time_ends_the_topology(tmp_path):
