@@ -20,6 +20,7 @@ from fulmen.api.components import (
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream, output_streams
 from fulmen.api.grouping import CustomStreamGrouping
+from fulmen.api.sinks import ERRORS_STREAM, Mark, MarkAhead, Rows, ServiceUnavailable, Sink
 from fulmen.api.transactional_spouts import (
     OpaquePartitionedTransactionalSpout,
     PartitionCoordinator,
@@ -37,6 +38,7 @@ from fulmen.api.transactions import (
 from fulmen.api.tuples import Tuple
 
 __all__ = [
+    "ERRORS_STREAM",
     "ArrowBolt",
     "ArrowOutputCollector",
     "ArrowSpout",
@@ -50,12 +52,17 @@ __all__ = [
     "Component",
     "CustomStreamGrouping",
     "FailedException",
+    "Mark",
+    "MarkAhead",
     "OpaquePartitionedTransactionalSpout",
     "OutputCollector",
     "OutputFieldsDeclarer",
     "PartitionCoordinator",
     "PartitionedTransactionalSpout",
     "ReportedFailedException",
+    "Rows",
+    "ServiceUnavailable",
+    "Sink",
     "Spout",
     "SpoutOutputCollector",
     "Stream",

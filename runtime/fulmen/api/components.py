@@ -161,6 +161,28 @@ class Bolt(Component):
         before, that stays so.
         """
 
+    def end_batch(self) -> None:
+        """Called at the end of every batch in which the bolt may have had something to do.
+
+        Emit, ack and fail as in `execute`; what is emitted without an anchor is not tracked. This
+        is the place to write or emit in one go what `execute` has gathered. It may be called in
+        batches that had no tuple for this task. The batch is not committed yet, and may be run
+        again.
+
+        An exception is reported; with `onError: crash` it stops the topology.
+        """
+
+    def committed(self, number: int) -> None:
+        """Called after a commit: all that this instance's fields and state held then is durable.
+
+        It is called before anything else of the next batch, with the number of the latest commit;
+        also after a restore, with the number of the commit that was restored. Every commit that
+        changed this task is followed by a call, unless the process is lost first: then the call
+        that follows the restore stands for it. It may be called twice with the same number.
+
+        An exception is reported; with `onError: crash` it stops the topology.
+        """
+
     def drain(self) -> None:
         """Called when the topology is drained and nothing else is left: the last turn.
 
@@ -201,6 +223,27 @@ class BasicBolt(Component):
 
         Raise FailedException to fail the input. Any other exception fails it as well and is
         reported; with `onError: crash` it stops the topology.
+        """
+
+    def end_batch(self, collector: BasicOutputCollector) -> None:
+        """Called at the end of every batch in which the bolt may have had something to do.
+
+        What is emitted is not tracked: the tuples of the batch are acked. This is the place to
+        emit in one go what `execute` has gathered. It may be called in batches that had no tuple
+        for this task. The batch is not committed yet, and may be run again.
+
+        An exception is reported; with `onError: crash` it stops the topology.
+        """
+
+    def committed(self, number: int) -> None:
+        """Called after a commit: all that this instance's fields and state held then is durable.
+
+        It is called before anything else of the next batch, with the number of the latest commit;
+        also after a restore, with the number of the commit that was restored. Every commit that
+        changed this task is followed by a call, unless the process is lost first: then the call
+        that follows the restore stands for it. It may be called twice with the same number.
+
+        An exception is reported; with `onError: crash` it stops the topology.
         """
 
     def drain(self, collector: BasicOutputCollector) -> None:
@@ -264,6 +307,27 @@ class ArrowBolt(Component):
     def tick(self, collector: ArrowOutputCollector) -> None:
         """Called when a tick is due (spec: `tickSeconds`)."""
 
+    def end_batch(self, collector: ArrowOutputCollector) -> None:
+        """Called at the end of every batch in which the bolt may have had something to do.
+
+        What is emitted is not tracked: the tuples of the batch are acked. This is the place to
+        emit in one go what `execute` has gathered. It may be called in batches that had no tuple
+        for this task. The batch is not committed yet, and may be run again.
+
+        An exception is reported; with `onError: crash` it stops the topology.
+        """
+
+    def committed(self, number: int) -> None:
+        """Called after a commit: all that this instance's fields and state held then is durable.
+
+        It is called before anything else of the next batch, with the number of the latest commit;
+        also after a restore, with the number of the commit that was restored. Every commit that
+        changed this task is followed by a call, unless the process is lost first: then the call
+        that follows the restore stands for it. It may be called twice with the same number.
+
+        An exception is reported; with `onError: crash` it stops the topology.
+        """
+
     def drain(self, collector: ArrowOutputCollector) -> None:
         """Called when the topology is drained: the last turn, as `BasicBolt.drain` is."""
 
@@ -295,7 +359,7 @@ class ArrowSpoutCollector(ABC):
 
 
 class ArrowOutputCollector(ABC):
-    """Given to `ArrowBolt.execute`, `tick` and `drain`."""
+    """Given to `ArrowBolt.execute`, `tick`, `end_batch` and `drain`."""
 
     source: tuple[str, str]
     """The (component, stream) of the current rows."""

@@ -1,0 +1,201 @@
+"""Sinks: bolts that write to something outside, all rows of a batch at once."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from fulmen.api.components import Component
+from fulmen.api.context import TopologyContext
+
+Guarantee = Literal["at-least-once", "exactly-once"]
+"""What a sink promises: see `Sink`."""
+
+ERRORS_STREAM = "errors"
+"""The stream that a sink emits refused rows on."""
+
+
+class ServiceUnavailable(Exception):
+    """What a component connects to is away for now: the batch is tried again until it is back.
+
+    Raise it in `open`, `prepare`, or in the methods of a sink. While it lasts, no tuple is lost and
+    none times out, and people are told which service is away, and since when.
+
+    Attributes:
+        service: What is away, such as "PostgreSQL at db:5432"; without any secret.
+        reason: What it said, in one line.
+    """
+
+    def __init__(self, service: str, reason: str) -> None:
+        super().__init__(service, reason)
+        self.service = service
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.service} is away: {self.reason}"
+
+
+class MarkAhead(Exception):
+    """The store has a mark that the checkpoint can't have made: one of the two was set back."""
+
+    def __init__(self, mark: Mark, number: int, tag: str) -> None:
+        super().__init__(mark, number, tag)
+        self.mark, self.number, self.tag = mark, number, tag
+
+    def __str__(self) -> str:
+        return (
+            f"the store has the rows of commit {self.number} ({self.tag}), and the checkpoint wants"
+            f" to write those of commit {self.mark.number} ({self.mark.tag}) after them. Either"
+            " another driver has taken over meanwhile, or the checkpoint was set back to an"
+            f" earlier state. In the second case remove mark {self.mark.sink} from the store"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Which rows a write is about. The store keeps the latest in the same transaction as the rows.
+
+    Attributes:
+        sink: Identifies one task of one sink in one checkpoint, at random: the key to keep the mark
+            under.
+        number: The commit that has the rows. Rises with every write of the task, with gaps.
+        tag: Identifies the commit's content, at random.
+        label: Topology, component and number of the task among the component's, for people.
+    """
+
+    sink: str
+    number: int
+    tag: str
+    label: str
+
+    def is_written(self, number: int | None, tag: str | None) -> bool:
+        """Whether the store has these rows already, so that they are not to be written again.
+
+        Args:
+            number: Of the mark that the store has under `sink`; None: it has none.
+            tag: Of the same mark.
+
+        Raises:
+            MarkAhead: The store is ahead of these rows.
+        """
+        if number is None or number < self.number:
+            return False
+        if (number, tag) == (self.number, self.tag):
+            return True
+        raise MarkAhead(self, number, tag or "")
+
+
+class Rows(Sequence[Any]):
+    """What one task of a sink is to write of one batch, in the order in which it arrived.
+
+    Each item is one row: the values of a tuple in `encode`, and what `encode` made of it in
+    `write`.
+
+    Attributes:
+        fields: The names of a tuple's values, in their order.
+        failed: Reasons of the rows that were failed, by their positions.
+    """
+
+    __slots__ = ("_items", "failed", "fields")
+
+    def __init__(self, fields: tuple[str, ...], items: Sequence[Any]) -> None:
+        self.fields = fields
+        self._items = items
+        self.failed: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._items)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._items[i]
+
+    def fail(self, i: int, reason: str) -> None:
+        """Refuse row `i`, from 0: it is not written, and its tuple fails or goes to `errors`.
+
+        Args:
+            i: The position of the row.
+            reason: Why, in one line; at most 500 characters of it are told.
+        """
+        if not 0 <= i < len(self._items):
+            raise IndexError(f"there is no row {i}: there are {len(self._items)}")
+        self.failed.setdefault(i, reason)
+
+    def fail_all(self, reason: str) -> None:
+        """Refuse all rows that are not refused yet."""
+        for i in range(len(self._items)):
+            self.failed.setdefault(i, reason)
+
+
+class Sink(Component):
+    """A bolt that writes to something outside, all rows of a batch in one call for each task.
+
+    Its `config` has `guarantee`:
+
+    - `at-least-once`: rows are written at the end of their batch, before it is committed, and acked
+      when they are written. A batch that is run again writes again. A refused row fails.
+    - `exactly-once`: rows are part of the commit, and acked with it. They are written in the next
+      batch together with a mark, which the store keeps in the same transaction. On any repetition
+      the store's own mark decides, so each row has its effect exactly once, also with sources that
+      repeat nothing alike. A row that `encode` refuses fails; one that `write` refuses can't fail
+      any more, and is emitted on the stream `errors`, with the reason.
+
+    All streams that a sink receives must have the same fields, in any order.
+
+    Attributes:
+        guarantees: Those that the class can keep. The first is the default.
+    """
+
+    guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once",)
+    outputs: ClassVar[Mapping[str, Sequence[str]]] = {ERRORS_STREAM: ("row", "reason")}
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+        """Called once for each instance, before anything else. Connect here.
+
+        An exception that may mean that a service is away (OSError, or one of a client's own
+        classes) is reported, and a new instance is made some seconds later. Any other exception
+        stops the topology.
+
+        Args:
+            conf: The topology's `config`, with the component's own on top of it.
+            context: Names, task ids and streams.
+        """
+
+    def encode(self, rows: Rows) -> Sequence[Any]:
+        """What is to be written for each row: anything that can be pickled. Default: the values.
+
+        Called at the end of a batch, before anything is written or committed. Call `rows.fail` for
+        rows that can never be written; what is returned for those is not used.
+
+        Returns:
+            One item for each row, in the same order.
+        """
+        return rows
+
+    @abstractmethod
+    def write(self, rows: Rows, mark: Mark | None) -> None:
+        """Write all rows, or raise and write none.
+
+        Call `rows.fail` for single rows that the store refuses, and write the others.
+
+        An exception that may mean that the store is away (`ServiceUnavailable`, OSError, or one of
+        a client's own classes) has the batch tried again until it succeeds. Under `at-least-once`
+        any other exception fails all rows. Under `exactly-once` it is reported, and the write is
+        tried again until it succeeds, since the rows are accepted already.
+
+        May be called on another thread than the other methods, but never beside them.
+
+        Args:
+            rows: What `encode` returned, without rows that were failed.
+            mark: None: at-least-once. Otherwise read the store's own mark of `mark.sink`, write
+                nothing if `mark.is_written(...)`, and else keep `mark.number` and `mark.tag` in the
+                same transaction as the rows. If a repetition finds them written, fail the same rows
+                as the first time.
+        """
+
+    def cleanup(self) -> None:
+        """Called before the instance is dropped, if there is time. Close the connection here."""

@@ -1,0 +1,53 @@
+"""What a format does."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+class Malformed(ValueError):
+    """A message can't be read, or values can't be written, in this format. The text says why."""
+
+
+class Format(ABC):
+    """Turns the bytes of a message into the values of a tuple, and back.
+
+    Attributes:
+        fields: The names of the values that `decode` returns, in their order.
+    """
+
+    fields: tuple[str, ...]
+
+    @abstractmethod
+    def decode(self, data: bytes) -> list[Any]:
+        """The values of a message.
+
+        Raises:
+            Malformed: The bytes are not in this format.
+        """
+
+    @abstractmethod
+    def encoder(self, fields: Sequence[str]) -> Callable[[Sequence[Any]], bytes]:
+        """A function that writes values down. It raises Malformed for values that can't be.
+
+        Args:
+            fields: The names of the values that it will get, in their order. All of them are
+                written, unless the format names fields itself.
+
+        Raises:
+            Malformed: The format needs a field that is not among them.
+        """
+
+
+def positions(wanted: Sequence[str], fields: Sequence[str]) -> list[int]:
+    """Where the wanted fields are.
+
+    Raises:
+        Malformed: A field is missing.
+    """
+    missing = [name for name in wanted if name not in fields]
+    if missing:
+        raise Malformed(f"there is no field {missing[0]!r}, only {list(fields)}")
+    return [list(fields).index(name) for name in wanted]

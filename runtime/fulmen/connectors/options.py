@@ -1,0 +1,30 @@
+"""What the configurations of all connectors have in common."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from fulmen.api.sinks import Guarantee
+
+
+class Options(BaseModel):
+    """The `config` of one component, validated. Unknown keys are mistakes."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        use_attribute_docstrings=True,
+        hide_input_in_errors=True,
+    )
+
+
+class SinkOptions(Options):
+    """What every sink has."""
+
+    guarantee: Guarantee = "at-least-once"
+    """What a sink promises when something is lost: `at-least-once` writes a batch again that is run
+    again; `exactly-once` writes rows after they are committed, with a mark."""
