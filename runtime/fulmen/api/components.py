@@ -28,6 +28,7 @@ from fulmen.api.tuples import Tuple
 
 if TYPE_CHECKING:  # neither the operator nor most topologies need it
     import pyarrow as pa
+    from pydantic import BaseModel
 
 Outputs = Sequence[str] | Mapping[str, Sequence[str] | Stream] | Stream
 
@@ -53,10 +54,14 @@ class Component(ABC):
         outputs: The fields of the stream `default`, such as `["word"]`; or a mapping of stream
             names to fields, or to a `Stream`, which may be direct; or one `Stream`, of `default`.
         transient: Names of fields that are not to be written to the checkpoint, such as caches.
+        config_model: A pydantic model of the component's `config` in the topology's file, without
+            the topology's own. Every mistake is found before the topology runs. `open` and
+            `prepare` get the validated model as `context.options`. None: any `config` will do.
     """
 
     outputs: ClassVar[Outputs] = ()
     transient: ClassVar[Sequence[str]] = ()
+    config_model: ClassVar[type[BaseModel] | None] = None
 
     @cached_property
     def state(self) -> MutableMapping[Any, Any]:
@@ -66,6 +71,14 @@ class Component(ABC):
         `self.state[key] = ...` too. Keys and values must be picklable.
         """
         return {}  # for an author's unit test; in a topology the engine puts its own in its place
+
+    def outputs_for(self, options: Any) -> Outputs:  # noqa: ARG002 (for classes that need it)
+        """The output streams, if they depend on the component's `config`. Default: `outputs`.
+
+        Args:
+            options: The validated `config_model`; None if the class has none.
+        """
+        return self.outputs
 
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
         """Declare the output streams. Called before the topology runs. `outputs` does the same."""

@@ -12,6 +12,19 @@ from fulmen.api.declarer import Stream
 T = TypeVar("T")
 
 
+@dataclass
+class Batch:
+    """The batch that is being run.
+
+    Attributes:
+        number: The commit that it is to become. A batch that is run again has the same number.
+        attempt: Identifies this attempt of it, at random; empty before the first batch.
+    """
+
+    number: int = 0
+    attempt: str = ""
+
+
 @dataclass(frozen=True)
 class TopologyContext:
     """Given to `open` and `prepare`; Storm's TopologyContext.
@@ -26,6 +39,8 @@ class TopologyContext:
         component_tasks: The task ids of every component, ascending.
         streams: The output streams of every component.
         sources: The (component, stream) pairs that this component subscribes to.
+        options: The component's own `config` as its class's `config_model`; None: it has none.
+        batch: The batch that is being run. Always the same object, whose attributes change.
     """
 
     topology: str
@@ -37,6 +52,8 @@ class TopologyContext:
     component_tasks: Mapping[str, range] = field(default_factory=dict)
     streams: Mapping[str, Mapping[str, Stream]] = field(default_factory=dict)
     sources: tuple[tuple[str, str], ...] = ()
+    options: Any = None
+    batch: Batch = field(default_factory=Batch)
 
     def tasks(self, component: str) -> list[int]:
         """The task ids of `component`, ascending; empty if there is no such component."""
