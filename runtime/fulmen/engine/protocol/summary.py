@@ -70,6 +70,8 @@ class Summary:
         cpu_seconds: CPU seconds of this process meanwhile, without those for making tasks anew.
         moved_bytes: Bytes of the rows that came from other stages, and went to others.
         failed_attempts: Attempts of transactions that a component failed.
+        wants_batch: Whether a task here has something to do in the next batch, whatever spouts
+            have: a commit to hear of, or rows to write that are committed now.
         extra: For tests: every tuple that was emitted, if the topology asks for it.
     """
 
@@ -99,6 +101,7 @@ class Summary:
     cpu_seconds: float = 0.0
     moved_bytes: int = 0
     failed_attempts: list[FailedAttempt] = field(default_factory=list)
+    wants_batch: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
 
 
