@@ -179,7 +179,9 @@ class Classes:
         inputs = {
             f"{item.source}:{item.stream}": self.streams[item.source][item.stream]
             for item in part.inputs
-            if item.source is not None and item.stream in self.streams.get(item.source, {})
+            if item.source is not None
+            and item.stream is not None
+            and item.stream in self.streams.get(item.source, {})
         }
         for message in unlike_inputs(inputs):
             yield Problem(f"{part.path}.inputs", f"{part.label}: {message}")
