@@ -23,9 +23,11 @@ from fulmen.engine.protocol.statistics import (
     Times,
     is_one_acker,
 )
+from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.engine.totals.latencies import Latencies
 from fulmen.engine.totals.totals import StageSeconds, Totals, TreeCounts
 from fulmen.engine.totals.transaction_totals import TransactionTotals
+from fulmen.engine.totals.waits import Waits
 from fulmen.plan import Executor
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
@@ -65,6 +67,8 @@ class Snapshot:
         tasks: Of each task: a row as in `TaskSums`.
         stages: Of each stage: what it took.
         processes: Worker -> the process that served it last.
+        metrics: Those of authors.
+        waits: What holds up batches or spouts.
     """
 
     placed: PlacedTopology
@@ -92,6 +96,8 @@ class Snapshot:
     tasks: npt.NDArray[np.float64]
     stages: Mapping[int, StageSeconds]
     processes: Mapping[int, Process]
+    metrics: AuthorMetrics
+    waits: Waits
 
     @staticmethod
     def of(totals: Totals) -> Snapshot:
@@ -125,6 +131,8 @@ class Snapshot:
                 tasks=totals.tasks.copy(),
                 stages=dict(totals.stages),
                 processes=dict(totals.last_processes),
+                metrics=totals.metrics.copy(),
+                waits=totals.waits.copy(),
             )
 
     @property

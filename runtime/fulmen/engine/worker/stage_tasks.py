@@ -378,9 +378,8 @@ class StageTasks:
         tasks += self._ackers.items()
         for task_id, task in tasks:
             updates = task.updates(header.number)
-            if isinstance(task, TaskBase) and task.errors:
-                summary.errors += task.errors
-                task.errors = []
+            if isinstance(task, TaskBase):
+                task.tell(summary)
             if not updates:
                 continue
             key = self.placed.plan.key_of(task_id)
