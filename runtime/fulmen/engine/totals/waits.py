@@ -63,8 +63,10 @@ class Waits:
             steady: Now, in seconds of the driver's steady clock.
             stops_batches: Whether no batch is committed without it.
         """
-        name, task, message = report.component, report.task, report.message
-        new = Away(report.service, name, task, message, wall, steady, stops_batches)
+        name, service, message = report.component, report.service, report.message
+        if service:
+            message = message.partition(f"{service} is away: ")[2] or message
+        new = Away(service, name, report.task, message, wall, steady, stops_batches)
         before = self.away.get(name)
         if before is not None and before.service == new.service:
             new = replace(new, since=before.since, began=before.began)
