@@ -20,8 +20,8 @@ class Lag(NamedTuple):
         seconds: How old the oldest of them is; None: not known.
     """
 
-    messages: int | None
-    seconds: float | None
+    messages: int | None = None
+    seconds: float | None = None
 
 
 class Signals:

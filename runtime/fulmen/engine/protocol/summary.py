@@ -114,7 +114,7 @@ class Summary:
     def take(self, task: int, signals: Signals) -> None:
         """Take what a task's code has told since it was asked last."""
         if samples := signals.take_samples():
-            self.samples[task] = samples
+            self.samples.setdefault(task, []).extend(samples)
         if (lag := signals.take_lag()) is not None:
             self.lags[task] = lag
         if signals.hold:
