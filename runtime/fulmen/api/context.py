@@ -168,11 +168,11 @@ class TopologyContext:
         Args:
             reason: Why, in one line, for people.
         """
-        self.signals.hold = reason[:LONGEST_REASON] or "a buffer is full"
+        self.signals.hold.reason = reason[:LONGEST_REASON] or "a buffer is full"
 
     def release_spouts(self) -> None:
         """Let spouts emit again, as far as this task is concerned."""
-        self.signals.hold = ""
+        self.signals.hold.reason = ""
 
 
 _SHARED: dict[tuple[str, str], Any] = {}

@@ -142,7 +142,7 @@ class BoltHarness:
     @property
     def held(self) -> str:
         """Why it holds the spouts; "": it does not."""
-        return self._signals.hold
+        return self._signals.hold.reason
 
     def _take_signals(self) -> None:
         self.lag = self._signals.take_lag() or self.lag

@@ -209,15 +209,15 @@ def test_lag_is_taken_when_it_was_said(context):
 
 
 def test_spouts_are_held_until_they_are_released(context):
-    assert context.signals.hold == ""
+    assert context.signals.hold.reason == ""
     context.hold_spouts("full")
-    assert context.signals.hold == "full"
+    assert context.signals.hold.reason == "full"
     context.hold_spouts("")
-    assert context.signals.hold == "a buffer is full"
+    assert context.signals.hold.reason == "a buffer is full"
     context.hold_spouts("x" * 1000)
-    assert context.signals.hold == "x" * 500
+    assert context.signals.hold.reason == "x" * 500
     context.release_spouts()
-    assert context.signals.hold == ""
+    assert context.signals.hold.reason == ""
 
 
 def test_a_context_in_another_process_tells_nobody(context):

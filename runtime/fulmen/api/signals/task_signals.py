@@ -24,19 +24,29 @@ class Lag(NamedTuple):
     seconds: float | None = None
 
 
+class Hold:
+    """Whether one task holds the spouts.
+
+    Attributes:
+        reason: Why spouts are to emit nothing; "": they may.
+    """
+
+    reason = ""
+
+
 class Signals:
     """What one task's code has told, for the engine to take at the end of each batch.
 
     Attributes:
-        hold: Why spouts are to emit nothing; "": they may.
+        hold: Whether it holds the spouts. Several may have the same.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, hold: Hold | None = None) -> None:
         self._series: dict[tuple[str, tuple[str, ...]], Metric] = {}
         self._families: dict[str, Family] = {}
         self._lag: Lag | None = None
         self._lock = threading.Lock()
-        self.hold = ""
+        self.hold = hold or Hold()
 
     def __reduce__(self) -> Any:  # a copy of a context is nobody's
         return Signals, ()

@@ -117,8 +117,8 @@ class Summary:
             self.samples.setdefault(task, []).extend(samples)
         if (lag := signals.take_lag()) is not None:
             self.lags[task] = lag
-        if signals.hold:
-            self.holds[task] = signals.hold
+        if signals.hold.reason:
+            self.holds[task] = signals.hold.reason
 
 
 class VoidBatch(Exception):

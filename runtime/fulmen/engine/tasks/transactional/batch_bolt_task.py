@@ -179,7 +179,7 @@ class BatchBoltTask(TransactionalTask, BoltTask):
         collector.attempt = attempt
         bolt = create(self.placed.component(self.component), self.placed.code_folder)
         # its own: a thread of an attempt that came to nothing may go on beside the next one
-        context = replace(self.context, signals=Signals())
+        context = replace(self.context, signals=Signals(self.context.signals.hold))
         self._signals.append(context.signals)
         bolt.prepare(self.conf, context, collector, attempt)
         return BatchInstance(bolt, attempt, collector, context.signals)
