@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.plan import Plan
 
 ENGINE_SHARE = 5.0
 """If tuples are what takes time, a stage takes at most so many times as long as authors' code, or
@@ -49,6 +50,26 @@ def restore_seconds(summaries: Sequence[Summary]) -> float:
     for summary in summaries:
         longest[summary.stage] = max(longest.get(summary.stage, 0.0), summary.restore_seconds)
     return sum(longest.values())
+
+
+def holds_after(
+    holds: Mapping[int, str], summaries: Sequence[Summary], plan: Plan
+) -> Mapping[int, str]:
+    """Why spouts are to emit nothing after a batch, by the task that says so.
+
+    Args:
+        holds: What was so before it.
+        summaries: Of all its parts. What a part does not say any more is over.
+        plan: Where tasks are.
+    """
+    ran = {(summary.stage, summary.partition) for summary in summaries}
+    stages = {name: i for i, names in enumerate(plan.stages) for name in names}
+    kept = {
+        task: reason
+        for task, reason in holds.items()
+        if (stages.get(plan.component_of(task)), plan.worker_of(task)) not in ran
+    }
+    return kept | {task: why for summary in summaries for task, why in summary.holds.items()}
 
 
 def fatal_error(summaries: Sequence[Summary]) -> ErrorReport | None:

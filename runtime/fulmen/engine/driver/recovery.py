@@ -111,8 +111,19 @@ class Recovery:
     def _unavailable(self, coordinator: Coordinator, header: Header, report: ErrorReport) -> None:
         """What a component's `open` or `prepare` connects to is away: try again, for ever."""
         self.away = report
+        with self.totals.lock:
+            self.totals.waits.is_away(report, self.wall(), self.totals.steady())
         self.tell([report])
         self._failed(coordinator, header, f"{self._who(report)}: {report.message}", is_outage=True)
+
+    def source_said(self, away: ErrorReport | None) -> None:
+        """What the source of transactions connects to is away. None: it is not."""
+        with self.totals.lock:
+            waits, steady = self.totals.waits, self.totals.steady()
+            if away is None:
+                waits.source_is_back()
+            else:
+                waits.is_away(away, self.wall(), steady, stops_batches=False)
 
     def _store_away(self, coordinator: Coordinator, header: Header, reason: str) -> None:
         """The store did not do what a batch needs."""

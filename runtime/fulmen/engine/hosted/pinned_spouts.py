@@ -161,7 +161,7 @@ class PinnedSpouts:
         summary.exhausted[task.task] = task.exhausted
         summary.spout_pending[task.task] = task.pending.count
         summary.counts, summary.tasks = outbox.counts, outbox.tasks
-        summary.errors, task.errors = task.errors, []
+        task.tell(summary)
         summary.seconds = time.perf_counter() - started
         rows = outbox.take_rows()
         summary.moved_bytes = sum(len(row) for _, row in rows)

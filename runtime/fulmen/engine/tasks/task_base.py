@@ -14,11 +14,12 @@ import numpy as np
 
 from fulmen.api.components import Component, Spout
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
+from fulmen.api.sinks import ServiceUnavailable
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.routes import Routes, context_of
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.state.journals import ENGINE
 from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.tasks.forks import end_child
@@ -289,13 +290,20 @@ class TaskBase(ABC):
         is_told = fatal or len(told) < ERRORS_TOLD
         if isinstance(error, BaseException) and is_told:
             stack = shortened(author_traceback(error), LONGEST_TRACEBACK)
-        report = ErrorReport(self.component, self.task, message, stack, fatal)
+        service = error.service if isinstance(error, ServiceUnavailable) else ""
+        report = ErrorReport(self.component, self.task, message, stack, fatal, service=service)
         if is_told:
             self.errors.append(report)
         else:
             last = self.errors[told[-1]]
             self.errors[told[-1]] = replace(last, more=last.more + 1)
         return report
+
+    def tell(self, summary: Summary) -> None:
+        """Put into a summary what went wrong, and what the author's code has told."""
+        summary.errors += self.errors
+        self.errors = []
+        summary.take(self.task, self.context.signals)
 
     def end(self) -> None:
         """Have the instance let go of what it holds."""

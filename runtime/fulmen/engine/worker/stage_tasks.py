@@ -387,8 +387,7 @@ class StageTasks:
             updates = task.updates(header.number)
             if isinstance(task, TaskBase):
                 summary.wants_batch |= task.wants_batch
-                summary.errors += task.errors
-                task.errors = []
+                task.tell(summary)
             if not updates:
                 continue
             key = self.placed.plan.key_of(task_id)
