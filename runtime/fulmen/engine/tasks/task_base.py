@@ -15,7 +15,7 @@ import numpy as np
 from fulmen.api.components import Component, Spout
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
 from fulmen.checkpoint.rewriting import Journals, Update
-from fulmen.engine.emitting.routes import Routes, context_of
+from fulmen.engine.emitting.routes import Routes, configuration_of, context_of
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.state.journals import ENGINE
@@ -111,9 +111,9 @@ class TaskBase(ABC):
         self.routes = self.guarded("making its groupings", lambda: self._routes(rng))
         self._engine_record: bytes | None = None
         self._restore_engine(journals)
-        spec = placed.component(self.component)
-        self.conf = {**placed.topology.spec.config, **spec.config}
-        self.context = context_of(placed, task)
+        configuration = self.guarded("reading its config", lambda: configuration_of(placed, task))
+        self.conf = dict(configuration.conf)
+        self.context = context_of(placed, task, configuration)
         self.begin(journals)
 
     def begin(self, journals: Journals) -> None:
