@@ -28,6 +28,7 @@ from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.errors import DeclarationError
 from fulmen.topology.code.transient import mistaken_transient
+from fulmen.topology.configuration.options import configured_alone
 
 SOURCE_TASK, TASK = 1, 2
 
@@ -97,15 +98,20 @@ class BoltHarness:
             fields: Of the tuples that it is to receive.
             component: Where they come from.
             stream: And on which stream.
-            conf: What `prepare` receives.
+            conf: What `prepare` receives. It is the component's own `config` as well, so it must be
+                what the class's `config_model` wants.
             name: The bolt's own name.
+
+        Raises:
+            ValidationFailed: `conf` has mistakes, or names a variable that is not set.
         """
         self._prototype = bolt
         self._fields = tuple(fields)
         self._source = (component, stream)
-        self._conf = dict(conf or {})
         self.name = name
         self.who = f"bolt {name!r}, task {TASK}"
+        cls = bolt if isinstance(bolt, type) else type(bolt)
+        self._configuration = configured_alone(cls, conf or {}, f"bolt {name!r}")
         self.emitted: list[Emitted] = []
         self.acked: list[Tuple] = []
         self.failed: list[tuple[Tuple, str]] = []
@@ -208,7 +214,7 @@ class BoltHarness:
     def _start(self) -> None:
         self._author = AuthorInstance(self._made, self._journals)
         self.bolt: Any = self._author.instance
-        streams = output_streams(self.bolt)
+        streams = output_streams(self.bolt, self._configuration.options)
         self.routes = {n: _NobodyListens(self.name, n, s) for n, s in streams.items()}
         self._collector = self._new_collector()
         context = self._context(streams)
@@ -216,7 +222,7 @@ class BoltHarness:
         injected = {
             "collector": self._collector,
             "context": context,
-            "conf": self._conf,
+            "conf": dict(self._configuration.conf),
         }
         is_copy = not isinstance(self._prototype, type)
         self._author.open(injected, lambda call: call(), is_copy=is_copy)
@@ -239,6 +245,7 @@ class BoltHarness:
             component_tasks={component: range(SOURCE_TASK, TASK), self.name: range(TASK, TASK + 1)},
             streams={component: {stream: Stream(self._fields)}, self.name: streams},
             sources=(self._source,),
+            options=self._configuration.options,
         )
 
     def _new_collector(self) -> Any:

@@ -16,7 +16,7 @@ from fulmen.api.components import Component, Spout
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.checkpoint.rewriting import Journals, Update
-from fulmen.engine.emitting.routes import Routes, context_of
+from fulmen.engine.emitting.routes import Routes, configuration_of, context_of
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
@@ -116,9 +116,9 @@ class TaskBase(ABC):
         self.routes = self.guarded("making its groupings", self._routes)
         self._engine_record: bytes | None = None
         self._restore_engine(journals)
-        spec = placed.component(self.component)
-        self.conf = {**placed.topology.spec.config, **spec.config}
-        self.context = context_of(placed, task)
+        configuration = self.guarded("reading its config", lambda: configuration_of(placed, task))
+        self.conf = dict(configuration.conf)
+        self.context = context_of(placed, task, configuration)
         self.begin(journals)
 
     def begin(self, journals: Journals) -> None:
