@@ -185,7 +185,6 @@ class Coordinator:
             emits=self._typical_emits,
             pending=sum(self._pending_by_task.values()),
             is_idle=self.idle.needs_spouts_only,
-            is_held=bool(self.holds),
         )
 
     def finish(
