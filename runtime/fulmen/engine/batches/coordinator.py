@@ -187,7 +187,6 @@ class Coordinator:
             emits=self._typical_emits,
             pending=sum(self._pending_by_task.values()),
             is_idle=self.idle.needs_spouts_only and not self.wants_batch,
-            is_held=bool(self.holds),
         )
 
     def finish(

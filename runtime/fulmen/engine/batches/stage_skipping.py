@@ -36,14 +36,7 @@ class StageSkipping:
     _whole_batches: int = 0
 
     def cuts(
-        self,
-        placed: PlacedTopology,
-        header: Header,
-        *,
-        emits: float,
-        pending: int,
-        is_idle: bool,
-        is_held: bool = False,
+        self, placed: PlacedTopology, header: Header, *, emits: float, pending: int, is_idle: bool
     ) -> tuple[int, ...]:
         """Where the stages of an attempt are divided into jobs: the end of each.
 
@@ -53,12 +46,10 @@ class StageSkipping:
             emits: How many tuples spouts are likely to emit.
             pending: Trees that acker tasks hold, as far as they have told.
             is_idle: Whether spouts are all that need be asked, if nothing is due for bolts.
-            is_held: Whether a bolt holds the spouts, and so has something to do.
         """
         stages = placed.plan.stages
         end = len(stages)
-        is_heavy = pending or is_held or emits > placed.limits.light_emits
-        if is_heavy or self._must_be_whole(placed, header):
+        if pending or emits > placed.limits.light_emits or self._must_be_whole(placed, header):
             return (end,)
         ends = {1} if is_idle and _may_do_nothing(placed, header) else set()
         if stages[-1] == (ACKER,):

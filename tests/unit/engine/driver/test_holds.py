@@ -148,13 +148,16 @@ def test_what_is_held_is_told_with_its_reason(jobs):
 def test_a_topology_whose_spouts_are_held_is_not_idle(jobs):
     driver = started(buffered(Few, Buffer(per_tick=1)), jobs)
     until_held(driver)
-    for _ in range(40):
+    driver.step()  # spouts are told of the last acks
+    for _ in range(160):  # JVMs would be warm by then, and batches light
+        executed = driver.totals.component("buffer")["executed"]
         driver.step()
+        if driver.totals.component("buffer")["executed"] > executed:
+            continue
         assert driver.coordinator.holds
         assert driver.coordinator.idle.batches == 0
         assert not driver.coordinator.has_nothing_more
-        assert jobs.headers[-1].stop_before in (0, len(driver.plan.stages))  # all stages run
-        assert 0 <= driver.coordinator.idle_seconds() <= 0.1
+        assert 0 < driver.coordinator.idle_seconds() <= 0.1
     driver.close()
 
 
