@@ -89,8 +89,12 @@ def connect(dsn: str) -> Connection:
     return Connection(db)
 
 
-def described(table: str, dsn: str) -> str:
+def described(where: str, dsn: str) -> str:
     """Which database a DSN is about, without its password.
+
+    Args:
+        where: What connects to it, for a message.
+        dsn: How to connect.
 
     Raises:
         StoreRefused: It can't be understood. What is wrong with it may contain the password.
@@ -101,7 +105,7 @@ def described(table: str, dsn: str) -> str:
         given = None
     if given is None:
         raise StoreRefused(
-            f"map {table!r}",
+            where,
             "its DSN can't be understood",
             "Write 'postgresql://user:password@host:port/database', with %40 for @ in a password,"
             " or 'host=... port=... dbname=... user=... password=...'.",
@@ -230,11 +234,15 @@ def translated(a_map: PostgresMap, dsn: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        secret = str(conninfo_to_dict(dsn).get("password") or "")
-        text = " ".join(str(error).split())
-        if secret and secret in text:
-            raise _meant(a_map.where, error, text.replace(secret, "***")) from None
-        raise _meant(a_map.where, error, text) from error
+        said = " ".join(str(error).split())
+        text = without_password(said, dsn)
+        raise _meant(a_map.where, error, text) from (error if text == said else None)
+
+
+def without_password(text: str, dsn: str) -> str:
+    """The text, with `***` for the DSN's password."""
+    secret = str(conninfo_to_dict(dsn).get("password") or "")
+    return text.replace(secret, "***") if secret else text
 
 
 def _meant(where: str, error: psycopg.Error, text: str) -> StoreError:
