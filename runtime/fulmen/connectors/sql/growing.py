@@ -53,7 +53,7 @@ class GrowingSpout(Spout):
         "_due",
         "_is_at_end",
     )
-    now: ClassVar[Callable[[], float]] = time.monotonic
+    now: Callable[[], float] = time.monotonic
 
     def __init__(self) -> None:
         self.position: Any = None

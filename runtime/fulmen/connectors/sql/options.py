@@ -21,7 +21,7 @@ class TableSinkOptions(SinkOptions):
     """Which field goes to which column, as `{field: column}`; other fields are left out. Default:
     every field goes to the column of the same name."""
     mode: str = "insert"
-    key: list[Name] = []
+    key: tuple[Name, ...] = ()
     """The columns of the primary key, or of another unique index. `upsert` replaces the row that
     has the same values there."""
     create: dict[Name, Name] | None = None
