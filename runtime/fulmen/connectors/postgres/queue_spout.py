@@ -188,7 +188,7 @@ class _Queue:
         }
 
         def made(statement: str) -> Composed:
-            return SQL(statement).format(**parts)  # type: ignore[arg-type]
+            return SQL(statement).format(**parts)
 
         self._lease, self._most = options.claim_seconds, options.fetch_size
         self._claim = made(

@@ -238,7 +238,7 @@ def _column(name: str, declared: str, base: str, category: str) -> Column:
 
 def _create(db: psycopg.Connection[Any], options: TableSinkOptions) -> None:
     columns = [
-        SQL("{} {}").format(Identifier(name), SQL(kind))  # type: ignore[arg-type]
+        SQL("{} {}").format(Identifier(name), SQL(kind))
         for name, kind in (options.create or {}).items()
     ]
     if options.key:
