@@ -15,7 +15,8 @@ from fulmen.connectors.postgres.bisection import Refused, write_but_refused, wri
 from fulmen.connectors.postgres.database import Database, qualified, said
 from fulmen.connectors.postgres.texts import Column, Kind, Text, array, lines, texts
 from fulmen.connectors.sql.options import TableSinkOptions
-from fulmen.connectors.sql.sink import MARKS, KeptMark, check_columns, check_marks, check_unwritten
+from fulmen.connectors.sql.sink import KeptMark
+from fulmen.connectors.sql.tables import MARKS, WRITTEN, check_columns, check_marks, check_unwritten
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores.postgres_connection import CREATES_ONE_AT_A_TIME
 
@@ -218,7 +219,7 @@ def _columns(
             "Make it first, or let the sink make it: write create. Upper and lower case count.",
         )
     writable = [name for name, *_, is_generated, _ in found if not is_generated]
-    check_columns(where, names, writable)
+    check_columns(where, names, writable, WRITTEN)
     check_unwritten(where, [row[0] for row in found if row[-1]], names)
     by_name = {row[0]: _column(*row[:4]) for row in found}
     return [by_name[name] for name in names]

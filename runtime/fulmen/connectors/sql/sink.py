@@ -18,11 +18,7 @@ from fulmen.api.sinks import Guarantee, Mark, Rows, Sink
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.transactional.errors import StoreRefused
 
-MARKS = "fulmen_sink_marks"
-"""The table of marks, in the schema of the sink's own table."""
-MARK_COLUMNS = ("sink", "number", "tag", "label", "refused")
 LONGEST_REASON = 500
-COLUMNS_TOLD = 40
 
 
 class KeptMark(NamedTuple):
@@ -157,60 +153,3 @@ def pack_refused(refused: Mapping[int, str]) -> str:
 def unpack_refused(text: str) -> dict[int, str]:
     """What `pack_refused` was given."""
     return dict(json.loads(text))
-
-
-def check_columns(where: str, wanted: Sequence[str], found: Sequence[str]) -> None:
-    """Refuse columns that the table does not have.
-
-    Args:
-        where: Which table, where.
-        wanted: The columns that are to be written.
-        found: Those that can be written.
-
-    Raises:
-        StoreRefused: One is missing.
-    """
-    missing = [column for column in wanted if column not in found]
-    if not missing:
-        return
-    listed = ", ".join(map(repr, found[:COLUMNS_TOLD])) + (", …" if found[COLUMNS_TOLD:] else "")
-    raise StoreRefused(
-        where,
-        f"it has no column {missing[0]!r} that can be written, only {listed}",
-        "Write columns: {field: column} with the names of the table, or add the column.",
-    )
-
-
-def check_unwritten(where: str, needed: Sequence[str], written: Sequence[str]) -> None:
-    """Refuse a table that has a column that must have a value and would get none.
-
-    Args:
-        where: Which table, where.
-        needed: Columns that are NOT NULL and have no default.
-        written: The columns that are to be written.
-
-    Raises:
-        StoreRefused: There is one: every row would be refused.
-    """
-    missing = [column for column in needed if column not in written]
-    if missing:
-        raise StoreRefused(
-            where,
-            f"column {missing[0]!r} is NOT NULL, has no default, and no field goes there",
-            "Emit such a field, or give the column a default.",
-        )
-
-
-def check_marks(where: str, found: Sequence[str]) -> None:
-    """Refuse a table that is named like the table of marks, and is another one.
-
-    Raises:
-        StoreRefused: It has other columns.
-    """
-    if sorted(found) != sorted(MARK_COLUMNS):
-        raise StoreRefused(
-            where,
-            f"beside it is a table {MARKS!r} that Fulmen has not made: it has the columns"
-            f" {', '.join(map(repr, found))}",
-            "It was not touched. Rename that table: exactly-once keeps its marks under this name.",
-        )

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.options import GrowingOptions, Name
+from fulmen.connectors.sql.tables import check_columns
 from fulmen.connectors.sqlite.database import Database, listed, quoted
 
 
@@ -39,7 +40,10 @@ class _Query:
         self._names = listed([options.column, *options.fields])
         self._database.refuse_absent()
         with self._database.opening("DEFERRED") as db:
-            self._select(db, None, None, 1)
+            found = db.execute(f"SELECT * FROM {self._source} LIMIT 0").description
+            names = [name for name, *_ in found]
+            # SQLite takes a name in double quotes that is no column for a text
+            check_columns(self._database.where, [options.column, *options.fields], names)
 
     def highest(self) -> Any:
         """The highest value there is."""

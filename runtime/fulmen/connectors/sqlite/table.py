@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from fulmen.api.sinks import Mark, Rows
 from fulmen.connectors.sql.options import TableSinkOptions
-from fulmen.connectors.sql.sink import MARKS, KeptMark, check_columns, check_marks, check_unwritten
+from fulmen.connectors.sql.sink import KeptMark
+from fulmen.connectors.sql.tables import MARKS, WRITTEN, check_columns, check_marks, check_unwritten
 from fulmen.connectors.sqlite.database import Database, columns_of, listed, quoted
 from fulmen.connectors.sqlite.values import Value, values_of
 from fulmen.transactional.errors import StoreRefused
@@ -97,7 +99,8 @@ class SqliteTransaction:
         if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_ERROR:
             return False
         try:  # also what is wrong with the table has that code
-            self._db.execute(f"EXPLAIN {self._insert}", [None] * self._width)
+            anew = f"EXPLAIN {self._insert} -- {time.monotonic_ns()}"  # not a statement of a cache
+            self._db.execute(anew, [None] * self._width)
         except sqlite3.Error:
             return False
         return True
@@ -143,7 +146,8 @@ def _look(
             "there is no such table",
             "Make it first, or let the sink make it: write create.",
         )
-    check_columns(where, names, [name for _, name, *_, hidden in found if not hidden])
+    writable = [name for _, name, *_, hidden in found if not hidden]
+    check_columns(where, names, writable, WRITTEN)
     needed = [
         name
         for _, name, _, is_not_null, default, _, hidden in found
