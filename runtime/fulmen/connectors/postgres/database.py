@@ -142,3 +142,8 @@ def qualified(table: str) -> Identifier:
     """The name of a table, for statements: `table` or `schema.table`."""
     schema, _, name = table.rpartition(".")
     return Identifier(schema, name) if schema else Identifier(name)
+
+
+def escaped(name: str) -> str:
+    """A name, or a query, as part of a statement that has parameters."""
+    return name.replace("%", "%%")

@@ -8,7 +8,7 @@ import psycopg
 from psycopg.sql import SQL, Composable, Identifier
 from pydantic import BaseModel, Field
 
-from fulmen.connectors.postgres.database import Database, Dsn, qualified
+from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
 from fulmen.connectors.postgres.loading import cursor_of
 from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.options import GrowingOptions
@@ -39,12 +39,14 @@ class _Query:
     def __init__(self, options: PostgresQueryOptions) -> None:
         what = f"table {options.table!r}" if options.table else f"query of {options.column!r}"
         self._database = Database(what, options.dsn)
-        query = (options.query or "").rstrip().rstrip(";").replace("%", "%%")
-        source = qualified(options.table) if options.table else SQL(f"({query}) AS q")
+        query = (options.query or "").rstrip().rstrip(";")
+        source = (
+            qualified(escaped(options.table)) if options.table else SQL(f"({escaped(query)}) AS q")
+        )
         parts: dict[str, Composable] = {
             "source": source,
-            "column": Identifier(options.column),
-            "fields": SQL(", ").join(map(Identifier, options.fields)),
+            "column": Identifier(escaped(options.column)),
+            "fields": SQL(", ").join(Identifier(escaped(name)) for name in options.fields),
         }
         self._parts, self._most = parts, options.fetch_size
         self._highest = SQL(

@@ -28,7 +28,7 @@ from fulmen.api.components import Spout
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.connectors.options import Options
-from fulmen.connectors.postgres.database import Database, Dsn, qualified
+from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
 from fulmen.connectors.postgres.loading import cursor_of
 from fulmen.connectors.sql.options import Name
 
@@ -179,12 +179,12 @@ class _Queue:
     def __init__(self, options: PostgresQueueOptions) -> None:
         self._database = Database(f"queue {options.table!r}", options.dsn)
         parts = {
-            "table": qualified(options.table),
-            "key": Identifier(options.key),
-            "order": Identifier(options.order or options.key),
-            "fields": SQL(", ").join(map(Identifier, options.fields)),
-            "by": Identifier(options.claimed_by),
-            "until": Identifier(options.claimed_until),
+            "table": qualified(escaped(options.table)),
+            "key": Identifier(escaped(options.key)),
+            "order": Identifier(escaped(options.order or options.key)),
+            "fields": SQL(", ").join(Identifier(escaped(name)) for name in options.fields),
+            "by": Identifier(escaped(options.claimed_by)),
+            "until": Identifier(escaped(options.claimed_until)),
         }
 
         def made(statement: str) -> Composed:

@@ -12,7 +12,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier
 
 from fulmen.api.sinks import Mark, Rows
 from fulmen.connectors.postgres.bisection import Refused, write_but_refused, write_last_of_keys
-from fulmen.connectors.postgres.database import Database, qualified, said
+from fulmen.connectors.postgres.database import Database, escaped, qualified, said
 from fulmen.connectors.postgres.texts import Column, Kind, Text, array, lines, texts
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.sink import KeptMark
@@ -155,11 +155,10 @@ class Statements:
     move_mark: Composed
 
     def __init__(self, options: TableSinkOptions, columns: Sequence[Column]) -> None:
-        names = [Identifier(column.name) for column in columns]
         parts: dict[str, Composable] = {
-            "table": qualified(options.table),
-            "marks": marks_beside(options.table),
-            "columns": SQL(", ").join(names),
+            "table": qualified(escaped(options.table)),
+            "marks": marks_beside(escaped(options.table)),
+            "columns": SQL(", ").join(Identifier(escaped(column.name)) for column in columns),
             "values": SQL(", ").join(SQL(_value(i, column)) for i, column in enumerate(columns)),
             "arrays": SQL(", ").join([SQL("%s::text[]")] * len(columns)),
             "aliases": SQL(", ").join(Identifier(f"c{i}") for i in range(len(columns))),
@@ -168,7 +167,6 @@ class Statements:
         for name, statement in {
             "insert": "INSERT INTO {table} ({columns}) SELECT {values} FROM unnest({arrays})"
             " AS u ({aliases}){on_conflict}",
-            "copy": "COPY {table} ({columns}) FROM STDIN",
             "lock_mark": "SELECT number, tag, refused FROM {marks} WHERE sink = %s FOR UPDATE",
             "first_mark": "INSERT INTO {marks} (sink, number, tag, label, refused)"
             " VALUES (%s, 0, '', %s, '') ON CONFLICT DO NOTHING",
@@ -176,6 +174,9 @@ class Statements:
             " WHERE sink = %s",
         }.items():
             object.__setattr__(self, name, SQL(statement).format(**parts))
+        names = SQL(", ").join(Identifier(column.name) for column in columns)
+        copy = SQL("COPY {} ({}) FROM STDIN").format(qualified(options.table), names)
+        object.__setattr__(self, "copy", copy)
 
 
 def _value(i: int, column: Column) -> Any:
@@ -186,8 +187,9 @@ def _value(i: int, column: Column) -> Any:
 def _on_conflict(options: TableSinkOptions, columns: Sequence[Column]) -> Composed:
     if options.mode != "upsert":
         return Composed([])
-    others = [Identifier(column.name) for column in columns if column.name not in options.key]
-    key = SQL(", ").join(map(Identifier, options.key))
+    names = [column.name for column in columns if column.name not in options.key]
+    others = [Identifier(escaped(name)) for name in names]
+    key = SQL(", ").join(Identifier(escaped(name)) for name in options.key)
     if not others:
         return SQL(" ON CONFLICT ({}) DO NOTHING").format(key)
     sets = SQL(", ").join(SQL("{0} = excluded.{0}").format(name) for name in others)

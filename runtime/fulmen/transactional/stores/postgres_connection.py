@@ -99,21 +99,29 @@ def described(where: str, dsn: str) -> str:
     Raises:
         StoreRefused: It can't be understood. What is wrong with it may contain the password.
     """
-    try:
-        given = conninfo_to_dict(dsn)
-    except psycopg.Error:
-        given = None
+    given = _understood(dsn)
     if given is None:
         raise StoreRefused(
             where,
             "its DSN can't be understood",
-            "Write 'postgresql://user:password@host:port/database', with %40 for @ in a password,"
-            " or 'host=... port=... dbname=... user=... password=...'.",
+            "Write 'postgresql://user:password@host:port/database', with %40 for @ and %2F for / in"
+            " a password, or 'host=... port=... dbname=... user=... password=...'.",
         )
     database = given.get("dbname") or given.get("user") or "(by default)"
     place = f" at {given['host']}" if given.get("host") else ""
     port = f":{given['port']}" if given.get("port") else ""
     return f"database {str(database)!r}{place}{port}"
+
+
+def _understood(dsn: str) -> Mapping[str, Any] | None:
+    try:
+        given = conninfo_to_dict(dsn)
+    except psycopg.Error:
+        return None
+    # A password that has a slash and is not escaped is taken for a port and a database.
+    ports = str(given.get("port") or "").split(",")
+    is_port = all(port.isdecimal() or not port for port in ports)
+    return given if is_port and "@" not in str(given.get("dbname") or "") else None
 
 
 def names(schema: str, table: str) -> dict[str, Identifier]:
