@@ -27,7 +27,7 @@ from obstore.exceptions import (
 from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.files.local import COMPRESSED, BadPlace, Gone, Opened
+from fulmen.connectors.files.local import COMPRESSED, BadPlace, Changed, Gone, Opened
 from fulmen.connectors.files.positions import Found, Key, Position
 
 _STORES: dict[str, Any] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
@@ -133,7 +133,7 @@ class Bucket:
         try:
             return bytes(obstore.get(self._store, path, options=options).bytes())
         except PreconditionError:
-            raise Gone(f"object {self.uri}/{path} was written again") from None
+            raise Changed(f"object {self.uri}/{path} was written again") from None
         except FileNotFoundError as error:
             if _NO_BUCKET.search(str(error)):
                 self.raise_for(error)
@@ -275,7 +275,7 @@ class BucketFiles:
         if entry is None:
             raise Gone(f"object {position.path} was removed")
         if position.version and entry["e_tag"] != position.version:
-            raise Gone(f"object {position.path} was written again")
+            raise Changed(f"object {position.path} was written again")
         raw = _Content(bucket, path, position.version, entry["size"])
         content: BinaryIO = io.BufferedReader(raw, _READ_BYTES)
         if path.endswith(COMPRESSED):

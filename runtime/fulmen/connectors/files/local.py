@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.files.positions import HEAD_BYTES, Found, Key, Position
@@ -34,7 +34,11 @@ class BadPlace(FulmenError):
 
 
 class Gone(Exception):
-    """A file was removed or replaced, so that what was there can't be read any more."""
+    """A file is not where it was."""
+
+
+class Changed(Gone):
+    """A file is there, but has other content than it had."""
 
 
 @dataclass
@@ -44,10 +48,17 @@ class Opened:
     Attributes:
         content: What is in it, decompressed.
         raw: The file itself, if it is one of this machine.
+        reader: What makes values of its records, once that is known.
     """
 
     content: BinaryIO
     raw: BinaryIO | None = None
+    reader: Any = None
+
+    @property
+    def size(self) -> int | None:
+        """In bytes, as far as it is written now; None: it is an object."""
+        return None if self.raw is None else os.fstat(self.raw.fileno()).st_size
 
     def close(self) -> None:
         """Close it."""
@@ -61,11 +72,23 @@ def family(path: str) -> str:
     return _ROTATED.sub("", path)
 
 
-def head_of(opened: Opened, length: int = HEAD_BYTES) -> tuple[int, int]:
+def head_of(raw: BinaryIO, length: int = HEAD_BYTES) -> tuple[int, int]:
     """Length and checksum of a file's first bytes, at most so many."""
-    assert opened.raw is not None
-    data = os.pread(opened.raw.fileno(), length, 0)
+    data = os.pread(raw.fileno(), length, 0)
     return len(data), zlib.crc32(data)
+
+
+def check_same(opened: Opened, position: Position) -> None:
+    """See that a file still has what was read of it.
+
+    Raises:
+        Changed: It was cut, or has another content.
+    """
+    if opened.raw is None:
+        return
+    is_short = not position.path.endswith(COMPRESSED) and (opened.size or 0) < position.offset
+    if is_short or head_of(opened.raw, position.head[0]) != position.head:
+        raise Changed(f"file '{position.path}' was cut or replaced")
 
 
 class LocalFiles:
@@ -138,11 +161,14 @@ class LocalFiles:
         """Open a file where it was found last.
 
         Raises:
-            Gone: It is not there.
+            Gone: It is not there. It may have been renamed.
+            OSError: Its folder is not there either.
         """
         try:
             raw = open(position.path, "rb")
         except FileNotFoundError:
+            if not os.path.isdir(os.path.dirname(position.path)):
+                raise
             raise Gone(f"file '{position.path}' was removed") from None
         assert isinstance(position.key, tuple)
         if os.fstat(raw.fileno()).st_ino != position.key[1]:

@@ -16,8 +16,8 @@ from typing import Any
 
 Key = tuple[int, int] | int
 """Which file: the number of its folder and its inode; or the hash of an object's URI and version."""
-PLACES = 1 << 43
-"""A place in a file is below this: 8 TB."""
+PLACES = 1 << 40
+"""A place in a file is below this: 1 TB."""
 HEAD_BYTES = 1024
 _DONE = True
 
