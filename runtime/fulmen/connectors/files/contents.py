@@ -129,7 +129,8 @@ class _Lines(Content):
         if not self._options.header or not isinstance(chosen, CsvOptions):
             return b""
         names = chosen.fields or self._fields
-        return CsvOptions(type="csv", delimiter=chosen.delimiter).make().encoder(names)(names) + b"\n"
+        plain = CsvOptions(type="csv", delimiter=chosen.delimiter).make()
+        return plain.encoder(names)(names) + b"\n"
 
 
 class _Parquet(Content):

@@ -165,7 +165,7 @@ class LocalFiles:
             OSError: Its folder is not there either.
         """
         try:
-            raw = open(position.path, "rb")
+            raw = open(position.path, "rb")  # noqa: SIM115 (it outlives this method)
         except FileNotFoundError:
             if not os.path.isdir(os.path.dirname(position.path)):
                 raise

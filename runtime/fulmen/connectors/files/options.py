@@ -45,8 +45,8 @@ class FileSpoutOptions(SourceOptions):
     format: FormatOptions = TextOptions()
     """What each line is: `text`, `bytes`, `json` or `csv`."""
     header: bool = False
-    """Whether the first record of each file of CSV names its values. Then `fields` of the format are
-    those to be read, in any order."""
+    """Whether the first record of each file of CSV names its values. Then `fields` of the format
+    are those to be read, in any order."""
     file_field: Name | None = None
     """The name of one more field, with the file's path. Default: none."""
     max_line_bytes: Annotated[int, Field(ge=1)] = 1 << 20
@@ -93,8 +93,8 @@ class FileSinkOptions(SinkOptions):
     """Where files are written, and what they are."""
 
     path: Path
-    """The folder: a path or a URI (`s3://`, `gs://`, `az://`). It is made if it is missing; a bucket
-    must exist."""
+    """The folder: a path or a URI (`s3://`, `gs://`, `az://`). It is made if it is missing; a
+    bucket must exist."""
     format: FileFormatOptions
     """What a file is: one line for each row as `json`, `csv`, `text` or `bytes`, or `parquet`."""
     header: bool = False

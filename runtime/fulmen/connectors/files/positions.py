@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Key = tuple[int, int] | int
-"""Which file: the number of its folder and its inode; or the hash of an object's URI and version."""
+"""Which file: number of its folder, and inode; or a hash of an object's URI and version."""
 PLACES = 1 << 40
 """A place in a file is below this: 1 TB."""
 HEAD_BYTES = 1024

@@ -16,7 +16,7 @@ from typing_extensions import override
 from fulmen.api.components import ArrowSpout
 from fulmen.connectors.files.local import Changed
 from fulmen.connectors.files.options import FileSpoutOptions, ParquetSpoutOptions
-from fulmen.connectors.files.positions import PLACES, Found, message_id, place_of
+from fulmen.connectors.files.positions import PLACES, Found, place_of
 from fulmen.connectors.files.reading import ERROR_FIELDS, FilesSpout
 from fulmen.connectors.files.records import Record, records
 from fulmen.connectors.formats import CsvOptions, Format, Malformed
