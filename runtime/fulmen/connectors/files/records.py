@@ -57,10 +57,10 @@ def records(
             if not (is_whole or is_complete):
                 return
         elif has_quotes and line.count(_QUOTE) % 2:
-            joined = _joined(opened, line, min(most_bytes, end - start))
-            if joined is not None:
+            joined, is_over = _joined(opened, line, min(most_bytes, end - start))
+            if joined is not None and (is_complete or joined.endswith(b"\n")):
                 line, length = joined, len(joined)
-            elif end - start <= most_bytes and not is_complete:
+            elif is_over and not is_complete:
                 return
             else:  # a quote that is never closed: the format says what is wrong
                 opened.seek(start + len(line))
@@ -78,13 +78,17 @@ def _rest_of_line(opened: BinaryIO, length: int, most: int) -> tuple[int, bool]:
     return length, False
 
 
-def _joined(opened: BinaryIO, line: bytes, most: int) -> bytes | None:
-    """Lines up to that in which the quotes are closed; None: there is none."""
+def _joined(opened: BinaryIO, line: bytes, most: int) -> tuple[bytes | None, bool]:
+    """Lines up to that in which the quotes are closed, and whether there are no more lines."""
     lines, length, quotes = [line], len(line), line.count(_QUOTE)
-    while length < most and (more := opened.readline(most - length)):
+    while length < most:
+        more = opened.readline(most - length)
+        if not more:
+            return None, True
         lines.append(more)
         length += len(more)
         quotes += more.count(_QUOTE)
         if quotes % 2 == 0:
-            return b"".join(lines) if more.endswith(b"\n") else None
-    return None
+            is_over = not more.endswith(b"\n")
+            return b"".join(lines), is_over
+    return None, False

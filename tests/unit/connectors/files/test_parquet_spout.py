@@ -71,7 +71,7 @@ def test_each_row_is_acked_once_whatever_is_killed_and_fails(tmp_path, seed):
     life, numbers, faults = lives(tmp_path / "*.parquet", batch_rows=3), 0, 0
     while faults < 50:
         if rng.random() < 0.2:
-            count = rng.randint(0, 30)
+            count = rng.randint(1, 30)
             write(tmp_path / f"{numbers}.parquet", range(numbers, numbers + count), rng.randint(1, 12))
             numbers += count
         ended = [i for i in life.pending if rng.random() < 0.5]
