@@ -57,7 +57,7 @@ def records(
             if not (is_whole or is_complete):
                 return
         elif has_quotes and line.count(_QUOTE) % 2:
-            joined, is_over = _joined(opened, line, min(most_bytes, end - start))
+            joined, is_over = _joined(opened, line, most_bytes, end - start)
             if joined is not None and (is_complete or joined.endswith(b"\n")):
                 line, length = joined, len(joined)
             elif is_over and not is_complete:
@@ -78,17 +78,17 @@ def _rest_of_line(opened: BinaryIO, length: int, most: int) -> tuple[int, bool]:
     return length, False
 
 
-def _joined(opened: BinaryIO, line: bytes, most: int) -> tuple[bytes | None, bool]:
-    """Lines up to that in which the quotes are closed, and whether there are no more lines."""
+def _joined(opened: BinaryIO, line: bytes, most: int, room: int) -> tuple[bytes | None, bool]:
+    """Lines up to that in which the quotes are closed, and whether nothing follows for now."""
     lines, length, quotes = [line], len(line), line.count(_QUOTE)
     while length < most:
-        more = opened.readline(most - length)
+        more = opened.readline(min(most, room) - length)
         if not more:
             return None, True
         lines.append(more)
         length += len(more)
         quotes += more.count(_QUOTE)
-        if quotes % 2 == 0:
-            is_over = not more.endswith(b"\n")
+        is_over = not more.endswith(b"\n")
+        if quotes % 2 == 0 and not (is_over and length == most):
             return b"".join(lines), is_over
     return None, False

@@ -163,20 +163,24 @@ class RollingFileSink(Bolt):
     @override
     def end_batch(self) -> None:
         self._gather()
-        if self.since is None:
-            return
-        is_old = type(self).now() >= self.since + self._options.roll_seconds
-        if self.size >= self._options.roll_bytes or is_old:
-            self._roll()
+        if self.since is not None:
+            is_old = type(self).now() >= self.since + self._options.roll_seconds
+            if self.size >= self._options.roll_bytes or is_old:
+                self._roll()
+        self._write(self._context.batch.number - 1)
 
     @override
     def drain(self) -> None:
         self._gather()
         self._roll()
+        self._write(self._context.batch.number - 1)
 
     @override
     def committed(self, number: int) -> None:
-        """Write the files whose rows are durable now.
+        self._write(number)
+
+    def _write(self, number: int) -> None:
+        """Write the files whose rows are durable with this commit.
 
         Raises:
             ServiceUnavailable: The folder or bucket is away. The files are written later.

@@ -71,7 +71,9 @@ def test_a_renamed_file_is_read_to_its_end_before_the_new_one(tmp_path, kills):
 def test_a_pattern_that_matches_renamed_files_repeats_nothing(tmp_path):
     file = tmp_path / "app.log"
     file.write_text("1\n")
-    tasks = [SpoutLives(FileSpout, path=str(tmp_path / "app.log*"), tasks=3, index=i) for i in range(3)]
+    tasks = [
+        SpoutLives(FileSpout, path=str(tmp_path / "app.log*"), tasks=3, index=i) for i in range(3)
+    ]
     seen = [values for task in tasks for values in task.batch()]
     for name, text in [("app.log.1", "2\n"), ("app.log-20260131", "3\n")]:
         file.rename(tmp_path / name)

@@ -12,7 +12,9 @@ from support.file_spouts import SpoutLives
 
 
 def write(path, numbers, row_group_size=10):
-    table = pa.table({"n": list(numbers), "text": [f"t{n}" for n in numbers], "more": list(numbers)})
+    table = pa.table(
+        {"n": list(numbers), "text": [f"t{n}" for n in numbers], "more": list(numbers)}
+    )
     pq.write_table(table, path, row_group_size=row_group_size)
 
 
@@ -72,7 +74,9 @@ def test_each_row_is_acked_once_whatever_is_killed_and_fails(tmp_path, seed):
     while faults < 50:
         if rng.random() < 0.2:
             count = rng.randint(1, 30)
-            write(tmp_path / f"{numbers}.parquet", range(numbers, numbers + count), rng.randint(1, 12))
+            write(
+                tmp_path / f"{numbers}.parquet", range(numbers, numbers + count), rng.randint(1, 12)
+            )
             numbers += count
         ended = [i for i in life.pending if rng.random() < 0.5]
         at = rng.randint(0, len(ended))

@@ -22,7 +22,9 @@ def read(data, start=0, end=1 << 30, *, complete=True, quotes=False, most=1000):
     )
 
 
-@given(st.lists(st.binary(max_size=8).filter(lambda b: b"\n" not in b and b"\r" not in b)), st.data())
+@given(
+    st.lists(st.binary(max_size=8).filter(lambda b: b"\n" not in b and b"\r" not in b)), st.data()
+)
 def test_reading_on_from_any_record_gives_the_same_records(lines, data):
     content = b"".join(line + b"\n" for line in lines)
     whole = read(content)
@@ -37,7 +39,10 @@ def test_records_leave_no_byte_out(content, most, complete, quotes):
     found = read(content, complete=complete, quotes=quotes, most=most)
     ends = [0, *(record.end for record in found)]
     assert [record.start for record in found] == ends[:-1]
-    assert all(record.is_too_long == (len(record.data) >= most) or not record.is_too_long for record in found)
+    assert all(
+        record.is_too_long == (len(record.data) >= most) or not record.is_too_long
+        for record in found
+    )
     if complete:
         assert ends[-1] == len(content)
     else:
@@ -54,6 +59,7 @@ def test_records_leave_no_byte_out(content, most, complete, quotes):
         pytest.param(b'"a\nb"', False, [], id="closed-but-perhaps-not-over"),
         pytest.param(b'"a""\n"\n', True, [b'"a""\n"'], id="doubled"),
         pytest.param(b'"' + b"x\n" * 20, False, [b'"x'] + [b"x"] * 19, id="too-long-to-close"),
+        pytest.param(b'"a\n"bcdefghi\n', True, [b'"a', b'"bcdefghi'], id="too-long-when-closed"),
     ],
 )
 def test_a_line_feed_between_quotes_belongs_to_the_record(content, complete, found):
