@@ -1,6 +1,7 @@
 """A spout of files in one process, with commits, kills, and messages that end as a test says."""
 
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -61,7 +62,7 @@ class SpoutLives:
         self.pending, self.acked, self.untracked = {}, [], []
         self.start()
 
-    alive = []
+    alive: ClassVar = []
 
     @classmethod
     def end_all(cls):

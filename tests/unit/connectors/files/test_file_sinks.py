@@ -137,7 +137,7 @@ def test_what_a_killed_process_left_is_removed_when_nobody_can_be_writing_it(tmp
 
 def test_a_folder_that_cannot_be_made_is_a_mistake(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(BadPlace, match="can't be written to: .*Name a folder"):
+    with pytest.raises(BadPlace, match=r"can't be written to: .*Name a folder"):
         made(path=str(tmp_path / "file" / "out"), format=JSON)
 
 
