@@ -41,7 +41,8 @@ class KafkaBroker:
     """
 
     def __init__(self, folder, address="127.0.0.1"):
-        self._folder, self._process, self._java = folder, None, find_java().path / "bin" / "java"
+        self._folder, self._process, self._admin = folder, None, None
+        self._java = find_java().path / "bin" / "java"
         ports = {name: free_port(address) for name in ("PLAIN", "PROXIED", "SASL", "CONTROLLER")}
         self.proxy = CutProxy(ports["PROXIED"], address)
         advertised = ports | {"PROXIED": self.proxy.port}
@@ -81,6 +82,8 @@ class KafkaBroker:
             "transaction.state.log.num.partitions": 4,
             "group.initial.rebalance.delay.ms": 0,
             "log.segment.delete.delay.ms": 100,
+            "broker.heartbeat.interval.ms": 200,
+            "broker.session.timeout.ms": 1000,  # a killed one is let in again after so long
         }
         lines = (f"{name}={value}\n" for name, value in settings.items())
         self._settings.write_text("".join(lines))
@@ -131,7 +134,9 @@ class KafkaBroker:
 
     def admin(self):
         """For a test's own commands."""
-        return AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+        if self._admin is None:
+            self._admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+        return self._admin
 
     def make_topic(self, name, partitions=1, **settings):
         """A topic, once everybody may use it."""

@@ -55,7 +55,7 @@ class Brokers:
         """The settings of a client.
 
         Args:
-            more: Those of one kind of client, by their names with `_` for each dot.
+            more: Those of one kind of client, by their names with `_` for each dot; and callbacks.
         """
         options = self._options
         given = {
@@ -66,7 +66,10 @@ class Brokers:
             "sasl.password": options.sasl_password,
         }
         defaults = {"log_level": 2, "client.id": "fulmen"}  # its errors arrive here anyway
-        own = {name.replace("_", "."): value for name, value in more.items()}
+        own = {
+            name if callable(value) else name.replace("_", "."): value
+            for name, value in more.items()
+        }
         found = {name: value for name, value in given.items() if value is not None}
         return {**defaults, **options.properties, **found, **own, "error_cb": self._note}
 

@@ -160,7 +160,9 @@ class KafkaSpout(Spout):
             try:
                 news = self._topic.news()
             except KafkaException as error:
-                self._trouble(f"topic {self._options.topic!r}: {reason_of(error_of(error))}")
+                if error_of(error).code() in NO_TOPIC:
+                    self._brokers.forget()  # they have answered
+                self._trouble(f"{self._brokers.service}: {reason_of(error_of(error))}")
                 return
             if news is not None:
                 self._brokers.forget()
@@ -183,6 +185,7 @@ class KafkaSpout(Spout):
         begun = first_positions(self._consumer, first, self._new_partitions(found))
         self.positions |= begun
         self.topic_id = found.topic_id
+        self._brokers.forget()
         self._assign()
 
     def _assign(self) -> None:

@@ -110,6 +110,8 @@ def first_positions(
     """
     topic, found = options.topic, {}
     asked = [TopicPartition(topic, partition) for partition in partitions]
+    if asked:
+        consumer.list_topics(topic, SECONDS)  # else it may not know yet of new ones
     if options.start == "group" and asked:
         found = _known(consumer.committed(asked, SECONDS))
     elif options.start_timestamp is not None and asked:
