@@ -3,6 +3,7 @@
 What is made anew with each process, an instance itself and what the engine gave it, is written by
 its name: a bound method in a field, or a helper that has its collector, is restored with the ones
 of the new process. Pickle alone would write copies of them, to which changes would then be lost.
+A text of `config` with a value of the environment in it is written as what the file has.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from io import BytesIO
 from typing import Any
 
 from typing_extensions import override
+
+from fulmen.secrets import FromEnvironment, restored
 
 INSTANCE = "instance"
 """The name by which an author's instance is written. It is in checkpoints."""
@@ -63,6 +66,8 @@ class _StatePickler(pickle.Pickler):
 
     @override
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, FromEnvironment):
+            return restored, (obj.template,)
         name = self._names.get(id(obj))
         return NotImplemented if name is None else (part, (name,))
 
