@@ -24,6 +24,7 @@ from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END, Idle
 from fulmen.engine.batches.stage_skipping import StageSkipping
 from fulmen.engine.batches.summaries import (
     BYTES_PER_SECOND,
+    WantsBatch,
     holds_after,
     restore_seconds,
     work_seconds,
@@ -103,6 +104,7 @@ class Coordinator:
         self._spout_pending_by_task: dict[int, int] = {}
         self._run = self.placed.run
         self._exhausted_by_task: dict[int, bool] = {}
+        self._wants_batch = WantsBatch()
         self._typical_emits = 0.0
         self._did_nothing = False
         self._empty_batches = 0  # in a row: nothing happened, and nothing was waited for
@@ -184,7 +186,7 @@ class Coordinator:
             header,
             emits=self._typical_emits,
             pending=sum(self._pending_by_task.values()),
-            is_idle=self.idle.needs_spouts_only,
+            is_idle=self.idle.needs_spouts_only and not self.wants_batch,
         )
 
     def finish(
@@ -271,6 +273,7 @@ class Coordinator:
             self._pending_by_task |= summary.pending
             self._spout_pending_by_task |= summary.spout_pending
             self._exhausted_by_task |= summary.exhausted
+        self._wants_batch.committed(self.placed.run, done.summaries)
         self.pending = sum(self._pending_by_task.values())
         if self.transactions is not None and done.transactions is not None:
             self.transactions.committed(done.transactions, self._mark + done.seconds)
@@ -378,11 +381,16 @@ class Coordinator:
         moved = max((s.moved_bytes for s in done.summaries), default=0)
         return moved / BYTES_PER_SECOND > self.target_seconds
 
+    @property
+    def wants_batch(self) -> bool:
+        """Whether tasks have something to do in the next batch, whatever spouts have."""
+        return self._wants_batch.any
+
     def idle_seconds(self) -> float:
         """How long to wait before the next batch: next to no time if something happened."""
-        if self.holds and self._did_nothing:
+        if self.holds and self._did_nothing and not self.wants_batch:
             seconds = HOLD_SECONDS
-        elif not self.idle.batches:
+        elif not self.idle.batches or self.wants_batch:
             return self.skipping.rest_seconds
         else:
             seconds = self.idle.seconds()
@@ -400,12 +408,13 @@ class Coordinator:
             and not self.deliveries
             and self.spout_pending == 0
             and self.attempt is None
+            and not self.wants_batch
         )
 
     @property
     def is_quiet(self) -> bool:
         """Whether nothing is on its way: all that can be pending is what bolts hold."""
-        if self.attempt is not None or self._is_retry or self.deliveries:
+        if self.attempt is not None or self._is_retry or self.deliveries or self.wants_batch:
             return False
         return self.settled or self.idle.batches > 0 or bool(self.holds and self._did_nothing)
 

@@ -75,3 +75,31 @@ def holds_after(
 def fatal_error(summaries: Sequence[Summary]) -> ErrorReport | None:
     """The first error after which the topology must stop."""
     return next((e for s in summaries for e in s.errors if e.fatal), None)
+
+
+class WantsBatch:
+    """Which parts of the topology have something to do in the next batch, whatever spouts have."""
+
+    def __init__(self) -> None:
+        self._run = ""
+        self._parts: dict[tuple[int, int], bool] = {}  # by stage and worker
+
+    def committed(self, run: str, summaries: Sequence[Summary]) -> None:
+        """A batch counted. Stages that it left out are as they were.
+
+        Args:
+            run: Of the placement. In a new one all tasks are made anew, and say it again.
+            summaries: What its stages said.
+        """
+        if run != self._run:
+            self._run, self._parts = run, {}
+        said: dict[tuple[int, int], bool] = {}
+        for summary in summaries:
+            key = summary.stage, summary.partition
+            said[key] = said.get(key, False) or summary.wants_batch
+        self._parts |= said
+
+    @property
+    def any(self) -> bool:
+        """Whether there is one."""
+        return any(self._parts.values())

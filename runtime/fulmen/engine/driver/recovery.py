@@ -81,6 +81,8 @@ class Recovery:
             Fenced: Another driver has taken over.
             TopologyFailed: The topology can't go on.
         """
+        if void.report is not None:  # of a driver that was superseded, others use what it uses
+            self._check_is_newest()
         if void.report is not None and void.report.fatal:
             raise self.fatal(void.report)
         match void.cause:
@@ -99,6 +101,12 @@ class Recovery:
                     self._store_away(coordinator, header, str(e))
                     return
                 raise CheckpointError(void.reason)
+
+    def _check_is_newest(self) -> None:
+        try:
+            self.committer.log.check()
+        except Unreachable:  # nothing depends on it
+            return
 
     def _unavailable(self, coordinator: Coordinator, header: Header, report: ErrorReport) -> None:
         """What a component's `open` or `prepare` connects to is away: try again, for ever."""

@@ -73,6 +73,8 @@ class Summary:
         cpu_seconds: CPU seconds of this process meanwhile, without those for making tasks anew.
         moved_bytes: Bytes of the rows that came from other stages, and went to others.
         failed_attempts: Attempts of transactions that a component failed.
+        wants_batch: Whether a task here has something to do in the next batch, whatever spouts
+            have: a commit to hear of, or rows to write that are committed now.
         samples: Task -> what it has counted and measured by metrics of the author's.
         lags: Spout task -> how far it is behind its source, of those that have said so.
         holds: Task -> why spouts are to emit nothing. Tasks of this stage and worker that are not
@@ -106,6 +108,7 @@ class Summary:
     cpu_seconds: float = 0.0
     moved_bytes: int = 0
     failed_attempts: list[FailedAttempt] = field(default_factory=list)
+    wants_batch: bool = False
     samples: dict[int, list[Sample]] = field(default_factory=dict)
     lags: dict[int, Lag] = field(default_factory=dict)
     holds: dict[int, str] = field(default_factory=dict)

@@ -87,7 +87,7 @@ class BatchBoltTask(TransactionalTask, BoltTask):
     def new_collector(self) -> Any:
         return InstanceCollectors()
 
-    def begin_batch(self, work: TransactionWork) -> None:
+    def begin_attempts(self, work: TransactionWork) -> None:
         """Let go of the instances for attempts that are no more."""
         waiting = set(work.waiting)
         for attempt in [a for a in self.instances if a not in waiting]:
