@@ -97,12 +97,17 @@ class RabbitServer:
         wait_until(self._answers, "RabbitMQ's start", START_SECONDS)
 
     def _answers(self):
-        assert self._process.poll() is None, (self._folder / "log").read_text()
+        assert self._process.poll() is None, (self._folder / "log").read_text()[-5000:]
         try:
             with self.channel():
                 return True
         except (AMQPError, OSError):
             return False
+
+    @property
+    def runs(self):
+        """Whether its process is alive."""
+        return self._process.poll() is None
 
     def kill(self):
         """End it as `kill -9` does."""
@@ -110,9 +115,18 @@ class RabbitServer:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
+    @contextmanager
+    def stopped(self):
+        """While this lasts, it says nothing, but its connections stay."""
+        os.killpg(self._process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(self._process.pid, signal.SIGCONT)
+
     def end(self):
         """Kill all that runs of it."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self.runs:
             self.kill()
         self._epmd.kill()
         self._epmd.wait()
