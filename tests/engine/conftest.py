@@ -3,6 +3,7 @@
 import pytest
 
 from fulmen.transactional.stores.pools import close_all
+from support.kafka_server import running_kafka
 from support.postgres import running_postgres
 from support.redis_server import running_redis
 from support.s3 import running_s3
@@ -27,4 +28,11 @@ def postgres():
 def redis_server():
     """A Redis; its tests use a name each."""
     with running_redis() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def kafka():
+    """A Kafka broker; its tests use a topic each."""
+    with running_kafka() as server:
         yield server
