@@ -7,6 +7,7 @@ FulmenError
     DeclarationError        a component declares its output streams wrongly
     StreamError             an emit that the component's declaration does not allow
     CollectorError          a collector used outside of a callback
+    MetricError             a metric of an author's that can't be
     GroupingError           no task can be chosen for a tuple
     StateError              what a component holds can't be kept in the checkpoint
     CodeError               a class of the author's can't be imported, or an instance of it made
@@ -46,6 +47,8 @@ What authors raise themselves, `FailedException`, is in api/components.py.
 
 from collections.abc import Callable, Sequence
 
+from fulmen.secrets import masked
+
 
 class FulmenError(Exception):
     """Base of all errors of Fulmen's own. Its text is complete: who, where, what, and the cure."""
@@ -61,6 +64,10 @@ class StreamError(FulmenError):
 
 class CollectorError(FulmenError):
     """An emit, ack or fail outside of the callbacks in which it is allowed."""
+
+
+class MetricError(FulmenError):
+    """A metric of an author's with a wrong name or value, or one too many."""
 
 
 class CodeError(FulmenError):
@@ -324,7 +331,7 @@ class TopologyFailed(FulmenError):
         return f"{self.reason}\n{self.traceback}".rstrip()
 
 
-# ---- what an author's object says about itself ---------------------------------------------------
+# ---- what an author's object says about itself, without secrets ----------------------------------
 
 
 def text_of(value: object) -> str:
@@ -345,7 +352,7 @@ def error_text(error: BaseException) -> str:
 
 def _said(ask: Callable[[object], str], value: object) -> str:
     try:
-        return ask(value)
+        return masked(ask(value))
     except (Exception, SystemExit) as error:  # noqa: BLE001 (an author's method may raise anything)
         name = f"__{ask.__name__}__"
         return f"<{type(value).__qualname__}, whose {name} raised {type(error).__name__}>"

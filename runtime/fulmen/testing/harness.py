@@ -19,13 +19,16 @@ from fulmen.api import (
     Tuple,
     output_streams,
 )
+from fulmen.api.signals import Lag
 from fulmen.api.tuples import DRAIN_STREAM, HELD, TICK_COMPONENT, TICK_STREAM, Held
 from fulmen.engine.emitting.arrow_collectors import ArrowCollector
 from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.emitting.routes import Routes
 from fulmen.engine.tasks.author_instance import AuthorInstance
+from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.errors import DeclarationError
 from fulmen.topology.code.transient import mistaken_transient
+from fulmen.topology.configuration.options import configured_alone
 
 SOURCE_TASK, TASK = 1, 2
 
@@ -75,6 +78,7 @@ class BoltHarness:
         failed: The tuples that it failed, with reasons.
         errors: What it reported, and warnings about its fields.
         resets: The tuples whose timeout it reset.
+        lag: What it said last of its lag; None: nothing.
     """
 
     def __init__(
@@ -94,20 +98,27 @@ class BoltHarness:
             fields: Of the tuples that it is to receive.
             component: Where they come from.
             stream: And on which stream.
-            conf: What `prepare` receives.
+            conf: What `prepare` receives. It is the component's own `config` as well, so it must be
+                what the class's `config_model` wants.
             name: The bolt's own name.
+
+        Raises:
+            ValidationFailed: `conf` has mistakes, or names a variable that is not set.
         """
         self._prototype = bolt
         self._fields = tuple(fields)
         self._source = (component, stream)
-        self._conf = dict(conf or {})
         self.name = name
         self.who = f"bolt {name!r}, task {TASK}"
+        cls = bolt if isinstance(bolt, type) else type(bolt)
+        self._configuration = configured_alone(cls, conf or {}, f"bolt {name!r}")
         self.emitted: list[Emitted] = []
         self.acked: list[Tuple] = []
         self.failed: list[tuple[Tuple, str]] = []
         self.errors: list[str] = []
         self.resets: list[Tuple] = []
+        self.lag: Lag | None = None
+        self._metrics = AuthorMetrics()
         self._journals: dict[str, list[bytes]] = {}
         self._lives = 0
         self._start()
@@ -127,6 +138,22 @@ class BoltHarness:
     def state(self) -> dict[Any, Any]:
         """The bolt's `self.state`."""
         return dict(self._author.state)
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Its metrics by name, as in `Result.metrics`; those of instances before count as well."""
+        self._take_signals()
+        return self._metrics.of_component(self.name)
+
+    @property
+    def held(self) -> str:
+        """Why it holds the spouts; "": it does not."""
+        return self._signals.hold.reason
+
+    def _take_signals(self) -> None:
+        self.lag = self._signals.take_lag() or self.lag
+        for wrong in self._metrics.add(self.name, 0, self._signals.take_samples()):
+            self.errors.append(wrong)
 
     def execute(self, values: Sequence[Any] | Tuple) -> Tuple:
         """Have the bolt deal with one tuple.
@@ -170,6 +197,7 @@ class BoltHarness:
 
     def restart(self) -> None:
         """Lose the process: what goes on is a new instance with the old one's durable state."""
+        self._take_signals()
         self._lives += 1
         for journal, (data, keep_from) in self._author.updates(self._lives).items():
             if keep_from == self._lives:
@@ -186,13 +214,15 @@ class BoltHarness:
     def _start(self) -> None:
         self._author = AuthorInstance(self._made, self._journals)
         self.bolt: Any = self._author.instance
-        streams = output_streams(self.bolt)
+        streams = output_streams(self.bolt, self._configuration.options)
         self.routes = {n: _NobodyListens(self.name, n, s) for n, s in streams.items()}
         self._collector = self._new_collector()
+        context = self._context(streams)
+        self._signals = context.signals
         injected = {
             "collector": self._collector,
-            "context": self._context(streams),
-            "conf": self._conf,
+            "context": context,
+            "conf": dict(self._configuration.conf),
         }
         is_copy = not isinstance(self._prototype, type)
         self._author.open(injected, lambda call: call(), is_copy=is_copy)
@@ -215,6 +245,7 @@ class BoltHarness:
             component_tasks={component: range(SOURCE_TASK, TASK), self.name: range(TASK, TASK + 1)},
             streams={component: {stream: Stream(self._fields)}, self.name: streams},
             sources=(self._source,),
+            options=self._configuration.options,
         )
 
     def _new_collector(self) -> Any:

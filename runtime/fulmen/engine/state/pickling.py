@@ -3,6 +3,7 @@
 What is made anew with each process, an instance itself and what the engine gave it, is written by
 its name: a bound method in a field, or a helper that has its collector, is restored with the ones
 of the new process. Pickle alone would write copies of them, to which changes would then be lost.
+A metric in a helper is written as what it is called, and what it has counted is not.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from typing import Any
 
 from typing_extensions import override
 
+from fulmen.api.signals import Family, Metric
+
+CONTEXT = "context"
 INSTANCE = "instance"
 """The name by which an author's instance is written. It is in checkpoints."""
 
@@ -44,6 +48,14 @@ def part(name: str) -> Any:
     return parts.get(name, Elsewhere(name))
 
 
+def metric(family: Family, labels: tuple[str, ...]) -> Any:
+    """A metric in the process that restores. What was pickled calls it."""
+    context = part(CONTEXT)
+    if isinstance(context, Elsewhere):
+        return Elsewhere(f"{family.kind} {family.name}")
+    return context.signals.again(family, labels)
+
+
 @contextmanager
 def made_of(parts: Mapping[str, Any]) -> Iterator[None]:
     """Have what is unpickled in this thread refer to these parts, by their names."""
@@ -64,7 +76,9 @@ class _StatePickler(pickle.Pickler):
     @override
     def reducer_override(self, obj: Any) -> Any:
         name = self._names.get(id(obj))
-        return NotImplemented if name is None else (part, (name,))
+        if name is not None:
+            return part, (name,)
+        return (metric, obj.series) if isinstance(obj, Metric) else NotImplemented
 
 
 class _Comparer(_StatePickler):
