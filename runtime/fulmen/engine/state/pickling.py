@@ -20,10 +20,9 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.signals import Family, Metric
-
-CONTEXT = "context"
 from fulmen.secrets import FromEnvironment, restored
 
+CONTEXT = "context"
 INSTANCE = "instance"
 """The name by which an author's instance is written. It is in checkpoints."""
 
