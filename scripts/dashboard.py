@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from dashboard_components import (  # noqa: E402  (a script finds its neighbours so)
     component_counts,
     component_troubles,
+    lag_and_waits,
     workers,
 )
 from dashboard_panels import (  # noqa: E402
@@ -271,6 +272,7 @@ ROWS = {
     "__acker throughput": (ackers,),
     "Transactions": (progress, attempts),
     "Components": (component_counts, component_troubles),
+    "Lag and backpressure": (lag_and_waits,),
     "Workers": (workers,),
     "Batches": (batches,),
     "Recoveries": (recoveries,),

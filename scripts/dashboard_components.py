@@ -98,6 +98,44 @@ def component_troubles() -> Iterator[Any]:
     )
 
 
+def lag_and_waits() -> Iterator[Any]:
+    """How far spouts are behind, and what holds them up."""
+    yield lines(
+        "Lag, messages",
+        "Messages of its source that a spout has not emitted yet, if the spout says so. Growing: "
+        "the topology can't follow; see Capacity, and whether workers have time left.",
+        "short",
+        {EACH: "sum by (component) (fulmen_spout_lag_messages{OF})"},
+        width=6,
+    )
+    yield lines(
+        "Lag, seconds",
+        "Age of the oldest message that a spout has not emitted yet, if the spout says so.",
+        "s",
+        {EACH: "max by (component) (fulmen_spout_lag_seconds{OF})"},
+        width=6,
+    )
+    yield lines(
+        "Services away",
+        "For how long a service has been away that a component needs. Nothing is lost; batches "
+        "wait until the service answers.",
+        "s",
+        {
+            "{{component}} {{service}}": "max by (component, service) "
+            "(fulmen_service_away_seconds{OF})"
+        },
+        width=6,
+    )
+    yield lines(
+        "Spouts held",
+        "Tasks of a bolt that hold the spouts, because a buffer is full. For long: what the bolt "
+        "writes to is too slow; the topology's own page says why.",
+        "short",
+        {EACH: "sum by (component) (fulmen_holding_tasks{OF})"},
+        width=6,
+    )
+
+
 def workers() -> Iterator[Any]:
     """How much each worker has to do, and where it is."""
     yield lines(

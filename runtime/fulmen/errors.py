@@ -7,6 +7,7 @@ FulmenError
     DeclarationError        a component declares its output streams wrongly
     StreamError             an emit that the component's declaration does not allow
     CollectorError          a collector used outside of a callback
+    MetricError             a metric of an author's that can't be
     GroupingError           no task can be chosen for a tuple
     StateError              what a component holds can't be kept in the checkpoint
     CodeError               a class of the author's can't be imported, or an instance of it made
@@ -63,6 +64,10 @@ class StreamError(FulmenError):
 
 class CollectorError(FulmenError):
     """An emit, ack or fail outside of the callbacks in which it is allowed."""
+
+
+class MetricError(FulmenError):
+    """A metric of an author's with a wrong name or value, or one too many."""
 
 
 class CodeError(FulmenError):

@@ -9,6 +9,7 @@ from fulmen.metrics import MetricsServer
 from support.browser import SECONDS, see
 from support.engine_runs import make_driver
 from support.metered import WORDS, metered, run_metered
+from support.waiting import HELD, REASON, SERVICE, run_waiting
 
 pytestmark = pytest.mark.timeout(2 * SECONDS)
 
@@ -92,7 +93,8 @@ def test_the_graph_has_every_component_and_every_edge(driver, page):
 
 
 def test_a_selected_component_shows_its_streams(driver, page):
-    inputs, outputs, tasks = (table.rows() for table in page.id("details").all("tbody"))
+    tables = (page.id(name) for name in ("inputs", "outputs", "tasks"))
+    inputs, outputs, tasks = (table.rows() for table in tables)
     executed = driver.totals.counts["split", "executed", "texts:default"]
     assert inputs[0][:2] == ["texts:default", shown(executed)]
     assert [row[0] for row in outputs] == ["default", "lengths"]
@@ -169,3 +171,43 @@ class MovingDriver:
         with self.lock:
             self.driver.step()
         return self.driver.totals
+
+
+@pytest.fixture(scope="module")
+def waiting(tmp_path_factory):
+    """The page of a topology that waits, with the bolt that holds its spouts selected."""
+    running = run_waiting()
+    with MetricsServer("127.0.0.1", 0, lambda: running.totals) as server:
+        page, complaints = see(f"{server.url}#buffer", tmp_path_factory.mktemp("waiting"))
+    assert complaints == []
+    return page
+
+
+def test_what_a_topology_waits_for_is_said(waiting):
+    away, held = waiting.id("waits").text.splitlines()
+    assert away.startswith(f"writer can't reach {SERVICE} since ")
+    assert away.endswith(f"): {REASON}")
+    assert held == f"spouts rest: buffer holds them (1 task): {HELD}"
+
+
+def test_a_topology_that_waits_for_nothing_says_nothing(page):
+    assert page.id("waits").text == ""
+
+
+def test_lag_is_a_tile_and_a_cell(waiting, page):
+    tiles = dict(
+        zip(
+            [e.text for e in waiting.id("tiles").all("dt")],
+            [e.text for e in waiting.id("tiles").all("dd")],
+            strict=True,
+        )
+    )
+    assert (tiles["lag"], tiles["lag, age"]) == ("20", "1.50 s")
+    rows = {row[0]: row for row in waiting.id("components").rows()}
+    assert "20, 1.50 s" in rows["behind"]
+    assert "lag" not in [e.text for e in page.id("tiles").all("dt")]
+
+
+def test_metrics_of_the_selected_component_are_listed(waiting):
+    rows = dict(waiting.id("metrics").rows())
+    assert rows == {'length{kind="rows"}': "20", "sizes": "20, mean 9.5"}

@@ -25,6 +25,7 @@ from support.prometheus import promtool, running_prometheus
 from support.scrapes import PAGE, documented
 from support.spark_runs import wait_until
 from support.transacted import TROUBLE, transacted_driver
+from support.waiting import run_waiting
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -77,18 +78,26 @@ def earlier():
 
 
 @pytest.fixture(scope="module")
-def prometheus(topology, transactions, earlier, tmp_path_factory):
+def waiting():
+    """A topology with lag, a bolt that holds its spouts, and a service that is away."""
+    return run_waiting()
+
+
+@pytest.fixture(scope="module")
+def prometheus(topology, transactions, earlier, waiting, tmp_path_factory):
     """It has scraped for some seconds."""
     with (
         MetricsServer("127.0.0.1", 0, topology.totals) as one,
         MetricsServer("127.0.0.1", 0, lambda: earlier.totals) as other,
         MetricsServer("127.0.0.1", 0, transactions.totals) as third,
+        MetricsServer("127.0.0.1", 0, lambda: waiting.totals) as fourth,
         running_prometheus(
             tmp_path_factory.mktemp("prometheus"),
             {
                 f"127.0.0.1:{one.port}": LABELS,
                 f"127.0.0.1:{other.port}": {},
                 f"127.0.0.1:{third.port}": {**LABELS, "pod": "transacted-driver-1"},
+                f"127.0.0.1:{fourth.port}": {**LABELS, "pod": "waiting-driver-1"},
             },
             [ALERTS],
         ) as server,
@@ -106,6 +115,8 @@ def topology_of(query):
         for metric in documented().values()
         if m in metric.samples
     ]
+    if any(metric.is_occasional for metric in of):
+        return "waiting"
     return "transacted" if any(metric.is_transactional for metric in of) else "metered"
 
 
@@ -122,7 +133,7 @@ def test_variables_have_the_topology(prometheus):
     asked = {name: v["query"]["query"].replace("$namespace", ".*") for name, v in found.items()}
     parts = {n: re.fullmatch(r"label_values\((.*), (\w+)\)", t) for n, t in asked.items()}
     values = {name: prometheus.label_values(*part.group(2, 1)) for name, part in parts.items()}
-    assert values == {"namespace": ["shop"], "topology": ["metered", "transacted"]}
+    assert values == {"namespace": ["shop"], "topology": ["metered", "transacted", "waiting"]}
 
 
 def test_labels_of_target_and_metrics_do_not_collide(prometheus):
@@ -218,6 +229,10 @@ BAD_AND_GOOD = {
     'fulmen_transaction_head_failures{topology="NAME"}': ("5+0x40", "4+0x40"),
     'fulmen_transaction_attempts_total{topology="NAME", outcome="given_up"}': ("0+1x40", "7+0x40"),
     'fulmen_operator_topology_ready{topology="NAME"}': ("0+0x40", "1+0x40"),
+    'fulmen_spout_lag_messages{topology="NAME", component="words"}': ("0+600x40", "5000+0x40"),
+    'fulmen_service_away_seconds{topology="NAME", component="count", service="db"}': (
+        *("0+60x40", "60+0x40"),
+    ),
 }
 
 

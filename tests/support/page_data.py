@@ -45,6 +45,14 @@ def component(number, is_long):
         "process_ms": None if is_spout else 123.4,
         "complete_ms": 1234.5 if is_spout else None,
         "pending": 5000 if is_spout else None,
+        "lag": {"messages": 1_234_567, "seconds": 12.5} if is_spout else None,
+        "metrics": {
+            "rows": 1234 * number,
+            f'requests{{target="{LONG if is_long else "a"}"}}': 0.5,
+            "size_bytes": {"count": 12, "sum": 345.6, "buckets": {"10.0": 3, "+Inf": 12}},
+        }
+        if number
+        else {},
         "errors": number,
         "busiest_task": {"task": number * 4 + 2, "share": 0.25 if number % 2 else 0.73},
         "outputs": [{"stream": "default", "emitted": 123, "transferred": 456}],
@@ -187,6 +195,22 @@ def transactions(is_long):
     }
 
 
+def away(component, is_long):
+    return {
+        "service": f"PostgreSQL at {HOST if is_long else 'db'}:5432",
+        "component": component,
+        "task": 7,
+        "reason": LONG_ERROR if is_long else "connection refused",
+        "since": 1_700_000_000.5,
+        "seconds": 75.0,
+    }
+
+
+def hold(component, is_long):
+    reason = LONG_ERROR if is_long else "10,000 rows wait"
+    return {"component": component, "tasks": 2, "reason": reason}
+
+
 def topology_json(size, is_long=False, tasks_of="", step=1, is_transactional=False):
     """What a driver would say of `size` components, with long names and long errors or short."""
     edges = [
@@ -210,6 +234,8 @@ def topology_json(size, is_long=False, tasks_of="", step=1, is_transactional=Fal
         "message_timeout_seconds": 30.0,
         "trees": {**trees, "dead_lettered": 12, "dropped": 0},
         "transactions": transactions(is_long) if is_transactional else None,
+        "away": [away(name_of(1, is_long), is_long)],
+        "holds": [hold(name_of(2, is_long), is_long)],
         "acked_per_second": 1234.5,
         "complete_latency_ms": {"p50": 123.4, "p99": 4567.8},
         "components": [component(n, is_long) for n in range(size)],

@@ -24,12 +24,14 @@ class Documented:
         type: Of the metric.
         labels: Besides `topology`.
         is_transactional: Only transactional topologies have it.
+        is_occasional: It is only there while there is something to say.
     """
 
     name: str
     type: str
     labels: frozenset[str]
     is_transactional: bool
+    is_occasional: bool
 
     @property
     def samples(self):
@@ -38,10 +40,14 @@ class Documented:
 
 def documented():
     """All rows, by name."""
-    tables = PAGE.read_text(encoding="utf-8").split("Transactional topologies have these as well:")
+    usual, others = PAGE.read_text(encoding="utf-8").split(
+        "Transactional topologies have these as well:"
+    )
+    transactional, occasional = others.split("These are there while there is something to say:")
+    tables = ((usual, False, False), (transactional, True, False), (occasional, False, True))
     return {
-        name: Documented(name, kind, frozenset(re.findall(r"\w+", labels)), is_transactional)
-        for table, is_transactional in zip(tables, (False, True), strict=True)
+        name: Documented(name, kind, frozenset(re.findall(r"\w+", labels)), *when)
+        for table, *when in tables
         for name, kind, labels in _ROW.findall(table)
     }
 

@@ -20,6 +20,7 @@ from fulmen.api.components import (
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream, output_streams
 from fulmen.api.grouping import CustomStreamGrouping
+from fulmen.api.signals import Counter, Gauge, Histogram
 from fulmen.api.sinks import ERRORS_STREAM, Mark, MarkAhead, Rows, ServiceUnavailable, Sink
 from fulmen.api.transactional_spouts import (
     OpaquePartitionedTransactionalSpout,
@@ -50,8 +51,11 @@ __all__ = [
     "Bolt",
     "Committer",
     "Component",
+    "Counter",
     "CustomStreamGrouping",
     "FailedException",
+    "Gauge",
+    "Histogram",
     "Mark",
     "MarkAhead",
     "OpaquePartitionedTransactionalSpout",

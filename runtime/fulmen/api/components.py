@@ -12,7 +12,7 @@ field of an object given to `TopologyBuilder`, if the object now has another val
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Mapping, MutableMapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -79,6 +79,21 @@ class Component(ABC):
             options: The validated `config_model`; None if the class has none.
         """
         return self.outputs
+
+    def committed(self, number: int) -> None:
+        """Called after a commit: what this instance's fields and state held then is durable.
+
+        It is called before anything else of the next batch. Every commit that changed this task is
+        followed by a call, unless the process is lost first: then the first batch after the restore
+        begins with one. It may be called twice for one commit. What is changed here is durable with
+        the next commit. It is not called in a transactional topology, where `finish_batch` of a
+        committer is the place for that.
+
+        An exception is reported; with `onError: crash` it stops the topology.
+
+        Args:
+            number: The number of the latest commit.
+        """
 
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
         """Declare the output streams. Called before the topology runs. `outputs` does the same."""
@@ -147,9 +162,17 @@ class Spout(Component):
 class Bolt(Component):
     """Receives tuples, and does the anchoring, acking and failing itself."""
 
+    max_concurrency: ClassVar[int] = 100
+    """With `async def execute`: of how many tuples of a task `execute` may be under way at a time.
+
+    It then waits for other services without blocking, on one event loop in each worker. `prepare`
+    and `cleanup` may be async too. All calls of a batch end before the batch does. With 1,
+    tuples are processed one after another.
+    """
+
     def prepare(
         self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector
-    ) -> None:
+    ) -> Awaitable[None] | None:
         """Called once for each instance, before anything else but a restore of its fields.
 
         An exception that may mean that a service is away (OSError, or one of a client's own
@@ -164,7 +187,7 @@ class Bolt(Component):
         """
 
     @abstractmethod
-    def execute(self, tup: Tuple) -> None:
+    def execute(self, tup: Tuple) -> Awaitable[None] | None:
         """Process one tuple. Ack or fail it, or any that was kept, here or in a later call.
 
         Ticks (spec: `tickSeconds`) arrive here too: see `tup.is_tick()`. Acking one does nothing.
@@ -175,23 +198,11 @@ class Bolt(Component):
         """
 
     def end_batch(self) -> None:
-        """Called at the end of every batch in which the bolt may have had something to do.
+        """Called at the end of each batch in which this task received a tuple or a tick.
 
         Emit, ack and fail as in `execute`; what is emitted without an anchor is not tracked. This
-        is the place to write or emit in one go what `execute` has gathered. It may be called in
-        batches that had no tuple for this task. The batch is not committed yet, and may be run
-        again.
-
-        An exception is reported; with `onError: crash` it stops the topology.
-        """
-
-    def committed(self, number: int) -> None:
-        """Called after a commit: all that this instance's fields and state held then is durable.
-
-        It is called before anything else of the next batch, with the number of the latest commit;
-        also after a restore, with the number of the commit that was restored. Every commit that
-        changed this task is followed by a call, unless the process is lost first: then the call
-        that follows the restore stands for it. It may be called twice with the same number.
+        is the place to write or emit in one go what `execute` has gathered. The batch is not
+        committed yet, and may be run again. It is not called in a transactional topology.
 
         An exception is reported; with `onError: crash` it stops the topology.
         """
@@ -209,14 +220,22 @@ class Bolt(Component):
         An exception is reported; with `onError: crash` it stops the topology.
         """
 
-    def cleanup(self) -> None:
+    def cleanup(self) -> Awaitable[None] | None:
         """Called before the instance is dropped, if there is time. An exception is reported."""
 
 
 class BasicBolt(Component):
     """A bolt whose emits are anchored to the input, which is acked when `execute` returns."""
 
-    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+    max_concurrency: ClassVar[int] = 100
+    """With `async def execute`: of how many tuples of a task `execute` may be under way at a time.
+
+    It then waits for other services without blocking, on one event loop in each worker. `prepare`
+    and `cleanup` may be async too. All calls of a batch end before the batch does. What is
+    emitted leaves in the order of the tuples that it was emitted for.
+    """
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> Awaitable[None] | None:
         """Called once for each instance, before anything else but a restore of its fields.
 
         An exception that may mean that a service is away (OSError, or one of a client's own
@@ -229,7 +248,7 @@ class BasicBolt(Component):
         """
 
     @abstractmethod
-    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> Awaitable[None] | None:
         """Process one tuple.
 
         Ticks (spec: `tickSeconds`) arrive here too: see `tup.is_tick()`.
@@ -239,22 +258,11 @@ class BasicBolt(Component):
         """
 
     def end_batch(self, collector: BasicOutputCollector) -> None:
-        """Called at the end of every batch in which the bolt may have had something to do.
+        """Called at the end of each batch in which this task received a tuple or a tick.
 
         What is emitted is not tracked: the tuples of the batch are acked. This is the place to
-        emit in one go what `execute` has gathered. It may be called in batches that had no tuple
-        for this task. The batch is not committed yet, and may be run again.
-
-        An exception is reported; with `onError: crash` it stops the topology.
-        """
-
-    def committed(self, number: int) -> None:
-        """Called after a commit: all that this instance's fields and state held then is durable.
-
-        It is called before anything else of the next batch, with the number of the latest commit;
-        also after a restore, with the number of the commit that was restored. Every commit that
-        changed this task is followed by a call, unless the process is lost first: then the call
-        that follows the restore stands for it. It may be called twice with the same number.
+        emit in one go what `execute` has gathered. The batch is not committed yet, and may be run
+        again. It is not called in a transactional topology.
 
         An exception is reported; with `onError: crash` it stops the topology.
         """
@@ -272,7 +280,7 @@ class BasicBolt(Component):
         An exception is reported; with `onError: crash` it stops the topology.
         """
 
-    def cleanup(self) -> None:
+    def cleanup(self) -> Awaitable[None] | None:
         """Called before the instance is dropped, if there is time. An exception is reported."""
 
 
@@ -321,22 +329,11 @@ class ArrowBolt(Component):
         """Called when a tick is due (spec: `tickSeconds`)."""
 
     def end_batch(self, collector: ArrowOutputCollector) -> None:
-        """Called at the end of every batch in which the bolt may have had something to do.
+        """Called at the end of each batch in which this task received a tuple or a tick.
 
         What is emitted is not tracked: the tuples of the batch are acked. This is the place to
-        emit in one go what `execute` has gathered. It may be called in batches that had no tuple
-        for this task. The batch is not committed yet, and may be run again.
-
-        An exception is reported; with `onError: crash` it stops the topology.
-        """
-
-    def committed(self, number: int) -> None:
-        """Called after a commit: all that this instance's fields and state held then is durable.
-
-        It is called before anything else of the next batch, with the number of the latest commit;
-        also after a restore, with the number of the commit that was restored. Every commit that
-        changed this task is followed by a call, unless the process is lost first: then the call
-        that follows the restore stands for it. It may be called twice with the same number.
+        emit in one go what `execute` has gathered. The batch is not committed yet, and may be run
+        again. It is not called in a transactional topology.
 
         An exception is reported; with `onError: crash` it stops the topology.
         """

@@ -1,15 +1,26 @@
-"""What a task is told about itself and its topology."""
+"""What a task is told about itself and its topology, and what it tells the engine."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fulmen.api.declarer import Stream
+from fulmen.api.signals import (
+    BUCKETS,
+    Counter,
+    Gauge,
+    Histogram,
+    Lag,
+    Signals,
+    family_of,
+)
 
 T = TypeVar("T")
+LONGEST_REASON = 500
+"""Characters of why spouts emit nothing."""
 
 
 @dataclass
@@ -41,6 +52,7 @@ class TopologyContext:
         sources: The (component, stream) pairs that this component subscribes to.
         options: The component's own `config` as its class's `config_model`; None: it has none.
         batch: The batch that is being run. Always the same object, whose attributes change.
+        signals: What this task has told by the methods below. For the engine.
     """
 
     topology: str
@@ -54,6 +66,7 @@ class TopologyContext:
     sources: tuple[tuple[str, str], ...] = ()
     options: Any = None
     batch: Batch = field(default_factory=Batch)
+    signals: Signals = field(default_factory=Signals, repr=False, compare=False)
 
     def tasks(self, component: str) -> list[int]:
         """The task ids of `component`, ascending; empty if there is no such component."""
@@ -86,6 +99,80 @@ class TopologyContext:
                 _SHARED[key] = make()
             found: T = _SHARED[key]
             return found
+
+    def counter(self, name: str, help: str, labels: Mapping[str, str] | None = None) -> Counter:
+        """A metric that counts: `fulmen_user_<name>_total`, with the labels component and task.
+
+        Call it in `open` or `prepare`, keep the counter in a field, and call its `inc`. What is
+        counted is part of the batch: it is added once, when the batch is committed.
+
+        Args:
+            name: At most 60 small letters, digits and "_". One name has one meaning in a topology.
+            help: What is counted, in one line.
+            labels: More labels and their values. A component may have at most 100 series.
+
+        Raises:
+            MetricError: A name can't be used, has another meaning, or there are too many series.
+        """
+        return self.signals.metric(Counter, *family_of("counter", name, help, labels))
+
+    def gauge(self, name: str, help: str, labels: Mapping[str, str] | None = None) -> Gauge:
+        """A metric that rises and falls: `fulmen_user_<name>`. Call `set` of what is returned.
+
+        What it was set to last in a batch is shown when the batch is committed. Takes and raises
+        what `counter` does.
+        """
+        return self.signals.metric(Gauge, *family_of("gauge", name, help, labels))
+
+    def histogram(
+        self,
+        name: str,
+        help: str,
+        buckets: Sequence[float] = BUCKETS,
+        labels: Mapping[str, str] | None = None,
+    ) -> Histogram:
+        """A metric of many values: `fulmen_user_<name>`. Call `observe` of what is returned.
+
+        As exact as `counter`. Takes and raises what that does.
+
+        Args:
+            name: As in `counter`; with the unit at its end, such as "request_seconds".
+            help: What is measured, in one line.
+            buckets: Upper bounds, at most 50, each greater than the one before.
+            labels: As in `counter`.
+        """
+        return self.signals.metric(Histogram, *family_of("histogram", name, help, labels, buckets))
+
+    def lag(self, *, messages: int | None = None, seconds: float | None = None) -> None:
+        """Say how far this task of a spout is behind its source.
+
+        It stays so until the next call. Call it when it is known anyway, or every few seconds.
+
+        Args:
+            messages: How many messages of the source this task has not emitted yet. None: not
+                known.
+            seconds: How old the oldest of these is; 0: there is none. None: not known.
+        """
+        most = max(0, int(messages)) if messages is not None else None
+        age = max(0.0, float(seconds)) if seconds is not None else None
+        self.signals.say_lag(Lag(most, age))
+
+    def hold_spouts(self, reason: str) -> None:
+        """Have all spouts emit nothing from the next batch on: the buffer of this bolt is full.
+
+        Batches and ticks go on, so that the bolt can empty its buffer; no such batch counts as
+        idle, and a topology is not drained before the spouts are released. Acks and failures are
+        still told to spouts. The hold ends with `release_spouts`, or when this instance is lost:
+        the next one holds the spouts itself if its buffer is full.
+
+        Args:
+            reason: Why, in one line, for people.
+        """
+        self.signals.hold.reason = reason[:LONGEST_REASON] or "a buffer is full"
+
+    def release_spouts(self) -> None:
+        """Let spouts emit again, as far as this task is concerned."""
+        self.signals.hold.reason = ""
 
 
 _SHARED: dict[tuple[str, str], Any] = {}

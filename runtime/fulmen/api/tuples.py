@@ -18,6 +18,7 @@ TICK_COMPONENT = "__system"
 TICK_STREAM = "__tick"
 DRAIN_STREAM = "__drain"
 FINISH_STREAM = "__finish"
+END_STREAM = "__end"
 
 
 class Origin(Protocol):

@@ -37,6 +37,7 @@ from fulmen.engine.protocol.statistics import (
 )
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
+from fulmen.metrics.author_families import author_families, waiting_families
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot, source_and_stream
 from fulmen.topology.resource.spec import ACKER
 
@@ -78,6 +79,8 @@ def families(now: Snapshot) -> Iterator[Metric]:
     yield from _troubles(now)
     yield from _shape(now)
     yield from _workers(now)
+    yield from waiting_families(now)
+    yield from author_families(now)
 
 
 def _counter(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fulmen.api.signals import Lag
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.processes import Process
@@ -23,9 +24,11 @@ from fulmen.engine.protocol.statistics import (
     Times,
     is_one_acker,
 )
+from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.engine.totals.latencies import Latencies
 from fulmen.engine.totals.totals import StageSeconds, Totals, TreeCounts
 from fulmen.engine.totals.transaction_totals import TransactionTotals
+from fulmen.engine.totals.waits import Away, Waits, lag_of
 from fulmen.plan import Executor
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
@@ -65,6 +68,8 @@ class Snapshot:
         tasks: Of each task: a row as in `TaskSums`.
         stages: Of each stage: what it took.
         processes: Worker -> the process that served it last.
+        metrics: Those of authors.
+        waits: What holds up batches or spouts.
     """
 
     placed: PlacedTopology
@@ -92,6 +97,8 @@ class Snapshot:
     tasks: npt.NDArray[np.float64]
     stages: Mapping[int, StageSeconds]
     processes: Mapping[int, Process]
+    metrics: AuthorMetrics
+    waits: Waits
 
     @staticmethod
     def of(totals: Totals) -> Snapshot:
@@ -125,6 +132,8 @@ class Snapshot:
                 tasks=totals.tasks.copy(),
                 stages=dict(totals.stages),
                 processes=dict(totals.last_processes),
+                metrics=totals.metrics.copy(),
+                waits=totals.waits.copy(),
             )
 
     @property
@@ -209,6 +218,22 @@ class Snapshot:
     def capacity(self, component: str) -> float:
         """The highest of the component's executors."""
         return max(self.executors.get(e.first, 0.0) for e in self.executors_of[component])
+
+    @property
+    def holding(self) -> Mapping[str, Sequence[int]]:
+        """The tasks that hold the spouts, by their component."""
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for task in sorted(self.waits.holds):
+            found[self.placed.plan.component_of(task)].append(task)
+        return found
+
+    def lag(self, component: str) -> Lag | None:
+        """How far the tasks of a spout are behind together; None: none of them has said."""
+        return lag_of(self.waits.lags, self.placed.plan.tasks(component))
+
+    def away_seconds(self, away: Away) -> float:
+        """For how long a service has been away."""
+        return max(0.0, self.moment - away.began)
 
     def slot_of(self, worker: int) -> int | None:
         """The worker's slot in its pod; None without pods, and of the driver."""

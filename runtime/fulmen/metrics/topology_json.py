@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from fulmen.api.signals import Lag
 from fulmen.engine.protocol.processes import Process
 from fulmen.engine.protocol.statistics import (
     ACKED,
@@ -24,6 +25,7 @@ from fulmen.engine.protocol.statistics import (
 )
 from fulmen.engine.totals.totals import STATISTICS, StageSeconds
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
+from fulmen.engine.totals.waits import Away
 from fulmen.metrics.collector import PHASES
 from fulmen.metrics.history import STEPS, Point
 from fulmen.metrics.recent_tasks import RecentTasks
@@ -75,6 +77,8 @@ class TopologyJson:
             "message_timeout_seconds": now.placed.topology.spec.message_timeout_seconds,
             "trees": vars(now.trees),
             "transactions": self._transactions(),
+            "away": [self._away(away) for away in now.waits.away.values()],
+            "holds": self._holds(),
             "acked_per_second": self._rate(now.trees.acked, self.before.trees.acked),
             "complete_latency_ms": {"p50": last.quantile(0.5), "p99": last.quantile(0.99)},
             "components": [self._component(name) for name in now.components],
@@ -103,6 +107,23 @@ class TopologyJson:
             **transactions_json(now, before, self.now.moment),
             "committed_per_second": self._rate(now.attempts[committed], before.attempts[committed]),
         }
+
+    def _away(self, away: Away) -> Json:
+        return {
+            "service": away.service,
+            "component": away.component,
+            "task": away.task,
+            "reason": away.reason[:_ERROR_CHARACTERS],
+            "since": round(away.since, 3),
+            "seconds": round(self.now.away_seconds(away), 1),
+        }
+
+    def _holds(self) -> list[Json]:
+        """Who holds the spouts, and why: of each component the first task that does."""
+        return [
+            {"component": name, "tasks": len(tasks), "reason": self.now.waits.holds[tasks[0]]}
+            for name, tasks in self.now.holding.items()
+        ]
 
     def _rate(self, after: float, before: float) -> float:
         seconds = self.now.uptime - self.before.uptime
@@ -144,6 +165,8 @@ class TopologyJson:
             "pending": sum(now.pending_messages.get(t, 0) for t in tasks)
             if is_spout and not is_emitter
             else None,
+            "lag": _lag(now.lag(name)),
+            "metrics": now.metrics.of_component(name),
             "busiest_task": self._tasks.busiest(name),
             "errors": now.error_counts[name],
             "outputs": [self._output(name, stream) for stream in self._outputs.get(name, ())],
@@ -291,6 +314,10 @@ class TopologyJson:
             for error in kept
         ]
         return sorted(errors, key=lambda error: -float(error["time"]))[:ERRORS_SHOWN]
+
+
+def _lag(lag: Lag | None) -> Json | None:
+    return None if lag is None else {"messages": lag.messages, "seconds": lag.seconds}
 
 
 def _end_of(text: str, most: int) -> str:

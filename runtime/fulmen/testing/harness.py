@@ -19,11 +19,13 @@ from fulmen.api import (
     Tuple,
     output_streams,
 )
+from fulmen.api.signals import Lag
 from fulmen.api.tuples import DRAIN_STREAM, HELD, TICK_COMPONENT, TICK_STREAM, Held
 from fulmen.engine.emitting.arrow_collectors import ArrowCollector
 from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.emitting.routes import Routes
 from fulmen.engine.tasks.author_instance import AuthorInstance
+from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.errors import DeclarationError
 from fulmen.topology.code.transient import mistaken_transient
 from fulmen.topology.configuration.options import configured_alone
@@ -76,6 +78,7 @@ class BoltHarness:
         failed: The tuples that it failed, with reasons.
         errors: What it reported, and warnings about its fields.
         resets: The tuples whose timeout it reset.
+        lag: What it said last of its lag; None: nothing.
     """
 
     def __init__(
@@ -114,6 +117,8 @@ class BoltHarness:
         self.failed: list[tuple[Tuple, str]] = []
         self.errors: list[str] = []
         self.resets: list[Tuple] = []
+        self.lag: Lag | None = None
+        self._metrics = AuthorMetrics()
         self._journals: dict[str, list[bytes]] = {}
         self._lives = 0
         self._start()
@@ -133,6 +138,22 @@ class BoltHarness:
     def state(self) -> dict[Any, Any]:
         """The bolt's `self.state`."""
         return dict(self._author.state)
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Its metrics by name, as in `Result.metrics`; those of instances before count as well."""
+        self._take_signals()
+        return self._metrics.of_component(self.name)
+
+    @property
+    def held(self) -> str:
+        """Why it holds the spouts; "": it does not."""
+        return self._signals.hold.reason
+
+    def _take_signals(self) -> None:
+        self.lag = self._signals.take_lag() or self.lag
+        for wrong in self._metrics.add(self.name, 0, self._signals.take_samples()):
+            self.errors.append(wrong)
 
     def execute(self, values: Sequence[Any] | Tuple) -> Tuple:
         """Have the bolt deal with one tuple.
@@ -176,6 +197,7 @@ class BoltHarness:
 
     def restart(self) -> None:
         """Lose the process: what goes on is a new instance with the old one's durable state."""
+        self._take_signals()
         self._lives += 1
         for journal, (data, keep_from) in self._author.updates(self._lives).items():
             if keep_from == self._lives:
@@ -195,9 +217,11 @@ class BoltHarness:
         streams = output_streams(self.bolt, self._configuration.options)
         self.routes = {n: _NobodyListens(self.name, n, s) for n, s in streams.items()}
         self._collector = self._new_collector()
+        context = self._context(streams)
+        self._signals = context.signals
         injected = {
             "collector": self._collector,
-            "context": self._context(streams),
+            "context": context,
             "conf": dict(self._configuration.conf),
         }
         is_copy = not isinstance(self._prototype, type)

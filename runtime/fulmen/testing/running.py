@@ -106,6 +106,15 @@ class Result:
         trees: dict[str, int] = self.report["trees"]
         return trees
 
+    @property
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """Metrics of one's own: component -> name -> value, over all its tasks.
+
+        A counter and a gauge are a number, the sum of all tasks. A histogram has `count`, `sum` and
+        `buckets`. With labels the name is written as Prometheus does: `rows{table="a"}`.
+        """
+        return {name: of["metrics"] for name, of in self.report["components"].items()}
+
     def emitted(self, component: str, stream: str | None = None) -> list[Sequence[Any]]:
         """The values of what a component emitted: the tuples of each task in their order.
 

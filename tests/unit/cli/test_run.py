@@ -217,7 +217,10 @@ def test_a_mistake_of_ours_is_in_the_log(letters, monkeypatch, tmp_path):
 
 # ---- the report ----------------------------------------------------------------------------------
 
-STATISTICS = {"emitted", "transferred", "executed", "acked", "failed", "tasks", "errors"}
+STATISTICS = {
+    *("emitted", "transferred", "executed", "acked", "failed"),
+    *("tasks", "errors", "metrics"),
+}
 
 
 def test_the_report(letters, tmp_path):
@@ -289,6 +292,7 @@ def test_the_report_of_a_run_that_never_began(letters, tmp_path):
     assert report["components"]["count"] == {
         **dict.fromkeys(["emitted", "transferred", "executed", "acked", "failed"], 0),
         "tasks": 2,
+        "metrics": {},
         "errors": [],
     }
 

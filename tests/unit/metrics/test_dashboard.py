@@ -21,7 +21,7 @@ QUERIES = panel_queries()
 ALERTS = alerts()
 ROWS = [
     *("At a glance", "__acker throughput", "Transactions"),
-    *("Components", "Workers", "Batches", "Recoveries"),
+    *("Components", "Lag and backpressure", "Workers", "Batches", "Recoveries"),
 ]
 
 

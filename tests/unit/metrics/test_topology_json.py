@@ -15,6 +15,7 @@ from fulmen.testing import CollectBolt, ListSpout
 from support.engine_runs import make_driver
 from support.metered import run_metered
 from support.page_data import topology_json as fake_json
+from support.waiting import run_waiting
 
 WORDS = ["cow"] * 60 + ["moon"] * 30 + ["sun"] * 10
 
@@ -188,8 +189,23 @@ def test_what_tests_of_the_page_show_is_what_a_driver_says():
     totals = run_metered(["a b", "raise this"] * 3, max_replays=1).totals
     real, fake = shown(totals, tasks_of="split"), fake_json(5, tasks_of="part-1")
     for json in (real, fake):
-        json["batches"]["permits"] = json["history"] = None
+        json["batches"]["permits"] = json["history"] = json["away"] = json["holds"] = None
+        for component in json["components"]:
+            component["metrics"] = None
     assert shape(fake) == shape(real)
+
+
+def test_what_tests_of_the_page_show_of_waiting_is_what_a_driver_says():
+    real, fake = shown(run_waiting().totals), fake_json(5)
+    for what in ("away", "holds"):
+        assert shape(fake[what]) == shape(real[what])
+    spouts = [json["components"][0]["lag"] for json in (real, fake)]
+    assert shape(spouts[0]) == shape(spouts[1])
+    kinds = [
+        {type(value) for component in json["components"] for value in component["metrics"].values()}
+        for json in (real, fake)
+    ]
+    assert kinds == [{int, dict}, {int, float, dict}]
 
 
 class Later(Bolt):

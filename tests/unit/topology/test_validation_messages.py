@@ -638,7 +638,7 @@ CLASSES = {
     "neither": (
         of_class("NotAComponent"),
         f"{COUNT_CLASS}support.components.NotAComponent is not derived from fulmen.Bolt, "
-        "fulmen.BasicBolt or fulmen.ArrowBolt.",
+        "fulmen.BasicBolt, fulmen.ArrowBolt or fulmen.Sink.",
     ),
     "no-spout": (
         {"spec.spouts.0.class": f"{COMPONENTS}.NotAComponent"},

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from fulmen.api.signals import Lag
 from fulmen.cli.display.formats import count, elapsed, item, line, milliseconds
 from fulmen.cli.display.meter import (
     ComponentFigures,
@@ -14,6 +15,7 @@ from fulmen.cli.display.meter import (
 )
 from fulmen.cli.display.output import FiguresTable
 from fulmen.cli.display.transaction_lines import plain_parts, summary_of, transactions_line
+from fulmen.cli.display.wait_lines import lag_items, plain_waits
 from fulmen.engine.batches.idle import WARM_BATCHES
 from fulmen.engine.protocol.statistics import EXECUTED
 from fulmen.engine.totals.totals import Totals, TreeCounts
@@ -38,6 +40,7 @@ def plain_line(figures: Figures) -> str:
             f"{count(figures.tuples_per_second)} tuples/s",
             *_plain_ends(figures),
             f"latency p50 {milliseconds(figures.p50)} p99 {milliseconds(figures.p99)}",
+            *plain_waits(figures.waits),
         )
     )
 
@@ -71,10 +74,10 @@ def trees_line(acked: int, failed: int, timed_out: int, pending: int) -> Text:
     )
 
 
-def latency_line(p50: float | None, p99: float | None, lag: int | None = None) -> Text:
-    """How long trees took from emit to ack, or transactions; how much the source has left."""
+def latency_line(p50: float | None, p99: float | None, lag: Lag | None = None) -> Text:
+    """How long trees took from emit to ack, or transactions; how much the sources have left."""
     figures = [item("latency p50", milliseconds(p50)), item("p99", milliseconds(p99))]
-    return line(*figures, *([] if lag is None else [item("lag", count(lag))]))
+    return line(*figures, *lag_items(lag))
 
 
 def live_header(name: str, phase: str, figures: Figures) -> Iterator[Text]:
@@ -85,13 +88,15 @@ def live_header(name: str, phase: str, figures: Figures) -> Iterator[Text]:
     transactions = figures.transactions
     if transactions is None:
         yield line(batches, tuples, item("acked/s", count(figures.acked_per_second)))
-        yield latency_line(figures.p50, figures.p99)
+        yield latency_line(figures.p50, figures.p99, figures.waits.lag)
         yield trees_line(figures.acked, figures.failed, figures.timed_out, figures.pending)
     else:
         commits = item("commits/s", count(transactions.committed_per_second))
         yield line(batches, tuples, commits)
-        yield latency_line(figures.p50, figures.p99, transactions.lag)
+        yield latency_line(figures.p50, figures.p99, figures.waits.lag or Lag(transactions.lag))
         yield transactions_line(transactions)
+    for sentence in figures.waits.sentences:
+        yield Text(sentence, "red")
 
 
 def component_table(

@@ -129,7 +129,7 @@ class LiveDisplay(Display):
         header = live_header(self._name, state, figures)
         if phase in (RunPhase.STARTING, RunPhase.STARTING_SPARK):
             return Group(next(header))
-        rows = max(1, self.console.height - _LINES_BESIDE_TABLE)
+        rows = max(1, self.console.height - _LINES_BESIDE_TABLE - len(figures.waits.sentences))
         return Group(*header, Text(""), component_table(figures.components, rows))
 
 

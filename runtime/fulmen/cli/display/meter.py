@@ -7,11 +7,12 @@ topology's size. Rates and latencies are of the last seconds, sums since the sta
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Lock
 
 from fulmen.api import Stream
 from fulmen.cli.display.transaction_lines import TransactionFigures
+from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.engine.batches.done import Done
 from fulmen.engine.protocol.statistics import ACKED, EMITTED, EXECUTED, FAILED
 from fulmen.engine.totals.latencies import Latencies
@@ -63,6 +64,7 @@ class Figures:
             transaction committed.
         p99: The same.
         components: Spouts, bolts and `__acker`, in the topology's order.
+        waits: What the topology waits for.
     """
 
     seconds: float = 0.0
@@ -78,6 +80,7 @@ class Figures:
     p50: float | None = None
     p99: float | None = None
     components: tuple[ComponentFigures, ...] = ()
+    waits: WaitFigures = field(default_factory=WaitFigures)
 
 
 @dataclass(frozen=True)
@@ -112,9 +115,14 @@ class Meter:
         self._batches = 0
         self.start()
 
-    def start(self) -> None:
-        """The first batch could begin now: time counts from here."""
+    def start(self, totals: Totals | None = None) -> None:
+        """The first batch could begin now: time counts from here.
+
+        Args:
+            totals: What the driver counts, to be asked what the topology waits for.
+        """
         with self._lock:
+            self._totals = totals
             self._started = self._clock()
             self._samples = deque([_Sample(self._started)])
 
@@ -142,6 +150,7 @@ class Meter:
             now, started = self._clock(), self._started
             first, last = self._samples[0], self._samples[-1]
             batches, trees, transactions = self._batches, self._trees, self._transactions
+            totals = self._totals
         figures = Figures(
             seconds=now - started,
             batches=batches,
@@ -151,6 +160,7 @@ class Meter:
             pending=trees.pending,
             transactions=transactions,
             components=self._lines,
+            waits=WaitFigures() if totals is None else WaitFigures.of(totals),
         )
         if last.counted is None:
             return figures

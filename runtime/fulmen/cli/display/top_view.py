@@ -8,13 +8,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fulmen.api.signals import Lag
 from fulmen.cli.cluster_topology import state_of
 from fulmen.cli.display.figures import latency_line, trees_line
 from fulmen.cli.display.formats import count, elapsed, item, line, milliseconds
 from fulmen.cli.display.output import FiguresTable, shortened
 from fulmen.cli.display.transaction_lines import TransactionFigures, transactions_line
+from fulmen.cli.display.wait_lines import away_sentence, hold_sentence
 from fulmen.cli.kubectl import Json
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
+from fulmen.engine.totals.waits import lag_of
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
 
@@ -58,6 +61,29 @@ class LatencyView(BaseModel):
     p99: float | None
 
 
+class LagView(BaseModel):
+    """How far a spout is behind; None: not known."""
+
+    messages: int | None = None
+    seconds: float | None = None
+
+
+class AwayView(BaseModel):
+    """A service that a component can't reach."""
+
+    service: str
+    component: str
+    reason: str
+    since: float
+
+
+class HoldView(BaseModel):
+    """A bolt that holds the spouts."""
+
+    component: str
+    reason: str
+
+
 class ComponentView(BaseModel):
     """A spout, a bolt, or the ackers."""
 
@@ -74,6 +100,7 @@ class ComponentView(BaseModel):
     execute_ms: float | None
     complete_ms: float | None
     pending: int | None
+    lag: LagView | None = None
     errors: int
 
 
@@ -112,6 +139,8 @@ class TopologyView(BaseModel):
     uptime_seconds: float
     trees: TreesView
     transactions: TransactionsView | None = None
+    away: list[AwayView] = []
+    holds: list[HoldView] = []
     acked_per_second: float
     complete_latency_ms: LatencyView
     components: list[ComponentView]
@@ -147,18 +176,43 @@ def _header(view: TopologyView, state: str) -> Iterator[Text]:
     transactions = view.transactions
     if transactions is None:
         yield line(workers, batches, item("acked/s", count(view.acked_per_second)))
-        yield latency_line(latency.p50, latency.p99)
+        yield latency_line(latency.p50, latency.p99, _lag(view))
         yield trees_line(trees.acked, trees.failed, trees.timed_out, trees.pending)
+        yield from _waits(view)
         return
     yield line(workers, batches, item("commits/s", count(transactions.committed_per_second)))
-    yield latency_line(latency.p50, latency.p99, transactions.lag)
+    yield latency_line(latency.p50, latency.p99, _lag(view) or Lag(transactions.lag))
     yield transactions_line(transactions.figures)
+    yield from _waits(view)
     if transactions.head_failures:
         yield Text(
             f"transaction {transactions.committed_txid + 1} has failed"
             f" {count(transactions.head_failures)} times: {transactions.head_reason}",
             "red",
         )
+
+
+def _waits(view: TopologyView) -> Iterator[Text]:
+    """What the topology waits for."""
+    for away in view.away:
+        text = away_sentence(away.component, away.service, away.since, away.reason)
+        yield Text(text, "red")
+    for hold in view.holds:
+        yield Text(hold_sentence(hold.component, hold.reason), "red")
+
+
+def _lag(view: TopologyView) -> Lag | None:
+    """How far all spouts are behind together."""
+    lags = {n: Lag(c.lag.messages, c.lag.seconds) for n, c in enumerate(view.components) if c.lag}
+    return lag_of(lags, lags)
+
+
+def _lag_text(lag: LagView | None) -> str:
+    if lag is None:
+        return "-"
+    parts = [] if lag.messages is None else [count(lag.messages)]
+    parts += [] if lag.seconds is None else [milliseconds(1000 * lag.seconds)]
+    return ", ".join(parts) or "-"
 
 
 def _counts(view: TopologyView) -> WorkerCounts:
@@ -199,6 +253,8 @@ def components_table(components: Sequence[ComponentView]) -> FiguresTable:
     """A line for each component, with Storm's statistics."""
     names = [Text(c.name, "dim" if c.name == ACKER else "") for c in components]
     columns = {title: [cell(c) for c in components] for title, cell in COLUMNS}
+    if any(c.lag for c in components):
+        columns["lag"] = [_lag_text(c.lag) for c in components]
     return FiguresTable("component", names, columns, DISPENSABLE)
 
 

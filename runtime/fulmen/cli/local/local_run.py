@@ -135,7 +135,7 @@ class LocalRun:
         try:
             with self._display:
                 self._running = self._driver.start()
-                self._meter.start()
+                self._meter.start(self._running.totals)
                 self._phase = RunPhase.RUNNING
                 self._running.run(self._stop)
                 self._signals.over()

@@ -22,7 +22,13 @@ from fulmen.engine.batches.crashes import Crashes
 from fulmen.engine.batches.done import Done, count, executed
 from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END, Idle
 from fulmen.engine.batches.stage_skipping import StageSkipping
-from fulmen.engine.batches.summaries import BYTES_PER_SECOND, restore_seconds, work_seconds
+from fulmen.engine.batches.summaries import (
+    BYTES_PER_SECOND,
+    WantsBatch,
+    holds_after,
+    restore_seconds,
+    work_seconds,
+)
 from fulmen.engine.batches.transactions import Transactions
 from fulmen.engine.protocol.deliveries import Deliveries, merged, pack_deliveries
 from fulmen.engine.protocol.header import Header
@@ -36,6 +42,8 @@ FIRST_PERMIT = 64
 EMIT_SHARE = 0.5
 """A spout stage ends after that part of a batch's target, however much of its permit is left."""
 LARGEST_PERMIT = 10_000_000
+HOLD_SECONDS = 0.05
+"""Between batches in which nothing happens while a bolt holds the spouts."""
 LAST_BATCHES = 64
 """The quickest of so many tells what a batch takes that has next to nothing in it."""
 
@@ -61,6 +69,7 @@ class Coordinator:
         transactions: Of a transactional topology.
         source_is_exhausted: Whether its source has said that nothing will come.
         source_is_away: Whether its source could not say whether there is something.
+        holds: Task -> why spouts are to emit nothing, of bolts that say so.
     """
 
     current: CurrentTopology
@@ -85,6 +94,7 @@ class Coordinator:
     transactions: Transactions | None = None
     source_is_exhausted: bool = False
     source_is_away: bool = False
+    holds: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._previous_clock = self.clock
@@ -94,7 +104,9 @@ class Coordinator:
         self._spout_pending_by_task: dict[int, int] = {}
         self._run = self.placed.run
         self._exhausted_by_task: dict[int, bool] = {}
+        self._wants_batch = WantsBatch()
         self._typical_emits = 0.0
+        self._did_nothing = False
         self._empty_batches = 0  # in a row: nothing happened, and nothing was waited for
         self._seconds: deque[float] = deque(maxlen=LAST_BATCHES)
 
@@ -120,6 +132,8 @@ class Coordinator:
             self.clock += max(0.0, now - self._mark)  # workers measure with a clock of their own
         self._mark = now
         permits, poisoned = self.crashes.permits(self._spout_tasks())
+        if self.holds and permits is not None:
+            permits, poisoned = dict.fromkeys(self._spout_tasks(), 0), ()
         most = self.placed.limits.header_bytes
         large = self.deliveries and len(pack_deliveries(self.deliveries)) > most
         self.attempt = Header(
@@ -128,7 +142,7 @@ class Coordinator:
             base=self.base,
             clock=self.clock,
             previous_clock=self._previous_clock,
-            default_permit=self.permit if permits is None else 0,
+            default_permit=self.permit if permits is None and not self.holds else 0,
             active=self.active,
             permits=permits or {},
             deliveries=None if large else self.deliveries,
@@ -172,7 +186,7 @@ class Coordinator:
             header,
             emits=self._typical_emits,
             pending=sum(self._pending_by_task.values()),
-            is_idle=self.idle.needs_spouts_only,
+            is_idle=self.idle.needs_spouts_only and not self.wants_batch,
         )
 
     def finish(
@@ -217,6 +231,7 @@ class Coordinator:
             commits=bool(ended or is_told or has_transactions or any(s.updates for s in summaries)),
             idle=not (executed(summaries) or ended or is_told),
             transactions=transactions,
+            holds=holds_after(self.holds, summaries, self.placed.plan),
         )
 
     def _ended(self, summaries: Sequence[Summary]) -> dict[int, Deliveries]:
@@ -258,16 +273,20 @@ class Coordinator:
             self._pending_by_task |= summary.pending
             self._spout_pending_by_task |= summary.spout_pending
             self._exhausted_by_task |= summary.exhausted
+        self._wants_batch.committed(self.placed.run, done.summaries)
         self.pending = sum(self._pending_by_task.values())
         if self.transactions is not None and done.transactions is not None:
             self.transactions.committed(done.transactions, self._mark + done.seconds)
             self.pending = len(self.transactions.active)
         self.spout_pending = sum(self._spout_pending_by_task.values())
         self.exhausted = self._is_exhausted()
-        self.idle.committed(done.idle)
-        is_empty = done.idle and not self._is_waiting
+        self.holds = done.holds
+        self.idle.committed(done.idle and not self.holds)
+        self._did_nothing = done.idle
+        is_empty = done.idle and not self._is_waiting and not self.holds
         self._empty_batches = self._empty_batches + 1 if is_empty else 0
         self.drained = done.header.drains or (self.drained and not executed(done.summaries))
+        self.drained &= not self.holds
         self.drains = False
         self._adapt(done, commit_work)
 
@@ -362,12 +381,21 @@ class Coordinator:
         moved = max((s.moved_bytes for s in done.summaries), default=0)
         return moved / BYTES_PER_SECOND > self.target_seconds
 
+    @property
+    def wants_batch(self) -> bool:
+        """Whether tasks have something to do in the next batch, whatever spouts have."""
+        return self._wants_batch.any
+
     def idle_seconds(self) -> float:
         """How long to wait before the next batch: next to no time if something happened."""
-        if not self.idle.batches:
+        if self.holds and self._did_nothing and not self.wants_batch:
+            seconds = HOLD_SECONDS
+        elif not self.idle.batches or self.wants_batch:
             return self.skipping.rest_seconds
+        else:
+            seconds = self.idle.seconds()
         periods = [c.tick_seconds for c in self.placed.topology.spec.bolts if c.tick_seconds]
-        return min([self.idle.seconds(), *(period - self.clock % period for period in periods)])
+        return min([seconds, *(period - self.clock % period for period in periods)])
 
     # Ends
 
@@ -380,21 +408,25 @@ class Coordinator:
             and not self.deliveries
             and self.spout_pending == 0
             and self.attempt is None
+            and not self.wants_batch
         )
 
     @property
     def is_quiet(self) -> bool:
         """Whether nothing is on its way: all that can be pending is what bolts hold."""
-        if self.attempt is not None or self._is_retry or self.deliveries:
+        if self.attempt is not None or self._is_retry or self.deliveries or self.wants_batch:
             return False
-        return self.settled or self.idle.batches > 0
+        return self.settled or self.idle.batches > 0 or bool(self.holds and self._did_nothing)
 
     @property
     def has_nothing_more(self) -> bool:
         """Whether spouts have said that nothing will come, or nothing has come for some batches.
 
-        Bolts may hold tuples all the same, if it is not settled.
+        Bolts may hold tuples all the same, if it is not settled. While one of them holds the
+        spouts, something is to come.
         """
+        if self.holds:
+            return False
         is_over = self.idle.is_over
         if self.transactions is not None:  # pauses after failures are idle, and not the end
             is_over = self._empty_batches >= IDLE_BATCHES_TO_END

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fulmen.engine.batches.transactions import Outcome
 from fulmen.engine.protocol.deliveries import Deliveries
@@ -25,6 +25,7 @@ class Done:
         transactions: What it means for transactions; None: the topology has none.
         commits: Whether there is anything to write; if not, its tag becomes the base all the same.
         idle: Nothing was emitted, executed, delivered or ended.
+        holds: Task -> why spouts are to emit nothing after it.
     """
 
     header: Header
@@ -35,6 +36,7 @@ class Done:
     commits: bool
     idle: bool
     transactions: Outcome | None = None
+    holds: Mapping[int, str] = field(default_factory=dict)
 
 
 def executed(summaries: Sequence[Summary]) -> bool:

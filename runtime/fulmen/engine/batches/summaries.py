@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.plan import Plan
 
 ENGINE_SHARE = 5.0
 """If tuples are what takes time, a stage takes at most so many times as long as authors' code, or
@@ -51,6 +52,54 @@ def restore_seconds(summaries: Sequence[Summary]) -> float:
     return sum(longest.values())
 
 
+def holds_after(
+    holds: Mapping[int, str], summaries: Sequence[Summary], plan: Plan
+) -> Mapping[int, str]:
+    """Why spouts are to emit nothing after a batch, by the task that says so.
+
+    Args:
+        holds: What was so before it.
+        summaries: Of all its parts. What a part does not say any more is over.
+        plan: Where tasks are.
+    """
+    ran = {(summary.stage, summary.partition) for summary in summaries}
+    stages = {name: i for i, names in enumerate(plan.stages) for name in names}
+    kept = {
+        task: reason
+        for task, reason in holds.items()
+        if (stages.get(plan.component_of(task)), plan.worker_of(task)) not in ran
+    }
+    return kept | {task: why for summary in summaries for task, why in summary.holds.items()}
+
+
 def fatal_error(summaries: Sequence[Summary]) -> ErrorReport | None:
     """The first error after which the topology must stop."""
     return next((e for s in summaries for e in s.errors if e.fatal), None)
+
+
+class WantsBatch:
+    """Which parts of the topology have something to do in the next batch, whatever spouts have."""
+
+    def __init__(self) -> None:
+        self._run = ""
+        self._parts: dict[tuple[int, int], bool] = {}  # by stage and worker
+
+    def committed(self, run: str, summaries: Sequence[Summary]) -> None:
+        """A batch counted. Stages that it left out are as they were.
+
+        Args:
+            run: Of the placement. In a new one all tasks are made anew, and say it again.
+            summaries: What its stages said.
+        """
+        if run != self._run:
+            self._run, self._parts = run, {}
+        said: dict[tuple[int, int], bool] = {}
+        for summary in summaries:
+            key = summary.stage, summary.partition
+            said[key] = said.get(key, False) or summary.wants_batch
+        self._parts |= said
+
+    @property
+    def any(self) -> bool:
+        """Whether there is one."""
+        return any(self._parts.values())

@@ -36,6 +36,7 @@ from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
 from fulmen.engine.totals.totals import BatchTimes, Totals
 from fulmen.engine.totals.transaction_totals import TransactionTotals
+from fulmen.engine.totals.waits import Away
 from fulmen.errors import JobFailed, Unreachable
 from fulmen.plan import Plan, is_placed_like, make_plan
 from fulmen.topology.resource.spec import Topology
@@ -188,6 +189,14 @@ class RunningTopology:
         """The checkpoint's, if it is waited for for seconds already. For any thread."""
         found = self.committer.outage
         return found if found and self._wall() - found.since >= OUTAGE_TOLD_SECONDS else None
+
+    @property
+    def away(self) -> Away | None:
+        """A service that batches have waited for for seconds; the first one. For any thread."""
+        with self.totals.lock:
+            found = list(self.totals.waits.away.values())
+        told = [a for a in found if self._wall() - a.since >= OUTAGE_TOLD_SECONDS]
+        return min(told, key=lambda away: away.since, default=None)
 
     def _committed_journals(self, tasks: Sequence[int]) -> Mapping[str, Journals]:
         """What the last commit has of these tasks, by their keys."""

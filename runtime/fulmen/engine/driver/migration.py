@@ -26,6 +26,7 @@ from fulmen.engine.acking.root_ids import sequence_ranges
 from fulmen.engine.acking.trees import Trees
 from fulmen.engine.batches.transactions import Ledger, ledger_of
 from fulmen.engine.protocol.deliveries import Deliveries
+from fulmen.engine.state.journals import ROWS
 from fulmen.errors import CheckpointMismatch
 from fulmen.plan import Plan, task_key, task_of_key
 from fulmen.topology.resource.spec import ACKER, Topology
@@ -197,6 +198,7 @@ def _reshaped(
     tasks = layout.tasks
     keys = {plan.key_of(task) for ids in plan.component_tasks.values() for task in ids}
     removed = [key for key in manifest.tasks if key not in keys]
+    _check_written(removed, manifest, store.uri)
     ackers = [key for key in manifest.tasks if _component(key) == ACKER]
     if not ackers or known.tasks.get(ACKER) == tasks.get(ACKER):
         return Migration(layout, rest=Change(layout, removed))
@@ -228,6 +230,18 @@ def _check_tasks(before: Mapping[str, int], tasks: Mapping[str, int], where: str
                 " topology, whose state would be lost or in the wrong places. numTasks is fixed for"
                 f" a topology's life: set it to {old}, or give the component another name"
             )
+
+
+def _check_written(removed: Sequence[str], manifest: Manifest, where: str) -> None:
+    """A sink can't go while it has rows that are committed, and that its store may not have."""
+    unwritten = sorted({_component(key) for key in removed if manifest.tasks[key].get(ROWS)})
+    if unwritten:
+        raise CheckpointMismatch(
+            f"checkpoint {where}: sink {unwritten[0]!r} is not in this topology any more, but has"
+            " rows there that are committed, and perhaps not written yet. Start the topology with"
+            " it once more until they are written, and remove it while the topology runs, or after"
+            " it was suspended"
+        )
 
 
 def _check_sources(before: Layout, layout: Layout, topology: Topology, where: str) -> None:

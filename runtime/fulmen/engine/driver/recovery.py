@@ -81,6 +81,8 @@ class Recovery:
             Fenced: Another driver has taken over.
             TopologyFailed: The topology can't go on.
         """
+        if void.report is not None:  # of a driver that was superseded, others use what it uses
+            self._check_is_newest()
         if void.report is not None and void.report.fatal:
             raise self.fatal(void.report)
         match void.cause:
@@ -100,11 +102,28 @@ class Recovery:
                     return
                 raise CheckpointError(void.reason)
 
+    def _check_is_newest(self) -> None:
+        try:
+            self.committer.log.check()
+        except Unreachable:  # nothing depends on it
+            return
+
     def _unavailable(self, coordinator: Coordinator, header: Header, report: ErrorReport) -> None:
         """What a component's `open` or `prepare` connects to is away: try again, for ever."""
         self.away = report
+        with self.totals.lock:
+            self.totals.waits.is_away(report, self.wall(), self.totals.steady())
         self.tell([report])
         self._failed(coordinator, header, f"{self._who(report)}: {report.message}", is_outage=True)
+
+    def source_said(self, away: ErrorReport | None) -> None:
+        """What the source of transactions connects to is away. None: it is not."""
+        with self.totals.lock:
+            waits, steady = self.totals.waits, self.totals.steady()
+            if away is None:
+                waits.source_is_back()
+            else:
+                waits.is_away(away, self.wall(), steady, stops_batches=False)
 
     def _store_away(self, coordinator: Coordinator, header: Header, reason: str) -> None:
         """The store did not do what a batch needs."""

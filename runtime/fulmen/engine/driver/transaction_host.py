@@ -14,12 +14,13 @@ from fulmen.engine.batches.transactions import Ledger, Outcome, Transactions, sh
 from fulmen.engine.driver.recovery import Recovery
 from fulmen.engine.hosted.hosted_coordinator import HostedCoordinator
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
-from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.state.journals import PARTITIONS
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.tasks.task_base import ComponentFailed, shortened
 from fulmen.engine.totals.totals import Totals
 from fulmen.errors import TopologyFailed, repr_of
+from fulmen.plan.model import DRIVER
 
 MOST_SHOWN = 500
 """Characters of where a transaction begins."""
@@ -82,7 +83,7 @@ class TransactionHost:
         Raises:
             TopologyFailed: The topology can't go on.
         """
-        if coordinator.transactions is None or not coordinator.active:
+        if coordinator.transactions is None or not coordinator.active or coordinator.holds:
             return
         if self._hosted is None:
             self._hosted = HostedCoordinator(self._current.placed, self._steady)
@@ -91,9 +92,22 @@ class TransactionHost:
         except ComponentFailed as e:
             raise self._recovery.fatal(e.report) from e
         self._recovery.tell(self._hosted.take_errors())
+        self._recovery.source_said(self._hosted.away)
+        self._count(self._hosted)
         coordinator.source_said(
             is_exhausted=self._hosted.is_exhausted, is_away=self._hosted.is_away
         )
+
+    def _count(self, hosted: HostedCoordinator) -> None:
+        """Have counted what the author's coordinator has counted and measured."""
+        summary = Summary(-1, DRIVER)
+        hosted.tell(summary)
+        if not (summary.samples or summary.lags):
+            return
+        with self._totals.lock:
+            errors = list(self._totals.count(summary))
+            self._totals.waits.lags.update(summary.lags)
+        self._recovery.tell(errors)
 
     def count(self, coordinator: Coordinator) -> None:
         """Have what there is counted, as it is now."""

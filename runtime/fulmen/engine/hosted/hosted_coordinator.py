@@ -9,11 +9,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fulmen.api.components import FailedException
+from fulmen.api.signals import Signals
+from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.transactional_spouts import PartitionCoordinator, TransactionCoordinator
 from fulmen.engine.batches.transactions import Transactions
 from fulmen.engine.emitting.routes import configuration_of, context_of
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.tasks.task_base import (
     LONGEST_TRACEBACK,
     ComponentFailed,
@@ -42,6 +44,7 @@ class HostedCoordinator:
             open: attempts of one that comes again may leave something for another.
         is_away: Whether it could not say what there is, when it was asked last.
         lag: What it said of messages that are not in any transaction yet.
+        away: What it said of a service that is away; None: it has reached what it needs.
         errors: What went wrong, for somebody to take and tell.
     """
 
@@ -57,6 +60,8 @@ class HostedCoordinator:
         self._told = ""
         self.is_exhausted = self.is_away = False
         self.lag: int | None = None
+        self.away: ErrorReport | None = None
+        self._signals: Signals | None = None
         self.errors: list[ErrorReport] = []
 
     def try_out(self) -> list[ErrorReport]:
@@ -101,7 +106,7 @@ class HostedCoordinator:
             self.is_exhausted = is_exhausted and transactions.is_settled
             if has_opened or self._steady() >= self._lag_after:
                 self._look_at_lag(coordinator)
-            self._told, self.is_away = "", False
+            self._told, self.is_away, self.away = "", False, None
         except FailedException:  # not now
             self.is_away = True
             self._not_before = self._steady() + PAUSE_SECONDS
@@ -121,6 +126,7 @@ class HostedCoordinator:
             )
             conf = dict(configuration.conf)
             context = context_of(self._placed, self._task, configuration)
+            self._signals = context.signals
             folder = self._placed.code_folder
             source = self._call("making the instance", lambda: create(spec, folder))
             made = self._call("get_coordinator", lambda: source.get_coordinator(conf, context))
@@ -169,6 +175,7 @@ class HostedCoordinator:
         report = self._report(raised)
         if report.fatal:
             raise ComponentFailed(report) from raised.error
+        self.away = report if may_pass(raised.error) else None
         if report.message != self._told:
             self._told = report.message
             self.errors.append(report)
@@ -180,7 +187,13 @@ class HostedCoordinator:
             self._coordinator is None and not may_pass(raised.error)
         )
         stack = shortened(author_traceback(raised.error), LONGEST_TRACEBACK)
-        return ErrorReport(self._name, self._task, message, stack, fatal=is_fatal)
+        service = raised.error.service if isinstance(raised.error, ServiceUnavailable) else ""
+        return ErrorReport(self._name, self._task, message, stack, fatal=is_fatal, service=service)
+
+    def tell(self, summary: Summary) -> None:
+        """Put into a summary what the author's code has told."""
+        if self._signals is not None:
+            summary.take(self._task, self._signals)
 
     def take_errors(self) -> list[ErrorReport]:
         """What went wrong since this was called last."""

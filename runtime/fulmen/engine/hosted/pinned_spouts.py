@@ -142,6 +142,7 @@ class PinnedSpouts:
         outbox = Outbox(placed, -1, hosted.rng)
         summary = Summary(-1, DRIVER, process=this_process(DRIVER))
         started = time.perf_counter()
+        task.begin_batch(header)
         if header.active:
             task.set_active(outbox, active=True)
         if deliveries:
@@ -160,7 +161,7 @@ class PinnedSpouts:
         summary.exhausted[task.task] = task.exhausted
         summary.spout_pending[task.task] = task.pending.count
         summary.counts, summary.tasks = outbox.counts, outbox.tasks
-        summary.errors, task.errors = task.errors, []
+        task.tell(summary)
         summary.seconds = time.perf_counter() - started
         rows = outbox.take_rows()
         summary.moved_bytes = sum(len(row) for _, row in rows)
@@ -189,7 +190,9 @@ class PinnedSpouts:
             journal: save(self._store, header.number, header.tag, key, journal, data, keep_from)
             for journal, (data, keep_from) in records.items()
         }
-        return replace(summary, updates={key: updates} if updates else {}, spout_pending=pending)
+        updated = {key: updates} if updates else {}
+        wants = hosted.wants_batch
+        return replace(summary, updates=updated, spout_pending=pending, wants_batch=wants)
 
     def close(self) -> list[ErrorReport]:
         """Close all instances; later those whose `next_tuple` still waits for a message.

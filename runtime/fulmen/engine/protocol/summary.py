@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from fulmen.api.signals import Lag, Sample, Signals
 from fulmen.checkpoint import Update
 from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.processes import Process
@@ -27,6 +28,7 @@ class ErrorReport:
         fatal: `onError: crash`, or an error that the topology can't go on after.
         more: How many errors followed it in the same task and batch that are not told.
         is_warning: Nothing has gone wrong yet: it is told, and not counted.
+        service: What is away, if the error is about that and says so.
     """
 
     component: str
@@ -36,6 +38,7 @@ class ErrorReport:
     fatal: bool = False
     more: int = 0
     is_warning: bool = False
+    service: str = ""
 
     def __post_init__(self) -> None:
         """Show no secrets: whoever makes a report is in the process that knows them."""
@@ -76,6 +79,12 @@ class Summary:
         cpu_seconds: CPU seconds of this process meanwhile, without those for making tasks anew.
         moved_bytes: Bytes of the rows that came from other stages, and went to others.
         failed_attempts: Attempts of transactions that a component failed.
+        wants_batch: Whether a task here has something to do in the next batch, whatever spouts
+            have: a commit to hear of, or rows to write that are committed now.
+        samples: Task -> what it has counted and measured by metrics of the author's.
+        lags: Spout task -> how far it is behind its source, of those that have said so.
+        holds: Task -> why spouts are to emit nothing. Tasks of this stage and worker that are not
+            in it let them emit.
         extra: For tests: every tuple that was emitted, if the topology asks for it.
     """
 
@@ -105,7 +114,20 @@ class Summary:
     cpu_seconds: float = 0.0
     moved_bytes: int = 0
     failed_attempts: list[FailedAttempt] = field(default_factory=list)
+    wants_batch: bool = False
+    samples: dict[int, list[Sample]] = field(default_factory=dict)
+    lags: dict[int, Lag] = field(default_factory=dict)
+    holds: dict[int, str] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
+
+    def take(self, task: int, signals: Signals) -> None:
+        """Take what a task's code has told since it was asked last."""
+        if samples := signals.take_samples():
+            self.samples.setdefault(task, []).extend(samples)
+        if (lag := signals.take_lag()) is not None:
+            self.lags[task] = lag
+        if signals.hold.reason:
+            self.holds[task] = signals.hold.reason
 
 
 class VoidBatch(Exception):

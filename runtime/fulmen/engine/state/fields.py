@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from fulmen import secrets
 from fulmen.api.components import Component
+from fulmen.api.signals import Metric
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.state.journals import FIELDS
 from fulmen.engine.state.pickling import INSTANCE, digest, dumps, made_of, mark
@@ -71,6 +72,7 @@ class Fields:
                 for name, value in self._instance.__dict__.items()
                 if name not in self._transient
                 and id(value) not in self._names
+                and not isinstance(value, Metric)
                 and not (name in left_out and left_out[name] is value)
                 and not (name in self._secret and self._digest(value) == self._secret[name])
             }

@@ -3,7 +3,8 @@
 What is made anew with each process, an instance itself and what the engine gave it, is written by
 its name: a bound method in a field, or a helper that has its collector, is restored with the ones
 of the new process. Pickle alone would write copies of them, to which changes would then be lost.
-A text of `config` with a value of the environment in it is written as what the file has.
+A text of `config` with a value of the environment in it is written as what the file has. A metric
+in a helper is written as what it is called, and what it has counted is not.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from typing import Any
 
 from typing_extensions import override
 
+from fulmen.api.signals import Family, Metric
 from fulmen.secrets import FromEnvironment, restored
 
+CONTEXT = "context"
 INSTANCE = "instance"
 """The name by which an author's instance is written. It is in checkpoints."""
 
@@ -47,6 +50,14 @@ def part(name: str) -> Any:
     return parts.get(name, Elsewhere(name))
 
 
+def metric(family: Family, labels: tuple[str, ...]) -> Any:
+    """A metric in the process that restores. What was pickled calls it."""
+    context = part(CONTEXT)
+    if isinstance(context, Elsewhere):
+        return Elsewhere(f"{family.kind} {family.name}")
+    return context.signals.again(family, labels)
+
+
 @contextmanager
 def made_of(parts: Mapping[str, Any]) -> Iterator[None]:
     """Have what is unpickled in this thread refer to these parts, by their names."""
@@ -69,7 +80,9 @@ class _StatePickler(pickle.Pickler):
         if isinstance(obj, FromEnvironment):
             return restored, (obj.template,)
         name = self._names.get(id(obj))
-        return NotImplemented if name is None else (part, (name,))
+        if name is not None:
+            return part, (name,)
+        return (metric, obj.series) if isinstance(obj, Metric) else NotImplemented
 
 
 class _Comparer(_StatePickler):

@@ -38,7 +38,8 @@ class ArrowBoltTask(BoltTask):
             self.failed.sort()
             return
         try:
-            (self.instance.drain if self.callback == "drain" else self.instance.tick)(collector)
+            what = "tick" if self.callback == "execute" else self.callback
+            getattr(self.instance, what)(collector)
         except Exception as e:  # noqa: BLE001 (author's code)
             self.note_failure(0, e)
             self.failed.clear()  # there is no row to fail

@@ -5,6 +5,7 @@ The engine's tasks and the test harness use the same, so that an instance has th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -14,6 +15,7 @@ from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.state.fields import Fields, record_of
 from fulmen.engine.state.journals import FIELDS
 from fulmen.engine.state.keyed_state import KeyedState, take_state
+from fulmen.engine.tasks.event_loop import completed
 
 T = TypeVar("T")
 
@@ -99,9 +101,9 @@ class AuthorInstance:
         if isinstance(instance, Spout):
             instance.open(conf, context, collector)
         elif isinstance(instance, Bolt):
-            instance.prepare(conf, context, collector)
+            completed(instance.prepare(conf, context, collector), os.getpid())
         else:
-            instance.prepare(conf, context)
+            completed(instance.prepare(conf, context), os.getpid())
 
     def look_at_state(self, *, is_new: bool = False) -> None:
         """See that `self.state` is still what goes into the checkpoint.
@@ -138,4 +140,5 @@ class AuthorInstance:
     def close(self) -> None:
         """Have it let go of what it holds: `close` of a spout, `cleanup` of a bolt."""
         instance: Any = self.instance
-        (instance.close if isinstance(instance, Spout) else instance.cleanup)()
+        end = instance.close if isinstance(instance, Spout) else instance.cleanup
+        completed(end(), os.getpid())

@@ -25,6 +25,7 @@ from fulmen.api.components import (
 )
 from fulmen.api.tuples import (
     DRAIN_STREAM,
+    END_STREAM,
     FINISH_STREAM,
     HELD,
     TICK_COMPONENT,
@@ -37,7 +38,6 @@ from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.statistics import ACKED, EXECUTED, FAILED, add_chunk, add_task
-from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
 from fulmen.engine.tuples.chunk import Chunk, Ids
@@ -53,6 +53,12 @@ def _own_references() -> int:
 OURS = _own_references()
 """References to a tuple that only the loop over its chunk has: a local name, and getrefcount's own
 argument. Then the next tuple may be the same object: three times as fast as a new one."""
+
+
+CALLBACKS = {DRAIN_STREAM: "drain", END_STREAM: "end_batch"}
+"""The author's methods that are called in place of `execute`, by the stream that stands for it."""
+NO_TUPLES = frozenset({*CALLBACKS, FINISH_STREAM})
+"""Streams whose chunks are no tuples, and not counted."""
 
 
 class BoltTask(TaskBase):
@@ -91,7 +97,7 @@ class BoltTask(TaskBase):
         self.was_called = True
         self.calls += len(chunk)
         self.failed = []
-        self.callback = "drain" if chunk.stream == DRAIN_STREAM else "execute"
+        self.callback = CALLBACKS.get(chunk.stream, "execute")
         self.collector.open()
         self.execute(chunk)
         end_child()
@@ -116,7 +122,7 @@ class BoltTask(TaskBase):
         xors: Ids = np.zeros(len(chunk), np.uint64)
         self.send_emits(chunk, xors, outbox)
         acked = self.acked(chunk)
-        if chunk.stream not in (DRAIN_STREAM, FINISH_STREAM):  # which are no tuples
+        if chunk.stream not in NO_TUPLES:
             counts[self.component, EXECUTED, name] += len(chunk)
             n_acked = len(chunk) if acked is None else len(acked)
             counts[self.component, ACKED, name] += n_acked
@@ -235,8 +241,14 @@ class BoltTask(TaskBase):
         """A tick tuple."""
         return Chunk(TICK_COMPONENT, TICK_STREAM, ("rate_secs",), -1, None, [[period]])
 
-    def begin_batch(self, work: TransactionWork) -> None:
-        """A batch of a transactional topology begins."""
+    def end_batch(self) -> Chunk | None:
+        """What stands for the end of the batch; None: the author's class makes no use of it."""
+        if not self.calls:
+            return None
+        for base in (Bolt, BasicBolt, ArrowBolt):
+            if isinstance(self.instance, base) and type(self.instance).end_batch is base.end_batch:
+                return None
+        return Chunk(TICK_COMPONENT, END_STREAM, (), -1, None, [[]])
 
     def drain(self) -> Chunk | None:
         """What stands for its last turn; None: the author's class makes no use of it."""
@@ -258,8 +270,9 @@ class BasicBoltTask(BoltTask):
     @override
     def execute(self, chunk: Chunk) -> None:
         execute, collector = self.instance.execute, self.collector
-        if self.callback == "drain":
-            execute = lambda tup, collector: self.instance.drain(collector)  # noqa: ARG005, E731
+        if self.callback != "execute":
+            turn = getattr(self.instance, self.callback)
+            execute = lambda tup, collector: turn(collector)  # noqa: ARG005, E731
         kept: list[Tuple] = []
         tup = Tuple((), chunk, 0)
         for collector.position, values in enumerate(chunk.rows):
@@ -292,8 +305,9 @@ class AnchoringBoltTask(BoltTask):
     @override
     def execute(self, chunk: Chunk) -> None:
         execute = self.instance.execute
-        if self.callback == "drain":
-            execute = lambda tup: self.instance.drain()  # noqa: ARG005, E731
+        if self.callback != "execute":
+            turn = getattr(self.instance, self.callback)
+            execute = lambda tup: turn()  # noqa: ARG005, E731
         self.collector.chunk = chunk
         self.kept: list[Tuple] = []
         tup = Tuple((), chunk, 0)

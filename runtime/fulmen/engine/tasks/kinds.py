@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from inspect import iscoroutinefunction
 from pathlib import Path
 
 from fulmen.api.components import ArrowBolt, BasicBolt
+from fulmen.api.sinks import Sink
 from fulmen.api.transactional_spouts import (
     OpaquePartitionedTransactionalSpout,
     PartitionedTransactionalSpout,
@@ -13,7 +15,9 @@ from fulmen.api.transactions import BatchBolt
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks.arrow_bolt_task import ArrowBoltTask
+from fulmen.engine.tasks.async_bolt_task import AsyncBasicBoltTask, AsyncBoltTask
 from fulmen.engine.tasks.bolt_task import AnchoringBoltTask, BasicBoltTask, BoltTask
+from fulmen.engine.tasks.sink_task import SinkTask
 from fulmen.engine.tasks.task_base import ComponentFailed
 from fulmen.engine.tasks.transactional.batch_bolt_task import (
     BatchBoltTask,
@@ -41,9 +45,14 @@ def kind_of_bolt(placed: PlacedTopology, task: int) -> type[BoltTask]:
         raise ComponentFailed(ErrorReport(component, task, str(e), fatal=True)) from e
     if placed.emitter is not None:
         return BatchBoltTask if issubclass(cls, BatchBolt) else TransactionalBasicBoltTask
+    if issubclass(cls, Sink):
+        return SinkTask
     if issubclass(cls, ArrowBolt):
         return ArrowBoltTask
-    return BasicBoltTask if issubclass(cls, BasicBolt) else AnchoringBoltTask
+    is_async = iscoroutinefunction(getattr(cls, "execute", None))
+    if issubclass(cls, BasicBolt):
+        return AsyncBasicBoltTask if is_async else BasicBoltTask
+    return AsyncBoltTask if is_async else AnchoringBoltTask
 
 
 def has_partitions(source: TransactionalSpoutSpec, code_folder: Path | None) -> bool:

@@ -14,10 +14,12 @@ import numpy as np
 
 from fulmen.api.components import Component, Spout
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
+from fulmen.api.sinks import ServiceUnavailable
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.routes import Routes, configuration_of, context_of
+from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
-from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.state.journals import ENGINE
 from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.tasks.forks import end_child
@@ -104,14 +106,17 @@ class TaskBase(ABC):
     ) -> None:
         self.placed = placed
         self.task = task
+        self.rng = rng
         self.component = placed.plan.component_of(task)
         self.errors: list[ErrorReport] = []
         self.was_called = True
+        self._is_told = False  # of the latest commit that changed it
+        self._was_told = False  # in this batch
         self.calls = 0  # of execute, since the last commit
         self.restored_at = number
         kind = "spout" if self.component in placed.sources else "bolt"
         self.who = f"{kind} {self.component!r}, task {task}"
-        self.routes = self.guarded("making its groupings", lambda: self._routes(rng))
+        self.routes = self.guarded("making its groupings", self._routes)
         self._engine_record: bytes | None = None
         self._restore_engine(journals)
         configuration = self.guarded("reading its config", lambda: configuration_of(placed, task))
@@ -138,6 +143,40 @@ class TaskBase(ABC):
                 self.routes[stream].restore(state)
         self.guarded("restoring its messages", lambda: self.restore_engine(engine, journals))
 
+    def begin_batch(self, header: Header) -> None:
+        """A batch begins: tell the instance which, and what has become durable.
+
+        Raises:
+            ComponentFailed: `onError: crash`, and `committed` raised.
+        """
+        batch, number = self.context.batch, header.number - 1
+        batch.number, batch.attempt = header.number, header.tag
+        if self._is_told or not self.hears_commits or number < 1:
+            return
+        self._is_told = self._was_told = True
+        try:
+            self.instance.committed(number)
+        except Exception as e:  # author's code
+            fatal = self.placed.topology.spec.on_error == "crash"
+            report = self.report(e, fatal=fatal, what="committed")
+            if fatal:
+                raise ComponentFailed(report) from e
+        finally:
+            end_child()
+
+    @property
+    def hears_commits(self) -> bool:
+        """Whether the author's class makes use of `committed`."""
+        return type(self.instance).committed is not Component.committed
+
+    @property
+    def wants_batch(self) -> bool:
+        """Whether it needs another batch soon, whatever spouts have: it is to be told of this one.
+
+        Read it when the batch's `updates` were taken.
+        """
+        return self.hears_commits and not self._is_told
+
     def open(self, call: Callable[[], object]) -> None:
         """Call the author's method that opens an instance.
 
@@ -156,12 +195,12 @@ class TaskBase(ABC):
         finally:
             end_child()
 
-    def _routes(self, rng: np.random.Generator) -> dict[str, Routes]:
+    def _routes(self) -> dict[str, Routes]:
         streams = dict(self.placed.streams[self.component])
         if self.component in self.placed.spouts:
             streams[DEAD_LETTERS] = Stream(DEAD_LETTER_FIELDS)
         return {
-            name: Routes(self.placed, self.task, name, stream, rng)
+            name: Routes(self.placed, self.task, name, stream, self.rng)
             for name, stream in streams.items()
         }
 
@@ -194,9 +233,9 @@ class TaskBase(ABC):
     def updates(self, number: int) -> dict[str, Update]:
         """What commit `number` has to write for this task, by journal; empty if nothing changed."""
         found: dict[str, Update] = {}
-        if not self.was_called:  # pickling large fields to find that they are the same takes time
+        if not (self.was_called or self._was_told):  # pickling large fields, to find no change
             return found
-        self.was_called = False
+        was_called, self.was_called, self._was_told = self.was_called, False, False
         engine = pickle.dumps(self.engine_state(), 5)
         if engine != self._engine_record and (
             self._engine_record is not None or engine != _NOTHING
@@ -205,6 +244,8 @@ class TaskBase(ABC):
         self._engine_record = engine
         found |= self.record(number)
         self.calls = 0
+        if found and was_called:  # what `committed` itself changes is no reason to call it again
+            self._is_told = False
         return found
 
     def record(self, number: int) -> Mapping[str, Update]:
@@ -252,13 +293,20 @@ class TaskBase(ABC):
         is_told = fatal or len(told) < ERRORS_TOLD
         if isinstance(error, BaseException) and is_told:
             stack = shortened(author_traceback(error), LONGEST_TRACEBACK)
-        report = ErrorReport(self.component, self.task, message, stack, fatal)
+        service = error.service if isinstance(error, ServiceUnavailable) else ""
+        report = ErrorReport(self.component, self.task, message, stack, fatal, service=service)
         if is_told:
             self.errors.append(report)
         else:
             last = self.errors[told[-1]]
             self.errors[told[-1]] = replace(last, more=last.more + 1)
         return report
+
+    def tell(self, summary: Summary) -> None:
+        """Put into a summary what went wrong, and what the author's code has told."""
+        summary.errors += self.errors
+        self.errors = []
+        summary.take(self.task, self.context.signals)
 
     def end(self) -> None:
         """Have the instance let go of what it holds."""

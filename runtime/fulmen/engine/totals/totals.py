@@ -39,8 +39,10 @@ from fulmen.engine.protocol.statistics import (
     Window,
 )
 from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.engine.totals.latencies import Latencies
 from fulmen.engine.totals.transaction_totals import TransactionTotals
+from fulmen.engine.totals.waits import Waits
 from fulmen.plan import task_of_key
 
 _ERRORS_KEPT = 20
@@ -129,6 +131,8 @@ class Totals:
         tasks: Of each task, since the plan is in force: a row as in `TaskSums`.
         stages: Of each stage, since the plan is in force.
         last_processes: Worker -> the process that served it in the last batch.
+        metrics: Those of authors.
+        waits: What holds up batches or spouts at the moment.
     """
 
     current: CurrentTopology
@@ -159,6 +163,8 @@ class Totals:
     tasks: npt.NDArray[np.float64] = field(init=False)
     stages: dict[int, StageSeconds] = field(init=False)
     last_processes: dict[int, Process] = field(init=False)
+    metrics: AuthorMetrics = field(default_factory=AuthorMetrics)
+    waits: Waits = field(default_factory=Waits)
     _run: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -180,6 +186,8 @@ class Totals:
             yield
             self._begin_plan()
             self.pending_trees, self.pending_messages = {}, {}
+            self.metrics.renumber()
+            self.waits.renumber()
 
     def _begin_plan(self) -> None:
         now = self.steady()
@@ -289,11 +297,21 @@ class Totals:
                 seconds = max(0.0, wall_clock - born)
                 self.latencies.add(seconds * 1000, n)
                 self.times[self.placed.component_of_origin(origin), COMPLETE, ""].add(seconds, n)
-            logged += self._to_be_logged(summary.errors, wall_clock)
+            logged += self._to_be_logged([*summary.errors, *self.count(summary)], wall_clock)
+        self.waits.add(done.summaries, done.holds)
         trees.replayed = self._sum(REPLAYED)
         trees.dead_lettered = self._sum(DEAD_LETTERED)
         trees.dropped = self._sum(DROPPED)
         return logged
+
+    def count(self, summary: Summary) -> Iterator[ErrorReport]:
+        """Add what authors have counted; under `lock`. Gives what is wrong with their metrics."""
+        plan = self.placed.plan
+        for task, samples in summary.samples.items():
+            component = plan.component_of(task)
+            index = task - plan.tasks(component).start
+            for reason in self.metrics.add(component, index, samples):
+                yield ErrorReport(component, task, reason)
 
     def _add_transactions(self, outcome: Outcome) -> None:
         if self.transactions is None:
@@ -367,5 +385,6 @@ class Totals:
         return {
             **self.component(name),
             "tasks": len(self.placed.plan.tasks(name)),
+            "metrics": self.metrics.of_component(name),
             "errors": errors,
         }

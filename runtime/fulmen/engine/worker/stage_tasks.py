@@ -32,6 +32,7 @@ from fulmen.engine.tasks import forks
 from fulmen.engine.tasks.acker_run import run_ackers
 from fulmen.engine.tasks.bolt_task import BoltTask
 from fulmen.engine.tasks.kinds import kind_of_bolt
+from fulmen.engine.tasks.sink_task import SinkTask
 from fulmen.engine.tasks.spout_task import SpoutTask
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
 from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
@@ -184,6 +185,8 @@ class StageTasks:
         summary.process = this_process(self.partition)
         outbox = Outbox(self.placed, self.stage, self._rng)
         messages: dict[int, Messages] = defaultdict(Messages)
+        for task in self._authors_tasks():
+            task.begin_batch(header)
         self._transactions.begin(header, self._authors_tasks())
         yield from self._take_rows(header, rows, outbox, messages, summary)
         for _ in self._run_spouts(header, outbox, summary):
@@ -337,7 +340,9 @@ class StageTasks:
             if not executors:
                 continue
             spec = self.placed.component(component)
-            waits = getattr(spec, "blocking", False) and len(executors) > 1
+            waits = len(executors) > 1 and (
+                getattr(spec, "blocking", False) or isinstance(executors[0][0], SinkTask)
+            )
             if waits:
                 self._threads.run([self._chunks(tasks, outbox) for tasks in executors], outbox)
             else:
@@ -366,6 +371,8 @@ class StageTasks:
         yield from self._transactions.endings(component, last)
         if last.drains:
             yield lambda task: task.drain()
+        if self.placed.emitter is None:
+            yield lambda task: task.end_batch()
 
     def _chunks(self, tasks: Sequence[BoltTask], outbox: Outbox) -> Work:
         """What waits for these tasks."""
@@ -378,9 +385,9 @@ class StageTasks:
         tasks += self._ackers.items()
         for task_id, task in tasks:
             updates = task.updates(header.number)
-            if isinstance(task, TaskBase) and task.errors:
-                summary.errors += task.errors
-                task.errors = []
+            if isinstance(task, TaskBase):
+                summary.wants_batch |= task.wants_batch
+                task.tell(summary)
             if not updates:
                 continue
             key = self.placed.plan.key_of(task_id)

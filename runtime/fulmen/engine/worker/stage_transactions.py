@@ -37,7 +37,7 @@ class StageTransactions:
             if isinstance(task, TransactionalTask):
                 task.failed_attempts = self._failed
             if isinstance(task, BatchBoltTask):
-                task.begin_batch(header.transactions)
+                task.begin_attempts(header.transactions)
 
     def commit_beside(self, attempt: TransactionAttempt, tasks: Iterable[BoltTask]) -> None:
         """Have `finish_batch` of `blocking` committers called in threads, from now on.

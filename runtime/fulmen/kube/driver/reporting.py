@@ -213,14 +213,16 @@ def failing_head(totals: Totals) -> str:
 
 
 def _outage_of(running: RunningTopology) -> CheckpointOutage | None:
-    outage = running.outage
-    if outage is None:
+    """The checkpoint's, or else that of a service that a component needs."""
+    if (outage := running.outage) is not None:
+        reason, since, message = "CheckpointUnreachable", outage.since, outage.reason
+    elif (away := running.away) is not None:
+        reason, since = "ServiceUnavailable", away.since
+        message = f"{away.component!r} can't reach {away.name}: {away.reason}"
+    else:
         return None
-    return CheckpointOutage(
-        reason="CheckpointUnreachable",
-        since=round(outage.since, 3),
-        message=outage.reason[:MESSAGE_CHARACTERS],
-    )
+    message = message[:MESSAGE_CHARACTERS]
+    return CheckpointOutage(reason=reason, since=round(since, 3), message=message)
 
 
 def errors_of(totals: Totals) -> tuple[ReportedError, ...]:

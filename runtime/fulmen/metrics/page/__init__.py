@@ -13,7 +13,10 @@ from functools import cached_property
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent
-SCRIPTS = ("document", "table", "layout", "graph", "charts", "sections", "transactions", "main")
+SCRIPTS = (
+    *("document", "table", "layout", "graph", "charts", "waits", "sections", "transactions"),
+    "main",
+)
 """The parts of the script, each of which uses those before it."""
 
 

@@ -26,7 +26,7 @@ function show(data) {
   setText(byId("name"), data.name);
   setText(byId("state"), stateOf(data));
   setText(byId("uptime"), `up ${duration(data.uptime_seconds)}, message timeout ${duration(data.message_timeout_seconds)}`);
-  for (const part of [showTiles, showGraph, showCharts, showComponents, showTransactions, showWorkers,
+  for (const part of [showTiles, showWaits, showGraph, showCharts, showComponents, showTransactions, showWorkers,
     showAckers, showBatches, showErrors]) {
     part(data);
   }

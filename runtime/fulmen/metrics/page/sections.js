@@ -4,7 +4,7 @@ const bad = (n) => [count(n), n ? "bad" : ""];
 
 function showTiles(data) {
   const { trees, batches } = data;
-  const latency = data.complete_latency_ms;
+  const latency = data.complete_latency_ms, lag = wholeLag(data);
   const tiles = data.transactions ? transactionTiles(data, executedPerSecond(data)) : [
     ["trees acked/s", rate(data.acked_per_second)],
     ["executed/s", rate(executedPerSecond(data))],
@@ -16,6 +16,7 @@ function showTiles(data) {
     ["timed out", large(trees.timed_out), trees.timed_out],
     ["replayed", large(trees.replayed)],
     ["dead letters", large(trees.dead_lettered), trees.dead_lettered],
+    ...lagTiles(lag),
     ["batches", large(batches.count)],
     ["failed attempts", large(batches.failed_attempts), batches.failed_attempts],
   ];
@@ -48,6 +49,7 @@ const fillComponents = sortable(byId("components-table"), "components", "statist
     cell: (c) => c.capacity == null ? "–" : withBar(c.capacity.toFixed(2), c.capacity) },
   { title: "busiest task", value: (c) => c.busiest_task?.share, cell: (c) => c.busiest_task
     ? [`${c.busiest_task.task}: ${share(c.busiest_task.share)}`, isUneven(c) ? "bad" : ""] : "–" },
+  { title: "lag", value: (c) => c.lag?.messages ?? c.lag?.seconds, cell: (c) => lagText(c.lag) },
   { title: "errors", value: (c) => c.errors, cell: (c) => bad(c.errors) },
 ], (c) => c.name);
 
@@ -62,9 +64,10 @@ function showComponents(data) {
 
 function showDetails(component, data) {
   keyed(byId("details"), component ? [component] : [], (c) => c.name, ({ name, kind }) => {
-    const [inputs, outputs, tasks] = [html("div"), html("div"), html("div")];
+    const [inputs, outputs, tasks, metrics] = [html("div"), html("div"), html("div"), html("div")];
+    const own = html("div", {}, html("h3", {}, `Metrics of ${name}`), metrics);
     const made = html("div", {}, html("h3", {}, `Inputs of ${name}`), inputs,
-      html("h3", {}, `Outputs of ${name}`), outputs, html("h3", {}), tasks);
+      html("h3", {}, `Outputs of ${name}`), outputs, html("h3", {}), tasks, own);
     made.fill = [
       sortable(inputs, "inputs", `inputs of ${name}`, [
         { title: "stream", value: (i) => i.from }, number("executed"), number("acked"), number("failed"),
@@ -72,13 +75,16 @@ function showDetails(component, data) {
       sortable(outputs, "outputs", `outputs of ${name}`, [
         { title: "stream", value: (o) => o.stream }, number("emitted"), number("transferred")], (o) => o.stream),
       sortable(tasks, "tasks", `tasks of ${name}`, taskColumns(kind), (t) => t.task),
+      sortable(metrics, "metrics", `metrics of ${name}`, metricColumns, (m) => m.name),
     ];
     return made;
   }, (node, c) => {
     const tasks = data.tasks_of === c.name ? data.tasks : [];
     setText(node.children[4], `Tasks of ${c.name}` + (tasks.length && tasks.length < c.tasks
       ? `: the ${tasks.length} with the most to do, of ${count(c.tasks)}` : ""));
-    [c.inputs, c.outputs, tasks].forEach((items, i) => node.fill[i](items));
+    const metrics = metricsOf(c);
+    node.lastChild.hidden = !metrics.length;
+    [c.inputs, c.outputs, tasks, metrics].forEach((items, i) => node.fill[i](items));
   });
 }
 const taskColumns = (kind) => [

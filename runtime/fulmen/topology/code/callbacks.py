@@ -12,10 +12,14 @@ BASES = (
     api.Bolt,
     api.BasicBolt,
     api.ArrowBolt,
+    api.Sink,
     api.CustomStreamGrouping,
 )
 ALSO: dict[str, tuple[str, ...]] = {"fail": ("msg_id",)}
 """Other arguments that a method may take: Storm's `fail` has no reason."""
+ASYNC_BASES = (api.Bolt, api.BasicBolt)
+MAY_BE_ASYNC = ("execute", "prepare", "cleanup")
+"""What such a bolt may write as `async def`."""
 MAY_YIELD = ("choose_tasks",)
 """What it returns is looked through."""
 
@@ -34,6 +38,8 @@ def mistaken_callbacks(instance: Any) -> Iterator[tuple[str, str]]:
         who = f"{cls.__module__}.{cls.__qualname__}.{name}"
         arguments = _arguments(base)
         is_async = inspect.iscoroutinefunction(given) or inspect.isasyncgenfunction(given)
+        if inspect.iscoroutinefunction(given) and name in MAY_BE_ASYNC:
+            is_async = not issubclass(cls, ASYNC_BASES)
         runs_nothing = inspect.isgeneratorfunction(given) and name not in MAY_YIELD
         if is_async or runs_nothing:
             what = "is async" if is_async else "has a yield"

@@ -15,6 +15,7 @@ from fulmen.topology.code.loading import (
     streams_of,
     unpickle,
 )
+from fulmen.topology.code.sinks import GUARANTEE, no_guarantee, unlike_inputs
 from fulmen.topology.code.streamparse import PORT_CURE, is_streamparse, leftovers
 from fulmen.topology.code.transient import mistaken_transient
 from fulmen.topology.configuration.options import (
@@ -34,7 +35,7 @@ BASES: dict[str, tuple[type, ...]] = {
         api.PartitionedTransactionalSpout,
         api.OpaquePartitionedTransactionalSpout,
     ),
-    "bolt": (api.Bolt, api.BasicBolt, api.ArrowBolt),
+    "bolt": (api.Bolt, api.BasicBolt, api.ArrowBolt, api.Sink),
     "bolt of a transactional topology": (api.BatchBolt, api.BasicBolt),
 }
 
@@ -51,6 +52,7 @@ class Classes:
         streams: The streams of each component whose declaration could be read, by its name.
         pinned: Names of the spouts that are hosted by the driver.
         committers: Names of the bolts whose class has the marker `Committer`.
+        sinks: Names of the bolts that are sinks.
         is_transactional: Whether the topology has a transactional spout.
         base: The folder of the topology's file.
         told: What was told about mistakes in the code itself: a module that can't be imported is
@@ -61,6 +63,7 @@ class Classes:
     streams: dict[str, Streams] = field(default_factory=dict)
     pinned: list[str] = field(default_factory=list)
     committers: list[str] = field(default_factory=list)
+    sinks: list[str] = field(default_factory=list)
     is_transactional: bool = False
     base: Path | None = None
     told: set[str] = field(default_factory=set)
@@ -85,13 +88,16 @@ class Classes:
             if part.kind == "spout" and getattr(instance, "pinned", False) and part.name:
                 self.pinned.append(part.name)
             yield from self._committer(part, instance)
-            yield from self._streams(part, instance)
+            checked = _options(part, instance)
+            yield from checked.problems
+            yield from self._sink(part, instance, checked)
+            yield from self._streams(part, instance, checked)
 
-    def _streams(self, part: ComponentPart, instance: Any) -> Iterator[Problem]:
+    def _streams(
+        self, part: ComponentPart, instance: Any, checked: CheckedOptions
+    ) -> Iterator[Problem]:
         """Read what a component declares, which may depend on its options."""
         assert part.model is not None
-        checked = _options(part, instance)
-        yield from checked.problems
         if not checked.has_streams:
             return
         try:
@@ -111,6 +117,22 @@ class Classes:
         if (is_marked or is_set) and not issubclass(cls, api.BatchBolt):
             message = f"{part.label}: only a BatchBolt can be a committer"
             yield Problem(f"{part.path}.committer", message, "Derive it from fulmen.BatchBolt.")
+
+    def _sink(
+        self, part: ComponentPart, instance: Any, checked: CheckedOptions
+    ) -> Iterator[Problem]:
+        cls = instance if isinstance(instance, type) else type(instance)
+        if not issubclass(cls, api.Sink) or part.model is None:
+            return
+        if part.name:
+            self.sinks.append(part.name)
+        if cls.config_model is not None and checked.options is None:
+            return  # its model tells what is wrong
+        given = part.model.config.get(GUARANTEE, cls.guarantees[0])
+        chosen = getattr(checked.options, GUARANTEE, given)
+        if chosen not in cls.guarantees:
+            path = f"{part.path}.config.{GUARANTEE}"
+            yield Problem(path, f"{part.label}: {no_guarantee(cls, chosen)}")
 
     def _bases(self, part: ComponentPart) -> tuple[type, ...]:
         """What the class of a component may be derived from."""
@@ -171,6 +193,19 @@ class Classes:
                     yield from _subscription(item, item.stream, self.streams[item.source])
                 else:
                     yield from _needs_fields(item, None)
+            if part.name in self.sinks:
+                yield from self._inputs_of_sink(part)
+
+    def _inputs_of_sink(self, part: ComponentPart) -> Iterator[Problem]:
+        inputs = {
+            f"{item.source}:{item.stream}": self.streams[item.source][item.stream]
+            for item in part.inputs
+            if item.source is not None
+            and item.stream is not None
+            and item.stream in self.streams.get(item.source, {})
+        }
+        for message in unlike_inputs(inputs):
+            yield Problem(f"{part.path}.inputs", f"{part.label}: {message}")
 
     def _custom(self, item: InputPart) -> Iterator[Problem]:
         grouping = item.grouping

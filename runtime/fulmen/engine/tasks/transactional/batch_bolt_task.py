@@ -8,6 +8,7 @@ it. They are not durable: if they are lost, the transaction comes again in anoth
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from operator import itemgetter
 from sys import getrefcount
 from typing import Any
@@ -16,11 +17,13 @@ import numpy as np
 from typing_extensions import override
 
 from fulmen.api.components import FailedException
+from fulmen.api.signals import Signals
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.api.tuples import FINISH_STREAM, HELD, TICK_COMPONENT, Tuple
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.tasks.bolt_task import OURS, BasicBoltTask, BoltTask, held
 from fulmen.engine.tasks.forks import FORKED, end_child
@@ -79,16 +82,19 @@ class BatchBoltTask(TransactionalTask, BoltTask):
         """Instances are made for attempts, when these come."""
         self.make_collector()
         self.instances: dict[TransactionAttempt, BatchInstance] = {}
+        self._signals: list[Signals] = []
 
     @override
     def new_collector(self) -> Any:
         return InstanceCollectors()
 
-    def begin_batch(self, work: TransactionWork) -> None:
+    def begin_attempts(self, work: TransactionWork) -> None:
         """Let go of the instances for attempts that are no more."""
         waiting = set(work.waiting)
         for attempt in [a for a in self.instances if a not in waiting]:
             del self.instances[attempt]
+        # what those have counted that are no more was taken, or was no part of a committed batch
+        self._signals = [instance.signals for instance in self.instances.values()]
         self.processed = {opened.attempt for opened in work.processes}
 
     def finish_beside(self, attempt: TransactionAttempt) -> None:
@@ -173,8 +179,11 @@ class BatchBoltTask(TransactionalTask, BoltTask):
         collector = BatchCollector(self.who, self.routes, self.ordered, self.report)
         collector.attempt = attempt
         bolt = create(self.placed.component(self.component), self.placed.code_folder)
-        bolt.prepare(self.conf, self.context, collector, attempt)
-        return BatchInstance(bolt, attempt, collector)
+        # its own: a thread of an attempt that came to nothing may go on beside the next one
+        context = replace(self.context, signals=Signals(self.context.signals.hold))
+        self._signals.append(context.signals)
+        bolt.prepare(self.conf, context, collector, attempt)
+        return BatchInstance(bolt, attempt, collector, context.signals)
 
     def try_out(self) -> None:
         """Prepare an instance for an attempt that there never is, and drop it.
@@ -216,6 +225,12 @@ class BatchBoltTask(TransactionalTask, BoltTask):
     @override
     def acked(self, chunk: Chunk) -> Any:
         return None if not self.failed else np.arange(max(0, len(chunk) - len(self.failed)))
+
+    @override
+    def tell(self, summary: Summary) -> None:
+        super().tell(summary)
+        for signals in self._signals:
+            summary.take(self.task, signals)
 
     @override
     def record(self, number: int) -> Mapping[str, Update]:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 
+from fulmen.api.signals import Signals
 from fulmen.api.transactions import BatchBolt, TransactionAttempt
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.tasks.transactional.transactional_task import BatchCollector
@@ -18,14 +19,20 @@ class BatchInstance:
         bolt: The author's.
         attempt: What it is for.
         collector: What it was prepared with.
+        signals: What it has told by its context.
     """
 
     def __init__(
-        self, bolt: BatchBolt, attempt: TransactionAttempt, collector: BatchCollector
+        self,
+        bolt: BatchBolt,
+        attempt: TransactionAttempt,
+        collector: BatchCollector,
+        signals: Signals,
     ) -> None:
         self.bolt = bolt
         self.attempt = attempt
         self.collector = collector
+        self.signals = signals
         self._ended: Future[None] | None = None
 
     def finish_beside(self) -> None:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from fulmen.api.collector import Values
 from fulmen.api.components import FailedException, ReportedFailedException
 from fulmen.api.declarer import DEFAULT_STREAM
@@ -82,6 +84,12 @@ class TransactionalTask(TaskBase):
     """
 
     failed_attempts: FailedAttempts
+
+    @property
+    @override
+    def hears_commits(self) -> bool:
+        """No: what is committed is a transaction."""
+        return False
 
     def fail_attempt(
         self, attempt: TransactionAttempt, reason: str, *, is_loss: bool = False

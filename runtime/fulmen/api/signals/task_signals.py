@@ -1,0 +1,93 @@
+"""All that one task's code tells, until the engine takes it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple, TypeVar
+
+from fulmen.api.signals.families import MOST_SERIES, Family, differs, too_many
+from fulmen.api.signals.metrics import KINDS, Metric, Sample
+from fulmen.errors import MetricError
+
+M = TypeVar("M", bound=Metric)
+
+
+class Lag(NamedTuple):
+    """How far a spout task is behind its source.
+
+    Attributes:
+        messages: How many messages it has not emitted yet; None: not known.
+        seconds: How old the oldest of them is; None: not known.
+    """
+
+    messages: int | None = None
+    seconds: float | None = None
+
+
+class Hold:
+    """Whether one task holds the spouts.
+
+    Attributes:
+        reason: Why spouts are to emit nothing; "": they may.
+    """
+
+    reason = ""
+
+
+class Signals:
+    """What one task's code has told, for the engine to take at the end of each batch.
+
+    Attributes:
+        hold: Whether it holds the spouts. Several may have the same.
+    """
+
+    def __init__(self, hold: Hold | None = None) -> None:
+        self._series: dict[tuple[str, tuple[str, ...]], Metric] = {}
+        self._families: dict[str, Family] = {}
+        self._lag: Lag | None = None
+        self._lock = threading.Lock()
+        self.hold = hold or Hold()
+
+    def __reduce__(self) -> Any:  # a copy of a context is nobody's
+        return Signals, ()
+
+    def metric(self, kind: type[M], family: Family, labels: tuple[str, ...]) -> M:
+        """The series with these label values, made if it is new.
+
+        Raises:
+            MetricError: Another metric has the name, or there are too many.
+        """
+        key = family.name, labels
+        with self._lock:
+            known = self._families.setdefault(family.name, family)
+            if known != family:
+                raise MetricError(differs(family, known, "this component"))
+            if key not in self._series:
+                if len(self._series) >= MOST_SERIES:
+                    raise MetricError(too_many(family.name))
+                self._series[key] = kind(family, labels)
+            found = self._series[key]
+        assert isinstance(found, kind)
+        return found
+
+    def again(self, family: Family, labels: tuple[str, ...]) -> Metric:
+        """The same series as one of a process before. Raises what `metric` does."""
+        return self.metric(KINDS[family.kind], family, labels)
+
+    def say_lag(self, lag: Lag) -> None:
+        """How far the task is behind its source."""
+        with self._lock:
+            self._lag = lag
+
+    def take_lag(self) -> Lag | None:
+        """What was said since the last call; None: nothing."""
+        with self._lock:
+            lag, self._lag = self._lag, None
+        return lag
+
+    def take_samples(self) -> list[Sample]:
+        """What was counted and measured since the last call."""
+        with self._lock:
+            series = list(self._series.values())
+        taken = ((*one.series, one.take()) for one in series)
+        return [Sample(family, of, value) for family, of, value in taken if value is not None]

@@ -1,0 +1,73 @@
+"""What the command says of lag, of services that are away, and of spouts that rest. Pure."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fulmen.api.signals import Lag
+from fulmen.cli.display.formats import Parts, count, item, milliseconds
+from fulmen.engine.totals.totals import Totals
+from fulmen.engine.totals.waits import lag_of
+
+
+@dataclass(frozen=True)
+class WaitFigures:
+    """What a topology waits for at one moment.
+
+    Attributes:
+        lag: How far its spouts are behind together; None: none of them says it.
+        sentences: What is away, and who holds the spouts.
+    """
+
+    lag: Lag | None = None
+    sentences: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(totals: Totals) -> "WaitFigures":
+        """Those of the totals. Any thread may ask."""
+        with totals.lock:
+            waits, plan = totals.waits.copy(), totals.placed.plan
+        away = [
+            away_sentence(a.component, a.service, a.since, a.reason) for a in waits.away.values()
+        ]
+        holds: dict[str, str] = {}
+        for task, reason in sorted(waits.holds.items()):
+            holds.setdefault(plan.component_of(task), reason)
+        held = [hold_sentence(component, reason) for component, reason in holds.items()]
+        return WaitFigures(lag_of(waits.lags, waits.lags), (*away, *held))
+
+
+def away_sentence(component: str, service: str, since: float, reason: str) -> str:
+    """That a service is away.
+
+    Args:
+        component: What needs it.
+        service: What is away; "": not known.
+        since: In seconds of time.time().
+        reason: What it said.
+    """
+    at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))
+    return f"{component!r} can't reach {service or 'a service'} since {at}: {reason}"
+
+
+def hold_sentence(component: str, reason: str) -> str:
+    """That a bolt holds the spouts, and why."""
+    return f"spouts rest, because {component!r} holds them: {reason}"
+
+
+def lag_items(lag: Lag | None) -> Iterator[Parts]:
+    """How far spouts are behind, for `line`."""
+    if lag is not None and lag.messages is not None:
+        yield item("lag", count(lag.messages))
+    if lag is not None and lag.seconds is not None:
+        yield item("lag age", milliseconds(1000 * lag.seconds))
+
+
+def plain_waits(figures: WaitFigures) -> Iterator[str]:
+    """The same for a line in a log."""
+    lag = figures.lag
+    if lag is not None and lag.messages is not None:
+        yield f"lag {count(lag.messages)}"
+    if lag is not None and lag.seconds is not None:
+        yield f"lag age {milliseconds(1000 * lag.seconds)}"
+    yield from figures.sentences

@@ -1,0 +1,43 @@
+"""The event loop of a process: what `async` methods of authors run on, in a thread of its own.
+
+It goes on between batches, so that what a client does in the background (keeping connections open)
+goes on as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+_loops: dict[int, asyncio.AbstractEventLoop] = {}
+"""By process: a child that was forked has the parent's loop without its thread."""
+
+
+def _loop(process: int) -> asyncio.AbstractEventLoop:
+    with _lock:
+        if process not in _loops:
+            _loops[process] = asyncio.new_event_loop()
+            run = _loops[process].run_forever
+            threading.Thread(target=run, name="fulmen-async", daemon=True).start()
+        return _loops[process]
+
+
+def complete(work: Coroutine[Any, Any, T], process: int) -> T:
+    """Run a coroutine to its end, and wait for it here. Raises what it raises.
+
+    Args:
+        work: The coroutine.
+        process: The number of this process.
+    """
+    return asyncio.run_coroutine_threadsafe(work, _loop(process)).result()
+
+
+def completed(result: Any, process: int) -> Any:
+    """What a method of an author's class returned, or what it returns in the end if it is async."""
+    return complete(result, process) if inspect.iscoroutine(result) else result

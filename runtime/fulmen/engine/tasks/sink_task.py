@@ -1,0 +1,305 @@
+"""A task of a sink: gathers a batch's rows, and writes them in one call.
+
+At-least-once: at the end of the batch, so before its commit. Exactly-once: the rows are a journal
+of the task, and become part of the commit. The next batch writes them, beside everything else that
+it does, and its commit clears the journal. A batch that comes to nothing, or a task that is made
+anew, finds the journal again and writes the same rows with the same mark: the store says whether it
+has them. One commit at a time is unwritten, so the number of the mark alone gives their order.
+"""
+
+from __future__ import annotations
+
+import pickle
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, NoReturn
+
+from typing_extensions import override
+
+from fulmen.api.components import FailedException, ReportedFailedException
+from fulmen.api.sinks import ERRORS_STREAM, Mark, MarkAhead, Rows, ServiceUnavailable, Sink
+from fulmen.api.tuples import END_STREAM, TICK_COMPONENT
+from fulmen.checkpoint.rewriting import Journals, Update
+from fulmen.engine.emitting.collectors import BasicCollector
+from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.state.journals import ROWS
+from fulmen.engine.tasks.bolt_task import BoltTask
+from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable, may_pass
+from fulmen.engine.tuples.chunk import Chunk
+from fulmen.errors import text_of
+from fulmen.topology.code.sinks import no_guarantee
+
+LONGEST_REASON = 500
+
+
+@dataclass(frozen=True)
+class Unwritten:
+    """Rows that are committed, and that the store may not have yet.
+
+    Attributes:
+        number: Of the commit.
+        tag: Of the attempt that became it.
+        fields: Of the tuples.
+        items: What `encode` made of them.
+    """
+
+    number: int
+    tag: str
+    fields: tuple[str, ...]
+    items: Sequence[Any]
+
+    def pack(self) -> bytes:
+        """As bytes, for the checkpoint."""
+        return pickle.dumps((self.number, self.tag, self.fields, list(self.items)), 5)
+
+    @staticmethod
+    def unpack(data: bytes) -> Unwritten:
+        """What `pack` gave."""
+        return Unwritten(*pickle.loads(data))
+
+
+class SinkTask(BoltTask):
+    """A task of a Sink."""
+
+    instance: Sink
+
+    @override
+    def new_collector(self) -> Any:
+        return BasicCollector(self.who, self.routes, self.ordered, self.report)
+
+    @override
+    def restore_engine(self, engine: Any, journals: Journals) -> None:
+        self._sink: str = engine.get("sink", "")
+        found = journals.get(ROWS)
+        self._unwritten = Unwritten.unpack(found[-1]) if found else None
+        self._is_kept = found is not None  # what is unwritten is in the checkpoint
+        self._held: list[Chunk] = []
+        self._written: list[tuple[Chunk, dict[int, str]]] = []
+        self._thread: ThreadPoolExecutor | None = None
+        self._writing: Future[Rows] | None = None
+
+    @override
+    def begin(self, journals: Journals) -> None:
+        super().begin(journals)
+        config = self.placed.component(self.component).config
+        options, kept = self.context.options, type(self.instance).guarantees
+        chosen = getattr(options, "guarantee", config.get("guarantee", kept[0]))
+        if chosen not in kept:
+            self._refuse_guarantee(chosen)
+        self._is_exactly_once = chosen == "exactly-once"
+
+    def _refuse_guarantee(self, chosen: Any) -> NoReturn:
+        text = no_guarantee(type(self.instance), chosen)
+        raise ComponentFailed(self.report(text, fatal=True, what="config"))
+
+    @override
+    def engine_state(self) -> dict[str, Any]:
+        return super().engine_state() | ({"sink": self._sink} if self._sink else {})
+
+    # What earlier commits left
+
+    @override
+    def begin_batch(self, header: Header) -> None:
+        super().begin_batch(header)
+        if self._unwritten is not None:
+            self.was_called = True
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(1, f"fulmen-{self.component}")
+            self._writing = self._thread.submit(self._write_committed, self._unwritten)
+
+    def _write_committed(self, unwritten: Unwritten) -> Rows:
+        rows = Rows(unwritten.fields, unwritten.items)
+        label = f"{self.context.topology}/{self.component}/{self.context.task_index}"
+        self.instance.write(rows, Mark(self._sink, unwritten.number, unwritten.tag, label))
+        return rows
+
+    def _end_writing(self) -> None:
+        """Wait until what was committed is written. What was refused can't fail any more."""
+        if self._writing is None:
+            return
+        writing, self._writing = self._writing, None
+        try:
+            rows = writing.result()
+        except MarkAhead as e:
+            raise ComponentFailed(self.report(e, fatal=True, what="write")) from e
+        except Exception as e:  # author's code
+            raise self._away(e) from e
+        self._unwritten = None
+        if rows.failed:
+            first = next(iter(rows.failed.values()))
+            self.report(
+                f"write: {len(rows.failed)} of {len(rows)} rows were refused after they were"
+                f" committed. They are on the stream {ERRORS_STREAM!r}. The first: {first}"
+            )
+        self.collector.position = 0  # there is no tuple to anchor to
+        for position, reason in sorted(rows.failed.items()):
+            self.collector.emit([rows[position], reason[:LONGEST_REASON]], ERRORS_STREAM)
+
+    def _away(self, error: Exception) -> ComponentFailed:
+        """What follows an exception of `write` if the batch can't go on: it is tried again."""
+        if self.placed.topology.spec.on_error == "crash":
+            return ComponentFailed(self.report(error, fatal=True, what="write"))
+        return Unavailable(self.report(error, what="write"))
+
+    # This batch
+
+    @override
+    def run(self, chunk: Chunk) -> None:
+        if chunk.component != TICK_COMPONENT:
+            self.was_called = True
+            self.calls += len(chunk)
+            self._held.append(chunk)
+        elif chunk.stream == END_STREAM:
+            super().run(chunk)
+
+    @override
+    def end_batch(self) -> Chunk | None:
+        if not self._held and self._writing is None:
+            return None
+        return Chunk(TICK_COMPONENT, END_STREAM, (), -1, None, [[]])
+
+    @override
+    def drain(self) -> None:
+        """There is no last turn: all rows are written at the end of their batch."""
+
+    @override
+    def execute(self, chunk: Chunk) -> None:
+        """The end of a batch."""
+        held, self._held = self._held, []
+        for one in held:
+            one.began = chunk.began
+        try:
+            self._end_writing()
+            self._written = self._write(held)
+        except ComponentFailed as e:
+            self.crash = e
+
+    def _write(self, chunks: Sequence[Chunk]) -> list[tuple[Chunk, dict[int, str]]]:
+        """Write the rows of a batch, or keep them for the commit. Returns which failed, and why."""
+        if not chunks:
+            return []
+        rows = Rows(chunks[0].fields, _values(chunks))
+        items = self._encode(rows)
+        left = [i for i in range(len(rows)) if i not in rows.failed] if rows.failed else None
+        kept = items if left is None else [items[i] for i in left]
+        if len(kept) and self._is_exactly_once:
+            self._sink = self._sink or self._new_id()
+            batch = self.context.batch
+            self._unwritten = Unwritten(batch.number, batch.attempt, rows.fields, kept)
+        elif len(kept):
+            refused = self._write_now(Rows(rows.fields, kept))
+            for position, reason in refused.items():
+                rows.failed[position if left is None else left[position]] = reason
+        return list(_by_chunk(chunks, rows.failed))
+
+    def _encode(self, rows: Rows) -> Sequence[Any]:
+        return self._called("encode", rows, lambda: _as_many(self.instance.encode(rows), rows))
+
+    def _write_now(self, rows: Rows) -> Mapping[int, str]:
+        def write() -> Sequence[Any]:
+            self.instance.write(rows, None)
+            return ()
+
+        self._called("write", rows, write)
+        return rows.failed
+
+    def _called(self, what: str, rows: Rows, call: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+        """Call the author's method for all rows; they fail if it raises.
+
+        Raises:
+            Unavailable: The store is away.
+            ComponentFailed: `onError: crash`, and it raised.
+        """
+        try:
+            return call()
+        except FailedException as e:
+            if isinstance(e, ReportedFailedException):
+                self.report(e, what=what)
+            rows.fail_all(text_of(e) or type(e).__name__)
+        except Exception as e:  # author's code
+            crashes = self.placed.topology.spec.on_error == "crash"
+            if crashes or isinstance(e, ServiceUnavailable) or may_pass(e):
+                raise self._away(e) from e
+            message = self.report(e, what=what).message
+            rows.fail_all(f"bolt {self.component!r}: {message}")
+        return ()
+
+    def _new_id(self) -> str:
+        return bytes(self.rng.integers(0, 256, 12, "u1").tolist()).hex()
+
+    @override
+    def send(self, chunk: Chunk, outbox: Outbox) -> None:
+        """Acks leave when the rows are written, or kept for the commit: at the batch's end."""
+        if chunk.stream != END_STREAM:
+            return
+        seconds, written, self._written = self.seconds, self._written, []
+        if written:  # then the time is theirs
+            self.seconds = 0.0
+        super().send(chunk, outbox)
+        count = sum(len(one) for one, _ in written)
+        for one, failed in written:
+            self.seconds = seconds * len(one) / count
+            one.pace = seconds / count
+            self.failed = sorted(failed.items())
+            super().send(one, outbox)
+
+    @override
+    def record(self, number: int) -> Mapping[str, Update]:
+        found = dict(super().record(number))
+        if self._unwritten is not None and self._unwritten.number == number:
+            found[ROWS] = self._unwritten.pack(), number
+            self._is_kept = True
+        elif self._unwritten is None and self._is_kept:
+            found[ROWS] = None, number
+            self._is_kept = False
+        return found
+
+    @property
+    @override
+    def wants_batch(self) -> bool:
+        return self._unwritten is not None or super().wants_batch
+
+    @override
+    def end(self) -> None:
+        if self._writing is not None:
+            wait([self._writing])
+        if self._thread is not None:
+            self._thread.shutdown()
+        super().end()
+
+
+def _values(chunks: Sequence[Chunk]) -> Sequence[Any]:
+    """The values of all tuples, in the order of the first chunk's fields."""
+    fields = chunks[0].fields
+    if len(chunks) == 1:
+        return chunks[0].rows if isinstance(chunks[0].rows, list) else list(chunks[0].rows)
+    values: list[Any] = []
+    for chunk in chunks:
+        if chunk.fields == fields:
+            values.extend(chunk.rows)
+        else:
+            order = [chunk.fields.index(name) for name in fields]
+            values.extend([row[i] for i in order] for row in chunk.rows)
+    return values
+
+
+def _as_many(items: Sequence[Any], rows: Rows) -> Sequence[Any]:
+    if len(items) != len(rows):
+        raise ValueError(f"encode returned {len(items)} items for {len(rows)} rows")
+    return items
+
+
+def _by_chunk(
+    chunks: Sequence[Chunk], failed: Mapping[int, str]
+) -> Sequence[tuple[Chunk, dict[int, str]]]:
+    """Each chunk with the reasons of its rows that failed."""
+    firsts = [0, *accumulate(len(chunk) for chunk in chunks)]
+    found: list[tuple[Chunk, dict[int, str]]] = [(chunk, {}) for chunk in chunks]
+    for i, reason in failed.items():
+        at = bisect_right(firsts, i) - 1
+        found[at][1][i - firsts[at]] = reason[:LONGEST_REASON]
+    return found

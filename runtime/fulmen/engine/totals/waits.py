@@ -1,0 +1,111 @@
+"""What a topology waits for, and what waits for it: services that are away, full buffers, lag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fulmen.api.signals import Lag
+from fulmen.engine.protocol.summary import ErrorReport, Summary
+
+
+@dataclass(frozen=True)
+class Away:
+    """A service that a component needs, and that does not answer.
+
+    Attributes:
+        service: What is away; "": the exception did not say.
+        component: What needs it.
+        task: The task that said so last.
+        reason: What it said last, in one line.
+        since: When it was away first, in seconds of time.time().
+        began: The same, in seconds of the driver's steady clock.
+        stops_batches: Whether no batch is committed without it. One that only the source of
+            transactions needs does not.
+    """
+
+    service: str
+    component: str
+    task: int
+    reason: str
+    since: float
+    began: float
+    stops_batches: bool = True
+
+    @property
+    def name(self) -> str:
+        """The service for people."""
+        return self.service or "a service"
+
+
+@dataclass
+class Waits:
+    """What holds up batches or spouts at the moment.
+
+    Attributes:
+        away: Component -> the service that it waits for.
+        holds: Task -> why spouts emit nothing.
+        lags: Spout task -> how far it is behind its source.
+    """
+
+    away: dict[str, Away] = field(default_factory=dict)
+    holds: Mapping[int, str] = field(default_factory=dict)
+    lags: dict[int, Lag] = field(default_factory=dict)
+
+    def is_away(
+        self, report: ErrorReport, wall: float, steady: float, *, stops_batches: bool = True
+    ) -> None:
+        """A component could not reach what it needs.
+
+        Args:
+            report: What it said.
+            wall: Now, in seconds of time.time().
+            steady: Now, in seconds of the driver's steady clock.
+            stops_batches: Whether no batch is committed without it.
+        """
+        name, service, message = report.component, report.service, report.message
+        if service:
+            message = message.partition(f"{service} is away: ")[2] or message
+        new = Away(service, name, report.task, message, wall, steady, stops_batches)
+        before = self.away.get(name)
+        if before is not None and before.service == new.service:
+            new = replace(new, since=before.since, began=before.began)
+        self.away[name] = new
+
+    def source_is_back(self) -> None:
+        """The source of transactions reaches what it needs."""
+        self.away = {name: away for name, away in self.away.items() if away.stops_batches}
+
+    def add(self, summaries: Sequence[Summary], holds: Mapping[int, str]) -> None:
+        """A batch was committed: nothing was away that it needs.
+
+        Args:
+            summaries: Of all its parts.
+            holds: Why spouts emit nothing after it.
+        """
+        self.away = {name: away for name, away in self.away.items() if not away.stops_batches}
+        self.holds = holds
+        for summary in summaries:
+            self.lags.update(summary.lags)
+
+    def renumber(self) -> None:
+        """Tasks are others from now on."""
+        self.holds, self.lags = {}, {}
+
+    def copy(self) -> Waits:
+        """One that does not change with this."""
+        return Waits(dict(self.away), dict(self.holds), dict(self.lags))
+
+
+def lag_of(lags: Mapping[int, Lag], tasks: Iterable[int]) -> Lag | None:
+    """How far tasks are behind together: all their messages, and the oldest of these.
+
+    Returns:
+        None: None of them has said.
+    """
+    said = [lags[task] for task in tasks if task in lags]
+    if not said:
+        return None
+    messages = [lag.messages for lag in said if lag.messages is not None]
+    seconds = [lag.seconds for lag in said if lag.seconds is not None]
+    return Lag(sum(messages) if messages else None, max(seconds) if seconds else None)

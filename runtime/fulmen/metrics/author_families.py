@@ -1,0 +1,87 @@
+"""What authors count and tell, as Prometheus metrics: their own, lag, what is away or full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from fulmen.api.signals import Family, Value
+from fulmen.engine.totals.author_metrics import cumulative
+from fulmen.metrics.snapshot import Snapshot
+
+PREFIX = "fulmen_user_"
+"""Of the names of authors' metrics."""
+
+
+def author_families(now: Snapshot) -> Iterator[Metric]:
+    """All metrics of authors, by name."""
+    for name in sorted(now.metrics.families):
+        yield _author_family(now, now.metrics.families[name])
+
+
+def _author_family(now: Snapshot, family: Family) -> Metric:
+    name, labels = f"{PREFIX}{family.name}", ("topology", "component", "task", *family.labels)
+    counter = CounterMetricFamily(name, family.help, labels=labels)
+    gauge = GaugeMetricFamily(name, family.help, labels=labels)
+    histogram = HistogramMetricFamily(name, family.help, labels=labels)
+    for values, value in _series(now, family):
+        if isinstance(value, tuple):
+            buckets = [(bound, float(n)) for bound, n in cumulative(family, value)]
+            histogram.add_metric(values, buckets, value[1])
+        elif family.kind == "counter":
+            counter.add_metric(values, value)
+        else:
+            gauge.add_metric(values, value)
+    return {"counter": counter, "gauge": gauge, "histogram": histogram}[family.kind]
+
+
+def _series(now: Snapshot, family: Family) -> Iterator[tuple[Sequence[str], Value]]:
+    """The values of all labels, and the value. Tasks that are no more are left out."""
+    tasks_of = now.placed.plan.component_tasks
+    for component, index, own, value in now.metrics.of_tasks(family.name):
+        tasks = tasks_of.get(component, range(0))
+        if index < len(tasks):
+            yield (now.name, component, str(tasks[index]), *own), value
+
+
+def waiting_families(now: Snapshot) -> Iterator[Metric]:
+    """How far spouts are behind, and what holds up batches or spouts."""
+    component_of, waits = now.placed.plan.component_of, now.waits
+    labels = ("topology", "component", "task")
+    messages = GaugeMetricFamily(
+        "fulmen_spout_lag_messages",
+        "Messages of its source that a spout task has not emitted yet, as the spout says.",
+        labels=labels,
+    )
+    seconds = GaugeMetricFamily(
+        "fulmen_spout_lag_seconds",
+        "Age of the oldest message that a spout task has not emitted yet, as the spout says.",
+        labels=labels,
+    )
+    for task, lag in sorted(waits.lags.items()):
+        values = (now.name, component_of(task), str(task))
+        if lag.messages is not None:
+            messages.add_metric(values, lag.messages)
+        if lag.seconds is not None:
+            seconds.add_metric(values, lag.seconds)
+    away = GaugeMetricFamily(
+        "fulmen_service_away_seconds",
+        "For how long a service has been away that a component needs.",
+        labels=("topology", "service", "component"),
+    )
+    for one in waits.away.values():
+        away.add_metric((now.name, one.service, one.component), now.away_seconds(one))
+    held = GaugeMetricFamily(
+        "fulmen_holding_tasks",
+        "Tasks of a bolt that hold the spouts, because a buffer is full.",
+        labels=("topology", "component"),
+    )
+    for component, tasks in now.holding.items():
+        held.add_metric((now.name, component), len(tasks))
+    yield from (messages, seconds, away, held)

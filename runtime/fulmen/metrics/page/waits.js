@@ -1,0 +1,39 @@
+// What a topology waits for, how far it is behind, and what authors count.
+
+const awayText = (a) =>
+  `${a.component} can't reach ${a.service || "a service"} since ${clock(a.since)} (${duration(a.seconds)}): ${a.reason}`;
+const holdText = (h) =>
+  `spouts rest: ${h.component} holds them (${count(h.tasks)} ${h.tasks === 1 ? "task" : "tasks"}): ${h.reason}`;
+const showWaits = ({ away, holds }) =>
+  setText(byId("waits"), [...away.map(awayText), ...holds.map(holdText)].join("\n"));
+
+const seconds = (s) => millis(1000 * s);
+function lagText(lag) {
+  const parts = [];
+  if (lag?.messages != null) parts.push(count(lag.messages));
+  if (lag?.seconds != null) parts.push(seconds(lag.seconds));
+  return parts.join(", ") || "–";
+}
+
+/** Of all spouts together; null if none says it. */
+function wholeLag({ components }) {
+  const told = components.map((c) => c.lag).filter((lag) => lag != null);
+  if (!told.length) return null;
+  const of = (key) => told.map((lag) => lag[key]).filter((n) => n != null);
+  const messages = of("messages"), ages = of("seconds");
+  return { messages: messages.length ? messages.reduce((sum, n) => sum + n, 0) : null,
+    seconds: ages.length ? Math.max(...ages) : null };
+}
+
+const lagTiles = (lag) => [
+  ...(lag?.messages != null ? [["lag", large(lag.messages)]] : []),
+  ...(lag?.seconds != null ? [["lag, age", seconds(lag.seconds)]] : []),
+];
+
+const metricsOf = (c) => Object.entries(c.metrics).map(([name, value]) => ({ name, value }));
+const figure = (n) => Number.isInteger(n) ? count(n) : String(+n.toPrecision(4));
+const metricColumns = [
+  { title: "metric", value: (m) => m.name },
+  { title: "value", value: (m) => m.value.count ?? m.value, cell: (m) => m.value.count == null
+    ? figure(m.value) : `${count(m.value.count)}, mean ${figure(m.value.sum / m.value.count)}` },
+];

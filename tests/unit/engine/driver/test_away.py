@@ -1,0 +1,195 @@
+"""People see which service is away, for whom and since when, until it answers."""
+
+import pytest
+
+from fulmen import BasicBolt, ServiceUnavailable, Spout, TopologyBuilder
+from fulmen.engine.driver.driver import OUTAGE_TOLD_SECONDS, Stop
+from fulmen.errors import TopologyFailed
+from fulmen.kube.contract import DriverPhase
+from fulmen.kube.driver.reporting import report_of
+from fulmen.testing import ListSpout, ManualClock
+from support.engine_runs import Steady, make_driver, new_store
+from support.waiting import REASON, SERVICE, Reaches, run_waiting, waiting_driver
+
+
+class Bare(OSError):
+    """As clients have them: it does not say which service."""
+
+
+class Needs(BasicBolt):
+    """Needs a service, as long as there is an error to raise."""
+
+    errors = {}  # noqa: RUF012 (of all workers in this process)
+
+    def prepare(self, conf, context):
+        if (error := self.errors.get(context.component)) is not None:
+            raise error
+
+    def execute(self, tup, collector):
+        pass
+
+
+class PinnedNeeds(Spout):
+    outputs = ("value",)
+    pinned = True
+
+    def open(self, conf, context, collector):
+        if (error := Needs.errors.get(context.component)) is not None:
+            raise error
+
+    def next_tuple(self):
+        pass
+
+
+@pytest.fixture(autouse=True)
+def anew():
+    Needs.errors.clear()
+    Reaches.service = True
+    yield
+    Reaches.service = True
+
+
+@pytest.fixture
+def clock():
+    return ManualClock(100.0)
+
+
+def started(clock, spout=None, **spec):
+    builder = TopologyBuilder("away", **spec)
+    builder.set_spout("source", spout or ListSpout([1, 2, 3]))
+    for name in ("first", "second"):
+        builder.set_bolt(name, Needs).shuffle_grouping("source")
+    store = new_store()
+    jobs = Steady(clock, 0.1, store=store)
+    wall = lambda: 1_700_000_000 + clock()  # noqa: E731
+    return make_driver(builder, store=store, clock=clock, jobs=jobs, wall=wall).start()
+
+
+def away(running):
+    return {a.component: (a.service, a.reason) for a in running.totals.waits.away.values()}
+
+
+def test_a_service_that_says_its_name_is_told_with_it(clock):
+    Needs.errors["first"] = ServiceUnavailable("Redis at cache:6379", "connection refused")
+    running = started(clock)
+    assert not running.step()
+    assert away(running) == {"first": ("Redis at cache:6379", "connection refused")}
+    assert running.totals.report()["components"]["first"]["errors"][0]["message"] == (
+        "prepare: ServiceUnavailable: Redis at cache:6379 is away: connection refused"
+    )
+    running.close()
+
+
+def test_any_exception_that_may_be_about_a_service_counts(clock):
+    Needs.errors["first"] = Bare("no route to host")
+    running = started(clock)
+    assert not running.step()
+    assert away(running) == {"first": ("", "prepare: Bare: no route to host")}
+    assert running.totals.waits.away["first"].name == "a service"
+    running.close()
+
+
+def test_a_pinned_spout_can_wait_for_a_service(clock):
+    Needs.errors["source"] = ServiceUnavailable("AMQP at mq:5672", "no answer")
+    running = started(clock, PinnedNeeds)
+    assert not running.step()
+    assert away(running) == {"source": ("AMQP at mq:5672", "no answer")}
+    running.close()
+
+
+def test_it_is_so_since_the_first_attempt_that_failed_of_it(clock):
+    Needs.errors["first"] = ServiceUnavailable("Redis", "refused")
+    running = started(clock)
+    running.step()
+    since = running.totals.waits.away["first"].since
+    for _ in range(5):
+        clock.advance(10)
+        Needs.errors["first"] = ServiceUnavailable("Redis", "still refused")
+        running.step()
+    assert running.totals.waits.away["first"].since == since
+    assert running.totals.waits.away["first"].reason == "still refused"
+    Needs.errors["first"] = ServiceUnavailable("another Redis", "refused")
+    running.step()
+    assert running.totals.waits.away["first"].since > since + 50
+    running.close()
+
+
+def test_two_components_may_wait_for_two_services(clock):
+    Needs.errors["first"] = ServiceUnavailable("Redis", "refused")
+    running = started(clock)
+    running.step()
+    Needs.errors.clear()
+    Needs.errors["second"] = ServiceUnavailable("PostgreSQL", "refused")
+    running.step()
+    assert away(running) == {"first": ("Redis", "refused"), "second": ("PostgreSQL", "refused")}
+    running.close()
+
+
+def test_when_a_batch_counts_nothing_is_away_any_more(clock):
+    Needs.errors["first"] = ServiceUnavailable("Redis", "refused")
+    running = started(clock)
+    running.step()
+    clock.advance(OUTAGE_TOLD_SECONDS)
+    assert running.away.service == "Redis"
+    Needs.errors.clear()
+    assert running.step()
+    assert (away(running), running.away) == ({}, None)
+    running.close()
+
+
+def test_people_are_told_when_it_lasts(clock):
+    Needs.errors["first"] = ServiceUnavailable("Redis", "refused")
+    running = started(clock)
+    running.step()
+    began = running.totals.waits.away["first"].began
+    clock.now = began + OUTAGE_TOLD_SECONDS - 0.001
+    assert running.away is None
+    clock.now = began + OUTAGE_TOLD_SECONDS
+    assert running.away.component == "first"
+    running.close()
+
+
+def test_a_topology_that_is_to_drain_while_a_service_is_away_fails_with_it(clock):
+    Needs.errors["first"] = ServiceUnavailable("Redis", "refused")
+    running = started(clock)
+    running.step()
+    with pytest.raises(TopologyFailed, match=r"first.*Redis is away: refused"):
+        running.run(Stop(drain=True))
+    running.close()
+
+
+def test_the_driver_s_report_says_what_is_away_and_since_when():
+    running = run_waiting()
+    since = running.totals.waits.away["writer"].since
+    running._wall = lambda: since + OUTAGE_TOLD_SECONDS
+    said = report_of(running, DriverPhase.ACTIVE, 1, [0], {}, "driver", "")
+    assert said.outage.reason == "ServiceUnavailable"
+    assert said.outage.since == since
+    assert said.outage.message == f"'writer' can't reach {SERVICE}: {REASON}"
+    assert running.step()
+    assert report_of(running, DriverPhase.ACTIVE, 1, [0], {}, "driver", "").outage is None
+    running.close()
+
+
+def test_a_report_does_not_change_with_each_attempt():
+    """Each change is a call of the API server's."""
+    running = run_waiting()
+    running._wall = lambda: 2e9
+    Reaches.service = False
+    said = [report_of(running, DriverPhase.ACTIVE, 1, [0], {}, "driver", "").outage]
+    for _ in range(3):
+        assert not running.step()
+        said.append(report_of(running, DriverPhase.ACTIVE, 1, [0], {}, "driver", "").outage)
+    assert len({one.to_json() for one in said}) == 1
+    running.close()
+
+
+def test_a_topology_waits_from_its_start():
+    Reaches.service = False
+    running = waiting_driver().start()
+    assert not running.step()
+    assert away(running) == {"writer": (SERVICE, REASON)}
+    Reaches.service = True
+    assert running.step()
+    assert away(running) == {}
+    running.close()
