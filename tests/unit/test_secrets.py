@@ -6,9 +6,10 @@ import pickle
 
 import pytest
 
-from fulmen import TopologyBuilder, secrets
+from fulmen import TopologyBuilder, TransactionalTopologyBuilder, secrets
 from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import BoltHarness, ListSpout, run
+from support import told_parts
 from support.secret_parts import Keeper, Opener, Teller
 
 DSN = "postgresql://me:hunter%2F2@db-of-mine/shop"
@@ -137,6 +138,49 @@ def test_a_variable_that_is_not_set_is_one_error():
         "spec.bolts[0].config.dsn: bolt 'bolt': the environment variable 'SECRET_NONE' is not set. "
         "Set it (on Kubernetes in spec.env), or give a default: ${SECRET_NONE:-value}."
     ) in str(raised.value)
+
+
+@pytest.fixture
+def told():
+    told_parts.TOLD.clear()
+    return told_parts.TOLD
+
+
+OWN = {"secret": "${SECRET_DSN}"}
+SHARED = {"all": "${SECRET_TOPIC}"}
+
+
+def test_all_kinds_of_components_are_told_their_options(told):
+    made = TopologyBuilder(config=SHARED)
+    for name in ("Once", "Pinned"):
+        made.set_spout(name, getattr(told_parts, name)).set_config(OWN)
+    rows = made.set_bolt("rows", told_parts.Rows).set_config(OWN)
+    rows.shuffle_grouping("Once").shuffle_grouping("Pinned")
+    columns = made.set_bolt("columns", told_parts.Columns).set_config(OWN)
+    columns.custom_grouping("rows", told_parts.First)
+    assert run(made).trees["acked"] == 2
+    every = {name: [DSN, DSN, "orders-of-mine"] for name in ("Once", "Pinned", "Rows", "Columns")}
+    of_grouping = [DSN, None, "orders-of-mine"]
+    assert {name: rest for name, *rest in told} == {**every, "First": of_grouping}
+
+
+def test_all_parts_of_a_transactional_topology_are_told_their_options(told):
+    made = TransactionalTopologyBuilder("tx", "source", told_parts.Source, config=SHARED)
+    made.get_spout_declarer().set_config(OWN)
+    made.set_bolt("finisher", told_parts.Finisher).shuffle_grouping("source").set_config(OWN)
+    run(made)
+    assert {name: rest for name, *rest in told} == {
+        name: [DSN, DSN, "orders-of-mine"] for name in ("Coordinator", "Emitter", "Finisher")
+    }
+
+
+def test_a_coordinator_without_its_variable_is_an_error_that_names_it():
+    spec = {"config": {"all": "x"}, "on_error": "crash"}
+    made = TransactionalTopologyBuilder("tx", "source", told_parts.Source, **spec)
+    made.get_spout_declarer().set_config({"secret": "${SECRET_NONE}"})
+    made.set_bolt("finisher", told_parts.Finisher).shuffle_grouping("source").set_config(OWN)
+    with pytest.raises(TopologyFailed, match="'SECRET_NONE' is not set"):
+        run(made)
 
 
 def test_a_value_that_is_not_right_is_not_shown(monkeypatch):
