@@ -3,6 +3,8 @@
 import copy
 import logging
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -228,6 +230,32 @@ def test_a_value_is_a_text_like_any_other():
     assert copy.copy(value) is value
     assert type(pickle.loads(pickle.dumps(value))) is str
     assert pickle.loads(pickle.dumps(value)) == value
+
+
+THREADS = """
+import threading
+from fulmen import secrets
+
+def fail():
+    raise ValueError("to hunter-2")
+
+secrets.note("${X}", "hunter-2", {"X": "hunter-2"})
+thread = threading.Thread(target=fail, name="poller")
+thread.start()
+thread.join()
+threading.Thread(target=exit).start()
+fail()
+"""
+
+
+def test_no_traceback_of_a_thread_tells_a_secret():
+    ended = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(
+        "Exception in thread poller:\nTraceback (most recent call last):"
+    )
+    assert ended.stderr.count("ValueError: to ${X}\n") == 2
+    assert "hunter" not in ended.stderr
 
 
 def test_a_text_of_another_process_is_not_known():
