@@ -47,6 +47,8 @@ What authors raise themselves, `FailedException`, is in api/components.py.
 
 from collections.abc import Callable, Sequence
 
+from fulmen.secrets import masked
+
 
 class FulmenError(Exception):
     """Base of all errors of Fulmen's own. Its text is complete: who, where, what, and the cure."""
@@ -329,7 +331,7 @@ class TopologyFailed(FulmenError):
         return f"{self.reason}\n{self.traceback}".rstrip()
 
 
-# ---- what an author's object says about itself ---------------------------------------------------
+# ---- what an author's object says about itself, without secrets ----------------------------------
 
 
 def text_of(value: object) -> str:
@@ -350,7 +352,7 @@ def error_text(error: BaseException) -> str:
 
 def _said(ask: Callable[[object], str], value: object) -> str:
     try:
-        return ask(value)
+        return masked(ask(value))
     except (Exception, SystemExit) as error:  # noqa: BLE001 (an author's method may raise anything)
         name = f"__{ask.__name__}__"
         return f"<{type(value).__qualname__}, whose {name} raised {type(error).__name__}>"

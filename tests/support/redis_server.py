@@ -39,6 +39,11 @@ class RedisServer:
         """How somebody connects."""
         return f"redis://{user}:{password.replace('/', '%2F')}@127.0.0.1:{self.port}/0"
 
+    @property
+    def runs(self):
+        """Whether its process is alive."""
+        return self._process.poll() is None
+
     def client(self):
         """For a test's own commands."""
         return redis.Redis(port=self.port, password=PASSWORD, decode_responses=True)
@@ -77,7 +82,7 @@ class RedisServer:
 
     def end(self):
         """Kill it if it runs."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self.runs:
             self.kill()
 
 

@@ -66,26 +66,55 @@ def find_versitygw() -> str | None:
 @contextmanager
 def running_s3(folder: Path, address: str = "127.0.0.1") -> Iterator[S3Server]:
     """A server over an empty folder, on an address of this machine's."""
+    with killable_s3(folder, address) as killable:
+        yield killable.server
+
+
+@contextmanager
+def killable_s3(folder: Path, address: str = "127.0.0.1") -> Iterator["KillableS3"]:
+    """The same, that can be killed and started again."""
     binary = find_versitygw()
     if binary is None:
         pytest.skip("versitygw is not installed: `scripts/test-servers` installs it")
     (folder / BUCKET).mkdir()
-    port = free_port(address)
-    log = folder.with_suffix(".log")
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [binary, "--port", f"{address}:{port}", "posix", str(folder)],
-            env={"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY, "HOME": str(folder)},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            server = S3Server(f"http://{address}:{port}", folder)
-            wait_until_it_answers(server.url, process, log)
-            yield server
-        finally:
-            process.kill()
-            process.wait()
+    killable = KillableS3(binary, S3Server(f"http://{address}:{free_port(address)}", folder))
+    try:
+        killable.start()
+        yield killable
+    finally:
+        killable.kill()
+
+
+class KillableS3:
+    """A server that can be killed and started again, over the same folder.
+
+    Attributes:
+        server: How it is found.
+    """
+
+    def __init__(self, binary: str, server: S3Server) -> None:
+        self.server = server
+        self._binary = binary
+        self._log = server.folder.with_suffix(".log")
+        self._process: subprocess.Popen | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        folder = str(self.server.folder)
+        with self._log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [self._binary, "--port", self.server.url.removeprefix("http://"), "posix", folder],
+                env={"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY, "HOME": folder},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        wait_until_it_answers(self.server.url, self._process, self._log)
+
+    def kill(self) -> None:
+        """Kill it, whatever it is doing."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
 
 def free_port(address: str = "127.0.0.1") -> int:

@@ -78,15 +78,16 @@ class OutputFieldsDeclarer:
         return tuple(fields)
 
 
-def output_streams(component: Any) -> dict[str, Stream]:
+def output_streams(component: Any, options: Any = None) -> dict[str, Stream]:
     """The streams that a spout or bolt declares, by name.
 
     `outputs` is a list of fields (of the stream `default`), or a mapping of stream names to lists
-    of fields or to `Stream` objects. A class that overrides `declare_output_fields` is asked
-    through that instead.
+    of fields or to `Stream` objects; `outputs_for` gives the same for the options. A class that
+    overrides `declare_output_fields` is asked through that instead.
 
     Args:
         component: A class derived from Spout or Bolt, or an instance of one.
+        options: Its validated `config_model`; None if it has none.
 
     Raises:
         DeclarationError: What is declared can't be understood.
@@ -97,15 +98,23 @@ def output_streams(component: Any) -> dict[str, Stream]:
     if isinstance(component, type):
         # In Storm it is an instance's method, but it reads nothing that open or prepare sets.
         instance = object.__new__(component)
+    name = "outputs_for" if _only_declares(cls) else "declare_output_fields"
     try:
-        instance.declare_output_fields(declarer)
+        if name == "outputs_for":
+            declare(instance.outputs_for(options), declarer)
+        else:
+            instance.declare_output_fields(declarer)
     except DeclarationError:
         raise
     except Exception as e:
-        raise DeclarationError(
-            f"{cls.__name__}.declare_output_fields raised {error_text(e)}"
-        ) from e
+        raise DeclarationError(f"{cls.__name__}.{name} raised {error_text(e)}") from e
     return declarer.streams
+
+
+def _only_declares(cls: type) -> bool:
+    """Whether a class has `declare_output_fields` from its base, which reads `outputs` alone."""
+    method = getattr(cls, "declare_output_fields", None)
+    return getattr(method, "__module__", "") == "fulmen.api.components"
 
 
 def declare(outputs: Any, declarer: OutputFieldsDeclarer) -> None:

@@ -20,7 +20,7 @@ from fulmen.api import (
     output_streams,
 )
 from fulmen.api.signals import Lag
-from fulmen.api.tuples import DRAIN_STREAM, HELD, TICK_COMPONENT, TICK_STREAM, Held
+from fulmen.api.tuples import DRAIN_STREAM, END_STREAM, HELD, TICK_COMPONENT, TICK_STREAM, Held
 from fulmen.engine.emitting.arrow_collectors import ArrowCollector
 from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.emitting.routes import Routes
@@ -28,6 +28,7 @@ from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.errors import DeclarationError
 from fulmen.topology.code.transient import mistaken_transient
+from fulmen.topology.configuration.options import configured_alone
 
 SOURCE_TASK, TASK = 1, 2
 
@@ -97,15 +98,20 @@ class BoltHarness:
             fields: Of the tuples that it is to receive.
             component: Where they come from.
             stream: And on which stream.
-            conf: What `prepare` receives.
+            conf: What `prepare` receives. It is the component's own `config` as well, so it must be
+                what the class's `config_model` wants.
             name: The bolt's own name.
+
+        Raises:
+            ValidationFailed: `conf` has mistakes, or names a variable that is not set.
         """
         self._prototype = bolt
         self._fields = tuple(fields)
         self._source = (component, stream)
-        self._conf = dict(conf or {})
         self.name = name
         self.who = f"bolt {name!r}, task {TASK}"
+        cls = bolt if isinstance(bolt, type) else type(bolt)
+        self._configuration = configured_alone(cls, conf or {}, f"bolt {name!r}")
         self.emitted: list[Emitted] = []
         self.acked: list[Tuple] = []
         self.failed: list[tuple[Tuple, str]] = []
@@ -181,13 +187,21 @@ class BoltHarness:
         origin = Held(TICK_COMPONENT, TICK_STREAM, ("rate_secs",), -1)
         self._execute_row(Tuple([seconds], origin, HELD))
 
+    def end_batch(self) -> None:
+        """End the batch of what was executed."""
+        self._turn("end_batch", END_STREAM)
+
     def drain(self) -> None:
         """Give the bolt its last turn, as when its topology is drained."""
+        self._turn("drain", DRAIN_STREAM)
+
+    def _turn(self, method: str, stream: str) -> None:
+        turn = getattr(self.bolt, method)
         if isinstance(self.bolt, ArrowBolt):
-            self._execute_arrow(None, [], self.bolt.drain)
+            self._execute_arrow(None, [], turn)
             return
-        origin = Held(TICK_COMPONENT, DRAIN_STREAM, (), -1)
-        self._execute_row(Tuple([], origin, HELD), is_last=True)
+        origin = Held(TICK_COMPONENT, stream, (), -1)
+        self._execute_row(Tuple([], origin, HELD), turn)
 
     def restart(self) -> None:
         """Lose the process: what goes on is a new instance with the old one's durable state."""
@@ -208,7 +222,7 @@ class BoltHarness:
     def _start(self) -> None:
         self._author = AuthorInstance(self._made, self._journals)
         self.bolt: Any = self._author.instance
-        streams = output_streams(self.bolt)
+        streams = output_streams(self.bolt, self._configuration.options)
         self.routes = {n: _NobodyListens(self.name, n, s) for n, s in streams.items()}
         self._collector = self._new_collector()
         context = self._context(streams)
@@ -216,7 +230,7 @@ class BoltHarness:
         injected = {
             "collector": self._collector,
             "context": context,
-            "conf": self._conf,
+            "conf": dict(self._configuration.conf),
         }
         is_copy = not isinstance(self._prototype, type)
         self._author.open(injected, lambda call: call(), is_copy=is_copy)
@@ -239,6 +253,7 @@ class BoltHarness:
             component_tasks={component: range(SOURCE_TASK, TASK), self.name: range(TASK, TASK + 1)},
             streams={component: {stream: Stream(self._fields)}, self.name: streams},
             sources=(self._source,),
+            options=self._configuration.options,
         )
 
     def _new_collector(self) -> Any:
@@ -252,23 +267,23 @@ class BoltHarness:
             raise ValueError(f"{values!r} is not a list of values for the fields {self._fields}")
         return Tuple(values, Held(*self._source, self._fields, SOURCE_TASK), HELD)
 
-    def _execute_row(self, tup: Tuple, is_last: bool = False) -> None:
+    def _execute_row(self, tup: Tuple, turn: Callable[..., Any] | None = None) -> None:
         collector, is_basic = self._collector, isinstance(self.bolt, BasicBolt)
         collector.open()
         try:
-            if is_last:
-                self.bolt.drain(*([collector] if is_basic else []))
+            if turn is not None:
+                turn(*([collector] if is_basic else []))
             elif is_basic:
                 self.bolt.execute(tup, collector)
                 self.acked.append(tup)
             else:
                 self.bolt.execute(tup)
         except FailedException as e:
-            if not is_last:
+            if turn is None:
                 self.failed.append((tup, str(e) or type(e).__name__))
         finally:
             collector.close()
-            self._take_emits(() if is_last else (tup,))
+            self._take_emits(() if turn is not None else (tup,))
         self._author.look_at_state()
         if isinstance(collector, BoltCollector):
             self.acked += [t for t, reason in collector.late if reason is None]

@@ -5,7 +5,7 @@ import importlib
 import io
 import pickle
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from types import FunctionType
@@ -13,9 +13,11 @@ from typing import Any, Self
 
 from fulmen import api
 from fulmen.errors import CodeError, ValidationFailed, text_of
+from fulmen.topology.configuration.options import check_options
 from fulmen.topology.problems import Problem, shown
 from fulmen.topology.reading.documents import to_yaml
-from fulmen.topology.reading.field_problems import parse
+from fulmen.topology.reading.field_problems import parse, shape_problems
+from fulmen.topology.reading.partial_document import components_of
 from fulmen.topology.resource.base import spelling
 from fulmen.topology.resource.spec import API_VERSION, KIND, Topology
 
@@ -140,6 +142,7 @@ class TopologyBuilder:
         self._spec = spec
         self._spouts: dict[str, Document] = {}
         self._bolts: dict[str, Document] = {}
+        self._classes: dict[str, type] = {}
 
     def set_spout(self, id: str, spout: Any, parallelism: int = 1) -> SpoutDeclarer:
         """Add a spout.
@@ -177,25 +180,36 @@ class TopologyBuilder:
         """The topology.
 
         Raises:
-            ValidationFailed: Fields are wrong. What takes several fields or the classes to see,
+            ValidationFailed: Fields are wrong, or the `config` of a class with a `config_model`.
+                What else takes several fields or the classes to see,
                 `fulmen.topology.validation.check.validate` finds.
         """
         unknown = [name for name in self._spec if name in ("spouts", "transactional", "bolts")]
         if unknown:
             message = f"{' and '.join(unknown)} can't be given as an argument"
             raise ValidationFailed([Problem("spec", message, "Use set_spout and set_bolt.")])
-        return parse(
-            {
-                "apiVersion": API_VERSION,
-                "kind": KIND,
-                "metadata": {"name": self._name},
-                "spec": {
-                    **{spelling(name): value for name, value in self._spec.items()},
-                    **self._sources(),
-                    "bolts": list(self._bolts.values()),
-                },
-            }
-        )
+        document = {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": {"name": self._name},
+            "spec": {
+                **{spelling(name): value for name, value in self._spec.items()},
+                **self._sources(),
+                "bolts": list(self._bolts.values()),
+            },
+        }
+        problems = [*shape_problems(document), *self._option_problems(document)]
+        if problems:
+            raise ValidationFailed(problems)
+        return parse(document)
+
+    def _option_problems(self, document: Document) -> Iterator[Problem]:
+        """What the classes have against the `config` of their components."""
+        for part in components_of(document):
+            cls = self._classes.get(part.name or "")
+            if cls is not None and part.model is not None and "config" not in part.wrong:
+                found = check_options(cls, part.model.config, part.path, part.label).problems
+                yield from (problem for problem in found if problem.severity == "error")
 
     def _sources(self) -> Document:
         return {"spouts": list(self._spouts.values())}
@@ -213,6 +227,7 @@ class TopologyBuilder:
         if not issubclass(cls, api.Component):
             message = f"{label} is {shown(code)}, but must be a {kind}'s class or an object of one"
             raise CodeError(message)
+        self._classes[id] = cls
         document = {"name": id, "class": _path_of(cls, label), "parallelism": parallelism}
         if code is not cls and getattr(code, "__dict__", None):
             document["instance"] = _pickled(code, label)

@@ -24,8 +24,8 @@ def problems_of(place, cls):
     return [text.removeprefix(who + ME) for text in found]
 
 
-class AsyncBolt(Bolt):
-    async def execute(self, tup):
+class AsyncArrowBolt(ArrowBolt):
+    async def execute(self, batch, collector):
         pass
 
 
@@ -85,8 +85,8 @@ class FailOfNothing(Sentences):
 @pytest.mark.parametrize(
     ("place", "cls", "expected"),
     [
-        (BOLT, AsyncBolt, ["execute is async, so a call of it would run nothing. "
-                           "Write def execute(self, tup) without it."]),
+        (BOLT, AsyncArrowBolt, ["execute is async, so a call of it would run nothing. "
+                                "Write def execute(self, batch, collector) without it."]),
         (BOLT, AsyncGenerator, ["execute is async, so a call of it would run nothing. "
                                 "Write def execute(self, tup, collector) without it."]),
         (SPOUT, AsyncSpout, ["next_tuple is async, so a call of it would run nothing. "

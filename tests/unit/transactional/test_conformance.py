@@ -95,7 +95,7 @@ def a_failed_commit_is_written_in_part(patch):
         finally:
             connection._db.execute("COMMIT")
 
-    patch.setattr(sqlite._Connection, "transaction", transaction)
+    patch.setattr(sqlite.Connection, "transaction", transaction)
     patch.setattr(maps, "changes", _written_until_it_fails)
 
 
@@ -245,13 +245,13 @@ def only_some_keys_are_written_at_once(patch):
 
 @pytest.fixture(autouse=True)
 def _without_waiting_for_disks(monkeypatch):
-    correct = sqlite._Connection.__init__
+    correct = sqlite.Connection.__init__
 
     def make(connection, file):
         correct(connection, file)
         connection._db.execute("PRAGMA synchronous = OFF")
 
-    monkeypatch.setattr(sqlite._Connection, "__init__", make)
+    monkeypatch.setattr(sqlite.Connection, "__init__", make)
 
 
 def failing(folder, cases=CASES):

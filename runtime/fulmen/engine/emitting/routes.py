@@ -12,6 +12,7 @@ from fulmen.api.declarer import Stream
 from fulmen.engine.grouping.choosers import Chooser, choose_one, make_chooser
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
 from fulmen.topology.code.loading import create_grouping
+from fulmen.topology.configuration.options import Configuration, configured
 
 Chosen = Mapping[int, Sequence[tuple[int, Sequence[int]]]]
 """Emit number -> (subscription, tasks), of the emits whose tasks were chosen at once."""
@@ -57,9 +58,8 @@ class Routes:
         custom = None
         if grouping.type == "custom":
             custom = create_grouping(grouping, placed.code_folder)
-            custom.prepare(
-                context_of(placed, task), (subscription.source, subscription.stream), targets
-            )
+            context = context_of(placed, task, configuration_of(placed, task))
+            custom.prepare(context, (subscription.source, subscription.stream), targets)
         return make_chooser(
             grouping.type,
             targets=targets,
@@ -97,7 +97,13 @@ class Routes:
         return [(k, [task]) for k, tasks in enumerate(self._direct) if task in tasks]
 
 
-def context_of(placed: PlacedTopology, task: int) -> TopologyContext:
+def configuration_of(placed: PlacedTopology, task: int) -> Configuration:
+    """The `config` of a task as it is in this process. Raises what `configured` does."""
+    component = placed.plan.component_of(task)
+    return configured(placed.topology, component, placed.code_folder)
+
+
+def context_of(placed: PlacedTopology, task: int, configuration: Configuration) -> TopologyContext:
     """What the author's code of a task is told about its topology."""
     component = placed.plan.component_of(task)
     return TopologyContext(
@@ -106,7 +112,8 @@ def context_of(placed: PlacedTopology, task: int) -> TopologyContext:
         task_id=task,
         task_index=task - placed.plan.tasks(component).start,
         worker=placed.plan.worker_of(task),
-        config=dict(placed.topology.spec.config),
+        config=configuration.config,
+        options=configuration.options,
         component_tasks=placed.plan.component_tasks,
         streams=placed.streams,
         sources=tuple((s.source, s.stream) for s in placed.subscriptions if s.target == component),

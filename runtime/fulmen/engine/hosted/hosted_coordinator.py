@@ -13,7 +13,7 @@ from fulmen.api.signals import Signals
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.transactional_spouts import PartitionCoordinator, TransactionCoordinator
 from fulmen.engine.batches.transactions import Transactions
-from fulmen.engine.emitting.routes import context_of
+from fulmen.engine.emitting.routes import configuration_of, context_of
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.tasks.task_base import (
@@ -121,8 +121,11 @@ class HostedCoordinator:
     def _made(self) -> TransactionCoordinator:
         if self._coordinator is None:
             spec = self._placed.component(self._name)
-            conf = {**self._placed.topology.spec.config, **spec.config}
-            context = context_of(self._placed, self._task)
+            configuration = self._call(
+                "reading its config", lambda: configuration_of(self._placed, self._task)
+            )
+            conf = dict(configuration.conf)
+            context = context_of(self._placed, self._task, configuration)
             self._signals = context.signals
             folder = self._placed.code_folder
             source = self._call("making the instance", lambda: create(spec, folder))

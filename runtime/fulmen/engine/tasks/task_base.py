@@ -16,7 +16,7 @@ from fulmen.api.components import Component, Spout
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.checkpoint.rewriting import Journals, Update
-from fulmen.engine.emitting.routes import Routes, context_of
+from fulmen.engine.emitting.routes import Routes, configuration_of, context_of
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
@@ -24,6 +24,7 @@ from fulmen.engine.state.journals import ENGINE
 from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.tasks.forks import end_child
 from fulmen.errors import FulmenError, error_text, text_of
+from fulmen.secrets import masked
 from fulmen.topology.code.loading import create
 
 T = TypeVar("T")
@@ -74,13 +75,15 @@ def may_pass(error: Exception) -> bool:
 
 
 def author_traceback(error: BaseException) -> str:
-    """The part of the traceback that is about the author's code: without the engine's frames."""
+    """The part of the traceback that is about the author's code: without the engine's frames.
+
+    Secrets are masked before anything is cut off: half of one could not be found any more.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if "/fulmen/engine/" not in f.filename.replace("\\", "/")]
     lines = traceback.format_list(own) if own else []
-    return "".join(
-        ["Traceback (most recent call last):\n", *lines, *traceback.format_exception_only(error)]
-    )
+    said = traceback.format_exception_only(error)
+    return masked("".join(["Traceback (most recent call last):\n", *lines, *said]))
 
 
 class TaskBase(ABC):
@@ -116,9 +119,9 @@ class TaskBase(ABC):
         self.routes = self.guarded("making its groupings", self._routes)
         self._engine_record: bytes | None = None
         self._restore_engine(journals)
-        spec = placed.component(self.component)
-        self.conf = {**placed.topology.spec.config, **spec.config}
-        self.context = context_of(placed, task)
+        configuration = self.guarded("reading its config", lambda: configuration_of(placed, task))
+        self.conf = dict(configuration.conf)
+        self.context = context_of(placed, task, configuration)
         self.begin(journals)
 
     def begin(self, journals: Journals) -> None:

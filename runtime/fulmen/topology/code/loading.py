@@ -175,17 +175,18 @@ def instantiate(cls: Any, name: str, folder: Path | None = None) -> Any:
         raise CodeError(f"{name}() raised {explain(error, folder)}") from error
 
 
-def streams_of(component: ComponentSpec, code: Any) -> dict[str, api.Stream]:
+def streams_of(component: ComponentSpec, code: Any, options: Any = None) -> dict[str, api.Stream]:
     """The streams of a spout or bolt, with the one that every spout has for dead letters.
 
     Args:
         component: What the topology says.
         code: Its class, or an instance of it.
+        options: Its validated `config_model`; None if it has none.
 
     Raises:
         DeclarationError: What the class declares can't be understood.
     """
-    streams = api.output_streams(code)
+    streams = api.output_streams(code, options)
     if isinstance(component, SpoutSpec):
         streams[DEAD_LETTERS] = api.Stream(DEAD_LETTER_FIELDS)
     return streams

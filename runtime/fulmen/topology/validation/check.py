@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from fulmen import api
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.code.loading import CodeFolder
+from fulmen.topology.configuration.options import mistaken_in_topology
 from fulmen.topology.problems import Problem
 from fulmen.topology.reading.documents import to_document
 from fulmen.topology.reading.field_problems import is_topology, parse, shape_problems
@@ -149,6 +150,7 @@ def check(
     problems += across_fields.pods(spec)
     problems += across_fields.spark(spec, for_kubernetes)
     problems += across_fields.checkpoint(spec, for_kubernetes)
+    problems += mistaken_in_topology(spec)
     problems += across_fields.ticks(parts)
     problems += across_fields.tasks(parts, checkpoint_tasks or {})
     problems += across_fields.inputs(parts)

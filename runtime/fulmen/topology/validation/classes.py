@@ -18,6 +18,11 @@ from fulmen.topology.code.loading import (
 from fulmen.topology.code.sinks import GUARANTEE, no_guarantee, unlike_inputs
 from fulmen.topology.code.streamparse import PORT_CURE, is_streamparse, leftovers
 from fulmen.topology.code.transient import mistaken_transient
+from fulmen.topology.configuration.options import (
+    CheckedOptions,
+    check_options,
+    depends_on_options,
+)
 from fulmen.topology.problems import Problem, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.spec import BoltSpec
@@ -84,13 +89,22 @@ class Classes:
                 self.pinned.append(part.name)
             yield from self._committer(part, instance)
             yield from self._sink(part, instance)
-            try:
-                streams = streams_of(part.model, instance)
-            except DeclarationError as error:
-                message = f"{part.label}: {str(error).rstrip('.')}"
-                yield Problem(f"{part.path}.class", message)
-            else:
-                self.streams.setdefault(part.name or "", streams)
+            yield from self._streams(part, instance)
+
+    def _streams(self, part: ComponentPart, instance: Any) -> Iterator[Problem]:
+        """Read what a component declares, which may depend on its options."""
+        assert part.model is not None
+        checked = _options(part, instance)
+        yield from checked.problems
+        if not checked.has_streams:
+            return
+        try:
+            streams = streams_of(part.model, instance, checked.options)
+        except DeclarationError as error:
+            message = f"{part.label}: {str(error).rstrip('.')}"
+            yield Problem(f"{part.path}.class", message)
+        else:
+            self.streams.setdefault(part.name or "", streams)
 
     def _committer(self, part: ComponentPart, instance: Any) -> Iterator[Problem]:
         cls = instance if isinstance(instance, type) else type(instance)
@@ -197,6 +211,14 @@ class Classes:
             yield from self._code_problem(path, item.label, error)
         else:
             yield from _callbacks(path, item.label, instance)
+
+
+def _options(part: ComponentPart, instance: Any) -> CheckedOptions:
+    """What is known of a component's options."""
+    cls = instance if isinstance(instance, type) else type(instance)
+    if part.model is None or "config" in part.wrong:
+        return CheckedOptions(has_streams=not depends_on_options(cls))
+    return check_options(cls, part.model.config, part.path, part.label)
 
 
 def _callbacks(path: str, label: str, instance: Any) -> Iterator[Problem]:

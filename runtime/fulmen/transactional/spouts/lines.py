@@ -81,6 +81,18 @@ def lines(file: str, start: int, end: int) -> Iterator[str]:
         OSError: The file can't be read.
     """
     with _opened(file, start, end) as opened:
-        while start < end and (line := opened.readline(end - start)):
-            start += len(line)
-            yield line.removesuffix(b"\n").removesuffix(b"\r").decode(errors="replace")
+        for line in raw_lines(opened, start, end):
+            yield without_line_feed(line).decode(errors="replace")
+
+
+def raw_lines(opened: BinaryIO, start: int, end: int) -> Iterator[bytes]:
+    """The lines of an open file between two places, with their line feeds; the last may lack it."""
+    opened.seek(start)
+    while start < end and (line := opened.readline(end - start)):
+        start += len(line)
+        yield line
+
+
+def without_line_feed(line: bytes) -> bytes:
+    """A line without its line feed, or carriage return and line feed."""
+    return line.removesuffix(b"\n").removesuffix(b"\r")

@@ -58,7 +58,7 @@ class PostgresMap(StoredMap):
             StoreRefused: An argument can't be right, or psycopg is not installed.
         """
         connection = _imported(table)
-        database = connection.described(table, dsn)
+        database = connection.described(f"map {table!r}", dsn)
         super().__init__(table, f"PostgreSQL {database}", context, rule, key, value)
         self._connection = connection
         self._dsn = dsn

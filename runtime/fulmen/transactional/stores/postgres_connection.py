@@ -89,27 +89,39 @@ def connect(dsn: str) -> Connection:
     return Connection(db)
 
 
-def described(table: str, dsn: str) -> str:
+def described(where: str, dsn: str) -> str:
     """Which database a DSN is about, without its password.
+
+    Args:
+        where: What connects to it, for a message.
+        dsn: How to connect.
 
     Raises:
         StoreRefused: It can't be understood. What is wrong with it may contain the password.
     """
-    try:
-        given = conninfo_to_dict(dsn)
-    except psycopg.Error:
-        given = None
+    given = _understood(dsn)
     if given is None:
         raise StoreRefused(
-            f"map {table!r}",
+            where,
             "its DSN can't be understood",
-            "Write 'postgresql://user:password@host:port/database', with %40 for @ in a password,"
-            " or 'host=... port=... dbname=... user=... password=...'.",
+            "Write 'postgresql://user:password@host:port/database', with %40 for @ and %2F for / in"
+            " a password, or 'host=... port=... dbname=... user=... password=...'.",
         )
     database = given.get("dbname") or given.get("user") or "(by default)"
     place = f" at {given['host']}" if given.get("host") else ""
     port = f":{given['port']}" if given.get("port") else ""
     return f"database {str(database)!r}{place}{port}"
+
+
+def _understood(dsn: str) -> Mapping[str, Any] | None:
+    try:
+        given = conninfo_to_dict(dsn)
+    except psycopg.Error:
+        return None
+    # A password that has a slash and is not escaped is taken for a port and a database.
+    ports = str(given.get("port") or "").split(",")
+    is_port = all(port.isdecimal() or not port for port in ports)
+    return given if is_port and "@" not in str(given.get("dbname") or "") else None
 
 
 def names(schema: str, table: str) -> dict[str, Identifier]:
@@ -230,11 +242,15 @@ def translated(a_map: PostgresMap, dsn: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        secret = str(conninfo_to_dict(dsn).get("password") or "")
-        text = " ".join(str(error).split())
-        if secret and secret in text:
-            raise _meant(a_map.where, error, text.replace(secret, "***")) from None
-        raise _meant(a_map.where, error, text) from error
+        said = " ".join(str(error).split())
+        text = without_password(said, dsn)
+        raise _meant(a_map.where, error, text) from (error if text == said else None)
+
+
+def without_password(text: str, dsn: str) -> str:
+    """The text, with `***` for the DSN's password."""
+    secret = str(conninfo_to_dict(dsn).get("password") or "")
+    return text.replace(secret, "***") if secret else text
 
 
 def _meant(where: str, error: psycopg.Error, text: str) -> StoreError:

@@ -128,7 +128,7 @@ class SqliteMap(StoredMap):
     def _transaction(self, kind: str) -> Iterator[sqlite3.Connection]:
         with (
             self._translated(),
-            pool_of(("sqlite", self._file)).lent(lambda: _Connection(self._file)) as connection,
+            pool_of(("sqlite", self._file)).lent(lambda: Connection(self._file)) as connection,
         ):
             if self.name not in connection.known:
                 with connection.transaction("IMMEDIATE") as db:
@@ -170,10 +170,10 @@ class SqliteMap(StoredMap):
         try:
             yield
         except sqlite3.Error as error:
-            raise _translate(self, self._file, error) from error
+            raise translate(self.where, self._file, error) from error
 
 
-class _Connection:
+class Connection:
     """One to a file, and what was found in it.
 
     Attributes:
@@ -219,9 +219,16 @@ def _place(file: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _translate(a_map: SqliteMap, file: str, error: sqlite3.Error) -> StoreError:
+def translate(where: str, file: str, error: sqlite3.Error) -> StoreError:
+    """What an error of SQLite means.
+
+    Args:
+        where: Which table or map, for the message.
+        file: The path of the file.
+        error: What was raised.
+    """
     name = getattr(error, "sqlite_errorname", "") or ""
-    where, kept = a_map.where, "Nothing was changed."
+    kept = "Nothing was changed."
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StoreUnavailable(
             where,

@@ -1,0 +1,244 @@
+"""Spouts that make up what they emit: a clock, and a generator of rows."""
+
+from __future__ import annotations
+
+import hashlib
+import string
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+from typing_extensions import override
+
+from fulmen.api.collector import SpoutOutputCollector
+from fulmen.api.components import Outputs, Spout
+from fulmen.api.context import TopologyContext
+from fulmen.connectors.options import Options
+
+
+class ClockOptions(Options):
+    """How fast the clock is."""
+
+    interval_seconds: Annotated[float, Field(gt=0)] = 1.0
+    """The time between two ticks."""
+    count: Annotated[int, Field(ge=1)] | None = None
+    """The spout ends after so many ticks. Default: never."""
+
+
+class ClockSpout(Spout):
+    """Emits its number and the time, in seconds since 1970, at regular intervals.
+
+    A tick that is missed is left out. Only the first task emits.
+    """
+
+    outputs: ClassVar[Any] = ("number", "time")
+    config_model = ClockOptions
+    transient: ClassVar[Sequence[str]] = ("_options", "_collector", "_is_mine", "_next", "clock")
+    now: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (it is what is emitted)
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.again: deque[tuple[int, float]] = deque()
+
+    @override
+    def open(
+        self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
+    ) -> None:
+        self._options: ClockOptions = context.options
+        self._collector = collector
+        self._is_mine = context.task_index == 0
+        self.clock: Callable[[], float] = time.monotonic
+        self._next: float | None = None
+
+    @override
+    def next_tuple(self) -> None:
+        if self.again:
+            self._emit(self.again.popleft())
+            return
+        now = self.clock()
+        if self.is_exhausted() or (self._next is not None and now < self._next):
+            return
+        interval = self._options.interval_seconds
+        late = 0.0 if self._next is None else (now - self._next) % interval
+        self._next = now - late + interval
+        number, self.number = self.number, self.number + 1
+        self._emit((number, type(self).now()))
+
+    @override
+    def fail(self, msg_id: Any, reason: str) -> None:
+        self.again.append(msg_id)
+
+    @override
+    def is_exhausted(self) -> bool:
+        count = self._options.count
+        is_over = count is not None and self.number >= count
+        return not self.again and (is_over or not self._is_mine)
+
+    def _emit(self, tick: tuple[int, float]) -> None:
+        self._collector.emit(list(tick), msg_id=tick)
+
+
+class SequenceField(Options):
+    """0, 1, 2 and so on: each number once among all tasks."""
+
+    type: Literal["sequence"]
+    start: int = 0
+    """The first number."""
+
+
+class IntegerField(Options):
+    """Random whole numbers."""
+
+    type: Literal["integer"]
+    min: int = 0
+    """The least."""
+    max: int = 100
+    """The greatest."""
+
+
+class NumberField(Options):
+    """Random numbers."""
+
+    type: Literal["number"]
+    min: float = 0.0
+    """All are at least this."""
+    max: float = 1.0
+    """All are below this."""
+
+
+class ChoiceField(Options):
+    """Values of a list, at random."""
+
+    type: Literal["choice"]
+    values: Annotated[tuple[Any, ...], Field(min_length=1)]
+    """The list. What is in it twice is chosen twice as often."""
+
+
+class TextField(Options):
+    """Random letters."""
+
+    type: Literal["text"]
+    length: Annotated[int, Field(ge=1, le=64)] = 8
+    """How many."""
+
+
+AnyField = Annotated[
+    SequenceField | IntegerField | NumberField | ChoiceField | TextField,
+    Field(discriminator="type"),
+]
+
+
+class GeneratorOptions(Options):
+    """What rows are like, and how many there are."""
+
+    fields: Annotated[dict[Annotated[str, Field(min_length=1)], AnyField], Field(min_length=1)]
+    """The fields and what their values are: `{type: sequence}`, `integer` or `number` (with `min`
+    and `max`), `choice` (with `values`) or `text` (with `length`)."""
+    rate: Annotated[float, Field(gt=0)] | None = 10.0
+    """Rows a second, of all tasks together; null: as many as the topology takes."""
+    count: Annotated[int, Field(ge=0)] | None = None
+    """The spout ends after so many rows, of all tasks together. Default: never."""
+    seed: int = 0
+    """The same seed makes the same rows."""
+
+    @model_validator(mode="after")
+    def _check(self) -> GeneratorOptions:
+        for name, field in self.fields.items():
+            if isinstance(field, IntegerField | NumberField) and field.min > field.max:
+                raise ValueError(f"fields.{name}: min {field.min} is above max {field.max}")
+        return self
+
+
+class GeneratorSpout(Spout):
+    """Emits made-up rows at a rate. A row follows from the seed and its number alone.
+
+    Task i of n emits the rows i, i + n, i + 2n and so on.
+    """
+
+    config_model = GeneratorOptions
+    transient: ClassVar[Sequence[str]] = (
+        "_options", "_collector", "_index", "_tasks", "_started", "_sent", "clock",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.again: deque[int] = deque()
+
+    @override
+    def outputs_for(self, options: Any) -> Outputs:
+        return tuple(options.fields)
+
+    @override
+    def open(
+        self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
+    ) -> None:
+        self._options: GeneratorOptions = context.options
+        self._collector = collector
+        self._index = context.task_index
+        self._tasks = len(context.tasks(context.component)) or 1
+        self.clock: Callable[[], float] = time.monotonic
+        self._started: float | None = None
+        self._sent = 0
+
+    @override
+    def next_tuple(self) -> None:
+        if self.again:
+            self._emit(self.again.popleft())
+        elif not self.is_exhausted() and self._is_due():
+            self._sent += 1
+            self.made += 1
+            self._emit((self.made - 1) * self._tasks + self._index)
+
+    @override
+    def fail(self, msg_id: Any, reason: str) -> None:
+        self.again.append(msg_id)
+
+    @override
+    def is_exhausted(self) -> bool:
+        count = self._options.count
+        is_over = count is not None and self.made * self._tasks + self._index >= count
+        return is_over and not self.again
+
+    def _is_due(self) -> bool:
+        if self._options.rate is None:
+            return True
+        now, rate = self.clock(), self._options.rate / self._tasks
+        if self._started is None:
+            self._started = now
+        due = (now - self._started) * rate
+        if due - self._sent > rate:  # more than a second behind: that is not made up for
+            self._started, self._sent, due = now, 0, 0.0
+        return due >= self._sent
+
+    def _emit(self, number: int) -> None:
+        values = [
+            value(field, number, f"{self._options.seed}/{name}/{number}")
+            for name, field in self._options.fields.items()
+        ]
+        self._collector.emit(values, msg_id=number)
+
+
+def value(field: AnyField, number: int, random_by: str) -> Any:
+    """What a field is in a row.
+
+    Args:
+        field: Its options.
+        number: Of the row.
+        random_by: The same text makes the same value.
+    """
+    if isinstance(field, SequenceField):
+        return field.start + number
+    if isinstance(field, TextField):
+        return "".join(string.ascii_lowercase[b % 26] for b in _digest(random_by, field.length))
+    drawn = int.from_bytes(_digest(random_by, 8), "big")
+    if isinstance(field, IntegerField):
+        return field.min + drawn % (field.max - field.min + 1)
+    if isinstance(field, NumberField):
+        return field.min + (field.max - field.min) * (drawn >> 11) / (1 << 53)
+    return field.values[drawn % len(field.values)]
+
+
+def _digest(text: str, size: int) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=size).digest()

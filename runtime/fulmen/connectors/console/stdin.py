@@ -1,0 +1,110 @@
+"""Lines of standard input."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO, ClassVar
+
+from typing_extensions import override
+
+from fulmen.api.collector import SpoutOutputCollector
+from fulmen.api.components import Outputs, Spout
+from fulmen.api.context import TopologyContext
+from fulmen.connectors.formats import Format, FormatOptions, Malformed, TextOptions
+from fulmen.connectors.options import Options
+from fulmen.transactional.spouts.lines import without_line_feed
+
+_AHEAD = 1000
+
+
+class StdinOptions(Options):
+    """What a line is."""
+
+    format: FormatOptions = TextOptions()
+    """What each line is: `text`, `bytes`, `json` or `csv`."""
+
+
+class Lines:
+    """Reads lines ahead on a thread, so that nobody waits for a terminal."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._lines: queue.Queue[bytes | None] = queue.Queue(_AHEAD)
+        self.is_over = False
+        threading.Thread(target=self._read, args=(source,), name="stdin", daemon=True).start()
+
+    def next(self) -> bytes | None:
+        """The next line; None: there is none now."""
+        try:
+            line = None if self.is_over else self._lines.get_nowait()
+        except queue.Empty:
+            return None
+        self.is_over |= line is None
+        return line
+
+    def _read(self, source: BinaryIO) -> None:
+        for line in source:
+            self._lines.put(line)
+        self._lines.put(None)
+
+
+class StdinSpout(Spout):
+    """Emits the lines of the driver's standard input, and ends with it.
+
+    A line is kept in the checkpoint until it is acked. What standard input has, and nobody has read
+    yet, is lost with the driver.
+    """
+
+    pinned = True
+    config_model = StdinOptions
+    transient: ClassVar[Sequence[str]] = ("_collector", "_format", "_lines", "_is_mine")
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.again: deque[int] = deque()
+
+    @override
+    def outputs_for(self, options: Any) -> Outputs:
+        return {"default": options.format.make().fields, "errors": ("data", "reason", "position")}
+
+    @override
+    def open(
+        self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
+    ) -> None:
+        self._collector = collector
+        self._format: Format = context.options.format.make()
+        self._is_mine = context.task_index == 0
+        self._lines = context.shared("stdin", lambda: Lines(sys.stdin.buffer))
+
+    @override
+    def next_tuple(self) -> None:
+        if self.again:
+            number = self.again.popleft()
+            self._emit(number, self.state[number])
+        elif self._is_mine and (line := self._lines.next()) is not None:
+            number, self.number = self.number, self.number + 1
+            self.state[number] = data = without_line_feed(line)
+            self._emit(number, data)
+
+    @override
+    def ack(self, msg_id: Any) -> None:
+        self.state.pop(msg_id, None)
+
+    @override
+    def fail(self, msg_id: Any, reason: str) -> None:
+        self.again.append(msg_id)
+
+    @override
+    def is_exhausted(self) -> bool:
+        return not self.again and (not self._is_mine or self._lines.is_over)
+
+    def _emit(self, number: int, data: bytes) -> None:
+        try:
+            values = self._format.decode(data)
+        except Malformed as error:
+            self._collector.emit([data, str(error), f"line {number + 1}"], "errors", msg_id=number)
+        else:
+            self._collector.emit(values, msg_id=number)

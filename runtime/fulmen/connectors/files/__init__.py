@@ -1,0 +1,11 @@
+"""Files and objects in buckets: spouts that read them by position, and sinks that write them whole.
+
+Uses `formats`, the reading of lines in `transactional`, obstore for buckets of S3, Google Cloud
+Storage and Azure, and pyarrow for Parquet. Topologies name the classes: `class:
+fulmen.connectors.files.FileSpout`.
+"""
+
+from fulmen.connectors.files.sinks import FileSink, RollingFileSink
+from fulmen.connectors.files.spouts import FileSpout, ParquetSpout
+
+__all__ = ["FileSink", "FileSpout", "ParquetSpout", "RollingFileSink"]

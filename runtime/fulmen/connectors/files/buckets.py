@@ -1,0 +1,313 @@
+"""Objects in buckets of S3, Google Cloud Storage and Azure, over obstore.
+
+Credentials and endpoints come from the environment variables that the clouds' own tools read. An
+object is known by its URI and version: one that is written again is another one.
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import hashlib
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from typing import Any, BinaryIO, NoReturn
+from urllib.parse import urlsplit
+
+import obstore
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
+
+from fulmen.api.sinks import ServiceUnavailable
+from fulmen.connectors.files.local import COMPRESSED, BadPlace, Changed, Gone, Opened
+from fulmen.connectors.files.positions import Found, Key, Position
+
+_STORES: dict[str, Any] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_READ_BYTES = 4 << 20
+_TIMEOUTS = {"connect_timeout": "5s", "timeout": "60s"}
+_RETRIES: Any = {"max_retries": 2, "retry_timeout": timedelta(seconds=10)}
+_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
+_NO_CREDENTIALS = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
+_NO_USE = re.compile(r"builder error|InvalidAccessKeyId|SignatureDoesNotMatch")
+_ANSWER = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
+_VARIABLES = {
+    "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and, for a server other than"
+    " Amazon's, AWS_ENDPOINT_URL (with AWS_ALLOW_HTTP=true for http)",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS, or the pod's workload identity",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY, or the pod's workload identity",
+}
+
+
+def is_uri(path: str) -> bool:
+    """Whether a path names an object rather than a file of this machine."""
+    return _URI.match(path) is not None
+
+
+class Bucket:
+    """One bucket.
+
+    Attributes:
+        uri: Of the bucket.
+        path: What the URI has behind the bucket's name.
+    """
+
+    def __init__(self, uri: str) -> None:
+        """Nothing is requested yet.
+
+        Raises:
+            BadPlace: It is no URI of a bucket, or what every request needs is not in the
+                environment.
+        """
+        parts = urlsplit(uri.replace("?", "%3F").replace("#", "%23"))
+        if "@" in parts.netloc:
+            raise BadPlace(
+                f"config.path: {parts.scheme}://…@{parts.netloc.rpartition('@')[2]} has a user or a"
+                " password, and is shown in logs. Leave them out, and set environment variables:"
+                f" {_VARIABLES.get(parts.scheme, _VARIABLES['s3'])}"
+            )
+        self._scheme = parts.scheme
+        if self._scheme not in _STORES or not parts.netloc:
+            raise BadPlace(
+                f"config.path: '{uri}' names no bucket. Write a path, or s3://, gs:// or az://,"
+                " the bucket's name, / and more"
+            )
+        self.uri = f"{parts.scheme}://{parts.netloc}"
+        self.path = uri[len(self.uri) :].strip("/")
+        try:
+            self._store: ObjectStore = _STORES[self._scheme](
+                parts.netloc, config=_TIMEOUTS, retry_config=_RETRIES
+            )
+        except BaseError as error:
+            self._refuse("the settings in the environment are not complete", error)
+
+    def check(self) -> None:
+        """See whether the bucket is there.
+
+        Raises:
+            BadPlace: It is not there, or there are no credentials.
+            ServiceUnavailable: The server does not answer.
+        """
+        try:
+            next(iter(obstore.list(self._store, "fulmen-probe/", chunk_size=1)), None)
+        except (BaseError, FileNotFoundError) as error:
+            if not _is_denied(error):  # who may only write need not be allowed to list
+                self.raise_for(error)
+
+    def list(self, prefix: str) -> Iterator[Any]:
+        """All objects below a folder: mappings with `path`, `size`, `last_modified`, `e_tag`."""
+        try:
+            for page in obstore.list(self._store, prefix or None, chunk_size=1000):
+                yield from page
+        except (BaseError, FileNotFoundError) as error:
+            self.raise_for(error)
+
+    def head(self, path: str) -> Any | None:
+        """One object, as `list` has it; None: there is none."""
+        try:
+            return obstore.head(self._store, path)
+        except FileNotFoundError as error:
+            if _NO_BUCKET.search(str(error)):
+                self.raise_for(error)
+            return None
+        except BaseError as error:
+            self.raise_for(error)
+
+    def read(self, path: str, version: str, start: int, end: int) -> bytes:
+        """A part of an object.
+
+        Raises:
+            Gone: It was removed or written again.
+        """
+        options: Any = {"range": (start, end)}
+        if version:
+            options["if_match"] = version
+        try:
+            return bytes(obstore.get(self._store, path, options=options).bytes())
+        except PreconditionError:
+            raise Changed(f"object {self.uri}/{path} was written again") from None
+        except FileNotFoundError as error:
+            if _NO_BUCKET.search(str(error)):
+                self.raise_for(error)
+            raise Gone(f"object {self.uri}/{path} was removed") from None
+        except BaseError as error:
+            self.raise_for(error)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write an object below `path`, unless there is one of that name."""
+        key = f"{self.path}/{name}".strip("/")
+        try:
+            obstore.put(self._store, key, data, mode="create", use_multipart=False)
+        except (AlreadyExistsError, PreconditionError) as error:
+            # S3 also says so while another put of the key is under way, which may yet fail.
+            if self.head(key) is None:
+                self.raise_for(error)
+        except (BaseError, FileNotFoundError) as error:
+            self.raise_for(error)
+
+    def raise_for(self, error: Exception) -> NoReturn:
+        """Raise what an answer means.
+
+        Raises:
+            BadPlace: Trying again is no use.
+            ServiceUnavailable: It may do better later.
+        """
+        text = str(error)
+        if _NO_BUCKET.search(text) or isinstance(error, FileNotFoundError):
+            self._refuse("the bucket does not exist. Create it, or check its name", error)
+        if _NO_CREDENTIALS.search(text):
+            self._refuse("there are no credentials", error)
+        if _NO_USE.search(text):
+            self._refuse("the endpoint or the credentials are wrong", error)
+        raise ServiceUnavailable(f"bucket {self.uri}", _gist(error)) from error
+
+    def _refuse(self, what: str, error: Exception) -> NoReturn:
+        raise BadPlace(
+            f"bucket {self.uri}: {what}. The environment variables that count are"
+            f" {_VARIABLES[self._scheme]}. The client said: {_gist(error)}"
+        ) from error
+
+
+def _is_denied(error: Exception) -> bool:
+    return isinstance(error, PermissionDeniedError | UnauthenticatedError) and not _NO_USE.search(
+        str(error)
+    )
+
+
+def _gist(error: Exception) -> str:
+    """What the client said, and what the server said to it, without the pages of detail."""
+    said, _, document = str(error).partition("\n\nDebug source")[0].partition("<?xml")
+    if answer := _ANSWER.search(document):
+        said = f"{said.rstrip(': ')}: {answer[1]}, {answer[2]}"
+    return " ".join(said.split())[:300]
+
+
+class _Content(io.RawIOBase):
+    """An object as a file that can be read from any place."""
+
+    def __init__(self, bucket: Bucket, path: str, version: str, size: int) -> None:
+        self._bucket, self._path, self._version, self._size = bucket, path, version, size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = base + offset
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        end = min(self._at + len(buffer), self._size)
+        if end <= self._at:
+            return 0
+        data = self._bucket.read(self._path, self._version, self._at, end)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+class BucketFiles:
+    """The objects that patterns match and that are this task's."""
+
+    def __init__(self, patterns: Sequence[str], owns: Callable[[str], bool]) -> None:
+        """Nothing is requested yet.
+
+        Args:
+            patterns: URIs, whose paths are as `glob` takes them; `**` is any folders.
+            owns: Whether an object of that URI is this task's.
+
+        Raises:
+            BadPlace: One is no such URI, or what every request needs is not in the environment.
+        """
+        self._owns = owns
+        self._patterns = [Bucket(pattern) for pattern in patterns]
+        self._buckets = {bucket.uri: bucket for bucket in self._patterns}
+
+    def check(self) -> None:
+        """See whether the buckets are there; raises what `Bucket.check` does."""
+        for bucket in self._buckets.values():
+            bucket.check()
+
+    def missing(self) -> str | None:
+        """An object that is named without `*` and is not there."""
+        for bucket in self._patterns:
+            if not glob.has_magic(bucket.path) and bucket.head(bucket.path) is None:
+                return f"{bucket.uri}/{bucket.path}"
+        return None
+
+    def find(self, is_known: Callable[[Key], bool]) -> dict[Key, Found]:  # noqa: ARG002 (objects keep their names)
+        """All that are there."""
+        found: dict[Key, Found] = {}
+        for bucket in self._patterns:
+            for entry in _matched(bucket):
+                uri = f"{bucket.uri}/{entry['path']}"
+                if self._owns(uri):
+                    version = entry["e_tag"] or ""
+                    modified = entry["last_modified"].timestamp()
+                    known_by = f"{uri}\0{version or (entry['size'], modified)}"
+                    digest = hashlib.blake2b(known_by.encode(), digest_size=8).digest()
+                    key = int.from_bytes(digest, "big")
+                    size = entry["size"]
+                    found[key] = Found(key, uri, size, modified, True, False, version)  # noqa: FBT003
+        return found
+
+    def open(self, position: Position) -> Opened:
+        """Open an object.
+
+        Raises:
+            Gone: It is not there, or was written again.
+        """
+        bucket = next(b for uri, b in self._buckets.items() if position.path.startswith(f"{uri}/"))
+        path = position.path[len(bucket.uri) + 1 :]
+        entry = bucket.head(path)
+        if entry is None:
+            raise Gone(f"object {position.path} was removed")
+        if position.version and entry["e_tag"] != position.version:
+            raise Changed(f"object {position.path} was written again")
+        raw = _Content(bucket, path, position.version, entry["size"])
+        content: BinaryIO = io.BufferedReader(raw, _READ_BYTES)
+        if path.endswith(COMPRESSED):
+            content = gzip.GzipFile(fileobj=content)  # type: ignore[assignment]
+        return Opened(content)
+
+    def folder_of(self, key: Key) -> int:  # noqa: ARG002 (a bucket is not unmounted)
+        """All objects count as in one folder."""
+        return 0
+
+
+def _matched(bucket: Bucket) -> Iterator[Any]:
+    pattern = bucket.path
+    if not glob.has_magic(pattern):
+        if (entry := bucket.head(pattern)) is not None:
+            yield entry
+        return
+    fixed = re.split(r"[*?\[]", pattern, maxsplit=1)[0].rpartition("/")[0]
+    matches = _regex(pattern).fullmatch
+    for entry in bucket.list(fixed):
+        if matches(entry["path"]):
+            yield entry
+
+
+def _regex(pattern: str) -> re.Pattern[str]:
+    """A pattern of `glob`, for the paths of objects."""
+    text = ""
+    for part in re.findall(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]|[^*?\[]+|\[", pattern):
+        if part.startswith("[") and len(part) > 1:
+            inner = part[1:-1].replace("\\", "\\\\")
+            text += f"[^{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
+        else:
+            fixed = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+            text += fixed.get(part) or re.escape(part)
+    return re.compile(text, re.DOTALL)

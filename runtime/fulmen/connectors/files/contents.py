@@ -1,0 +1,173 @@
+"""What files are made of: rows as lines in a format, or as Parquet.
+
+A row becomes an item, items become a chunk of bytes, and chunks become a file. The same chunks
+become the same bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from typing_extensions import override
+
+from fulmen.connectors.files.options import FileSinkOptions, ParquetOptions
+from fulmen.connectors.formats import (
+    BytesOptions,
+    CsvOptions,
+    JsonOptions,
+    Malformed,
+    TextOptions,
+)
+from fulmen.connectors.formats.base import positions
+
+_SUFFIXES: dict[type, str] = {
+    JsonOptions: ".jsonl",
+    CsvOptions: ".csv",
+    TextOptions: ".txt",
+    BytesOptions: ".bin",
+}
+_TYPES = {
+    "date32": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "bool": pa.bool_(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+}
+
+Encoder = Callable[[Sequence[Any]], Any]
+
+
+class Content(ABC):
+    """How rows are written down.
+
+    Attributes:
+        suffix: Of the names of files.
+    """
+
+    suffix: str
+
+    @abstractmethod
+    def encoder(self, fields: Sequence[str]) -> Encoder:
+        """A function that makes an item of a row. It raises Malformed for a row that can't be.
+
+        Args:
+            fields: The names of the values that it will get, in their order.
+
+        Raises:
+            Malformed: A field that is to be written is not among them.
+        """
+
+    @abstractmethod
+    def chunk(self, items: Sequence[Any]) -> bytes:
+        """Items as bytes."""
+
+    @abstractmethod
+    def file(self, chunks: Sequence[bytes]) -> bytes:
+        """A whole file of these chunks."""
+
+
+def content_of(options: FileSinkOptions) -> Content:
+    """How the rows of a sink are written down."""
+    if isinstance(options.format, ParquetOptions):
+        return _Parquet(options.format)
+    return _Lines(options)
+
+
+class _Lines(Content):
+    def __init__(self, options: FileSinkOptions) -> None:
+        self._options = options
+        self._may_have_line_feeds = isinstance(options.format, TextOptions | BytesOptions)
+        self.suffix = _SUFFIXES[type(options.format)]
+        if options.compression == "gzip":
+            self.suffix += ".gz"
+        self._fields: tuple[str, ...] = ()
+
+    @override
+    def encoder(self, fields: Sequence[str]) -> Encoder:
+        assert not isinstance(self._options.format, ParquetOptions)
+        self._fields = self._fields or tuple(fields)
+        # All files have the values in the order of the first row's fields.
+        chosen = self._options.format
+        if isinstance(chosen, CsvOptions | JsonOptions) and not chosen.fields:
+            chosen = chosen.model_copy(update={"fields": self._fields})
+        encode = chosen.make().encoder(fields)
+        if not self._may_have_line_feeds:
+            return lambda values: encode(values) + b"\n"
+
+        def checked(values: Sequence[Any]) -> bytes:
+            data = encode(values)
+            if b"\n" in data:
+                raise Malformed("it has a line feed, which would end the line. Write json or csv")
+            return data + b"\n"
+
+        return checked
+
+    @override
+    def chunk(self, items: Sequence[Any]) -> bytes:
+        return b"".join(items)
+
+    @override
+    def file(self, chunks: Sequence[bytes]) -> bytes:
+        data = b"".join([self._header(), *chunks])
+        if self._options.compression == "gzip":
+            return gzip.compress(data, mtime=0)
+        return data
+
+    def _header(self) -> bytes:
+        chosen = self._options.format
+        if not self._options.header or not isinstance(chosen, CsvOptions):
+            return b""
+        names = chosen.fields or self._fields
+        plain = CsvOptions(type="csv", delimiter=chosen.delimiter).make()
+        return plain.encoder(names)(names) + b"\n"
+
+
+class _Parquet(Content):
+    suffix = ".parquet"
+
+    def __init__(self, options: ParquetOptions) -> None:
+        self._compression = options.compression
+        self._schema = pa.schema([(name, _TYPES[t]) for name, t in options.columns.items()])
+
+    @override
+    def encoder(self, fields: Sequence[str]) -> Encoder:
+        at = positions(self._schema.names, fields)
+        types = list(zip(self._schema.names, at, self._schema.types, strict=True))
+
+        def encode(values: Sequence[Any]) -> list[Any]:
+            for name, i, kind in types:
+                try:
+                    pa.scalar(values[i], kind)
+                except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+                    raise Malformed(f"column {name!r} is {kind}: {error}") from error
+            return [values[i] for i in at]
+
+        return encode
+
+    @override
+    def chunk(self, items: Sequence[Any]) -> bytes:
+        return pickle.dumps(list(items), 5)
+
+    @override
+    def file(self, chunks: Sequence[bytes]) -> bytes:
+        rows = [row for chunk in chunks for row in pickle.loads(chunk)]
+        columns = zip(*rows, strict=True) if rows else [()] * len(self._schema)
+        arrays = [
+            pa.array(list(column), kind)
+            for column, kind in zip(columns, self._schema.types, strict=True)
+        ]
+        data = io.BytesIO()
+        compression = "NONE" if self._compression == "none" else self._compression
+        pq.write_table(pa.table(arrays, schema=self._schema), data, compression=compression)
+        return data.getvalue()

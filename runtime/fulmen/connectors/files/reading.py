@@ -1,0 +1,388 @@
+"""What all spouts of files have in common: which file is read next, and what became of messages.
+
+Each task looks for its files every `pollSeconds`, and reads those that have more, the oldest first,
+each up to where it ended then. So a file that was renamed comes before the one that took its name,
+and one that grows without end holds up no other.
+
+A file stays open while it is read and while messages of it are in flight. So what was removed
+meanwhile can still be read.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from abc import abstractmethod
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from fulmen.api.components import Outputs, Spout
+from fulmen.api.context import TopologyContext
+from fulmen.api.sinks import ServiceUnavailable
+from fulmen.connectors.files.buckets import BucketFiles, is_uri
+from fulmen.connectors.files.local import (
+    COMPRESSED,
+    BadPlace,
+    Changed,
+    Gone,
+    LocalFiles,
+    Opened,
+    check_same,
+    head_of,
+)
+from fulmen.connectors.files.options import SourceOptions
+from fulmen.connectors.files.positions import (
+    PLACES,
+    Found,
+    Key,
+    Positions,
+    Progress,
+    message_id,
+    place_of,
+)
+
+ERROR_FIELDS = ("data", "reason", "position")
+OPEN_FILES = 64
+REST_SECONDS = 5.0
+"""A file that log rotation has renamed, and that has not grown for so long, is complete."""
+
+
+class FilesSpout(Spout):
+    """A spout that reads files. What a message is, those derived from it say."""
+
+    transient: ClassVar[Sequence[str]] = (
+        "options", "collector", "clock", "positions", "source", "_opened", "_queue", "_seen",
+        "_polled_at", "_retry_at", "_rests", "_lag",
+    )  # fmt: skip
+    options: Any
+    now: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (files have the time of day)
+
+    def __init__(self) -> None:
+        self.progress = Progress()
+
+    @abstractmethod
+    def fields(self, options: Any) -> Sequence[str]:
+        """The fields of the stream `default`."""
+
+    @abstractmethod
+    def begin_file(self, number: int, found: Found, end: int, *, is_complete: bool) -> None:
+        """Get ready to read a file from its position on.
+
+        Args:
+            number: Of the file.
+            found: The file.
+            end: Where to stop, if the file goes on.
+            is_complete: Whether nothing will be added to it.
+        """
+
+    @abstractmethod
+    def emit_next(self, number: int) -> bool:
+        """Emit the next message of the file that is being read. False: there is none.
+
+        Raises:
+            Gone: It can't be read any more.
+        """
+
+    @abstractmethod
+    def emit_again(self) -> None:
+        """Emit one or more of the messages in `progress.again`, and take them out of it.
+
+        Raises:
+            Gone: The file of the first one can't be read. Nothing was emitted.
+        """
+
+    @abstractmethod
+    def emit_error(self, values: Sequence[Any], msg_id: int | None) -> None:
+        """Emit on the stream `errors`; None: it is not tracked."""
+
+    @override
+    def outputs_for(self, options: Any) -> Outputs:
+        return {"default": tuple(self.fields(options)), "errors": ERROR_FIELDS}
+
+    @override
+    def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: Any) -> None:
+        self.options: SourceOptions = context.options
+        self.collector = collector
+        self._lag = context.lag
+        self.clock: Callable[[], float] = time.monotonic
+        self._opened: OrderedDict[int, Opened] = OrderedDict()
+        self._queue: deque[Found] = deque()
+        self._seen: dict[Key, tuple[int, float]] = {}
+        self._polled_at: float | None = None
+        self._retry_at = 0.0
+        self._rests = False
+        tasks = len(context.tasks(context.component)) or 1
+
+        def owns(name: str) -> bool:
+            return zlib.crc32(name.encode(errors="surrogateescape")) % tasks == context.task_index
+
+        self.source = source_of(self.options.paths, self.progress.folders, owns)
+        self.positions = Positions(self.progress, self.state)
+        self.source.check()
+        is_new = not self.progress.next_number
+        if is_new and not self.options.follow and (missing := self.source.missing()):
+            raise BadPlace(
+                f"config.path: there is no file '{missing}'. Check the path, or set follow: true to"
+                " wait for it"
+            )
+
+    @override
+    def close(self) -> None:
+        for number in list(self._opened):
+            self.close_file(number)
+
+    @override
+    def is_exhausted(self) -> bool:
+        is_over = self._polled_at is not None and not self._queue
+        return not self.options.follow and is_over and not self.has_begun
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a file is being read, or a message is to be emitted again."""
+        return self.positions.current is not None or bool(self.progress.again)
+
+    @override
+    def next_tuple(self) -> None:
+        if self._retry_at and self.clock() < self._retry_at:
+            return
+        try:
+            self._retry_at = 0.0
+            self._next()
+        except (OSError, ServiceUnavailable, BadPlace):
+            self._retry_at = self.clock() + self.options.poll_seconds
+            if self.positions.current is not None:  # it is found again
+                self.end_file(is_done=False)
+            self._polled_at = None
+            self._queue.clear()
+            self._seen.clear()
+            raise
+
+    def _next(self) -> None:
+        if self._polled_at is None:
+            self._poll()
+        if self.progress.again:
+            self._again()
+            return
+        while (number := self.positions.current) is not None or self._begin_next():
+            if number is None:
+                continue
+            try:
+                if self.emit_next(number):
+                    return
+            except Gone as gone:
+                self._cut(number, str(gone))
+
+    def _again(self) -> None:
+        try:
+            self.emit_again()
+            return
+        except Changed:
+            pass
+        except Gone:  # it may have been renamed
+            self._poll()
+            try:
+                self.emit_again()
+                return
+            except Gone:
+                pass
+        msg_id = self.progress.again.popleft()
+        number, place = place_of(msg_id)
+        reason = "the file was cut, replaced or removed before the message was acked"
+        self.emit_error([b"", reason, self.where(number, place)], msg_id)
+
+    @override
+    def ack(self, msg_id: Any) -> None:
+        number, _ = place_of(int(msg_id))
+        if self.positions.ended(number):
+            self.close_file(number)
+
+    @override
+    def fail(self, msg_id: Any, reason: str) -> None:
+        self.progress.again.append(int(msg_id))
+
+    # Messages
+
+    def emitted(self, number: int, place: int, end: int, messages: int = 1) -> int:
+        """Messages are about to be emitted: keep how far the file is read.
+
+        Returns:
+            The id of the first.
+        """
+        position = self.positions[number]
+        position.offset = end
+        position.in_flight += messages
+        return message_id(number, place)
+
+    def where(self, number: int, place: int) -> str:
+        """A place in a file, for people."""
+        position = self.positions[number]
+        return f"{position.path}:{place}"
+
+    # Files
+
+    def content(self, number: int) -> Opened:
+        """The open file.
+
+        Raises:
+            Gone: It can't be opened any more.
+        """
+        opened = self._opened.get(number)
+        if opened is None:
+            if self.positions[number].is_gone:
+                raise Changed(f"{self.positions[number].path} is gone")
+            opened = self._opened[number] = self.source.open(self.positions[number])
+            try:
+                check_same(opened, self.positions[number])
+            except Changed:
+                self.close_file(number)
+                raise
+        self._opened.move_to_end(number)
+        while len(self._opened) > OPEN_FILES:
+            self.close_file(next(n for n in self._opened if n != self.positions.current))
+        return opened
+
+    def end_file(self, *, is_done: bool) -> None:
+        """The file that is being read is read as far as it goes for now."""
+        number = self.positions.current
+        assert number is not None
+        self.positions.current = None
+        self.positions[number].is_done |= is_done
+        if self.positions.forget_if_idle(number):
+            self.close_file(number)
+
+    def close_file(self, number: int) -> None:
+        """Close a file if it is open."""
+        if (opened := self._opened.pop(number, None)) is not None:
+            opened.close()
+
+    def _begin_next(self) -> bool:
+        """Begin to read the next file, if it can be read. False: there is none for now."""
+        if not self._queue and not self._poll_if_due():
+            return False
+        found = self._queue.popleft()
+        self._rests = self._has_rested(found)
+        was_open = self.positions.number(found.key) is not None
+        number = self.positions.begin(found)
+        try:
+            check_same(self.content(number), self.positions[number])
+        except Changed as changed:
+            if was_open:
+                self._report_cut(number, str(changed))
+            self.close_file(number)
+            if found.version:  # what was written instead is another object
+                self.positions.cut(number)
+                return True
+            number = self.positions.restart(found)
+        except Gone:  # since it was found; it may have been renamed
+            return True
+        self._begin(number, found)
+        return True
+
+    def _begin(self, number: int, found: Found) -> None:
+        try:
+            opened = self.content(number)
+        except Gone:
+            return
+        if opened.raw is not None:
+            self.positions[number].head = head_of(opened.raw)
+        self._seen[found.key] = found.size, self.clock()
+        self.positions.current = number
+        is_whole = found.is_whole or not self.options.follow
+        end = PLACES if is_whole else found.size
+        self.begin_file(number, found, end, is_complete=is_whole or self._rests)
+
+    def _poll_if_due(self) -> bool:
+        if self._polled_at is not None:
+            if not self.options.follow:
+                return False
+            if self.clock() < self._polled_at + self.options.poll_seconds:
+                return False
+        self._poll()
+        return bool(self._queue)
+
+    def _poll(self) -> None:
+        found = self.source.find(self.positions.is_known)
+        for key, one in found.items():
+            if (known := self.positions.number(key)) is not None:
+                self.positions[known].path = one.path
+        self._look_for_missing(found)
+        wanted = [one for one in found.values() if self._wants(one)]
+        self._queue = deque(sorted(wanted, key=lambda one: (one.modified, one.path)))
+        self._polled_at = self.clock()
+        if self._queue:
+            self._lag(seconds=type(self).now() - self._queue[0].modified)
+        else:
+            self._lag(messages=0, seconds=0.0)
+
+    def _wants(self, found: Found) -> bool:
+        if self.positions.has_more(found):
+            size, _ = self._seen.get(found.key, (-1, 0.0))
+            return size != found.size or self._has_rested(found)
+        self._seen.pop(found.key, None)
+        number = self.positions.number(found.key)
+        if number is not None and self.positions.forget_if_idle(number):
+            self.close_file(number)
+        return False
+
+    def _has_rested(self, found: Found) -> bool:
+        """Whether a file was renamed by log rotation, and has not grown since it was read."""
+        size, since = self._seen.get(found.key, (-1, 0.0))
+        is_unchanged = size == found.size and self.clock() >= since + REST_SECONDS
+        return found.is_rotated and is_unchanged
+
+    def _look_for_missing(self, found: dict[Key, Found]) -> None:
+        present = {self.source.folder_of(key) for key in found}
+        for number in self.positions.open_numbers():
+            position = self.positions[number]
+            if position.key in found:
+                continue
+            opened = self._opened.get(number)
+            if opened is not None and opened.size is not None:  # read it from where it is open
+                found[position.key] = Found(
+                    position.key,
+                    position.path,
+                    opened.size,
+                    is_whole=position.path.endswith(COMPRESSED),
+                    is_rotated=True,
+                )
+            elif self.source.folder_of(position.key) in present:
+                self._cut(number, f"{position.path} was removed")
+        for key in self.positions.finished():
+            if key not in found and self.source.folder_of(key) in present:
+                self.positions.forget(key)  # its folder is there, and it is not
+
+    def _cut(self, number: int, reason: str) -> None:
+        """The rest of a file, and messages that are in flight, can't be read any more."""
+        self._report_cut(number, reason)
+        if self.positions.current == number:
+            self.positions.current = None
+        self.close_file(number)
+        self.positions.cut(number)
+
+    def _report_cut(self, number: int, reason: str) -> None:
+        position = self.positions[number]
+        self.collector.report_error(
+            f"{reason}. It was read up to byte {position.offset}, and {position.in_flight} messages"
+            " of it are not acked"
+        )
+
+
+def source_of(
+    paths: Sequence[str], folders: list[str], owns: Callable[[str], bool]
+) -> LocalFiles | BucketFiles:
+    """What finds the files that a spout reads.
+
+    Raises:
+        BadPlace: Paths are of both kinds, or one can't be used.
+    """
+    uris = [path for path in paths if is_uri(path) and not path.startswith("file://")]
+    if not uris:
+        return LocalFiles([path.removeprefix("file://") for path in paths], folders, owns)
+    if len(uris) < len(paths):
+        raise BadPlace(
+            "config.path: files and objects can't be read by the same spout. Make a spout for each"
+        )
+    return BucketFiles(uris, owns)

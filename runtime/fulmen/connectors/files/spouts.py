@@ -1,0 +1,301 @@
+"""Spouts of files: lines, and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import zlib
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from gzip import BadGzipFile
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from typing_extensions import override
+
+from fulmen.api.components import ArrowSpout
+from fulmen.connectors.files.local import Changed
+from fulmen.connectors.files.options import FileSpoutOptions, ParquetSpoutOptions
+from fulmen.connectors.files.positions import PLACES, Found, place_of
+from fulmen.connectors.files.reading import ERROR_FIELDS, FilesSpout
+from fulmen.connectors.files.records import Record, records
+from fulmen.connectors.formats import CsvOptions, Format, Malformed
+
+_SHOWN_BYTES = 1000
+_NOT_GZIP = (EOFError, zlib.error, BadGzipFile)
+_BOM = b"\xef\xbb\xbf"
+
+
+class FileSpout(FilesSpout):
+    """The lines of files, or the records of CSV, in a format.
+
+    What can't be read in the format goes to the stream `errors`.
+    """
+
+    config_model = FileSpoutOptions
+    transient: ClassVar[Sequence[str]] = (*FilesSpout.transient, "_records")
+    options: FileSpoutOptions
+
+    @override
+    def fields(self, options: FileSpoutOptions) -> Sequence[str]:
+        extra = () if options.file_field is None else (options.file_field,)
+        return (*options.format.make().fields, *extra)
+
+    @override
+    def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
+        super().open(conf, context, collector)
+        self._records: Iterator[Record] | None = None
+
+    @override
+    def begin_file(self, number: int, found: Found, end: int, *, is_complete: bool) -> None:
+        self._end, self._is_complete, self._is_whole = end, is_complete, found.is_whole
+        self._records = None
+
+    @override
+    def emit_next(self, number: int) -> bool:
+        try:
+            record = next(self._read(number), None)
+        except _NOT_GZIP as error:
+            return self._corrupt(number, error)
+        if record is None:
+            self._records = None
+            self.end_file(is_done=self._is_whole)
+            return False
+        if record.start == 0 and self.options.header:
+            self.positions[number].offset = record.end
+            return self.emit_next(number)
+        msg_id = self.emitted(number, record.start, record.end)
+        self._emit(number, record, msg_id)
+        return True
+
+    def _read(self, number: int) -> Iterator[Record]:
+        if self._records is None:
+            self._reader(number)  # which reads the header
+            self._records = self._from(number, self.positions[number].offset)
+        return self._records
+
+    def _from(self, number: int, start: int, end: int | None = None) -> Iterator[Record]:
+        return records(
+            self.content(number).content,
+            start,
+            self._end if end is None else end,
+            is_complete=self._is_complete if end is None else True,
+            has_quotes=isinstance(self.options.format, CsvOptions),
+            most_bytes=self.options.max_line_bytes,
+        )
+
+    def _emit(self, number: int, record: Record, msg_id: int) -> None:
+        try:
+            if record.is_too_long:
+                raise Malformed(f"it has more than {self.options.max_line_bytes} bytes")
+            values = self._reader(number).decode(record.data)
+        except Malformed as error:
+            place = self.where(number, record.start)
+            self.emit_error([record.data[:_SHOWN_BYTES], str(error), place], msg_id)
+            return
+        if self.options.file_field is not None:
+            values.append(self.positions[number].path)
+        self.collector.emit(values, msg_id=msg_id)
+
+    def _reader(self, number: int) -> _Reader:
+        opened = self.content(number)
+        if opened.reader is None:
+            header = None
+            if self.options.header:
+                self._records = None  # the file is moved
+                header = next(self._from(number, 0, PLACES), None)
+            opened.reader = _Reader(self.options, header)
+        reader: _Reader = opened.reader
+        return reader
+
+    @override
+    def emit_again(self) -> None:
+        msg_id = self.progress.again[0]
+        number, place = place_of(msg_id)
+        self._records = None  # the file is moved
+        try:
+            self._reader(number)
+            record = next(self._from(number, place, PLACES), None)
+        except _NOT_GZIP as error:
+            raise Changed(str(error)) from error
+        if record is None:
+            raise Changed("the file has become shorter")
+        self.progress.again.popleft()
+        self._emit(number, record, msg_id)
+
+    @override
+    def emit_error(self, values: Sequence[Any], msg_id: int | None) -> None:
+        self.collector.emit(values, "errors", msg_id=msg_id)
+
+    def _corrupt(self, number: int, error: Exception) -> bool:
+        """The rest of a compressed file can't be read."""
+        self._records = None
+        if isinstance(error, EOFError) and self.options.follow:  # it may still be written
+            self.end_file(is_done=False)
+            self.close_file(number)
+            return False
+        place = self.where(number, self.positions[number].offset)
+        self.end_file(is_done=True)
+        self.emit_error([b"", f"it is not gzip: {error}", place], None)
+        return True
+
+
+class _Reader:
+    """Turns the records of one file into values."""
+
+    def __init__(self, options: FileSpoutOptions, header: Record | None) -> None:
+        self._format: Format = options.format.make()
+        self._at: list[int] | None = None
+        self._problem = ""
+        if options.header and isinstance(options.format, CsvOptions):
+            self._take_header(options.format, header)
+
+    def _take_header(self, options: CsvOptions, header: Record | None) -> None:
+        data = header.data.removeprefix(_BOM) if header is not None else b""
+        names = _names(data, options)
+        missing = [name for name in options.fields if name not in names]
+        if missing:
+            self._problem = f"the file's header has no {missing[0]!r}, only {names}"
+            return
+        self._at = [names.index(name) for name in options.fields]
+        self._format = CsvOptions(
+            type="csv", fields=tuple(map(str, range(len(names)))), delimiter=options.delimiter
+        ).make()
+
+    def decode(self, data: bytes) -> list[Any]:
+        """The values of a record.
+
+        Raises:
+            Malformed: It is not in the format.
+        """
+        if self._problem:
+            raise Malformed(self._problem)
+        values = self._format.decode(data)
+        return values if self._at is None else [values[i] for i in self._at]
+
+
+def _names(data: bytes, options: CsvOptions) -> list[str]:
+    try:
+        found = list(csv.reader([data.decode()], delimiter=options.delimiter, strict=True))
+    except (UnicodeDecodeError, csv.Error):
+        return []
+    return found[0] if found else []
+
+
+class _NotParquet(Exception):
+    """A file lacks what is to be read of it."""
+
+
+_BAD = (pa.ArrowException, OSError, _NotParquet)  # Arrow raises OSError without a number
+
+
+class ParquetSpout(FilesSpout, ArrowSpout):
+    """The rows of Parquet files, as Arrow record batches.
+
+    A file that is not Parquet, or lacks a column, goes to the stream `errors` as a whole.
+    """
+
+    config_model = ParquetSpoutOptions
+    transient: ClassVar[Sequence[str]] = (*FilesSpout.transient, "_batches", "_files")
+    options: ParquetSpoutOptions
+
+    @override
+    def fields(self, options: ParquetSpoutOptions) -> Sequence[str]:
+        return options.fields
+
+    @override
+    def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
+        super().open(conf, context, collector)
+        self._batches: Iterator[pa.RecordBatch] | None = None
+
+    @override
+    def begin_file(self, number: int, found: Found, end: int, *, is_complete: bool) -> None:
+        self._batches = None
+
+    @override
+    def emit_next(self, number: int) -> bool:
+        try:
+            if self._batches is None:
+                self._batches = self._read(number, self.positions[number].offset)
+            batch = next(self._batches, None)
+        except _BAD as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # the file system's
+            return self._corrupt(number, error)
+        if batch is None:
+            self._batches = None
+            self.end_file(is_done=True)
+            return False
+        start, rows = self.positions[number].offset, batch.num_rows
+        first = self.emitted(number, start, start + rows, rows)
+        self.collector.emit(batch, msg_ids=range(first, first + rows))
+        return True
+
+    def _file(self, number: int) -> pq.ParquetFile:
+        file = pq.ParquetFile(self.content(number).content)
+        missing = [name for name in self.options.fields if name not in file.schema_arrow.names]
+        if missing:
+            raise _NotParquet(
+                f"the file has no column {missing[0]!r}, only {file.schema_arrow.names}"
+            )
+        return file
+
+    def _read(self, number: int, skip: int) -> Iterator[pa.RecordBatch]:
+        file, columns = self._file(number), list(self.options.fields)
+        for group in range(file.num_row_groups):
+            rows = file.metadata.row_group(group).num_rows
+            if skip >= rows:
+                skip -= rows
+                continue
+            for batch in file.iter_batches(self.options.batch_rows, [group], columns):
+                if skip < batch.num_rows:
+                    yield batch.slice(skip)
+                skip = max(0, skip - batch.num_rows)
+
+    @override
+    def emit_again(self) -> None:
+        number, _ = place_of(self.progress.again[0])
+        ids = [i for i in self.progress.again if place_of(i)[0] == number]
+        ids = sorted(ids)[: self.options.batch_rows]
+        self._batches = None
+        try:
+            rows = self._rows(number, [place_of(i)[1] for i in ids])
+        except (pa.ArrowException, _NotParquet) as error:
+            raise Changed(str(error)) from error
+        left = Counter(self.progress.again) - Counter(ids)
+        self.progress.again = deque(left.elements())
+        self.collector.emit(rows, msg_ids=ids)
+
+    @override
+    def emit_error(self, values: Sequence[Any], msg_id: int | None) -> None:
+        types = (pa.binary(), pa.string(), pa.string())
+        columns = [pa.array([value], kind) for value, kind in zip(values, types, strict=True)]
+        batch = pa.record_batch(columns, list(ERROR_FIELDS))
+        self.collector.emit(batch, "errors", msg_ids=None if msg_id is None else [msg_id])
+
+    def _rows(self, number: int, places: Sequence[int]) -> pa.RecordBatch:
+        """Single rows of a file, by their numbers, ascending."""
+        file, parts, first = self._file(number), [], 0
+        for group in range(file.num_row_groups):
+            end = first + file.metadata.row_group(group).num_rows
+            wanted = [place - first for place in places if first <= place < end]
+            if wanted:
+                table = file.read_row_group(group, list(self.options.fields))
+                parts.append(table.take(wanted))
+            first = end
+        table = pa.concat_tables(parts).combine_chunks()
+        return table.to_batches()[0]
+
+    @override
+    def ack_batch(self, msg_ids: Sequence[Any]) -> None:
+        counts = Counter(place_of(msg_id)[0] for msg_id in msg_ids)
+        for number, count in counts.items():
+            if self.positions.ended(number, count):
+                self.close_file(number)
+
+    def _corrupt(self, number: int, error: Exception) -> bool:
+        place = self.where(number, self.positions[number].offset)
+        self._batches = None
+        self.end_file(is_done=True)
+        self.emit_error([b"", f"it is not Parquet: {error}", place], None)
+        return True

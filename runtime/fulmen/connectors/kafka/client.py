@@ -1,0 +1,205 @@
+"""Kafka's own client: its settings, and its errors in one line that says what to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from fulmen.api.sinks import ServiceUnavailable
+from fulmen.connectors.kafka.options import ClientOptions
+
+try:
+    from confluent_kafka import Consumer, KafkaError, KafkaException
+except ImportError as error:
+    raise ImportError(
+        "the Kafka connectors need Kafka's client: pip install 'fulmen[kafka]'"
+    ) from error
+
+T = TypeVar("T")
+SECONDS = 10.0
+"""How long to wait for an answer of the brokers."""
+CONNECT_SECONDS = 5.0
+"""How long to wait for the first one. A component that is not opened is opened again later."""
+
+_NO_LOGIN = "it does not let us in: check `sasl.mechanism`, `sasl.username` and `sasl.password`"
+_REASONS = {
+    KafkaError._AUTHENTICATION: _NO_LOGIN,
+    KafkaError.SASL_AUTHENTICATION_FAILED: _NO_LOGIN,
+    KafkaError._RESOLVE: "there is no machine of that name: check `bootstrap.servers`",
+    KafkaError._SSL: "no encrypted connection can be made: check `security.protocol` and the"
+    " settings `ssl.*` in `properties`",
+    KafkaError._ALL_BROKERS_DOWN: "no broker answers: check `bootstrap.servers`, and"
+    " `security.protocol`: a broker that expects another one closes the connection",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "this user has no right to the topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "this user has no right to the group",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user has no right to write"
+    " transactions: it needs Write and Describe for transactional ids that begin with `fulmen-`",
+    KafkaError._FENCED: "another process writes in the place of this one",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "this user has no right to write with idempotence",
+}
+_FINAL = {
+    *(KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED),
+    *(KafkaError._SSL, KafkaError._RESOLVE),
+}
+_VAGUE = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
+_MOST_TELLING = (*_FINAL, *_VAGUE)
+
+
+class Brokers:
+    """Where a component's clients connect to, and what they have said of it.
+
+    Attributes:
+        service: For messages.
+    """
+
+    def __init__(self, options: ClientOptions) -> None:
+        self.service = f"Kafka at {options.bootstrap_servers}"
+        self._options = options
+        self._said: dict[int, KafkaError] = {}
+
+    def settings(self, **more: Any) -> dict[str, Any]:
+        """The settings of a client.
+
+        Args:
+            more: Those of one kind of client, by their names with `_` for each dot; and callbacks.
+        """
+        options = self._options
+        given = {
+            "bootstrap.servers": options.bootstrap_servers,
+            "security.protocol": options.security_protocol.lower(),
+            "sasl.mechanism": options.sasl_mechanism,
+            "sasl.username": options.sasl_username,
+            "sasl.password": options.sasl_password,
+        }
+        defaults = {"log_level": 2, "client.id": "fulmen"}  # its errors arrive here anyway
+        own = {
+            name if callable(value) else name.replace("_", "."): value
+            for name, value in more.items()
+        }
+        found = {name: value for name, value in given.items() if value is not None}
+        return {**defaults, **options.properties, **found, **own, "error_cb": self._note}
+
+    def make(
+        self,
+        kind: Callable[[dict[str, Any]], T],
+        defaults: Mapping[str, Any] = MappingProxyType({}),
+        **more: Any,
+    ) -> T:
+        """A client.
+
+        Args:
+            kind: Its class.
+            defaults: Settings by Kafka's names, which `properties` may change.
+            more: Settings, as for `settings`.
+
+        Raises:
+            ValueError: A setting is wrong.
+        """
+        try:
+            return kind({**defaults, **self.settings(**more)})
+        except KafkaException as error:
+            raise ValueError(f"`properties` or another option: {error_of(error).str()}") from None
+
+    def consumer(self, group: str, isolation: str = "read_committed", **more: Any) -> Consumer:
+        """A consumer that commits nothing by itself, and tells when an offset is not there.
+
+        Args:
+            group: The group whose offsets it may read and write.
+            isolation: `isolation.level`.
+            more: Other settings, as for `settings`.
+        """
+        return self.make(
+            Consumer,
+            group_id=group,
+            isolation_level=isolation,
+            enable_auto_commit=False,
+            enable_auto_offset_store=False,
+            auto_offset_reset="error",
+            **more,
+        )
+
+    def _note(self, error: KafkaError) -> None:
+        self._said[error.code()] = error
+
+    def forget(self) -> None:
+        """The brokers have answered: what was said before is over."""
+        self._said.clear()
+
+    @property
+    def is_away(self) -> bool:
+        """Whether a client has said that it reaches no broker, since `forget`."""
+        return bool(self._said.keys() & {*_FINAL, KafkaError._ALL_BROKERS_DOWN})
+
+    @property
+    def has_complained(self) -> bool:
+        """Whether a client has said anything since `forget`."""
+        return bool(self._said)
+
+    def unavailable(self, error: KafkaException | KafkaError | None = None) -> ServiceUnavailable:
+        """What to raise or report: the most telling of what clients have said, in one line."""
+        told = [self._said[code] for code in _MOST_TELLING if code in self._said]
+        if error is not None:
+            last = error_of(error)
+            is_vague = last.code() in _VAGUE
+            told = [*told, last] if is_vague else [last]
+        return ServiceUnavailable(self.service, reason_of(told[0]) if told else "no answer")
+
+    def metadata(self, client: Any, topic: str) -> Mapping[int, Any]:
+        """The partitions of a topic, once the brokers tell.
+
+        Raises:
+            ServiceUnavailable: They don't, or there is no such topic.
+        """
+        deadline = time.monotonic() + CONNECT_SECONDS
+        while True:
+            try:
+                found = client.list_topics(topic, 0.5)
+            except KafkaException as error:
+                client.poll(0)  # which is when `error_cb` is called
+                if self._said.keys() & _FINAL or time.monotonic() > deadline:
+                    raise self.unavailable(error) from None
+                time.sleep(0.05)  # it may not have waited at all
+                continue
+            of_topic = found.topics[topic]
+            if of_topic.error is None:
+                self.forget()
+                partitions: Mapping[int, Any] = of_topic.partitions
+                return partitions
+            if not of_topic.error.retriable() or time.monotonic() > deadline:
+                raise self.unavailable(self.about(of_topic.error, topic))
+            time.sleep(0.1)
+
+    def about(self, error: KafkaError, topic: str) -> KafkaError:
+        """The error, with the topic's name if it is not there."""
+        return no_topic(topic) if error.code() in NO_TOPIC else error
+
+
+NO_TOPIC = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNKNOWN_TOPIC_ID,
+    KafkaError.INCONSISTENT_TOPIC_ID,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+)
+"""What errors say that are about a topic or partition that does not exist (any more)."""
+
+
+def no_topic(topic: str) -> KafkaError:
+    """There is no such topic."""
+    text = f"there is no topic {topic!r}: create it, or mend `topic`"
+    return KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, text)
+
+
+def error_of(error: KafkaException | KafkaError) -> KafkaError:
+    """What an exception of the client has in it."""
+    if isinstance(error, KafkaError):
+        return error
+    found: KafkaError = error.args[0]
+    return found
+
+
+def reason_of(error: KafkaError) -> str:
+    """What an error means, in one line."""
+    return _REASONS.get(error.code()) or " ".join(error.str().split())

@@ -1,0 +1,85 @@
+"""A message of Kafka's as the values of a tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from confluent_kafka import Message
+
+from fulmen.api.declarer import DEFAULT_STREAM
+from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.connectors.formats import Malformed
+from fulmen.connectors.kafka.options import KafkaSpoutOptions
+
+MessageId = tuple[int, int]
+"""Partition and offset."""
+
+
+class Ready(NamedTuple):
+    """What can be emitted."""
+
+    values: list[Any]
+    stream: str
+    msg_id: MessageId
+
+
+class Reader:
+    """Makes tuples of messages."""
+
+    def __init__(self, options: KafkaSpoutOptions) -> None:
+        self._topic = options.topic
+        made = options.format.make()
+        self._decode = made.decode
+        self._nulls = [None] * len(made.fields)
+        parts: dict[str, Callable[[Message], Any]] = {
+            "key": _text_key if options.key_format == "text" else Message.key,
+            "topic": Message.topic,
+            "partition": Message.partition,
+            "offset": Message.offset,
+            "timestamp": _milliseconds,
+            "headers": _headers,
+        }
+        self._parts = [parts[name] for name in options.include]
+
+    def read(self, messages: Iterable[Message]) -> list[Ready]:
+        """One for each message. What can't be read is for the stream `errors`.
+
+        Args:
+            messages: Without errors of the client.
+        """
+        decode, parts, ready = self._decode, self._parts, []
+        for message in messages:
+            msg_id = message.partition(), message.offset()
+            data = message.value()
+            try:
+                values = decode(data) if data is not None else self._nulls.copy()
+                for part in parts:
+                    values.append(part(message))
+            except Malformed as error:
+                refused = [data, str(error), self.position(*msg_id)]
+                ready.append(Ready(refused, ERRORS_STREAM, msg_id))
+            else:
+                ready.append(Ready(values, DEFAULT_STREAM, msg_id))
+        return ready
+
+    def position(self, partition: int, offset: int) -> str:
+        """Where a message is, for people: `orders[3]@1207`."""
+        return f"{self._topic}[{partition}]@{offset}"
+
+
+def _text_key(message: Message) -> str | None:
+    key = message.key()
+    try:
+        return None if key is None else key.decode()
+    except UnicodeDecodeError as error:
+        raise Malformed(f"its key is not text in utf-8: {error}") from None
+
+
+def _milliseconds(message: Message) -> int | None:
+    kind, milliseconds = message.timestamp()
+    return milliseconds if kind else None
+
+
+def _headers(message: Message) -> list[Any]:
+    return message.headers() or []

@@ -1,0 +1,131 @@
+"""The `config` of both components. What Kafka's clients have too has their name and default."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AwareDatetime, Field, field_validator, model_validator
+
+from fulmen.connectors.formats import FormatOptions, TextOptions
+from fulmen.connectors.options import Options, SinkOptions
+
+Text = Annotated[str, Field(min_length=1)]
+TopicName = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._-]+$")]
+Part = Literal["key", "topic", "partition", "offset", "timestamp", "headers"]
+
+_OURS = {
+    "enable.auto.commit": "positions are kept in the checkpoint",
+    "enable.auto.offset.store": "positions are kept in the checkpoint",
+    "auto.offset.reset": "what is skipped has to be reported; `start` says where to begin",
+    "enable.partition.eof": "it has no use here",
+    "enable.idempotence": "without it a message may be written twice",
+    "enable.gapless.guarantee": "a message that is refused must not stop the others",
+    "acks": "all replicas must have a message before it counts as written",
+    "transactional.id": "each task has one of its own, so that an older process is kept out",
+    "delivery.report.only.error": "it has no use here",
+}
+
+
+class ClientOptions(Options):
+    """How to connect."""
+
+    bootstrap_servers: Annotated[Text, Field(alias="bootstrap.servers")]
+    """Some of the brokers: `host:port`, with commas between them."""
+    security_protocol: Annotated[
+        Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
+        Field(alias="security.protocol"),
+    ] = "PLAINTEXT"
+    """Whether connections are encrypted (SSL), and whether there is a login (SASL)."""
+    sasl_mechanism: Annotated[Text | None, Field(alias="sasl.mechanism")] = None
+    """The kind of login, such as `PLAIN` or `SCRAM-SHA-512`."""
+    sasl_username: Annotated[Text | None, Field(alias="sasl.username")] = None
+    """Who logs in."""
+    sasl_password: Annotated[str | None, Field(alias="sasl.password", repr=False)] = None
+    """The password. Take it from the environment: `${KAFKA_PASSWORD}`."""
+    properties: Annotated[dict[Text, str | int | float | bool], Field(repr=False)] = {}
+    """Any other setting of librdkafka, such as `ssl.ca.location`."""
+
+    @field_validator("properties")
+    @classmethod
+    def _refuse_ours(cls, properties: dict[str, Any]) -> dict[str, Any]:
+        options = {field.alias for field in cls.model_fields.values()}
+        for name in properties:
+            if name in _OURS:
+                raise ValueError(f"{name!r} can't be set: {_OURS[name]}")
+            if name in options:
+                raise ValueError(f"{name!r} is an option of its own: write it beside `properties`")
+        return properties
+
+
+class KafkaSpoutOptions(ClientOptions):
+    """What a `KafkaSpout` is told."""
+
+    topic: TopicName
+    """The topic to read. Each task reads some of its partitions."""
+    format: FormatOptions = TextOptions()
+    """How a message's value becomes fields."""
+    include: tuple[Part, ...] = ()
+    """Parts of a message that are to be fields as well, after those of the format."""
+    key_format: Literal["text", "bytes"] = "text"
+    """What the field `key` is."""
+    start: Literal["earliest", "latest", "timestamp", "group"] = "earliest"
+    """Where to begin a partition that the checkpoint has no position of: at its first message, at
+    its end, at the first message of a time (`startTimestamp`), or at the offset that the group
+    (`group.id`) has committed, and at the first message if it has none. Partitions that are added
+    to the topic later are always read from their first message."""
+    start_timestamp: AwareDatetime | None = None
+    """For `start: timestamp`: such as `2030-01-31T12:00:00Z`."""
+    group_id: Annotated[Text | None, Field(alias="group.id")] = None
+    """A consumer group that positions are committed to as well, after each commit of Fulmen's, for
+    tools that watch lag. Fulmen reads it only for `start: group`."""
+    isolation_level: Annotated[
+        Literal["read_committed", "read_uncommitted"], Field(alias="isolation.level")
+    ] = "read_committed"
+    """Whether messages of transactions are read only once these are committed."""
+    refresh_seconds: Annotated[float, Field(gt=0, le=86_400)] = 10
+    """How often to look for new partitions, and whether the topic is still the same one."""
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.start == "timestamp" and self.start_timestamp is None:
+            raise ValueError("`start: timestamp` needs `startTimestamp`")
+        if self.start != "timestamp" and self.start_timestamp is not None:
+            raise ValueError("`startTimestamp` needs `start: timestamp`")
+        if self.start == "group" and self.group_id is None:
+            raise ValueError("`start: group` needs `group.id`")
+        fields = self.fields
+        if len(fields) == len(self.include):
+            raise ValueError("`format` has no fields: name those of the CSV in their order")
+        twice = sorted({name for name in fields if fields.count(name) > 1})
+        if twice:
+            raise ValueError(
+                f"there are two fields {twice[0]!r}: each of `include` and of the format's fields"
+                " needs a name of its own"
+            )
+        return self
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of the stream `default`."""
+        return (*self.format.make().fields, *self.include)
+
+
+class KafkaSinkOptions(ClientOptions, SinkOptions):
+    """What a `KafkaSink` is told."""
+
+    topic: TopicName
+    """The topic to write to. It must exist. With `guarantee: exactly-once`, marks are kept as
+    offsets of a group for its partition 0."""
+    topic_field: Text | None = None
+    """The field that names a row's topic. A row that has null there goes to `topic`."""
+    key_field: Text | None = None
+    """The field with the message's key: text, bytes or an integer. Default: messages have none."""
+    partition_field: Text | None = None
+    """The field with the number of the partition. Default, and for null: as `partitioner` says."""
+    timestamp_field: Text | None = None
+    """The field with the message's time in milliseconds since 1970. Default, and for null: now."""
+    headers_field: Text | None = None
+    """The field with the headers: a mapping, or a list of pairs of a name and bytes or text."""
+    format: FormatOptions = TextOptions()
+    """How a row becomes a message's value. By default it has all fields but those that
+    `topicField`, `partitionField`, `timestampField` and `headersField` name."""

@@ -1,0 +1,224 @@
+"""A topic as a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from confluent_kafka import Consumer, KafkaException
+from typing_extensions import override
+
+from fulmen.api.context import TopologyContext
+from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
+from fulmen.connectors.formats import BytesOptions, Malformed, TextOptions
+from fulmen.connectors.kafka.client import Brokers
+from fulmen.connectors.kafka.options import KafkaSinkOptions
+from fulmen.connectors.kafka.producing import Delivery, Row, reason_of_refusal
+from fulmen.connectors.kafka.transactions import Transactions
+
+Values = Sequence[Any]
+Part = Callable[[Values], Any]
+
+
+class KafkaSink(Sink):
+    """Writes rows to a topic, at least once or exactly once.
+
+    `at-least-once` uses the idempotent producer, and waits until all replicas have the messages.
+    `exactly-once` uses transactions: readers need `isolation.level: read_committed`.
+    """
+
+    config_model = KafkaSinkOptions
+    guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
+    transient: ClassVar[Sequence[str]] = (
+        *("_options", "_brokers", "_deliveries", "_transactions", "_encoders"),
+    )
+
+    @override
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+        options: KafkaSinkOptions = context.options
+        self._options = options
+        self._brokers = Brokers(options)
+        self._encoders: dict[tuple[str, ...], _Encoder] = {}
+        for component, stream in context.sources:
+            self._encoder_of(context.streams[component][stream].fields)
+        names_places = bool(options.topic_field or options.partition_field)
+        self._deliveries: dict[bool, Delivery] = {}
+        self._transactions = Transactions(self._brokers, options.topic, names_places=names_places)
+        probe = self._brokers.make(Consumer, group_id="fulmen")
+        try:
+            self._brokers.metadata(probe, options.topic)
+        finally:
+            probe.close()
+
+    @override
+    def encode(self, rows: Rows) -> Sequence[Any]:
+        encode, found = self._encoder_of(rows.fields).encode, []
+        for i, values in enumerate(rows):
+            try:
+                found.append(encode(values))
+            except Malformed as error:
+                rows.fail(i, str(error))
+                found.append(None)
+        return found
+
+    def _encoder_of(self, fields: tuple[str, ...]) -> _Encoder:
+        if fields not in self._encoders:
+            self._encoders[fields] = _Encoder(self._options, fields)
+        return self._encoders[fields]
+
+    @override
+    def write(self, rows: Rows, mark: Mark | None) -> None:
+        try:
+            if mark is not None:
+                self._transactions.write(rows, mark)
+            else:
+                self._write(rows)
+        except KafkaException as error:
+            raise self._unavailable(error) from None
+
+    def _write(self, rows: Rows) -> None:
+        try:
+            refused = self._delivery(one_by_one=False).write(rows, range(len(rows)))
+            if suspects := [i for i, found in refused.items() if not found.is_exact]:
+                for i in suspects:
+                    del refused[i]
+                refused |= self._delivery(one_by_one=True).write(rows, sorted(suspects))
+        except BaseException:
+            self._drop()
+            raise
+        for i, found in refused.items():
+            rows.fail(i, reason_of_refusal(found.code))
+
+    def _delivery(self, *, one_by_one: bool) -> Delivery:
+        if one_by_one not in self._deliveries:
+            options = self._options
+            self._deliveries[one_by_one] = Delivery(
+                self._brokers,
+                names_places=bool(options.topic_field or options.partition_field),
+                one_by_one=one_by_one,
+            )
+        return self._deliveries[one_by_one]
+
+    def _unavailable(self, error: KafkaException) -> ServiceUnavailable:
+        told = self._brokers.about(error.args[0], self._options.topic)
+        return self._brokers.unavailable(told)
+
+    def _drop(self) -> None:
+        for delivery in self._deliveries.values():
+            delivery.drop()
+        self._deliveries = {}
+
+    @override
+    def cleanup(self) -> None:
+        self._drop()
+        self._transactions.drop()
+
+
+class _Encoder:
+    """Makes messages of rows that have certain fields."""
+
+    def __init__(self, options: KafkaSinkOptions, fields: Sequence[str]) -> None:
+        """Look for what the options name.
+
+        Raises:
+            Malformed: A field is missing.
+        """
+        self._topic = options.topic
+        places = {
+            "topic": options.topic_field,
+            "key": options.key_field,
+            "partition": options.partition_field,
+            "timestamp": options.timestamp_field,
+            "headers": options.headers_field,
+        }
+        at = {part: _place(part, name, fields) for part, name in places.items() if name is not None}
+        one = options.format if isinstance(options.format, TextOptions | BytesOptions) else None
+        beside = {name for part, name in places.items() if part != "key" or one}
+        kept = [i for i, name in enumerate(fields) if name not in beside]
+        names = [fields[i] for i in kept]
+        encode = options.format.make().encoder(names)
+        self._value = _value_of(encode, kept)
+        if one is not None:
+            only = 0 if len(kept) == 1 else names.index(one.field)
+            self._value = _value_or_none(encode, kept, kept[only])
+        self._parts = [(part, i, _PARTS[part]) for part, i in at.items()]
+
+    def encode(self, values: Values) -> Row:
+        """One message.
+
+        Raises:
+            Malformed: The row can't be one.
+        """
+        row = {part: made(values[i]) for part, i, made in self._parts if values[i] is not None}
+        return Row(**{"topic": self._topic, "value": self._value(values), **row})
+
+
+def _value_of(encode: Part, kept: Sequence[int]) -> Part:
+    return lambda values: encode([values[i] for i in kept])
+
+
+def _value_or_none(encode: Part, kept: Sequence[int], only: int) -> Part:
+    """With the formats of one value, null makes a message without a value."""
+    made = _value_of(encode, kept)
+    return lambda values: None if values[only] is None else made(values)
+
+
+def _place(part: str, name: str, fields: Sequence[str]) -> int:
+    if name not in fields:
+        raise Malformed(f"`{part}Field` is {name!r}, but the fields are {list(fields)}")
+    return list(fields).index(name)
+
+
+def _key(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value).encode()
+    raise Malformed(f"a key must be text, bytes or an integer, not {type(value).__name__}")
+
+
+def _name_of_topic(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Malformed(f"a topic must be text, not {type(value).__name__}")
+    return value
+
+
+def _whole_number(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise Malformed(f"a partition or timestamp must be an integer from 0, not {value!r:.50}")
+    return value
+
+
+def _headers(value: Any) -> list[tuple[str, bytes | None]]:
+    try:
+        pairs = list(value.items() if isinstance(value, Mapping) else value)
+        return [(_name(name), _header(content)) for name, content in pairs]
+    except (TypeError, ValueError) as error:
+        raise Malformed(
+            "headers must be a mapping, or pairs of a name and bytes or text"
+        ) from error
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(name)
+    return name
+
+
+def _header(content: Any) -> bytes | None:
+    if content is None or isinstance(content, bytes):
+        return content
+    if not isinstance(content, str):
+        raise TypeError(content)
+    return content.encode()
+
+
+_PARTS: dict[str, Callable[[Any], Any]] = {
+    "topic": _name_of_topic,
+    "key": _key,
+    "partition": _whole_number,
+    "timestamp": _whole_number,
+    "headers": _headers,
+}

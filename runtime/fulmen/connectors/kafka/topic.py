@@ -1,0 +1,133 @@
+"""What is to be known of a topic: its id, its partitions, and where these begin and end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+
+from fulmen.connectors.kafka.client import NO_TOPIC, SECONDS, Brokers, error_of, no_topic
+from fulmen.connectors.kafka.options import KafkaSpoutOptions
+
+
+@dataclass(frozen=True)
+class Description:
+    """A topic at one moment.
+
+    Attributes:
+        topic_id: Another one, if the topic was deleted and made again.
+        partitions: Their numbers.
+    """
+
+    topic_id: str
+    partitions: tuple[int, ...]
+
+
+class Topic:
+    """Asks the brokers about a topic every few seconds, without waiting for the answer."""
+
+    def __init__(self, brokers: Brokers, name: str, refresh_seconds: float) -> None:
+        self._admin = brokers.make(AdminClient)
+        self._name = name
+        self._seconds = refresh_seconds
+        self._asked: Future[Any] | None = None
+        self._next = time.monotonic() + refresh_seconds
+
+    def ask(self) -> Future[Any]:
+        """Ask now; the answer comes with `news`."""
+        if self._asked is None:
+            asked = self._admin.describe_topics(
+                TopicCollection([self._name]), request_timeout=SECONDS
+            )
+            self._asked = asked[self._name]
+        return self._asked
+
+    def describe(self) -> Description:
+        """Ask, and wait for the answer.
+
+        Raises:
+            KafkaException: There is no such topic, or the brokers do not answer.
+        """
+        self.ask()
+        return self._answer()
+
+    def news(self) -> Description | None:
+        """What the brokers have answered since the last time, if anything.
+
+        Raises:
+            KafkaException: As `describe`.
+        """
+        if self._asked is None:
+            if time.monotonic() >= self._next:
+                self.ask()
+            return None
+        return self._answer() if self._asked.done() else None
+
+    def _answer(self) -> Description:
+        asked, self._asked = self.ask(), None
+        self._next = time.monotonic() + self._seconds
+        try:
+            found = asked.result(SECONDS + 1)
+        except KafkaException as error:
+            if error_of(error).code() in NO_TOPIC:
+                raise KafkaException(no_topic(self._name)) from None
+            raise
+        except TimeoutError:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer")) from None
+        return Description(str(found.topic_id), tuple(part.id for part in found.partitions))
+
+
+def ends_of(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    """The first offset that there is in a partition, and the one after the last.
+
+    Raises:
+        KafkaException: The brokers do not answer.
+    """
+    found = consumer.get_watermark_offsets(TopicPartition(topic, partition), SECONDS)
+    if found is None:  # what the client says when it has waited long enough
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+    return found
+
+
+def first_positions(
+    consumer: Consumer, options: KafkaSpoutOptions, partitions: Iterable[int]
+) -> dict[int, int]:
+    """Where to begin partitions that there is no position of, as `start` says.
+
+    Raises:
+        KafkaException: The brokers do not answer.
+    """
+    topic, found = options.topic, {}
+    asked = [TopicPartition(topic, partition) for partition in partitions]
+    if asked:
+        consumer.list_topics(topic, SECONDS)  # else it may not know yet of new ones
+    if options.start == "group" and asked:
+        found = _known(consumer.committed(asked, SECONDS))
+    elif options.start_timestamp is not None and asked:
+        milliseconds = int(options.start_timestamp.timestamp() * 1000)
+        at = [TopicPartition(topic, part.partition, milliseconds) for part in asked]
+        found = _known(consumer.offsets_for_times(at, SECONDS))
+    at_end = options.start in ("latest", "timestamp")
+    for part in asked:
+        if part.partition not in found:
+            first, end = ends_of(consumer, topic, part.partition)
+            found[part.partition] = end if at_end else first
+    return found
+
+
+def _known(answers: Iterable[TopicPartition]) -> dict[int, int]:
+    for answer in answers:
+        if answer.error is not None:
+            raise KafkaException(answer.error)
+    return {answer.partition: answer.offset for answer in answers if answer.offset >= 0}

@@ -1,0 +1,149 @@
+"""A database: its connections, and what its errors mean to a sink or a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import psycopg
+from psycopg import errors
+from psycopg.sql import Identifier
+from pydantic import Field
+
+from fulmen.api.sinks import ServiceUnavailable
+from fulmen.transactional.errors import StoreRefused
+from fulmen.transactional.stores import postgres_connection as connections
+from fulmen.transactional.stores.pools import Pool, pool_of
+
+Dsn = Annotated[str, Field(min_length=1, repr=False)]
+
+CURES: tuple[tuple[type[psycopg.Error], str], ...] = (
+    (
+        errors.InsufficientPrivilege,
+        "Grant the right to the role that connects; docs/connectors/postgres.md lists those that"
+        " are needed.",
+    ),
+    (
+        errors.InvalidColumnReference,
+        "Upserts need a primary key or a unique index on exactly the columns of key.",
+    ),
+    (errors.UndefinedTable, "Make it first, or correct the name: upper and lower case count."),
+    (
+        errors.UndefinedColumn,
+        "Correct the name, or add the column. A queue needs two columns for claims: see"
+        " docs/connectors/postgres.md.",
+    ),
+    (errors.InvalidSchemaName, "Make the schema first, or correct its name."),
+    (errors.GeneratedAlways, "Leave the column out: write columns."),
+    (errors.UndefinedObject, "Correct the type in create."),
+)
+
+
+class Database:
+    """One database, for one component.
+
+    Attributes:
+        where: Which table or query, and where: the first words of each message.
+    """
+
+    def __init__(self, what: str, dsn: str) -> None:
+        """Make it known, without connecting.
+
+        Raises:
+            StoreRefused: The DSN can't be understood.
+        """
+        self.where = f"{what} in PostgreSQL {connections.described(what, dsn)}"
+        self._dsn = dsn
+
+    @property
+    def _pool(self) -> Pool[connections.Connection]:
+        return pool_of(("postgres", self._dsn))
+
+    @contextmanager
+    def transaction(self) -> Iterator[psycopg.Connection[Any]]:
+        """A transaction, whose constraints are checked by each statement.
+
+        Raises:
+            ServiceUnavailable: Whatever the database says. Nothing is wrong with the rows, so it is
+                tried again until it is mended.
+        """
+        try:
+            with self._lent() as db:
+                yield db
+        except psycopg.Error as error:
+            raise self._translated(error, self._away) from self._cause(error)
+
+    @contextmanager
+    def opening(self) -> Iterator[psycopg.Connection[Any]]:
+        """The same for `open` and `prepare`, where a mistake ends the topology.
+
+        Raises:
+            ServiceUnavailable: It is away.
+            StoreRefused: A name, a right or the password is wrong.
+        """
+        try:
+            with self._lent() as db:
+                found = db.execute("SHOW transaction_read_only").fetchone()
+                if found and found[0] == "on":
+                    raise ServiceUnavailable(
+                        self.where, "the server is a standby, or the role may only read"
+                    )
+                yield db
+        except psycopg.Error as error:
+            raise self._translated(error, self._meant) from self._cause(error)
+
+    @contextmanager
+    def _lent(self) -> Iterator[psycopg.Connection[Any]]:
+        with (
+            self._pool.lent(lambda: connections.connect(self._dsn)) as lent,
+            lent.transaction() as db,
+        ):
+            db.execute("SET CONSTRAINTS ALL IMMEDIATE")  # so that it shows which row breaks them
+            yield db
+
+    def _cause(self, error: psycopg.Error) -> psycopg.Error | None:
+        text = str(error)
+        return error if connections.without_password(text, self._dsn) == text else None
+
+    def _translated(self, error: psycopg.Error, meant: Any) -> Exception:
+        text = connections.without_password(said(error), self._dsn)
+        found: Exception = meant(error, text)
+        return found
+
+    def _away(self, _error: psycopg.Error, text: str) -> Exception:
+        return ServiceUnavailable(self.where, text)
+
+    def _meant(self, error: psycopg.Error, text: str) -> Exception:
+        for kind, cure in CURES:
+            if isinstance(error, kind):
+                return StoreRefused(self.where, text, cure)
+        if error.sqlstate is None and connections.UNWELCOME.search(text):
+            return StoreRefused(
+                self.where,
+                f"the server does not let us in ({text})",
+                "Check user, password and database, and the server's pg_hba.conf.",
+            )
+        is_passing = (error.sqlstate or "").startswith(connections.MAY_PASS)
+        if is_passing or isinstance(error, psycopg.OperationalError):
+            return ServiceUnavailable(self.where, text)
+        return StoreRefused(self.where, text, "Nothing was written.")
+
+
+def said(error: psycopg.Error) -> str:
+    """What the server says, in one line without its place in the statement."""
+    diag = error.diag
+    parts = [diag.message_primary, diag.message_detail]
+    text = ". ".join(part.rstrip(".") for part in parts if part) or str(error)
+    return " ".join(text.split())
+
+
+def qualified(table: str) -> Identifier:
+    """The name of a table, for statements: `table` or `schema.table`."""
+    schema, _, name = table.rpartition(".")
+    return Identifier(schema, name) if schema else Identifier(name)
+
+
+def escaped(name: str) -> str:
+    """A name, or a query, as part of a statement that has parameters."""
+    return name.replace("%", "%%")

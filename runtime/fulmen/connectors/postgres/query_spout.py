@@ -1,0 +1,84 @@
+"""A table or query with a growing column as a source."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import psycopg
+from psycopg.sql import SQL, Composable, Identifier
+from pydantic import BaseModel, Field
+
+from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
+from fulmen.connectors.postgres.loading import cursor_of
+from fulmen.connectors.sql.growing import GrowingSpout, Row
+from fulmen.connectors.sql.options import GrowingOptions
+
+
+class PostgresQueryOptions(GrowingOptions):
+    """Options of a PostgresQuerySpout."""
+
+    dsn: Dsn
+    """How to connect, as libpq takes it: `postgresql://user:password@host/database`."""
+    delay_seconds: float = Field(5.0, ge=0)
+    """Rows are emitted when a value at least as high as theirs has been there for so long. A row
+    that is committed later than that, with a lower value, is missed: make it longer than any
+    transaction that writes to the table. 0: for a table with one writer."""
+
+
+class PostgresQuerySpout(GrowingSpout):
+    """Emits the rows of a table or query of PostgreSQL in the order of a growing column."""
+
+    config_model: ClassVar[type[BaseModel] | None] = PostgresQueryOptions
+
+    def connect(self, options: PostgresQueryOptions) -> _Query:
+        """Find the table."""
+        return _Query(options)
+
+
+class _Query:
+    def __init__(self, options: PostgresQueryOptions) -> None:
+        what = f"table {options.table!r}" if options.table else f"query of {options.column!r}"
+        self._database = Database(what, options.dsn)
+        query = (options.query or "").rstrip().rstrip(";")
+        source = (
+            qualified(escaped(options.table)) if options.table else SQL(f"({escaped(query)}) AS q")
+        )
+        parts: dict[str, Composable] = {
+            "source": source,
+            "column": Identifier(escaped(options.column)),
+            "fields": SQL(", ").join(Identifier(escaped(name)) for name in options.fields),
+        }
+        self._parts, self._most = parts, options.fetch_size
+        self._highest = SQL(
+            "SELECT {column} FROM {source} WHERE {column} IS NOT NULL"
+            " ORDER BY {column} DESC LIMIT 1"
+        ).format(**parts)
+        with self._database.opening() as db:
+            db.execute(SQL("EXPLAIN ") + self._highest, [])
+            self._select(db, None, None, 0)
+
+    def highest(self) -> Any:
+        """The highest value there is."""
+        with self._database.transaction() as db:
+            row = cursor_of(db).execute(self._highest, []).fetchone()
+        return row[0] if row else None
+
+    def after(self, position: Any, last: Any) -> list[Row]:
+        """The next rows in order."""
+        with self._database.transaction() as db:
+            return self._select(db, position, last, self._most)
+
+    def _select(
+        self, db: psycopg.Connection[Any], position: Any, last: Any, most: int
+    ) -> list[Row]:
+        values, wheres = [], ["{column} IS NOT NULL"]
+        for value, where in ((position, "{column} > %s"), (last, "{column} <= %s")):
+            if value is not None:
+                values.append(value)
+                wheres.append(where)
+        statement = (
+            f"SELECT {{column}}, {{fields}} FROM {{source}} WHERE {' AND '.join(wheres)}"
+            " ORDER BY {column} FETCH FIRST %s ROWS WITH TIES"
+        )
+        composed = SQL(statement).format(**self._parts)
+        return list(cursor_of(db).execute(composed, [*values, most]).fetchall())

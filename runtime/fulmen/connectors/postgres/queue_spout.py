@@ -1,0 +1,246 @@
+"""A table as a queue: rows are claimed, emitted, and deleted when they are acked.
+
+- A claim is a name in a column of the row, with a time until which it counts. So it is there after
+  the process that made it has died, and no other task takes the row meanwhile.
+- A claim is committed in the database before the batch is committed. After a restore the spout asks
+  for rows with its own name that its state does not know, and emits them.
+- A row is deleted after the commit that has its ack. Until then the state has its values, so a
+  batch that is run again with another outcome finds them.
+- The name is drawn at random and committed before the first claim, so that it is known after a
+  restore.
+- A claim that has run out is anybody's, as of a topology that was deleted. The spout renews claims
+  of rows that it knows.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+from psycopg.sql import SQL, Composed, Identifier
+from pydantic import BaseModel, Field, model_validator
+
+from fulmen.api.collector import MessageId, SpoutOutputCollector
+from fulmen.api.components import Spout
+from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
+from fulmen.connectors.options import Options
+from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
+from fulmen.connectors.postgres.loading import cursor_of
+from fulmen.connectors.sql.options import Name
+
+RENEWALS = 3
+"""In the time for which a claim counts."""
+
+
+class PostgresQueueOptions(Options):
+    """Options of a PostgresQueueSpout."""
+
+    dsn: Dsn
+    """How to connect, as libpq takes it: `postgresql://user:password@host/database`."""
+    table: Name
+    """The table, as the database spells it."""
+    key: Name = "id"
+    """A column that identifies a row: the primary key."""
+    fields: list[Name] = Field(min_length=1)
+    """The columns to emit. They are the fields of the stream."""
+    order: Name | None = None
+    """The column by whose order rows are claimed. Default: `key`. An index on it helps."""
+    claimed_by: Name = "claimed_by"
+    """The column, of type text, for the name of the task that has claimed a row."""
+    claimed_until: Name = "claimed_until"
+    """The column, of type timestamptz, for the time until which the claim counts."""
+    claim_seconds: float = Field(900.0, ge=1)
+    """For how long a claim counts. The topology renews its claims; when it is down for longer,
+    others may take its rows, and then they are processed twice."""
+    fetch_size: int = Field(100, ge=1)
+    """How many rows to claim at once."""
+    poll_seconds: float = Field(1.0, ge=0)
+    """How long to wait before it looks for new rows when there were none."""
+    follow: bool = True
+    """Whether to wait for more rows. False: the source ends when the queue is empty."""
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        if len({self.key, self.claimed_by, self.claimed_until}) < 3:
+            raise ValueError("key, claimedBy and claimedUntil must be three columns")
+        return self
+
+
+class PostgresQueueSpout(Spout):
+    """Takes rows out of a table. Several tasks and topologies may share one."""
+
+    config_model: ClassVar[type[BaseModel] | None] = PostgresQueueOptions
+    transient: ClassVar[Sequence[str]] = (  # a DSN must not be in a checkpoint
+        *("_options", "_queue", "_rows", "_gone", "_due", "_renewed", "_retry", "_is_new"),
+        *("_is_empty", "_is_named", "_label"),
+    )
+    now: Callable[[], float] = time.monotonic
+    _options: PostgresQueueOptions
+    _queue: _Queue
+    _rows: deque[Sequence[Any]]
+    _gone: list[Any]
+    _due: float
+    _renewed: float
+    _retry: float
+    _is_new: bool
+    _is_empty: bool
+    _is_named: bool
+    _label: str
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.acked: list[Any] = []
+        self.failed: list[Any] = []
+
+    def outputs_for(self, options: PostgresQueueOptions) -> Stream:
+        """The columns to emit."""
+        return Stream(tuple(options.fields))
+
+    def open(
+        self,
+        conf: Mapping[str, Any],  # noqa: ARG002
+        context: TopologyContext,
+        collector: SpoutOutputCollector,
+    ) -> None:
+        """Look at the table.
+
+        Raises:
+            ServiceUnavailable: The database is away.
+            StoreRefused: A name, a type or a right is wrong: the text says which.
+        """
+        self.collector = collector
+        self._options = context.options
+        self._queue = _Queue(context.options)
+        self._label = f"{context.topology}/{context.component}/{context.task_index}"
+        self._rows, self._gone = deque(), []
+        self._due = self._renewed = self._retry = self.now()
+        self._is_new, self._is_empty, self._is_named = True, False, bool(self.name)
+
+    def next_tuple(self) -> None:
+        """Emit a row that has failed, or that is claimed."""
+        self.name = self.name or f"{self._label}/{secrets.token_hex(6)}"
+        self._keep_claims()
+        if self.failed:
+            key = self.failed.pop(0)
+            self.collector.emit(self.state[key], msg_id=key)
+            return
+        if not self._rows and self._is_named and self.now() >= self._due:
+            self._claim()
+        if self._rows:
+            key, *values = self._rows.popleft()
+            self.state[key] = values
+            self.collector.emit(values, msg_id=key)
+
+    def _claim(self) -> None:
+        options = self._options
+        self._due = self.now() + options.poll_seconds  # also if this raises
+        known = self._known()
+        if self._is_new:
+            self._rows.extend(self._queue.claimed(self.name, known))
+            self._is_new = False
+        if not self._rows:
+            self._rows.extend(self._queue.claim(self.name, known))
+        if len(self._rows) >= options.fetch_size:
+            self._due = self.now()
+        self._is_empty = not self._rows
+
+    def _known(self) -> list[Any]:
+        return [*self.state, *self.acked]
+
+    def _keep_claims(self) -> None:
+        if self._gone and self.now() >= self._retry:
+            self._retry = self.now() + self._options.poll_seconds
+            self._queue.delete(self.name, self._gone)
+            gone, self._gone, self._retry = set(self._gone), [], self.now()
+            self.acked = [key for key in self.acked if key not in gone]
+        if self.now() >= self._renewed + self._options.claim_seconds / RENEWALS:
+            self._renewed = self.now()
+            claimed = [key for key, *_ in self._rows]
+            self._queue.renew(self.name, [*self._known(), *claimed])
+
+    def ack(self, msg_id: MessageId) -> None:
+        """Note that the row is done. It is deleted when that is committed."""
+        if self.state.pop(msg_id, None) is not None:
+            self.acked.append(msg_id)
+
+    def fail(self, msg_id: MessageId, reason: str) -> None:  # noqa: ARG002
+        """Emit the row again."""
+        if msg_id in self.state and msg_id not in self.failed:
+            self.failed.append(msg_id)
+
+    def committed(self, number: int) -> None:  # noqa: ARG002
+        """Delete what was acked before the commit."""
+        self._is_named = bool(self.name)
+        self._gone = list(self.acked)
+        self._keep_claims()
+
+    def is_exhausted(self) -> bool:
+        """Whether all rows were acked and deleted, and no more are waited for."""
+        return not self._options.follow and self._is_empty and not self.state and not self.acked
+
+
+class _Queue:
+    """The statements. They raise ServiceUnavailable if the database is away."""
+
+    def __init__(self, options: PostgresQueueOptions) -> None:
+        self._database = Database(f"queue {options.table!r}", options.dsn)
+        parts = {
+            "table": qualified(escaped(options.table)),
+            "key": Identifier(escaped(options.key)),
+            "order": Identifier(escaped(options.order or options.key)),
+            "fields": SQL(", ").join(Identifier(escaped(name)) for name in options.fields),
+            "by": Identifier(escaped(options.claimed_by)),
+            "until": Identifier(escaped(options.claimed_until)),
+        }
+
+        def made(statement: str) -> Composed:
+            return SQL(statement).format(**parts)
+
+        self._lease, self._most = options.claim_seconds, options.fetch_size
+        self._claim = made(
+            "WITH free AS MATERIALIZED (SELECT {key} AS k FROM {table}"
+            " WHERE ({until} IS NULL OR {until} < now()) AND NOT {key} = ANY(%s)"
+            " ORDER BY {order} LIMIT %s FOR UPDATE SKIP LOCKED),"
+            " claimed AS (UPDATE {table} t SET {by} = %s,"
+            " {until} = now() + %s * interval '1 second' FROM free WHERE t.{key} = free.k"
+            " RETURNING t.*)"
+            " SELECT {key}, {fields} FROM claimed ORDER BY {order}"
+        )
+        self._claimed = made(
+            "SELECT {key}, {fields} FROM {table} WHERE {by} = %s AND NOT {key} = ANY(%s)"
+            " ORDER BY {order}"
+        )
+        self._renew = made(
+            "UPDATE {table} SET {until} = now() + %s * interval '1 second'"
+            " WHERE {by} = %s AND {key} = ANY(%s)"
+        )
+        self._delete = made("DELETE FROM {table} WHERE {by} = %s AND {key} = ANY(%s)")
+        with self._database.opening() as db:
+            db.execute(SQL("EXPLAIN ") + self._claim, [[], 0, "", 1.0])
+            db.execute(SQL("EXPLAIN ") + self._delete, ["", []])
+
+    def claim(self, name: str, known: Sequence[Any]) -> list[Any]:
+        """Claim rows that nobody has claimed, but for those that are known: key and fields."""
+        return self._run(self._claim, [list(known), self._most, name, self._lease])
+
+    def claimed(self, name: str, known: Sequence[Any]) -> list[Any]:
+        """Rows that were claimed under a name, but for those that are known."""
+        return self._run(self._claimed, [name, list(known)])
+
+    def renew(self, name: str, keys: Sequence[Any]) -> None:
+        """Let the claims of these rows count from now on."""
+        with self._database.transaction() as db:
+            db.execute(self._renew, [self._lease, name, list(keys)])
+
+    def delete(self, name: str, keys: Sequence[Any]) -> None:
+        """Delete those of these rows that are claimed under a name."""
+        with self._database.transaction() as db:
+            db.execute(self._delete, [name, list(keys)])
+
+    def _run(self, statement: Composed, values: Sequence[Any]) -> list[Any]:
+        with self._database.transaction() as db:
+            return list(cursor_of(db).execute(statement, values).fetchall())

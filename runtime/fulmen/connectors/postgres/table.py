@@ -1,0 +1,265 @@
+"""The table of a sink: looked at once, and written to in one statement for each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg.sql import SQL, Composable, Composed, Identifier
+
+from fulmen.api.sinks import Mark, Rows
+from fulmen.connectors.postgres.bisection import Refused, write_but_refused, write_last_of_keys
+from fulmen.connectors.postgres.database import Database, escaped, qualified, said
+from fulmen.connectors.postgres.texts import Column, Kind, Text, array, lines, texts
+from fulmen.connectors.sql.options import TableSinkOptions
+from fulmen.connectors.sql.sink import KeptMark
+from fulmen.connectors.sql.tables import MARKS, WRITTEN, check_columns, check_marks, check_unwritten
+from fulmen.transactional.errors import StoreRefused
+from fulmen.transactional.stores.postgres_connection import CREATES_ONE_AT_A_TIME
+
+ROWS_FAULT = ("21", "22", "23", "44", "54", "P0")
+"""Classes of errors, by SQLSTATE, that are about rows: two of one key, values, constraints, views
+with a check, what is too large, and what a trigger raises."""
+KINDS: Mapping[str, Kind] = {"S": "text", "N": "number", "A": "array"}
+"""By the category of a type."""
+COLUMNS = """
+SELECT a.attname, format_type(t.oid, -1), b.typname, b.typcategory,
+       a.attgenerated <> '' OR a.attidentity = 'a',
+       a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AND NOT EXISTS (
+           SELECT FROM pg_trigger WHERE tgrelid = a.attrelid AND NOT tgisinternal)
+FROM pg_attribute a
+JOIN pg_type t ON t.oid = a.atttypid
+JOIN pg_type b ON b.oid = CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END
+WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum
+"""
+
+
+class PostgresTable:
+    """A table that was looked at.
+
+    Attributes:
+        columns: Those that are written, in the order of an item's values.
+    """
+
+    def __init__(self, database: Database, options: TableSinkOptions, names: Sequence[str]) -> None:
+        """Look at the table, and at the table of marks if there is to be one.
+
+        Raises:
+            ServiceUnavailable: The database is away.
+            StoreRefused: A name, a type or a right is wrong.
+        """
+        self.database = database
+        self._mode = options.mode
+        with database.opening() as db:
+            self.columns = _columns(db, database.where, options, names)
+            self.statements = Statements(options, self.columns)
+            self._key = [names.index(column) for column in options.key]
+            self._try(db, options)
+
+    def _try(self, db: psycopg.Connection[Any], options: TableSinkOptions) -> None:
+        """Have the server look at all statements: it finds what is wrong with names and rights."""
+        made = self.statements
+        if options.guarantee == "exactly-once":
+            _make_marks(db, self.database.where, options)
+            db.execute(SQL("EXPLAIN ") + made.lock_mark, [""])
+            db.execute(SQL("EXPLAIN ") + made.first_mark, ["", ""])
+            db.execute(SQL("EXPLAIN ") + made.move_mark, [0, "", "", "", ""])
+        db.execute(SQL("EXPLAIN ") + made.insert, ["{}"] * len(self.columns))
+        if options.mode == "copy":
+            with db.cursor().copy(made.copy):
+                pass
+
+    def encode(self, columns: Sequence[Sequence[Any]], rows: Rows) -> Sequence[Sequence[Text]]:
+        """The text of each value."""
+        encoded = [
+            texts(column, values, rows.fail)
+            for column, values in zip(self.columns, columns, strict=True)
+        ]
+        return list(zip(*encoded, strict=True))
+
+    @contextmanager
+    def transaction(self) -> Iterator[PostgresTransaction]:
+        """One transaction."""
+        with self.database.transaction() as db:
+            yield PostgresTransaction(db, self.statements, self._mode, self._key)
+
+
+class PostgresTransaction:
+    """A transaction that writes rows and their mark."""
+
+    def __init__(
+        self, db: psycopg.Connection[Any], statements: Statements, mode: str, key: Sequence[int]
+    ) -> None:
+        self._db, self._statements, self._mode, self._key = db, statements, mode, key
+
+    def locked_mark(self, mark: Mark) -> KeptMark:
+        """The mark of a task. Who writes late waits here for the lock, and sees what was written.
+
+        The isolation level is READ COMMITTED.
+        """
+        select, mine = self._statements.lock_mark, [mark.sink]
+        found = self._db.execute(select, mine).fetchone()
+        if found is None:
+            self._db.execute(self._statements.first_mark, [mark.sink, mark.label])
+            found = self._db.execute(select, mine).fetchone()
+        number, tag, refused = found or (0, "", "[]")
+        return KeptMark(number, tag, refused) if tag else KeptMark()
+
+    def keep(self, mark: Mark, refused: str) -> None:
+        """Write the mark."""
+        values = [mark.number, mark.tag, mark.label, refused, mark.sink]
+        self._db.execute(self._statements.move_mark, values)
+
+    def write(self, items: Sequence[Sequence[Text]]) -> Mapping[int, str]:
+        """Write all rows but those that the server refuses."""
+
+        def write(positions: Sequence[int]) -> None:
+            self._write([items[i] for i in positions])
+
+        if self._mode == "upsert":
+            return write_last_of_keys(items, self._key, write)
+        return write_but_refused(range(len(items)), write)
+
+    def _write(self, items: Sequence[Sequence[Text]]) -> None:
+        """Write rows in one statement, all of them or none.
+
+        Raises:
+            Refused: The server refuses one of them.
+        """
+        columns = list(zip(*items, strict=True))
+        try:
+            with self._db.transaction():  # a savepoint
+                if self._mode == "copy":
+                    with self._db.cursor().copy(self._statements.copy) as copy:
+                        copy.write(lines(columns))
+                else:
+                    self._db.execute(self._statements.insert, [array(values) for values in columns])
+        except psycopg.Error as error:
+            if (error.sqlstate or "").startswith(ROWS_FAULT):
+                raise Refused(said(error)) from None
+            raise
+
+
+@dataclass(frozen=True, init=False)
+class Statements:
+    """The statements of a sink's table and of its marks."""
+
+    insert: Composed
+    copy: Composed
+    lock_mark: Composed
+    first_mark: Composed
+    move_mark: Composed
+
+    def __init__(self, options: TableSinkOptions, columns: Sequence[Column]) -> None:
+        parts: dict[str, Composable] = {
+            "table": qualified(escaped(options.table)),
+            "marks": marks_beside(escaped(options.table)),
+            "columns": SQL(", ").join(Identifier(escaped(column.name)) for column in columns),
+            "values": SQL(", ").join(SQL(_value(i, column)) for i, column in enumerate(columns)),
+            "arrays": SQL(", ").join([SQL("%s::text[]")] * len(columns)),
+            "aliases": SQL(", ").join(Identifier(f"c{i}") for i in range(len(columns))),
+            "on_conflict": _on_conflict(options, columns),
+        }
+        for name, statement in {
+            "insert": "INSERT INTO {table} ({columns}) SELECT {values} FROM unnest({arrays})"
+            " AS u ({aliases}){on_conflict}",
+            "lock_mark": "SELECT number, tag, refused FROM {marks} WHERE sink = %s FOR UPDATE",
+            "first_mark": "INSERT INTO {marks} (sink, number, tag, label, refused)"
+            " VALUES (%s, 0, '', %s, '') ON CONFLICT DO NOTHING",
+            "move_mark": "UPDATE {marks} SET number = %s, tag = %s, label = %s, refused = %s"
+            " WHERE sink = %s",
+        }.items():
+            object.__setattr__(self, name, SQL(statement).format(**parts))
+        names = SQL(", ").join(Identifier(column.name) for column in columns)
+        copy = SQL("COPY {} ({}) FROM STDIN").format(qualified(options.table), names)
+        object.__setattr__(self, "copy", copy)
+
+
+def _value(i: int, column: Column) -> Any:
+    """A column of the rows. Text is cast by the assignment, which refuses what is too long."""
+    return f"u.c{i}" if column.kind == "text" else f"u.c{i}::{column.type}"
+
+
+def _on_conflict(options: TableSinkOptions, columns: Sequence[Column]) -> Composed:
+    if options.mode != "upsert":
+        return Composed([])
+    names = [column.name for column in columns if column.name not in options.key]
+    others = [Identifier(escaped(name)) for name in names]
+    key = SQL(", ").join(Identifier(escaped(name)) for name in options.key)
+    if not others:
+        return SQL(" ON CONFLICT ({}) DO NOTHING").format(key)
+    sets = SQL(", ").join(SQL("{0} = excluded.{0}").format(name) for name in others)
+    return SQL(" ON CONFLICT ({}) DO UPDATE SET {}").format(key, sets)
+
+
+def marks_beside(table: str) -> Identifier:
+    """The table of marks in the schema of a table."""
+    schema, _, _ = table.rpartition(".")
+    return qualified(f"{schema}.{MARKS}" if schema else MARKS)
+
+
+# ---- what is there -------------------------------------------------------------------------------
+
+
+def _columns(
+    db: psycopg.Connection[Any], where: str, options: TableSinkOptions, names: Sequence[str]
+) -> list[Column]:
+    """The columns that are written. Makes the table if it is not there and is to be made."""
+    found = _look(db, qualified(options.table))
+    if not found and options.create is not None:
+        db.execute("SELECT pg_advisory_xact_lock(%s)", [CREATES_ONE_AT_A_TIME])
+        _create(db, options)
+        found = _look(db, qualified(options.table))
+    if not found:
+        raise StoreRefused(
+            where,
+            "there is no such table",
+            "Make it first, or let the sink make it: write create. Upper and lower case count.",
+        )
+    writable = [name for name, *_, is_generated, _ in found if not is_generated]
+    check_columns(where, names, writable, WRITTEN)
+    check_unwritten(where, [row[0] for row in found if row[-1]], names)
+    by_name = {row[0]: _column(*row[:4]) for row in found}
+    return [by_name[name] for name in names]
+
+
+def _look(db: psycopg.Connection[Any], table: Identifier) -> list[tuple[Any, ...]]:
+    return db.execute(COLUMNS, [table.as_string(db)]).fetchall()
+
+
+def _column(name: str, declared: str, base: str, category: str) -> Column:
+    if base in ("json", "jsonb"):
+        return Column(name, declared, "json")
+    if base == "bytea":
+        return Column(name, declared, "bytes")
+    return Column(name, declared, KINDS.get(category, "other"))
+
+
+def _create(db: psycopg.Connection[Any], options: TableSinkOptions) -> None:
+    columns = [
+        SQL("{} {}").format(Identifier(name), SQL(kind))
+        for name, kind in (options.create or {}).items()
+    ]
+    if options.key:
+        key = SQL(", ").join(map(Identifier, options.key))
+        columns.append(SQL("PRIMARY KEY ({})").format(key))
+    create = SQL("CREATE TABLE IF NOT EXISTS {} ({})")
+    db.execute(create.format(qualified(options.table), SQL(", ").join(columns)))
+
+
+def _make_marks(db: psycopg.Connection[Any], where: str, options: TableSinkOptions) -> None:
+    """Make the table of marks if it is not there; else see that it is one."""
+    marks = marks_beside(options.table)
+    if not (found := _look(db, marks)):
+        db.execute("SELECT pg_advisory_xact_lock(%s)", [CREATES_ONE_AT_A_TIME])
+        create = SQL(
+            "CREATE TABLE IF NOT EXISTS {} (sink text PRIMARY KEY, number bigint NOT NULL,"
+            " tag text NOT NULL, label text NOT NULL, refused text NOT NULL)"
+        )
+        db.execute(create.format(marks))
+        found = _look(db, marks)
+    check_marks(where, [row[0] for row in found])

@@ -1,0 +1,165 @@
+"""Values as PostgreSQL reads them from text, and whole columns of them.
+
+Rows are written as text, which the server turns into the types of the columns. That is as fast as
+the binary format, needs no table of types here, and is the same for INSERT and COPY.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import psycopg
+from psycopg.adapt import PyFormat, Transformer
+
+from fulmen.errors import repr_of
+from fulmen.transactional.columns import DoesNotFit
+
+Kind = Literal["text", "number", "bytes", "json", "array", "other"]
+LIMITS = {"smallint": 2**15, "integer": 2**31, "bigint": 2**63}
+Text = str | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        name: Its name.
+        type: Its type, as a cast has it.
+        kind: What kind of type.
+    """
+
+    name: str
+    type: str
+    kind: Kind
+
+
+def texts(
+    column: Column, values: Sequence[Any], refuse: Callable[[int, str], None]
+) -> Sequence[Text]:
+    """The values of a column as text; None is NULL.
+
+    Args:
+        column: The column.
+        values: One for each row.
+        refuse: Is told of a row whose value does not fit, and why. There is a None for it.
+    """
+    kinds = set(map(type, values))
+    if kinds == {int} and column.kind in ("number", "text"):
+        limit = LIMITS.get(column.type)
+        if limit is None or (min(values) >= -limit and max(values) < limit):
+            return list(map(str, values))
+    elif kinds == {str} and column.kind not in ("bytes", "array") and _is_text("".join(values)):
+        return values
+    found: list[Text] = []
+    for i, value in enumerate(values):
+        try:
+            found.append(text_of(column, value))
+        except DoesNotFit as error:
+            refuse(i, f"column {column.name!r}: {error}")
+            found.append(None)
+    return found
+
+
+def text_of(column: Column, value: Any) -> Text:
+    """One value as text.
+
+    Raises:
+        DoesNotFit: It can't be a value of that column.
+    """
+    if value is None:
+        return None
+    is_bytes = isinstance(value, bytes | bytearray | memoryview)
+    if is_bytes != (column.kind == "bytes"):
+        raise _wrong(column, value)
+    if is_bytes:
+        return "\\x" + bytes(value).hex()
+    if column.kind == "json" and not isinstance(value, str):
+        return _json(column, value)
+    if isinstance(value, bool) and column.kind == "number":
+        raise _wrong(column, value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        limit = LIMITS.get(column.type)
+        if limit is not None and not -limit <= value < limit:
+            raise DoesNotFit(f"{repr_of(value)} is out of the range of {column.type}")
+        return str(int(value))
+    if isinstance(value, list | tuple) and column.kind != "array":
+        raise _wrong(column, value)
+    text = value if isinstance(value, str) else _dumped(column, value)
+    if not _is_text(text):
+        raise DoesNotFit(f"{repr_of(value)} contains the character NUL or a lone surrogate")
+    return text
+
+
+def _is_text(text: str) -> bool:
+    if "\0" in text:
+        return False
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def _json(column: Column, value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=True, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DoesNotFit(f"{repr_of(value)} is no value of {column.type} ({error})") from None
+
+
+def _dumped(column: Column, value: Any) -> str:
+    try:
+        data = Transformer().get_dumper(value, PyFormat.TEXT).dump(value)
+    except (psycopg.Error, ValueError, TypeError):
+        raise _wrong(column, value) from None
+    return "" if data is None else bytes(data).decode()
+
+
+def _wrong(column: Column, value: Any) -> DoesNotFit:
+    return DoesNotFit(
+        f"{repr_of(value)} is of type {type(value).__name__}, and the column is of type"
+        f" {column.type}"
+    )
+
+
+# ---- many of them at once ------------------------------------------------------------------------
+
+
+def array(values: Sequence[Text]) -> str:
+    """A column as one value of type text[]."""
+    if not values:
+        return "{}"
+    if None in values:
+        items = ("NULL" if value is None else f'"{_in_quotes(value)}"' for value in values)
+        return "{" + ",".join(items) + "}"
+    joined = '","'.join(values)  # type: ignore[arg-type]
+    if "\\" not in joined and joined.count('"') == 2 * (len(values) - 1):
+        return f'{{"{joined}"}}'
+    quoted = '","'.join(_in_quotes(value) for value in values if value is not None)
+    return f'{{"{quoted}"}}'
+
+
+def _in_quotes(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def lines(columns: Sequence[Sequence[Text]]) -> bytes:
+    """Rows as COPY reads them."""
+    escaped = [_escaped(column) for column in columns]
+    rows = map("\t".join, zip(*escaped, strict=True))
+    return ("\n".join(rows) + "\n").encode()
+
+
+def _escaped(column: Sequence[Text]) -> Sequence[str]:
+    if None not in column:
+        joined = "".join(column)  # type: ignore[arg-type]
+        if not any(special in joined for special in _SPECIAL):
+            return column  # type: ignore[return-value]
+    return ["\\N" if value is None else value.translate(_SPECIAL_TABLE) for value in column]
+
+
+_SPECIAL = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_SPECIAL_TABLE = str.maketrans(_SPECIAL)

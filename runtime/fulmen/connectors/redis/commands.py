@@ -1,0 +1,79 @@
+"""What is written to Redis for a row: the key, the command, and what follows the key in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+
+from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats.base import positions
+from fulmen.connectors.redis.options import RedisSinkOptions
+from fulmen.connectors.templates import filler
+
+Command = tuple[bytes, ...]
+"""The key, the name of the command, and its other arguments."""
+OF_VALUES = {"set": b"SADD", "list": b"RPUSH", "string": b"SET"}
+
+
+def commands(
+    options: RedisSinkOptions, fields: Sequence[str]
+) -> Callable[[Sequence[Any]], Command]:
+    """A function that makes the command for a row. It raises Malformed for rows it can't write.
+
+    Args:
+        options: What the topology's file says.
+        fields: The names of a row's values, in their order.
+
+    Raises:
+        Malformed: A field is named that is not among them.
+    """
+    key = filler(options.key, fields)
+    rest = _rest(options, fields)
+
+    def command(values: Sequence[Any]) -> Command:
+        return (key(values).encode(), *rest(values))
+
+    return command
+
+
+def _rest(options: RedisSinkOptions, fields: Sequence[str]) -> Callable[[Sequence[Any]], Command]:
+    if options.type in OF_VALUES:
+        name, value = OF_VALUES[options.type], options.format.make().encoder(fields)
+        return lambda values: (name, value(values))
+    if options.type == "hash" and options.field:
+        field, value = filler(options.field, fields), options.format.make().encoder(fields)
+        return lambda values: (b"HSET", field(values).encode(), value(values))
+    pairs = _pairs(options.fields or fields, fields)
+    if options.type == "hash":
+        return lambda values: (b"HSET", *pairs(values))
+    trim = (b"MAXLEN", b"~", b"%d" % options.maxlen) if options.maxlen else ()
+    return lambda values: (b"XADD", *trim, b"*", *pairs(values))
+
+
+def _pairs(wanted: Sequence[str], fields: Sequence[str]) -> Callable[[Sequence[Any]], list[bytes]]:
+    places = list(zip((name.encode() for name in wanted), positions(wanted, fields), strict=True))
+
+    def pairs(values: Sequence[Any]) -> list[bytes]:
+        found = []
+        for name, at in places:
+            if values[at] is not None:
+                found += [name, plain(values[at])]
+        if not found:
+            raise Malformed("all fields that are to be written are null")
+        return found
+
+    return pairs
+
+
+def plain(value: Any) -> bytes:
+    """A value as Redis keeps it: text and bytes as they are, all else as JSON."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    try:
+        if isinstance(value, str):
+            return value.encode()
+        return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
+    except (TypeError, UnicodeEncodeError) as error:  # orjson's is a TypeError
+        raise Malformed(f"it can't be written to Redis: {error}") from error

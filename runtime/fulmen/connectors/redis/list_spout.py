@@ -1,0 +1,94 @@
+"""A list of Redis as a source: a queue of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from fulmen.api.components import Outputs
+from fulmen.api.context import TopologyContext
+from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.connectors.options import Options
+from fulmen.connectors.redis.options import ListSpoutOptions
+from fulmen.connectors.redis.scripts import ADOPT, TAKE
+from fulmen.connectors.redis.source import ERROR_FIELDS, RedisSource
+
+
+class RedisListSpout(RedisSource[bytes]):
+    """Emits the elements of a list, and takes them from it.
+
+    One script moves elements from the list into a hash, where each has an id of its own, so that
+    equal ones are told apart. They stay there until they are acked.
+    """
+
+    config_model: ClassVar[type[Options]] = ListSpoutOptions
+    transient: ClassVar[Sequence[str]] = (
+        *RedisSource.transient,
+        "_formatter",
+        "_processing",
+        "_index",
+        "_tasks",
+        "_take",
+        "_adopt",
+    )
+
+    @override
+    def outputs_for(self, options: ListSpoutOptions) -> Outputs:
+        return {"default": options.format.make().fields, ERRORS_STREAM: ERROR_FIELDS}
+
+    @override
+    def connect(self, context: TopologyContext) -> None:
+        options: ListSpoutOptions = self._options
+        self._formatter = options.format.make()
+        own = f"{options.key}:processing:{context.topology}:{context.component}"
+        self._processing = options.processing or own
+        self._index = context.task_index
+        self._tasks = len(context.tasks(context.component)) or 1
+        self._take = self._server.client.register_script(TAKE)
+        self._adopt = self._server.client.register_script(ADOPT)
+        with self._server.told():
+            for key, kind in ((options.key, b"list"), (self._processing, b"hash")):
+                found = self._server.client.type(key)
+                if found not in (b"none", kind):
+                    raise self._server.unusable(
+                        f"the key {key!r} is a {found.decode()}, not a {kind.decode()}. Nothing"
+                        " was changed. Name another key"
+                    )
+
+    @override
+    def read(self) -> list[tuple[str, bytes]]:
+        options: ListSpoutOptions = self._options
+        with self._server.told():
+            found = self._take(
+                keys=[options.key, self._processing],
+                args=[self._index, options.count, "LPOP" if options.src == "LEFT" else "RPOP"],
+            )
+        return [(name.decode(), value) for name, value in zip(found[::2], found[1::2], strict=True)]
+
+    @override
+    def kept(self) -> list[str]:
+        """Those of tasks that are no more are divided among those that there are."""
+        with self._server.told():
+            args = [self._index, self._tasks]
+            return [name.decode() for name in self._adopt(keys=[self._processing], args=args)]
+
+    @override
+    def fetch(self, ids: Sequence[str]) -> dict[str, bytes]:
+        with self._server.told():
+            found = self._server.client.hmget(self._processing, list(ids))
+        return {name: value for name, value in zip(ids, found, strict=True) if value is not None}
+
+    @override
+    def forget(self, ids: Sequence[str]) -> None:
+        with self._server.told():
+            self._server.client.hdel(self._processing, *ids)
+
+    @override
+    def decode(self, msg_id: str, message: bytes) -> list[Any]:
+        return self._formatter.decode(message)
+
+    @override
+    def data_of(self, message: bytes) -> bytes:
+        return message

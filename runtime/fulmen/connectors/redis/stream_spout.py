@@ -1,0 +1,182 @@
+"""A stream of Redis as a source, read by a consumer group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import orjson
+from redis.exceptions import ResponseError
+from typing_extensions import override
+
+from fulmen.api.components import Outputs
+from fulmen.api.context import TopologyContext
+from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.connectors.formats import Malformed
+from fulmen.connectors.options import Options
+from fulmen.connectors.redis.connection import NO_GROUP
+from fulmen.connectors.redis.options import StreamSpoutOptions
+from fulmen.connectors.redis.source import ERROR_FIELDS, RedisSource
+
+PAGE = 1000
+Entry = dict[bytes, bytes]
+
+
+class RedisStreamSpout(RedisSource[Entry]):
+    """Emits the entries of a stream. Each task is a consumer of the group.
+
+    A task's consumer is called `topology-component-index`. An entry is acknowledged (XACK) when its
+    tree was acked; until then it is pending in Redis. Entries that are pending for consumers of
+    other names are claimed when they have been idle for `minIdleTime`.
+    """
+
+    config_model: ClassVar[type[Options]] = StreamSpoutOptions
+    transient: ClassVar[Sequence[str]] = (
+        *RedisSource.transient,
+        "_consumer",
+        "_consumers",
+        "_formatter",
+        "_has_group",
+    )
+
+    @override
+    def outputs_for(self, options: StreamSpoutOptions) -> Outputs:
+        fields = options.fields or options.format.make().fields
+        extra = (options.id_field,) if options.id_field else ()
+        return {"default": (*fields, *extra), ERRORS_STREAM: ERROR_FIELDS}
+
+    @override
+    def connect(self, context: TopologyContext) -> None:
+        name = f"{context.topology}-{context.component}"
+        self._consumer = f"{name}-{context.task_index}"
+        tasks = len(context.tasks(context.component)) or 1
+        self._consumers = {f"{name}-{index}" for index in range(tasks)}
+        self._formatter = self._options.format.make()
+        self._has_group = False
+        self._find_group()
+
+    @override
+    def seconds_between_looks(self) -> float | None:
+        milliseconds: int = self._options.min_idle_time
+        return milliseconds / 1000 if milliseconds else None
+
+    def _find_group(self) -> None:
+        """Create the group if there is none."""
+        options: StreamSpoutOptions = self._options
+        with self._server.told():
+            try:
+                self._server.client.xgroup_create(
+                    options.key, options.group, id=options.id, mkstream=options.mkstream
+                )
+            except ResponseError as error:
+                if "requires the key to exist" in str(error):
+                    raise self._server.unusable(
+                        f"there is no stream {options.key!r}. Add an entry to it, or write"
+                        " `mkstream: true`"
+                    ) from None
+                if "WRONGTYPE" in str(error):
+                    raise self._server.unusable(
+                        f"the key {options.key!r} is no stream. Name a stream as `key`"
+                    ) from None
+                if "BUSYGROUP" not in str(error):  # there is one
+                    raise
+        self._has_group = True
+
+    @override
+    def read(self) -> list[tuple[str, Entry]]:
+        options: StreamSpoutOptions = self._options
+        if not self._has_group:
+            self._find_group()
+        with self._server.told():
+            try:
+                answer = self._server.client.xreadgroup(
+                    options.group, self._consumer, {options.key: ">"}, count=options.count
+                )
+            except ResponseError as error:
+                if NO_GROUP not in str(error):
+                    raise
+                self._has_group = False  # somebody has removed it, or the stream
+                return []
+        return [(entry.decode(), values) for _, found in answer for entry, values in found]
+
+    @override
+    def kept(self) -> list[str]:
+        if not self._has_group:
+            self._find_group()
+        idle: int = self._options.min_idle_time
+        with self._server.told():
+            try:
+                for consumer in self._others() if idle else ():
+                    self._claim(consumer, idle)
+                return list(self._pending(self._consumer))
+            except ResponseError as error:
+                if NO_GROUP not in str(error):
+                    raise
+                self._has_group = False
+                return []
+
+    def _others(self) -> list[str]:
+        """The consumers of the group that are no tasks of this component, and have entries."""
+        summary = self._server.client.xpending(self._options.key, self._options.group)
+        names = [consumer["name"].decode() for consumer in summary["consumers"]]
+        return [name for name in names if name not in self._consumers]
+
+    def _claim(self, consumer: str, idle: int) -> None:
+        ids = list(self._pending(consumer, idle))
+        for first in range(0, len(ids), PAGE):
+            some = ids[first : first + PAGE]
+            key, group = self._options.key, self._options.group
+            self._server.client.xclaim(key, group, self._consumer, idle, some, justid=True)
+
+    def _pending(self, consumer: str, idle: int | None = None) -> Iterator[str]:
+        """The ids of the entries that are pending for a consumer."""
+        begin = "-"
+        while True:
+            page = self._server.client.xpending_range(
+                self._options.key, self._options.group, begin, "+", PAGE, consumer, idle
+            )
+            found = [entry["message_id"].decode() for entry in page]
+            yield from found
+            if len(found) < PAGE:
+                return
+            begin = f"({found[-1]}"
+
+    @override
+    def fetch(self, ids: Sequence[str]) -> dict[str, Entry]:
+        with self._server.told(), self._server.client.pipeline(transaction=False) as pipe:
+            for entry in ids:
+                pipe.xrange(self._options.key, entry, entry)
+            found = pipe.execute()
+        return {entry: rows[0][1] for entry, rows in zip(ids, found, strict=True) if rows}
+
+    @override
+    def forget(self, ids: Sequence[str]) -> None:
+        with self._server.told():
+            self._server.client.xack(self._options.key, self._options.group, *ids)
+
+    @override
+    def decode(self, msg_id: str, message: Entry) -> list[Any]:
+        options: StreamSpoutOptions = self._options
+        if options.fields:
+            try:
+                values: list[Any] = [
+                    None if (value := message.get(name.encode())) is None else value.decode()
+                    for name in options.fields
+                ]
+            except UnicodeDecodeError as error:
+                raise Malformed(f"a field is not text in utf-8: {error}") from error
+        else:
+            data = message.get(options.field.encode())
+            if data is None:
+                names = [name.decode(errors="replace") for name in message]
+                raise Malformed(f"the entry has no field {options.field!r}, only {names}")
+            values = self._formatter.decode(data)
+        return [*values, msg_id] if options.id_field else values
+
+    @override
+    def data_of(self, message: Entry) -> bytes:
+        shown = {
+            name.decode(errors="backslashreplace"): value.decode(errors="backslashreplace")
+            for name, value in message.items()
+        }
+        return message.get(self._options.field.encode()) or orjson.dumps(shown)

@@ -1,0 +1,159 @@
+"""A table that grows as a source: rows in the order of a column that never falls.
+
+The position is a durable field: the highest value whose rows were emitted. All rows of one value
+are emitted in one call, so that a position is never in the middle of them. A row that was emitted
+is kept in the state until it is acked, so a replay does not depend on what the table has then.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol
+
+from fulmen.api.collector import MessageId, SpoutOutputCollector
+from fulmen.api.components import Spout
+from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
+from fulmen.connectors.sql.options import GrowingOptions
+from fulmen.transactional.errors import StoreRefused
+
+Row = Sequence[Any]
+
+
+class GrowingTable(Protocol):
+    """A table or query with a growing column. Its methods raise ServiceUnavailable."""
+
+    def highest(self) -> Any:
+        """The highest value there is; None: there are no rows."""
+        ...
+
+    def after(self, position: Any, last: Any) -> list[Row]:
+        """The next rows in order: the value of the growing column, then the fields.
+
+        Either no row is missing or the last value is complete.
+
+        Args:
+            position: The values are higher than this one; None: from the first one.
+            last: And not higher than this one; None: without limit.
+        """
+        ...
+
+
+class GrowingSpout(Spout):
+    """Emits the rows of a table or query in the order of a growing column."""
+
+    transient: ClassVar[Sequence[str]] = (  # a DSN must not be in a checkpoint
+        "_options",
+        "_table",
+        "_rows",
+        "_seen",
+        "_due",
+        "_is_at_end",
+    )
+    now: Callable[[], float] = time.monotonic
+    _options: GrowingOptions
+    _table: GrowingTable
+    _rows: deque[Row]
+    _seen: deque[tuple[float, Any]]
+    _due: float
+    _is_at_end: bool
+
+    def __init__(self) -> None:
+        self.position: Any = None
+        self.emitted = 0
+        self.failed: list[int] = []
+
+    def outputs_for(self, options: GrowingOptions) -> Stream:
+        """The columns to emit."""
+        return Stream(tuple(options.fields))
+
+    @abstractmethod
+    def connect(self, options: Any) -> GrowingTable:
+        """Find the table."""
+
+    def open(
+        self,
+        conf: Mapping[str, Any],  # noqa: ARG002
+        context: TopologyContext,
+        collector: SpoutOutputCollector,
+    ) -> None:
+        """Look at the table.
+
+        Raises:
+            ServiceUnavailable: The database is away.
+            StoreRefused: A name or a right is wrong: the text says which.
+        """
+        options = context.options
+        if len(context.tasks(context.component)) > 1:
+            raise StoreRefused(
+                f"spout {context.component!r}",
+                "its rows are read in order, which more than one task can't do",
+                "Leave parallelism out.",
+            )
+        self.collector = collector
+        self._options = options
+        self._table = self.connect(options)
+        self._rows, self._seen = deque(), deque()
+        self._due = self.now()
+        self._is_at_end = False
+
+    def next_tuple(self) -> None:
+        """Emit the rows of the next value, or one that has failed."""
+        if self.failed:
+            msg_id = self.failed.pop(0)
+            self.collector.emit(self.state[msg_id], msg_id=msg_id)
+            return
+        if not self._rows and self.now() >= self._due:
+            self._fetch()
+        if not self._rows:
+            return
+        value = self._rows[0][0]
+        while self._rows and self._rows[0][0] == value:
+            self._emit(list(self._rows.popleft()[1:]))
+        self.position = value
+
+    def _emit(self, values: list[Any]) -> None:
+        self.emitted += 1
+        self.state[self.emitted] = values
+        self.collector.emit(values, msg_id=self.emitted)
+
+    def _fetch(self) -> None:
+        options = self._options
+        self._due = self.now() + options.poll_seconds  # also if this raises
+        last = None
+        if options.delay_seconds:
+            last = self._settled(self._table.highest())
+            if last is None:
+                self._is_at_end = not self._seen
+                return
+        position = options.start if self.position is None else self.position
+        self._rows.extend(self._table.after(position, last))
+        if len(self._rows) >= options.fetch_size:
+            self._due = self.now()
+        self._is_at_end = not self._rows and (last is None or last == self._seen[-1][1])
+
+    def _settled(self, highest: Any) -> Any:
+        """The highest value that has been there for the delay; None: there is none."""
+        now, seen = self.now(), self._seen
+        if highest is not None and (not seen or seen[-1][1] != highest):
+            seen.append((now, highest))
+        while len(seen) > 1 and seen[1][0] <= now - self._options.delay_seconds:
+            seen.popleft()
+        is_settled = seen and seen[0][0] <= now - self._options.delay_seconds
+        return seen[0][1] if is_settled else None
+
+    def ack(self, msg_id: MessageId) -> None:
+        """Forget the row."""
+        self.state.pop(msg_id, None)
+
+    def fail(self, msg_id: MessageId, reason: str) -> None:  # noqa: ARG002
+        """Emit the row again."""
+        if msg_id in self.state and msg_id not in self.failed:
+            self.failed.append(msg_id)  # type: ignore[arg-type]
+
+    def is_exhausted(self) -> bool:
+        """Whether all rows were emitted and acked, and no more are waited for."""
+        return not self._options.follow and self._is_at_end and not self.state

@@ -1,0 +1,91 @@
+"""Options of sinks and sources of SQL databases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from fulmen.connectors.options import Options, SinkOptions
+
+Name = Annotated[str, Field(min_length=1)]
+
+
+class TableSinkOptions(SinkOptions):
+    """What every sink of a SQL database has."""
+
+    table: Name
+    """The table, as the database spells it."""
+    columns: dict[Name, Name] | None = None
+    """Which field goes to which column, as `{field: column}`; other fields are left out. Default:
+    every field goes to the column of the same name."""
+    mode: str = "insert"
+    key: tuple[Name, ...] = ()
+    """The columns of the primary key, or of another unique index. `upsert` replaces the row that
+    has the same values there."""
+    create: dict[Name, Name] | None = None
+    """Makes the table if there is none: `{column: type}`, with the types of the database. `key`
+    becomes its primary key. Default: the table must be there."""
+
+    @model_validator(mode="after")
+    def _key_fits(self) -> Self:
+        if self.mode == "upsert" and not self.key:
+            raise ValueError("mode 'upsert' needs key: the columns that tell which row to replace")
+        if self.key and self.mode != "upsert" and self.create is None:
+            raise ValueError(f"mode {self.mode!r} uses no key. Write mode: upsert, or leave it out")
+        written = [*self.key, *(self.columns or {}).values()]
+        for column in written if self.create is not None else ():
+            if column not in (self.create or {}):
+                raise ValueError(f"column {column!r} is not in create, which has {_listed(self)}")
+        if self.columns is not None:
+            columns = list(self.columns.values())
+            twice = [column for column in columns if columns.count(column) > 1]
+            if twice:
+                raise ValueError(f"two fields go to column {twice[0]!r}")
+            missing = [column for column in self.key if column not in columns]
+            if missing:
+                raise ValueError(f"no field goes to column {missing[0]!r}, which is in key")
+        return self
+
+
+def _listed(options: TableSinkOptions) -> str:
+    return ", ".join(map(repr, options.create or ()))
+
+
+class GrowingOptions(Options):
+    """What every source of a growing table has."""
+
+    table: Name | None = None
+    """The table, as the database spells it. Give this or `query`."""
+    query: Name | None = None
+    """A SELECT whose rows are emitted. It must have `column` and `fields` among its columns."""
+    column: Name
+    """The column that grows: rows are emitted in its order, and rows that come later must have
+    higher values. An index on it makes fetches fast."""
+    fields: list[Name] = Field(min_length=1)
+    """The columns to emit. They are the fields of the stream."""
+    start: int | float | str | None = None
+    """Emit rows whose value is higher than this one. Default: all rows. Counts only when the
+    topology starts with an empty checkpoint."""
+    fetch_size: int = Field(1000, ge=1)
+    """How many rows to fetch at once."""
+    poll_seconds: float = Field(1.0, ge=0)
+    """How long to wait before it looks for new rows when there were none."""
+    delay_seconds: float = Field(0.0, ge=0)
+    """Rows are emitted when a value at least as high as theirs has been there for so long. A row
+    that is committed later than that, with a lower value, is missed. Longer than any transaction
+    that writes to the table."""
+    follow: bool = True
+    """Whether to wait for more rows. False: the source ends where the table does."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.table is None) == (self.query is None):
+            raise ValueError("it needs table or query, and not both")
+        return self
+
+
+def stream_fields(fields: Sequence[str]) -> list[str]:
+    """The fields of a source's stream, each once."""
+    return list(dict.fromkeys(fields))

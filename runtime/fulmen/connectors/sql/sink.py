@@ -1,0 +1,157 @@
+"""Rows and marks in one transaction of a database.
+
+The store's mark decides: it is read under a lock, so that a driver that was superseded and writes
+late waits for its successor, and then sees that its rows are written. It keeps which rows the
+database refused, since a repetition has to fail the same ones without writing anything.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from fulmen.api.context import TopologyContext
+from fulmen.api.sinks import Guarantee, Mark, Rows, Sink
+from fulmen.connectors.sql.options import TableSinkOptions
+from fulmen.transactional.errors import StoreRefused
+
+LONGEST_REASON = 500
+
+
+class KeptMark(NamedTuple):
+    """A mark as the database has it. All is None if it has none."""
+
+    number: int | None = None
+    tag: str | None = None
+    refused: str | None = None
+
+
+class Transaction(Protocol):
+    """One transaction of the database."""
+
+    def locked_mark(self, mark: Mark) -> KeptMark:
+        """The mark of a sink's task, locked until the transaction ends."""
+        ...
+
+    def keep(self, mark: Mark, refused: str) -> None:
+        """Write the mark."""
+        ...
+
+    def write(self, items: Sequence[Sequence[Any]]) -> Mapping[int, str]:
+        """Write all rows but those that the database refuses. Returns why, by position."""
+        ...
+
+
+class Table(Protocol):
+    """A sink's table, which was looked at."""
+
+    def encode(self, columns: Sequence[Sequence[Any]], rows: Rows) -> Sequence[Sequence[Any]]:
+        """What is written of each row.
+
+        Args:
+            columns: The values of each column, in the order of the table's `columns`.
+            rows: The rows, to fail some of them.
+        """
+        ...
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """A transaction, which takes back everything if it ends with an exception.
+
+        Raises:
+            ServiceUnavailable: The database is away, or does not take it for now.
+        """
+        ...
+
+
+class SqlSink(Sink):
+    """Writes each row of a batch to a table, all in one transaction."""
+
+    guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
+    transient: ClassVar[Sequence[str]] = ("_table", "_fields")  # a DSN must not be in a checkpoint
+    _table: Table
+    _fields: tuple[str, ...]
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:  # noqa: ARG002
+        """Look at the table, and make it and the table of marks if that is to be done.
+
+        Raises:
+            ServiceUnavailable: The database is away.
+            StoreRefused: A name, a type or a right is wrong: the text says which.
+        """
+        options: TableSinkOptions = context.options
+        columns = self._columns(context)
+        self._fields = tuple(columns)
+        self._table = self.look_at_table(options, tuple(columns.values()))
+
+    @abstractmethod
+    def look_at_table(self, options: Any, columns: tuple[str, ...]) -> Table:
+        """Find the table and see that it takes these columns."""
+
+    def encode(self, rows: Rows) -> Sequence[Any]:
+        """The values of each row's columns, as the database takes them."""
+        try:
+            positions = [rows.fields.index(name) for name in self._fields]
+        except ValueError:
+            missing = next(name for name in self._fields if name not in rows.fields)
+            rows.fail_all(f"there is no field {missing!r}, only {list(rows.fields)}")
+            return rows
+        values = list(zip(*rows, strict=True))
+        return self._table.encode([values[i] for i in positions], rows) if values else rows
+
+    def write(self, rows: Rows, mark: Mark | None) -> None:
+        """Write all rows and the mark, in one transaction."""
+        with self._table.transaction() as transaction:
+            refused = _written(transaction, rows, mark)
+        for position, reason in refused.items():
+            rows.fail(position, reason)
+
+    def _columns(self, context: TopologyContext) -> dict[str, str]:
+        """Field -> column."""
+        options: TableSinkOptions = context.options
+        where = f"table {options.table!r}"
+        for component, stream in context.sources:
+            fields = context.streams[component][stream].fields
+            columns = options.columns or dict(zip(fields, fields, strict=True))
+            missing = [field for field in columns if field not in fields]
+            if missing:
+                raise StoreRefused(
+                    where,
+                    f"columns has the field {missing[0]!r}, but {component!r} emits {list(fields)}",
+                    "Name fields that are received.",
+                )
+            lost = [column for column in options.key if column not in columns.values()]
+            if lost:
+                raise StoreRefused(
+                    where,
+                    f"key has the column {lost[0]!r}, but no field goes there: {component!r} emits"
+                    f" {list(fields)}",
+                    "Write columns: {field: column}, or another key.",
+                )
+            return dict(columns)
+        if options.columns is None:
+            raise StoreRefused(where, "the sink has no input, and no columns", "Give it an input.")
+        return dict(options.columns)
+
+
+def _written(transaction: Transaction, rows: Rows, mark: Mark | None) -> Mapping[int, str]:
+    if mark is None:
+        return transaction.write(rows)
+    kept = transaction.locked_mark(mark)
+    if mark.is_written(kept.number, kept.tag):
+        return unpack_refused(kept.refused or "[]")
+    refused = transaction.write(rows)
+    transaction.keep(mark, pack_refused(refused))
+    return refused
+
+
+def pack_refused(refused: Mapping[int, str]) -> str:
+    """Which rows were refused, and why, for the table of marks."""
+    return json.dumps([[at, reason[:LONGEST_REASON]] for at, reason in sorted(refused.items())])
+
+
+def unpack_refused(text: str) -> dict[int, str]:
+    """What `pack_refused` was given."""
+    return dict(json.loads(text))

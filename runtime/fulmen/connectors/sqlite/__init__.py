@@ -1,0 +1,10 @@
+"""Sinks and sources on tables in a file of SQLite: nothing to install and nothing to run.
+
+Uses `connectors.sql` and the connections of `transactional.stores`, which all components of a
+process share. Used by topologies: `class: fulmen.connectors.sqlite.SqliteSink`.
+"""
+
+from fulmen.connectors.sqlite.query_spout import SqliteQueryOptions, SqliteQuerySpout
+from fulmen.connectors.sqlite.sink import SqliteSink, SqliteSinkOptions
+
+__all__ = ["SqliteQueryOptions", "SqliteQuerySpout", "SqliteSink", "SqliteSinkOptions"]

@@ -1,0 +1,167 @@
+"""The table of a sink: looked at once, and written to in one statement for each batch."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from fulmen.api.sinks import Mark, Rows
+from fulmen.connectors.sql.options import TableSinkOptions
+from fulmen.connectors.sql.sink import KeptMark
+from fulmen.connectors.sql.tables import MARKS, WRITTEN, check_columns, check_marks, check_unwritten
+from fulmen.connectors.sqlite.database import Database, columns_of, listed, quoted
+from fulmen.connectors.sqlite.values import Value, values_of
+from fulmen.transactional.errors import StoreRefused
+
+
+class SqliteTable:
+    """A table that was looked at."""
+
+    def __init__(self, database: Database, options: TableSinkOptions, names: Sequence[str]) -> None:
+        """Look at the table, and at the table of marks if there is to be one.
+
+        Raises:
+            ServiceUnavailable: The file is locked, or the disk is full.
+            StoreRefused: A name, a type or a right is wrong.
+        """
+        self._database, self._names = database, names
+        self._insert = _insert(options, names)
+        if options.create is None:
+            database.refuse_absent()
+        with database.opening() as db:
+            _look(db, database.where, options, names)
+            if options.guarantee == "exactly-once":
+                _make_marks(db, database.where)
+            db.execute(f"EXPLAIN {self._insert}", [None] * len(names))
+
+    def encode(self, columns: Sequence[Sequence[Any]], rows: Rows) -> Sequence[Sequence[Value]]:
+        """The values as SQLite takes them."""
+        encoded = [
+            values_of(name, values, rows.fail)
+            for name, values in zip(self._names, columns, strict=True)
+        ]
+        return list(zip(*encoded, strict=True))
+
+    @contextmanager
+    def transaction(self) -> Iterator[SqliteTransaction]:
+        """One transaction. It holds the file's write lock from its beginning."""
+        with self._database.transaction() as db:
+            yield SqliteTransaction(db, self._insert, len(self._names))
+
+
+class SqliteTransaction:
+    """A transaction that writes rows and their mark."""
+
+    def __init__(self, db: sqlite3.Connection, insert: str, width: int) -> None:
+        self._db, self._insert, self._width = db, insert, width
+
+    def locked_mark(self, mark: Mark) -> KeptMark:
+        """The mark of a task."""
+        select = f"SELECT number, tag, refused FROM {MARKS} WHERE sink = ?"
+        found = self._db.execute(select, [mark.sink]).fetchone()
+        return KeptMark(*found) if found else KeptMark()
+
+    def keep(self, mark: Mark, refused: str) -> None:
+        """Write the mark."""
+        values = [mark.sink, mark.number, mark.tag, mark.label, refused]
+        self._db.execute(
+            f"INSERT OR REPLACE INTO {MARKS} (sink, number, tag, label, refused)"
+            " VALUES (?, ?, ?, ?, ?)",
+            values,
+        )
+
+    def write(self, items: Sequence[Sequence[Value]]) -> Mapping[int, str]:
+        """Write all rows but those that SQLite refuses.
+
+        It takes them one after another, so after a refused row it goes on with the next one. Of
+        rows with one key the last that is taken counts.
+        """
+        refused: dict[int, str] = {}
+        begun = _Begun(items)
+        while begun.count < len(items):
+            try:
+                self._db.executemany(self._insert, begun)
+            except sqlite3.Error as error:
+                if not self._is_rows_fault(error, begun):
+                    raise
+                refused[begun.count - 1] = str(error)
+        return refused
+
+    def _is_rows_fault(self, error: sqlite3.Error, begun: _Begun) -> bool:
+        """Whether it is the row's fault: a constraint, a trigger, or a function in one of them."""
+        if not begun.count or not self._db.in_transaction:
+            return False
+        if isinstance(error, sqlite3.IntegrityError | sqlite3.DataError):
+            return True
+        if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_ERROR:
+            return False
+        try:  # also what is wrong with the table has that code
+            anew = f"EXPLAIN {self._insert} -- {time.monotonic_ns()}"  # not a statement of a cache
+            self._db.execute(anew, [None] * self._width)
+        except sqlite3.Error:
+            return False
+        return True
+
+
+class _Begun:
+    """Rows, and how many of them were begun. Each iteration goes on where the last one stopped."""
+
+    def __init__(self, items: Sequence[Sequence[Value]]) -> None:
+        self._items, self.count = items, 0
+
+    def __iter__(self) -> Iterator[Sequence[Value]]:
+        while self.count < len(self._items):
+            self.count += 1
+            yield self._items[self.count - 1]
+
+
+def _insert(options: TableSinkOptions, names: Sequence[str]) -> str:
+    places = ", ".join("?" * len(names))
+    insert = f"INSERT INTO {quoted(options.table)} ({listed(names)}) VALUES ({places})"
+    if options.mode != "upsert":
+        return insert
+    others = [name for name in names if name not in options.key]
+    sets = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in others)
+    action = f"UPDATE SET {sets}" if others else "NOTHING"
+    return f"{insert} ON CONFLICT ({listed(options.key)}) DO {action}"
+
+
+def _look(
+    db: sqlite3.Connection, where: str, options: TableSinkOptions, names: Sequence[str]
+) -> None:
+    """See that the table takes the columns. Makes it if it is not there and is to be made."""
+    found = columns_of(db, options.table)
+    if not found and options.create is not None:
+        columns = [f"{quoted(name)} {kind}" for name, kind in options.create.items()]
+        if options.key:
+            columns.append(f"PRIMARY KEY ({listed(options.key)})")
+        db.execute(f"CREATE TABLE {quoted(options.table)} ({', '.join(columns)})")
+        found = columns_of(db, options.table)
+    if not found:
+        raise StoreRefused(
+            where,
+            "there is no such table",
+            "Make it first, or let the sink make it: write create.",
+        )
+    writable = [name for _, name, *_, hidden in found if not hidden]
+    check_columns(where, names, writable, WRITTEN)
+    needed = [
+        name
+        for _, name, _, is_not_null, default, _, hidden in found
+        if is_not_null and default is None and not hidden
+    ]
+    check_unwritten(where, needed, names)
+
+
+def _make_marks(db: sqlite3.Connection, where: str) -> None:
+    """Make the table of marks if it is not there; else see that it is one."""
+    if not (found := columns_of(db, MARKS)):
+        db.execute(
+            f"CREATE TABLE {MARKS} (sink TEXT PRIMARY KEY, number INTEGER NOT NULL,"
+            " tag TEXT NOT NULL, label TEXT NOT NULL, refused TEXT NOT NULL)"
+        )
+        found = columns_of(db, MARKS)
+    check_marks(where, [name for _, name, *_ in found])

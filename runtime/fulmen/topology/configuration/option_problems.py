@@ -1,0 +1,229 @@
+"""Says in our words what an author's model (`config_model`) has against a `config`."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import AliasChoices, BaseModel, SecretBytes, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+
+from fulmen.secrets import masked, without_passwords
+from fulmen.topology.configuration.placeholders import Place
+from fulmen.topology.problems import Problem, did_you_mean, shown
+from fulmen.topology.reading.field_problems import STATEMENTS, Statement, path_of
+
+_UNKNOWN = object()
+_BUT = ", but must be "
+_NOT_SHOWN = "a secret that is not shown"
+
+
+@dataclass
+class _Found:
+    """What a place in a `config` is, by the model.
+
+    Attributes:
+        place: The place, as the file has it: pydantic's has the kinds of unions in between.
+        value: What is there.
+        owners: The models that the last part of the place may be a field of.
+        field: What one of them says of it.
+    """
+
+    place: Place
+    value: Any
+    owners: list[type[BaseModel]]
+    field: FieldInfo | None
+
+
+def option_problems(
+    model: type[BaseModel],
+    error: ValidationError,
+    config: Mapping[str, Any],
+    path: str,
+    label: str,
+) -> Iterator[tuple[Place, Problem]]:
+    """Each mistake once, with its place in the `config`.
+
+    Args:
+        model: The author's.
+        error: What pydantic found.
+        config: As the file has it: its values are shown.
+        path: Of the `config` in the document.
+        label: How a message names the component: `bolt 'count': `, or nothing.
+    """
+    told: dict[tuple[Place, str], Statement] = {}
+    for details in error.errors(include_url=False):
+        kind = details["type"]
+        found = _find(model, details["loc"], config, is_missing=kind == "missing")
+        message, cure = _statement(kind, found, details)
+        place = found.place
+        if kind.startswith("union_tag") and "ctx" in details:
+            place = (*place, details["ctx"]["discriminator"].strip("'"))
+        subject, but, wanted = message.partition(_BUT)
+        before = told.get((place, subject))
+        if before is None or not but:
+            told[place, subject] = message, cure
+        elif wanted not in before[0].split(_BUT)[1].split(" or "):  # another kind of a union
+            told[place, subject] = f"{before[0]} or {wanted}", ""
+    for (place, _), (message, cure) in told.items():
+        text = masked(without_passwords(f"{label}{message}"))
+        yield place, Problem(within(path, place), text, masked(without_passwords(cure)))
+
+
+def within(path: str, place: Place) -> str:
+    """The path of a place in a `config` that has this path."""
+    inner = path_of(place)
+    return f"{path}.{inner}" if inner and not inner.startswith("[") else f"{path}{inner}"
+
+
+def _find(model: type[BaseModel], loc: Place, config: Any, *, is_missing: bool) -> _Found:
+    place: list[int | str] = []
+    owners, models, here, field = [model], [model], config, None
+    for part in loc:
+        fields = list(_fields_named(models, part))
+        if isinstance(part, int) and isinstance(here, list | tuple) and part < len(here):
+            here = here[part]
+        elif isinstance(here, Mapping) and (part in here or fields):
+            owners, field = models, fields[0] if fields else None
+            models = [m for one in fields for m in _models_in(one.annotation)] or models
+            here = here.get(part, _UNKNOWN)
+        elif is_missing and part == loc[-1]:
+            here = _UNKNOWN
+        else:  # which kind of a union it is about, or the name of a validator
+            models = _of_kind(models, part) or models
+            continue
+        place.append(part)
+    return _Found(tuple(place), here, owners, field)
+
+
+def _fields_named(models: Sequence[type[BaseModel]], name: object) -> Iterator[FieldInfo]:
+    for model in models:
+        for attribute, field in model.model_fields.items():
+            if name in (attribute, *_spellings(field)):
+                yield field
+
+
+def _spellings(field: FieldInfo) -> list[str]:
+    given = [field.validation_alias, field.alias]
+    choices = [
+        c for one in given for c in (one.choices if isinstance(one, AliasChoices) else [one])
+    ]
+    return [choice for choice in dict.fromkeys(choices) if isinstance(choice, str)]
+
+
+def _models_in(annotation: object) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in _models_in(inner)]
+
+
+def _of_kind(models: Sequence[type[BaseModel]], kind: object) -> list[type[BaseModel]]:
+    """Those that a tag of a union is about, or that have such a name."""
+    return [
+        model
+        for model in models
+        if kind == model.__name__
+        or any(kind in get_args(field.annotation) for field in model.model_fields.values())
+    ]
+
+
+def _statement(kind: str, found: _Found, details: Any) -> Statement:
+    name = _name_of(found.place)
+    context = details.get("ctx", {})
+    value = details["input"] if found.value is _UNKNOWN else found.value
+    if kind == "extra_forbidden":
+        known = [_first_spelling(m, a) for m in found.owners for a in m.model_fields]
+        cure = did_you_mean(found.place[-1], known) or f"There are: {', '.join(known)}."
+        return f"there is no option {str(found.place[-1])!r}", cure
+    if kind == "missing":
+        return f"{name!r} is missing", _told(found.field)
+    statement = (_OWN.get(kind) or STATEMENTS.get(kind) or _as_pydantic(details["msg"]))(
+        name, value, context
+    )
+    if found.field is not None and _is_secret(found.field.annotation):
+        return statement[0].replace(f" {shown(value)}", f" {_NOT_SHOWN}"), ""
+    return statement
+
+
+def _name_of(place: Place) -> str:
+    if place and isinstance(place[-1], int):
+        return path_of(place[-2:])
+    return str(place[-1]) if place else "config"
+
+
+def _first_spelling(model: type[BaseModel], attribute: str) -> str:
+    return next(iter(_spellings(model.model_fields[attribute])), attribute)
+
+
+def _told(field: FieldInfo | None) -> str:
+    """The first sentence of an option's docstring."""
+    text = " ".join((field.description or "").split()) if field is not None else ""
+    first, dot, _ = text.partition(". ")
+    return (first + dot).strip()
+
+
+def _is_secret(annotation: object) -> bool:
+    return annotation in (SecretStr, SecretBytes) or any(map(_is_secret, get_args(annotation)))
+
+
+def _must_be(wanted: str) -> Callable[[str, Any, Mapping[str, Any]], Statement]:
+    def statement(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
+        return f"{field} is {shown(value)}, but must be {wanted.format(**context)}", ""
+
+    return statement
+
+
+def _own(field: str, value: Any, context: Mapping[str, Any]) -> Statement:  # noqa: ARG001
+    return f"{field}: {str(context['error']).rstrip('.')}", ""
+
+
+def _kind_of_union(field: str, value: Any, context: Mapping[str, Any]) -> Statement:  # noqa: ARG001
+    choices = [choice.strip("'") for choice in context["expected_tags"].split(", ")]
+    name = context["discriminator"].strip("'")
+    message = f"{name} is {shown(context['tag'])}, but must be one of {', '.join(choices)}"
+    return message, did_you_mean(context["tag"], choices)
+
+
+def _no_kind(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
+    if not isinstance(value, Mapping):
+        return f"{field} is {shown(value)}, but must be a mapping", ""
+    return f"{context['discriminator']} is missing", ""
+
+
+def _count(least: str) -> Callable[[str, Any, Mapping[str, Any]], Statement]:
+    def statement(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
+        unit = "characters" if isinstance(value, str | bytes) else "entries"
+        return f"{field} has {len(value)} {unit}, but must have at {least.format(**context)}", ""
+
+    return statement
+
+
+def _as_pydantic(text: str) -> Callable[[str, Any, Mapping[str, Any]], Statement]:
+    said = f"{text[:1].lower()}{text[1:]}".rstrip(".")
+
+    def statement(field: str, value: Any, context: Mapping[str, Any]) -> Statement:  # noqa: ARG001
+        return f"{field} is {shown(value)}: {said}", ""
+
+    return statement
+
+
+_OWN: dict[str, Callable[[str, Any, Mapping[str, Any]], Statement]] = {
+    "assertion_error": _own,
+    "bool_parsing": _must_be("true or false"),
+    "enum": STATEMENTS["literal_error"],
+    "float_parsing": _must_be("a number"),
+    "int_parsing": STATEMENTS["int_type"],
+    "less_than": _must_be("less than {lt:g}"),
+    "dataclass_type": STATEMENTS["model_type"],
+    "list_type": STATEMENTS["tuple_type"],
+    "model_attributes_type": STATEMENTS["model_type"],
+    "set_type": STATEMENTS["tuple_type"],
+    "string_pattern_mismatch": _must_be("text that matches {pattern}"),
+    "string_too_long": _count("most {max_length}"),
+    "string_too_short": _count("least {min_length}"),
+    "too_long": _count("most {max_length}"),
+    "too_short": _count("least {min_length}"),
+    "union_tag_invalid": _kind_of_union,
+    "union_tag_not_found": _no_kind,
+    "value_error": _own,
+}
+"""Mistakes that the resource itself does not have, or has in other words."""

@@ -1,0 +1,226 @@
+"""The options of a component: its own `config`, as its class's `config_model` validates it."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from fulmen.api import Component
+from fulmen.errors import CodeError, ValidationFailed
+from fulmen.topology.code.loading import load_class
+from fulmen.topology.configuration.option_problems import option_problems, within
+from fulmen.topology.configuration.placeholders import (
+    PLACEHOLDER,
+    Place,
+    Unset,
+    mistaken,
+    resolved,
+    stand_in,
+)
+from fulmen.topology.problems import Problem
+from fulmen.topology.resource.spec import Topology, TopologySpec
+
+NOT_KNOWN = "its streams depend on its config, of which something is not known before it runs"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a component gets to know where it runs.
+
+    Attributes:
+        config: The topology's `config`.
+        conf: The same, with the component's own on top of it.
+        options: The component's own as its class's `config_model`; None: it has none.
+    """
+
+    config: Mapping[str, Any] = field(default_factory=dict)
+    conf: Mapping[str, Any] = field(default_factory=dict)
+    options: Any = None
+
+
+@dataclass
+class CheckedOptions:
+    """What is known of a component's options before it runs.
+
+    Attributes:
+        problems: What is wrong with them.
+        options: The validated model; None: there is none, or it is not known yet.
+        has_streams: Whether the component's streams can be told: they depend on nothing that is
+            not known.
+    """
+
+    problems: list[Problem] = field(default_factory=list)
+    options: Any = None
+    has_streams: bool = True
+
+
+def check_options(cls: type, config: Mapping[str, Any], path: str, label: str) -> CheckedOptions:
+    """Find the mistakes in a component's `config`, wherever that is going to run.
+
+    A text with a variable that has no default is right wherever text is, and anything else may be.
+
+    Args:
+        cls: The component's class.
+        config: Its own.
+        path: Of the component in the document.
+        label: How a message names the component: `bolt 'count'`.
+    """
+    model, path = getattr(cls, "config_model", None), f"{path}.config"
+    checked = CheckedOptions(list(_mistaken(config, path, f"{label}: ")))
+    if model is None:
+        return checked
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        message = f"{label}: config_model of {cls.__name__} is {model!r}, but must be a class"
+        checked.problems.append(Problem(path, message, "Derive it from pydantic.BaseModel."))
+        return checked
+    known, is_open = stand_in(config)
+    try:
+        checked.options = model.model_validate(known)
+        return checked
+    except ValidationError as error:
+        found = list(option_problems(model, error, known, path, f"{label}: "))
+    wrong = [problem for place, problem in found if place not in is_open]
+    if not wrong:
+        checked.options = _without(model, known, [place for place, _ in found])
+    checked.problems += wrong
+    if checked.options is None and depends_on_options(cls):
+        checked.has_streams = False
+        if not wrong:
+            cure = "Write the value instead, or one that has a default: ${NAME:-value}."
+            where = within(path, found[0][0])
+            checked.problems.append(Problem(where, f"{label}: {NOT_KNOWN}", cure))
+    return checked
+
+
+def depends_on_options(cls: Any) -> bool:
+    """Whether a class says for its options which streams it has."""
+    return getattr(cls, "outputs_for", None) is not Component.outputs_for
+
+
+def _without(model: type[BaseModel], config: Any, places: Sequence[Place]) -> BaseModel | None:
+    """The model of a `config` without what is not known; None if that is needed."""
+    for *parents, last in places:
+        inner = config
+        for parent in parents:
+            inner = inner[parent]
+        if isinstance(inner, dict):
+            inner.pop(last, None)
+    try:
+        return model.model_validate(config)
+    except ValidationError:
+        return None
+
+
+def _mistaken(config: Any, path: str, label: str) -> Iterator[Problem]:
+    for place, text in mistaken(config):
+        message = f"{label}{text} is not replaced, since it names no environment variable"
+        cure = "Write ${NAME} with letters, digits and '_', or $${ for a literal ${."
+        yield Problem(within(path, place), message, cure, "warning")
+
+
+def mistaken_in_topology(spec: TopologySpec) -> Iterator[Problem]:
+    """Texts of the topology's own `config` that look like placeholders and are none."""
+    yield from _mistaken(spec.config, "spec.config", "")
+
+
+def configured(
+    topology: Topology,
+    component: str,
+    code_folder: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Configuration:
+    """What a component gets to know in this process.
+
+    Args:
+        topology: The topology, valid.
+        component: A spout or bolt of it.
+        code_folder: Where the author's modules are; None: installed packages.
+        environ: The environment. Default: this process's.
+
+    Raises:
+        ValidationFailed: A variable is not set, or the value of one is not right; it names all.
+    """
+    environ = os.environ if environ is None else environ
+    own = topology.component(component)
+    place, label = _place_of(topology.spec, component)
+    config, unset = resolved(topology.spec.config, environ)
+    problems = list(_unset(unset, "spec.config"))
+    mine, unset = resolved(own.config, environ)
+    problems += _unset(unset, f"{place}.config", f"{label}: ")
+    if problems:
+        raise ValidationFailed(problems)
+    try:
+        cls = load_class(own.class_, code_folder)
+    except CodeError:  # which is told where an instance of it is made
+        return Configuration(config, {**config, **mine})
+    options = options_of(cls, own.config, mine, f"{place}.config", label)
+    return Configuration(config, {**config, **mine}, options)
+
+
+def configured_alone(cls: type, config: Mapping[str, Any], label: str) -> Configuration:
+    """What a component without a topology gets to know. Takes and raises what `configured` does."""
+    mine, unset = resolved(config, os.environ)
+    if unset:
+        raise ValidationFailed(list(_unset(unset, "config", f"{label}: ")))
+    return Configuration(conf=mine, options=options_of(cls, config, mine, "config", label))
+
+
+def options_of(
+    cls: type, config: Mapping[str, Any], known: Mapping[str, Any], path: str, label: str
+) -> Any:
+    """The validated model of a component; None: its class has none.
+
+    Args:
+        cls: The component's class.
+        config: As the file has it.
+        known: The same with the values of the environment.
+        path: Of the `config` in the document.
+        label: How a message names the component.
+
+    Raises:
+        ValidationFailed: There are mistakes; it names all of them.
+    """
+    model = getattr(cls, "config_model", None)
+    if model is None:
+        return None
+    try:
+        return model.model_validate(known)
+    except ValidationError as error:
+        found = option_problems(model, error, config, path, f"{label}: ")
+        problems = [_with_variables(config, place, problem) for place, problem in found]
+    raise ValidationFailed(problems)  # without pydantic's own, which has the values
+
+
+def _with_variables(config: Any, place: Place, problem: Problem) -> Problem:
+    """The problem, with the variables whose values are wrong as its cure."""
+    for part in place:
+        try:
+            config = config[part]
+        except (KeyError, IndexError, TypeError):
+            return problem
+    names = [match["name"] for match in PLACEHOLDER.finditer(str(config)) if match["name"]]
+    if not names or not isinstance(config, str):
+        return problem
+    cure = f"It is the value of the environment variable {' and '.join(names)}."
+    return replace(problem, cure=cure)
+
+
+def _unset(unset: Sequence[Unset], path: str, label: str = "") -> Iterator[Problem]:
+    for one in unset:
+        message = f"{label}the environment variable {one.variable!r} is not set"
+        cure = f"Set it (on Kubernetes in spec.env), or give a default: ${{{one.variable}:-value}}."
+        yield Problem(within(path, one.place), message, cure)
+
+
+def _place_of(spec: TopologySpec, name: str) -> tuple[str, str]:
+    """Where a component is in its document, and how messages name it."""
+    if spec.transactional is not None and spec.transactional.name == name:
+        return "spec.transactional", f"transactional spout {name!r}"
+    for kind, components in (("spout", spec.spouts), ("bolt", spec.bolts)):
+        for number, component in enumerate(components):
+            if component.name == name:
+                return f"spec.{kind}s[{number}]", f"{kind} {name!r}"
+    raise KeyError(name)

@@ -1,0 +1,665 @@
+"""Sinks and sources in a real PostgreSQL: exact, whatever happens to the server or connections."""
+
+import datetime
+import decimal
+import itertools
+import threading
+import uuid
+from collections import Counter
+
+import psycopg
+import pytest
+
+from fulmen.api import ServiceUnavailable, Stream
+from fulmen.connectors.postgres import PostgresQuerySpout, PostgresQueueSpout, PostgresSink
+from fulmen.transactional.errors import StoreRefused
+from fulmen.transactional.stores import postgres_connection
+from fulmen.transactional.stores.pools import close_all
+from support import sql_sinks
+from support.cut_proxy import cut_proxy
+from support.postgres import PASSWORD, USER
+from support.seeds import generator, several
+from support.spark_runs import wait_until
+from support.sql_sinks import EXACTLY, all_rows, mark, prepared, written
+from support.sql_sources import Task
+
+SECRETS = (PASSWORD, "s3cret%2Fword")
+
+
+class Target:
+    def __init__(self, server, dsn=None):
+        self.server, self.dsn = server, dsn or server.dsn
+        self.run("DROP SCHEMA IF EXISTS public CASCADE", "CREATE SCHEMA public")
+
+    def sink(self, **options):
+        return prepared(PostgresSink(), dsn=self.dsn, **options)
+
+    def run(self, *statements):
+        return self.server.run(*statements)
+
+
+@pytest.fixture
+def target(postgres):
+    yield Target(postgres)
+    close_all()
+
+
+@pytest.mark.parametrize("case", sql_sinks.CASES, ids=lambda case: case.__name__)
+def test_a_sink_in_postgresql_does_what_every_sink_does(case, target):
+    case(target)
+
+
+@pytest.mark.parametrize("seed", several(2))
+def test_random_histories_in_postgresql_are_exact(target, seed):
+    with generator(seed) as rng:
+        sql_sinks.random_histories_are_exact(target, rng)
+
+
+# ---- modes and tables ----------------------------------------------------------------------------
+
+
+def test_copy_writes_what_insert_writes(target):
+    target.run("CREATE TABLE t (id integer PRIMARY KEY, word text, n integer CHECK (n < 1000))")
+    values = [[1, "a\tb\nc\rd\\e\\N", 1], [2, None, None], [3, "\\N", 1], [4, "", 1000], [1, "", 1]]
+    failed = written(target.sink(table="t", mode="copy", guarantee=EXACTLY), values, mark(1))
+    assert sorted(failed) == [3, 4]
+    assert "violates check constraint" in failed[3]
+    assert "Key (id)=(1) already exists" in failed[4]
+    assert all_rows(target) == [(1, "a\tb\nc\rd\\e\\N", 1), (2, None, None), (3, "\\N", 1)]
+
+
+@pytest.mark.parametrize("mode", ["insert", "copy"])
+def test_values_of_all_types_are_as_they_were(target, mode):
+    types = {
+        "a": ("smallint", -(2**15)),
+        "b": ("numeric(6, 2)", decimal.Decimal("12.50")),
+        "c": ("double precision", 1e-300),
+        "d": ("boolean", True),
+        "e": ("bytea", b"\0\\x\xff'"),
+        "f": ("timestamptz", datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)),
+        "g": ("date", datetime.date(1999, 12, 31)),
+        "h": ("interval", datetime.timedelta(days=2, seconds=3)),
+        "i": ("uuid", uuid.UUID(int=5)),
+        "j": ("jsonb", {"é": [1, None, 'a"\\']}),
+        "k": ("integer[]", [1, None, 3]),
+        "l": ("text[]", ['a"b', "c,d", "e\\f", "{}"]),
+        "m": ("character varying(3)", "abc"),
+        "n": ("character(3)", "xyz"),
+        "o": ("mood", "sad"),
+        "p": ("positive", 7),
+        "q": ("json", [1, 2]),
+        "r": ("inet", "10.0.0.1/24"),
+    }
+    columns = ", ".join(f"{name} {kind}" for name, (kind, _) in types.items())
+    target.run(
+        "CREATE TYPE mood AS ENUM ('sad', 'ok')",
+        "CREATE DOMAIN positive AS integer CHECK (value > 0)",
+        f"CREATE TABLE t ({columns})",
+    )
+    sink = PostgresSink()
+    prepared(sink, types, dsn=target.dsn, table="t", mode=mode)
+    values = [value for _, value in types.values()]
+    assert written(sink, [values, [None] * len(types)], fields=tuple(types)) == {}
+    found, nulls = target.run("SELECT * FROM t ORDER BY a")
+    assert [str(value) for value in found[:-1]] == [str(value) for value in values[:-1]]
+    assert nulls == (None,) * len(types)
+    too_long = [*values[:12], "abcd", *values[13:]]
+    outside = [*values[:15], -7, *values[16:]]
+    failed = written(sink, [too_long, outside], fields=tuple(types))
+    assert "value too long for type character varying(3)" in failed[0]
+    assert "violates check constraint" in failed[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        ("bytea", "text", "'text' is of type str, and the column is of type bytea"),
+        ("text", b"x", "b'x' is of type bytes, and the column is of type text"),
+        ("integer", 2**31, "2147483648 is out of the range of integer"),
+        ("integer", True, "True is of type bool, and the column is of type integer"),
+        ("integer", [1], "[1] is of type list, and the column is of type integer"),
+        ("text", {"a": 1}, "{'a': 1} is of type dict, and the column is of type text"),
+        ("text", "a\0b", "contains the character NUL or a lone surrogate"),
+        ("jsonb", [float("nan")], "[nan] is no value of jsonb"),
+        ("integer[]", [object], "is of type list, and the column is of type integer[]"),
+    ],
+)
+def test_a_value_of_a_wrong_type_fails_before_anything_is_written(target, kind, value, said):
+    target.run(f"CREATE TABLE t (v {kind})")
+    sink = prepared(PostgresSink(), ["v"], dsn=target.dsn, table="t")
+    failed = written(sink, [[None], [value]], fields=("v",))
+    assert list(failed) == [1]
+    assert failed[1].startswith("column 'v': ")
+    assert said in failed[1]
+
+
+def test_text_that_is_no_number_fails_when_it_is_written(target):
+    target.run("CREATE TABLE t (v integer)")
+    sink = prepared(PostgresSink(), ["v"], dsn=target.dsn, table="t")
+    failed = written(sink, [["12"], ["twelve"]], fields=("v",))
+    assert failed == {1: 'invalid input syntax for type integer: "twelve"'}
+
+
+def test_keys_that_only_the_database_takes_for_equal_are_upserted_in_their_order(target):
+    target.run("CREATE TABLE t (id integer PRIMARY KEY, word text, n integer)")
+    sink = target.sink(table="t", mode="upsert", key=["id"])
+    assert written(sink, [["1", "a", 1], ["01", "b", 2], ["2", "c", 3]]) == {}
+    assert [row[0] for row in all_rows(target)] == [1, 2]
+
+
+def test_deferred_constraints_fail_rows_as_others_do(target):
+    target.run(
+        "CREATE TABLE t (id integer UNIQUE DEFERRABLE INITIALLY DEFERRED, word text, n integer)"
+    )
+    sink = target.sink(table="t", guarantee=EXACTLY)
+    assert list(written(sink, [[1, "a", 1], [1, "b", 1], [2, "c", 1]], mark(1))) == [1]
+
+
+def test_a_trigger_may_give_a_column_its_value_and_refuse_rows(target):
+    target.run(
+        "CREATE TABLE t (id integer, word text, n integer, extra text NOT NULL)",
+        "CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " IF new.n = 13 THEN RAISE EXCEPTION 'no luck'; END IF;"
+        " new.extra := 'x'; RETURN new; END $$",
+        "CREATE TRIGGER fill BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION fill()",
+    )
+    assert written(target.sink(table="t"), [[1, "a", 1], [2, "b", 13]]) == {1: "no luck"}
+
+
+def test_tables_may_be_in_schemas_and_marks_are_beside_them(target):
+    target.run("CREATE SCHEMA shop", "CREATE TABLE shop.t (id integer, word text, n integer)")
+    try:
+        sink = target.sink(table="shop.t", guarantee=EXACTLY)
+        assert written(sink, [[1, "a", 1]], mark(1)) == {}
+        assert all_rows(target, "shop.t") == [(1, "a", 1)]
+        assert target.run("SELECT count(*) FROM shop.fulmen_sink_marks") == [(1,)]
+    finally:
+        target.run("DROP SCHEMA shop CASCADE")
+
+
+def test_many_tasks_may_make_the_tables_at_once(target):
+    create = {"id": "integer", "word": "text", "n": "integer"}
+    failed = []
+
+    def make(number):
+        try:
+            sink = target.sink(table="t", create=create, guarantee=EXACTLY)
+            written(sink, [[number, "a", 1]], mark(1, sink=str(number)))
+        except Exception as error:  # noqa: BLE001 (told by the test's own thread)
+            failed.append(error)
+
+    threads = [threading.Thread(target=make, args=[number]) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert len(all_rows(target)) == 8
+
+
+def test_tasks_that_upsert_the_same_rows_in_other_orders_do_not_block_each_other(target):
+    target.run("CREATE TABLE t (id integer PRIMARY KEY, word text, n integer)")
+    failed = []
+
+    def write(ids):
+        try:
+            sink = target.sink(table="t", mode="upsert", key=["id"])
+            for _ in range(30):
+                assert written(sink, [[i, "a", 1] for i in ids]) == {}
+        except Exception as error:  # noqa: BLE001 (told by the test's own thread)
+            failed.append(error)
+
+    ids = range(500)
+    threads = [threading.Thread(target=write, args=[order]) for order in (ids, ids[::-1])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+# ---- mistakes ------------------------------------------------------------------------------------
+
+
+def refused(**options):
+    """What is said of a mistake."""
+    with pytest.raises(StoreRefused) as raised:
+        prepared(PostgresSink(), **options)
+    said = str(raised.value)
+    assert not any(secret in said for secret in SECRETS)
+    cause = raised.value.__cause__
+    assert cause is None or not any(secret in str(cause) for secret in SECRETS)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("who", "said"),
+    [
+        ({"user": USER, "password": "wrong"}, "password authentication failed for user"),
+        ({"user": "nobody"}, "the server does not let us in"),
+        ({"user": USER, "dbname": "nowhere"}, 'database "nowhere" does not exist'),
+    ],
+)
+def test_who_may_not_connect_is_told_so(target, who, said):
+    dsn = psycopg.conninfo.make_conninfo(target.server.dsn, **who)
+    assert said in refused(dsn=dsn, table="t")
+
+
+def test_rights_that_are_missing_are_told(target):
+    target.run(sql_sinks.TABLE, f"CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}'")
+    try:
+        dsn = target.server.dsn_of("reader")
+        target.run("GRANT USAGE ON SCHEMA public TO reader", "GRANT SELECT ON t TO reader")
+        assert "permission denied for table t" in refused(dsn=dsn, table="t")
+        target.run("GRANT INSERT ON t TO reader")
+        assert "permission denied for schema public" in refused(
+            dsn=dsn, table="t", guarantee=EXACTLY
+        )
+        target.sink(table="t", guarantee=EXACTLY)
+        said = refused(dsn=dsn, table="t", guarantee=EXACTLY)
+        assert "permission denied for table fulmen_sink_marks" in said
+        target.run("GRANT SELECT, INSERT, UPDATE ON fulmen_sink_marks TO reader")
+        sink = prepared(PostgresSink(), dsn=dsn, table="t", guarantee=EXACTLY)
+        assert written(sink, [[1, "a", 1]], mark(1)) == {}
+    finally:
+        target.run("DROP OWNED BY reader", "DROP ROLE reader")
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "said"),
+    [
+        ("id integer GENERATED ALWAYS AS IDENTITY, word text, n integer", {}, "no column 'id'"),
+        ("id integer, word text, n integer GENERATED ALWAYS AS (id) STORED", {}, "no column 'n'"),
+        (
+            "id integer, word text, n integer",
+            {"mode": "upsert", "key": ["id"]},
+            "Upserts need a primary key or a unique index on exactly the columns of key",
+        ),
+    ],
+)
+def test_tables_that_do_not_fit_are_told(target, table, options, said):
+    target.run(f"CREATE TABLE t ({table})")
+    assert said in refused(dsn=target.dsn, table="t", **options)
+
+
+def test_a_type_that_is_none_is_told(target):
+    create = {"id": "integer", "word": "tetx", "n": "integer"}
+    assert 'type "tetx" does not exist' in refused(dsn=target.dsn, table="t", create=create)
+
+
+def test_a_server_that_is_a_standby_is_waited_for(target):
+    target.run(sql_sinks.TABLE)
+    dsn = psycopg.conninfo.make_conninfo(target.dsn, options="-c default_transaction_read_only=on")
+    with pytest.raises(ServiceUnavailable, match="the server is a standby"):
+        prepared(PostgresSink(), dsn=dsn, table="t")
+
+
+def test_a_table_that_is_gone_meanwhile_is_waited_for_instead_of_failing_rows(target):
+    target.run(sql_sinks.TABLE)
+    sink = target.sink(table="t")
+    target.run("ALTER TABLE t RENAME TO kept")
+    with pytest.raises(ServiceUnavailable, match='relation "t" does not exist'):
+        written(sink, [[1, "a", 1]])
+    target.run("ALTER TABLE kept RENAME TO t")
+    assert written(sink, [[1, "a", 1]]) == {}
+
+
+# ---- a server that is away -----------------------------------------------------------------------
+
+
+def test_a_server_that_is_not_there_is_waited_for():
+    with pytest.raises(ServiceUnavailable) as raised:
+        prepared(PostgresSink(), dsn=f"host=127.0.0.1 port=1 password={PASSWORD}", table="t")
+    assert "Connection refused" in str(raised.value)
+    assert not any(secret in str(raised.value) for secret in SECRETS)
+
+
+def until_written(target, values, new, **options):
+    """Write as the engine does: again and again, each time by a new instance."""
+    while True:
+        try:
+            return written(target.sink(table="t", guarantee=EXACTLY, **options), values, new)
+        except ServiceUnavailable:
+            pass
+
+
+@pytest.mark.parametrize("mode", ["insert", "copy"])
+@pytest.mark.parametrize("seed", several(1))
+def test_rows_are_there_once_wherever_the_connection_is_cut(target, mode, seed):
+    """Cuts fall into all parts of a write, and some between the commit and its answer."""
+    target.run("CREATE TABLE t (id integer, word text, n integer)")
+    with generator(seed) as rng, cut_proxy(target.server.port) as proxy:
+        target.dsn = psycopg.conninfo.make_conninfo(target.dsn, port=proxy.port)
+        size = len(str([[i, "x" * 20, 1] for i in range(200)]))
+        for number in range(1, 61):
+            values = [[number * 1000 + i, "x" * 20, 1] for i in range(200)]
+            proxy.cut_after(rng.randint(1, size))
+            assert until_written(target, values, mark(number), mode=mode) == {}
+        assert proxy.cuts >= 50
+        proxy.cut_after(10**9)
+    assert [row[0] for row in all_rows(target)] == [
+        number * 1000 + i for number in range(1, 61) for i in range(200)
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_rows_are_there_once_whenever_the_server_is_killed(target):
+    target.run("CREATE TABLE t (id integer, word text, n integer)")
+    kill_server(target, several(1)[0], kills=50)
+
+
+def test_rows_are_there_once_when_the_server_is_killed_a_few_times(target):
+    target.run("CREATE TABLE t (id integer, word text, n integer)")
+    kill_server(target, several(1)[0], kills=4)
+
+
+def kill_server(target, seed, kills):
+    """Kill it at random moments while batches are written."""
+    done = threading.Event()
+    numbers, failed = itertools.count(1), []
+
+    def write():
+        try:
+            while not done.is_set():
+                number = next(numbers)
+                values = [[number * 1000 + i, "x", 1] for i in range(300)]
+                failed.extend(until_written(target, values, mark(number)))
+        except Exception as error:  # noqa: BLE001 (told by the test's own thread)
+            failed.append(error)
+
+    with generator(seed) as rng:
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(kills):
+                before = last_mark(target)
+                wait_until(lambda before=before: failed or last_mark(target) > before, "a write")
+                threading.Event().wait(rng.uniform(0, 0.05))
+                target.server.kill()
+                target.server.start()
+        finally:
+            done.set()
+            writer.join()
+    assert not failed
+    assert [row[0] for row in all_rows(target)] == [
+        number * 1000 + i for number in range(1, next(numbers)) for i in range(300)
+    ]
+
+
+def last_mark(target):
+    found = target.run("SELECT to_regclass('fulmen_sink_marks') IS NOT NULL")
+    if not found[0][0]:
+        return 0
+    return target.run("SELECT coalesce(max(number), 0) FROM fulmen_sink_marks")[0][0]
+
+
+def test_a_late_writer_waits_for_the_lock_and_then_sees_that_it_is_late(target):
+    """It has read nothing before it has the lock."""
+    target.run("CREATE TABLE t (id integer, word text, n integer)")
+    sink, late = (target.sink(table="t", guarantee=EXACTLY) for _ in range(2))
+    written(sink, [[1, "a", 1]], mark(1))
+    results = []
+
+    def write():
+        results.append(written(late, [[2, "b", 2]], mark(2)))
+
+    with psycopg.connect(target.dsn) as db:
+        db.execute("SELECT FROM fulmen_sink_marks WHERE sink = 'a' FOR UPDATE")
+        thread = threading.Thread(target=write)
+        thread.start()
+        wait_until(lambda: waiting(target), "a writer that waits")
+        db.execute("INSERT INTO t VALUES (2, 'b', 2)")
+        db.execute("UPDATE fulmen_sink_marks SET number = 2, tag = 'tag 2' WHERE sink = 'a'")
+    thread.join()
+    assert results == [{}]
+    assert all_rows(target) == [(1, "a", 1), (2, "b", 2)]
+
+
+def waiting(target):
+    return target.run("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")[0][0]
+
+
+def test_a_writer_that_is_stopped_with_the_lock_is_ended_by_the_server(target, monkeypatch):
+    target.run("CREATE TABLE t (id integer, word text, n integer)")
+    monkeypatch.setattr(postgres_connection, "IDLE_SECONDS", 1)
+    stopped, sink = (target.sink(table="t", guarantee=EXACTLY) for _ in range(2))
+    written(sink, [[1, "a", 1]], mark(1))
+    with pytest.raises(ServiceUnavailable), stopped._table.transaction() as transaction:  # noqa: PT012
+        transaction.locked_mark(mark(2))
+        assert written(sink, [[2, "b", 2]], mark(2)) == {}
+        transaction.write([("3", "c", "3")])
+    assert all_rows(target) == [(1, "a", 1), (2, "b", 2)]
+
+
+# ---- a growing table as a source -----------------------------------------------------------------
+
+
+def growing(target, **options):
+    how = {"dsn": target.dsn, "table": "t", "column": "id", "fields": ["word"], "follow": False}
+    return Task(PostgresQuerySpout, **{**how, "delay_seconds": 0, **options})
+
+
+@pytest.mark.parametrize("seed", several(2))
+def test_each_row_of_a_growing_table_is_acked_once_whatever_is_lost(target, seed):
+    target.run("CREATE TABLE t (id serial PRIMARY KEY, word text)")
+    with generator(seed) as rng:
+        one, words = growing(target, fetch_size=rng.randint(1, 7)), 0
+        for _ in range(40):
+            if new := rng.randint(0, 5):
+                numbers = f"generate_series({words}, {words + new - 1})"
+                target.run(f"INSERT INTO t (word) SELECT 'w' || i FROM {numbers} AS i")
+                words += new
+            one.batch(
+                fail=lambda _: rng.random() < 0.3,
+                most=rng.randint(1, 8),
+                is_lost=rng.random() < 0.3,
+                ends=rng.random() < 0.7,
+            )
+            one.clock.advance(1.0)
+        one.until_exhausted()
+        assert one.acked == {(f"w{i}",): 1 for i in range(words)}
+
+
+def test_with_a_delay_a_transaction_that_commits_late_is_not_missed(target):
+    target.run("CREATE TABLE t (id serial PRIMARY KEY, word text)")
+    one = growing(target, delay_seconds=5)
+    with psycopg.connect(target.dsn) as late:
+        late.execute("INSERT INTO t (word) VALUES ('late')")
+        target.run("INSERT INTO t (word) VALUES ('early')")
+        one.batch()
+        one.clock.advance(4)
+    one.clock.advance(1)
+    one.batch()
+    assert list(one.pending.values()) == [("late",), ("early",)]
+
+
+def test_rows_of_one_moment_are_emitted_together(target):
+    target.run(
+        "CREATE TABLE t (id serial, word text, at timestamptz)",
+        "INSERT INTO t (word, at) SELECT 'w' || i, timestamptz '2026-01-01' + i / 5"
+        " * interval '1 day' FROM generate_series(0, 14) AS i",
+    )
+    one = growing(target, column="at", fetch_size=3)
+    for _ in range(3):
+        one.batch(most=1)
+        one.restore()
+    one.until_exhausted()
+    assert one.acked == {(f"w{i}",): 1 for i in range(15)}
+
+
+def test_values_that_python_cannot_hold_are_emitted_as_text(target):
+    target.run(
+        "CREATE TABLE t (id integer, at timestamptz, day date)",
+        "INSERT INTO t VALUES (1, 'infinity', '0044-03-15 BC'), (2, NULL, '2026-01-02')",
+    )
+    one = growing(target, fields=["at", "day"])
+    one.until_exhausted()
+    assert one.acked == {
+        ("infinity", "0044-03-15 BC"): 1,
+        (None, datetime.date(2026, 1, 2)): 1,
+    }
+
+
+def test_a_query_with_odd_characters_may_be_the_source(target):
+    target.run("CREATE TABLE t (id integer, word text)", "INSERT INTO t VALUES (1, 'a%{x}')")
+    query = "SELECT id AS n, word FROM t WHERE word LIKE '%{x}' ;"
+    one = growing(target, table=None, query=query, column="n")
+    one.until_exhausted()
+    assert one.acked == {("a%{x}",): 1}
+
+
+def test_a_source_with_a_wrong_name_is_told_so(target):
+    target.run("CREATE TABLE t (id integer, word text)")
+    for options, said in (
+        ({"table": "s"}, 'relation "s" does not exist'),
+        ({"column": "idd"}, 'column "idd" does not exist'),
+        ({"fields": ["wrod"]}, 'column "wrod" does not exist'),
+        ({"table": None, "query": "SELECT word FORM t"}, 'syntax error at or near "t"'),
+    ):
+        with pytest.raises(StoreRefused, match=said):
+            growing(target, **options)
+
+
+# ---- a table as a queue --------------------------------------------------------------------------
+
+QUEUE = (
+    "CREATE TABLE t (id serial PRIMARY KEY, word text, claimed_by text, claimed_until timestamptz)"
+)
+
+
+def queue(target, **options):
+    how = {"dsn": target.dsn, "table": "t", "fields": ["word"], "follow": False}
+    return Task(PostgresQueueSpout, **{**how, **options})
+
+
+def put(target, first, number):
+    numbers = f"generate_series({first}, {first + number - 1})"
+    target.run(f"INSERT INTO t (word) SELECT 'w' || i FROM {numbers} AS i")
+
+
+@pytest.mark.parametrize("seed", several(3))
+def test_each_row_of_a_queue_is_acked_once_by_all_tasks_whatever_is_lost(target, seed):
+    target.run(QUEUE)
+    with generator(seed) as rng:
+        tasks = [queue(target, fetch_size=rng.randint(1, 7)) for _ in range(3)]
+        words = 0
+        for _ in range(60):
+            if new := rng.randint(0, 4):
+                put(target, words, new)
+                words += new
+            rng.choice(tasks).batch(
+                fail=lambda _: rng.random() < 0.3,
+                most=rng.randint(1, 8),
+                is_lost=rng.random() < 0.4,
+                ends=rng.random() < 0.7,
+            )
+            for task in tasks:
+                task.clock.advance(1.0)
+        for task in tasks:
+            task.until_exhausted()
+        acked = sum((task.acked for task in tasks), Counter())
+        assert acked == {(f"w{i}",): 1 for i in range(words)}
+        assert target.run("SELECT * FROM t") == []
+
+
+def test_a_row_is_deleted_only_when_its_ack_is_committed(target):
+    target.run(QUEUE)
+    put(target, 0, 1)
+    one = queue(target)
+    one.batch()
+    assert not one.pending  # its name is committed before the first claim
+    one.batch()
+    assert list(one.pending.values()) == [("w0",)]
+    one.batch(is_lost=True)
+    assert len(target.run("SELECT * FROM t")) == 1
+    one.batch()
+    assert one.acked == {("w0",): 1}
+    assert len(target.run("SELECT * FROM t")) == 1
+    one.batch()
+    assert target.run("SELECT * FROM t") == []
+    assert one.spout.is_exhausted()
+
+
+def test_rows_that_a_lost_batch_has_claimed_are_emitted_after_the_restore(target):
+    target.run(QUEUE)
+    put(target, 0, 3)
+    one, other = queue(target), queue(target)
+    for task in (one, other):
+        task.batch()
+    one.batch(is_lost=True)
+    other.batch()
+    assert not other.pending
+    one.batch()
+    assert len(one.pending) == 3
+
+
+def test_a_claim_that_has_run_out_is_anybodys_and_one_that_is_renewed_is_not(target):
+    target.run(QUEUE)
+    put(target, 0, 2)
+    one, other = queue(target, fetch_size=1), queue(target)
+    one.batch()
+    one.batch(most=1)
+    target.run("UPDATE t SET claimed_until = now() - interval '1 second' WHERE word = 'w0'")
+    one.clock.advance(400)
+    one.batch(most=0, ends=False)
+    one.spout.next_tuple()  # emits the second row, and renews
+    one.restore()
+    other.batch()
+    other.batch()
+    assert not other.pending
+    target.run("UPDATE t SET claimed_until = now() - interval '1 second'")
+    other.clock.advance(1)
+    other.batch()
+    assert sorted(other.pending.values()) == [("w0",), ("w1",)]
+
+
+def test_rows_that_somebody_works_on_are_skipped(target):
+    target.run(QUEUE)
+    put(target, 0, 2)
+    one = queue(target)
+    one.batch()
+    with psycopg.connect(target.dsn) as db:
+        db.execute("SELECT FROM t WHERE word = 'w0' FOR UPDATE")
+        one.batch()
+        assert list(one.pending.values()) == [("w1",)]
+
+
+def test_rows_are_taken_in_order_and_the_key_may_be_text(target):
+    target.run(
+        "CREATE TABLE t (name text PRIMARY KEY, rank integer, mine text, until timestamptz)",
+        "INSERT INTO t VALUES ('a', 2), ('b', 1), ('c', 3)",
+    )
+    names = {"key": "name", "order": "rank", "claimed_by": "mine", "claimed_until": "until"}
+    one = queue(target, fields=["name", "rank"], **names)
+    assert one.spout.outputs_for(one.context.options) == Stream(("name", "rank"))
+    one.batch()
+    one.batch()
+    assert list(one.pending.values()) == [("b", 1), ("a", 2), ("c", 3)]
+    one.until_exhausted()
+    assert target.run("SELECT * FROM t") == []
+
+
+def test_a_queue_without_columns_for_claims_is_told_what_it_needs(target):
+    target.run("CREATE TABLE t (id serial PRIMARY KEY, word text)")
+    with pytest.raises(StoreRefused, match="A queue needs two columns for claims"):
+        queue(target)
+
+
+def test_a_queue_whose_server_is_away_goes_on_when_it_is_back(target):
+    target.run(QUEUE)
+    put(target, 0, 2)
+    one = queue(target)
+    one.batch()
+    one.batch()
+    target.server.kill()
+    try:
+        one.spout.ack(1)
+        with pytest.raises(ServiceUnavailable):
+            one.spout.committed(one.number)
+    finally:
+        target.server.start()
+    one.restore()
+    one.until_exhausted()
+    assert one.acked == {("w0",): 1, ("w1",): 1}
+    assert target.run("SELECT * FROM t") == []

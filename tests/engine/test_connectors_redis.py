@@ -1,0 +1,479 @@
+"""The Redis connectors with a real server: nothing lost by kills, cuts and crashes."""
+
+import zlib
+
+import pytest
+import redis
+
+from fulmen.api import Rows, ServiceUnavailable, TopologyContext
+from fulmen.api.declarer import Stream
+from fulmen.api.sinks import Mark, MarkAhead
+from fulmen.connectors.redis import RedisListSpout, RedisSink, RedisStreamSpout
+from support.cut_proxy import cut_proxy
+from support.redis_server import PASSWORD
+from support.seeds import generator, several
+from support.source_life import SourceLife, chaos
+
+BATCHES = 150
+
+
+@pytest.fixture
+def name(request):
+    return f"own-{zlib.crc32(request.node.name.encode()):x}"
+
+
+@pytest.fixture
+def client(redis_server):
+    with redis_server.client() as connected:
+        yield connected
+
+
+@pytest.fixture
+def proxy(redis_server):
+    with cut_proxy(redis_server.port) as made:
+        yield made
+
+
+def url(server, port=None):
+    return server.url.replace(str(server.port), str(port or server.port))
+
+
+def life_of(server, kind, key, port=None, index=0, tasks=1, **options):
+    more = {"group": "g", "mkstream": True} if kind is RedisStreamSpout else {}
+    return SourceLife(kind, {"url": url(server, port), "key": key, **more, **options}, index, tasks)
+
+
+def add(client, kind, key, values):
+    """Messages, in one transaction."""
+    with client.pipeline() as pipe:
+        for value in values:
+            if kind is RedisStreamSpout:
+                pipe.xadd(key, {"value": value})
+            else:
+                pipe.rpush(key, value)
+        pipe.execute()
+
+
+def kept(client, kind, key):
+    """How many messages Redis keeps for tasks."""
+    if kind is RedisStreamSpout:
+        return client.xpending(key, "g")["pending"]
+    names = client.hkeys(f"{key}:processing:test:source")
+    return len([name for name in names if name != "last"])
+
+
+def finish(life):
+    """Batches until nothing comes any more, and the last acks have arrived."""
+    if life.source is None:
+        life.start()
+    for _ in range(2):  # the first may meet a connection that is dead
+        while life.whole():
+            pass
+    return sorted(values[0] for _, values in life.processed)
+
+
+KINDS = pytest.mark.parametrize("kind", [RedisStreamSpout, RedisListSpout])
+
+
+@KINDS
+def test_messages_are_emitted_in_order_and_forgotten_when_they_are_acked(
+    kind, redis_server, client, name
+):
+    add(client, kind, name, ["a", "b", "a"])
+    life = life_of(redis_server, kind, name).start()
+    assert life.turn() == 3
+    assert [values for _, _, values in life.collector.emits] == [["a"], ["b"], ["a"]]
+    first, second, third = life.emitted()
+    life.commit(acked=[second])
+    assert kept(client, kind, name) == 3
+    life.turn()
+    assert kept(client, kind, name) == 2
+    life.commit(acked=[first, third])
+    life.turn()
+    assert kept(client, kind, name) == 0
+    assert client.hlen(f"{name}:processing:test:source") <= 1
+
+
+@KINDS
+def test_a_failed_message_is_emitted_again_also_by_the_next_life(kind, redis_server, client, name):
+    add(client, kind, name, ["a", "b"])
+    life = life_of(redis_server, kind, name).start()
+    life.turn()
+    first, second = life.emitted()
+    life.commit(acked=[second], failed=[first])
+    life.deliver()
+    life.commit()
+    life.lose()
+    life.start()
+    assert life.turn() == 1
+    assert life.collector.emits == [(first, "default", ["a"])]
+    assert finish(life) == ["a", "b"]
+
+
+@KINDS
+def test_what_was_read_and_not_committed_is_emitted_by_the_next_life(
+    kind, redis_server, client, name
+):
+    add(client, kind, name, map(str, range(250)))
+    life = life_of(redis_server, kind, name).start()
+    life.turn(7)
+    life.lose()
+    life.start()
+    assert finish(life) == sorted(map(str, range(250)))
+    assert kept(client, kind, name) == 0
+
+
+@KINDS
+@pytest.mark.parametrize("seed", several(3))
+def test_each_message_is_processed_once_whatever_is_lost(kind, redis_server, client, name, seed):
+    key = f"{name}-{seed}"
+    with generator(seed) as rng:
+        life = life_of(redis_server, kind, key, count=rng.choice([1, 7, 100])).start()
+        sent = []
+
+        def lose():
+            life.lose()
+            life.start()
+
+        def send():
+            values = [str(rng.randrange(50)) for _ in range(rng.randrange(40))]
+            add(client, kind, key, values)
+            sent.extend(values)
+
+        send()
+        faults = chaos(life, rng, BATCHES, lose, send)
+        assert faults > 20
+        assert finish(life) == sorted(sent)
+        assert kept(client, kind, key) == 0
+
+
+@KINDS
+@pytest.mark.parametrize("seed", several(1))
+def test_connections_that_are_cut_in_the_middle_lose_and_repeat_nothing(
+    kind, redis_server, client, name, proxy, seed
+):
+    key = f"{name}-{seed}"
+    with generator(seed) as rng:
+        sent = [f"message {n}" for n in range(2000)]
+        add(client, kind, key, sent)
+        life = life_of(redis_server, kind, key, proxy.port, count=10).start()
+
+        def lose():
+            life.lose()
+            life.start()
+
+        chaos(life, rng, BATCHES, lose, lambda: proxy.cut_after(rng.randrange(400)))
+        assert proxy.cuts > 5
+        proxy.cut_after(1 << 40)
+        assert finish(life) == sorted(sent)
+
+
+@KINDS
+def test_a_server_that_is_killed_is_waited_for(kind, redis_server, client, name):
+    add(client, kind, name, map(str, range(30)))
+    life = life_of(redis_server, kind, name, count=10).start()
+    life.turn(15)
+    ids = life.emitted()
+    life.commit(acked=ids[:8], failed=ids[8:])
+    redis_server.kill()
+    assert life.turn() == 0
+    life.commit()
+    assert isinstance(life.errors[-1], ServiceUnavailable)
+    assert PASSWORD not in str(life.errors[-1])
+    redis_server.start()
+    assert finish(life) == sorted(map(str, range(30)))
+    assert kept(client, kind, name) == 0
+
+
+@KINDS
+def test_messages_that_cannot_be_parsed_go_to_errors(kind, redis_server, client, name):
+    add(client, kind, name, ['{"a": 1}', "no json"])
+    options = {"format": {"type": "json", "fields": ["a"]}}
+    life = life_of(redis_server, kind, name, **options).start()
+    life.turn()
+    (_, stream, values), (msg_id, errors, shown) = life.collector.emits
+    assert (stream, values, errors) == ("default", [1], "errors")
+    assert shown[0] == b"no json"
+    assert "it is not JSON" in shown[1]
+    assert shown[2] == msg_id
+
+
+@KINDS
+def test_messages_of_tasks_that_are_no_more_go_to_those_that_there_are(
+    kind, redis_server, client, name
+):
+    add(client, kind, name, map(str, range(20)))
+    old = [life_of(redis_server, kind, name, index=i, tasks=3, count=5).start() for i in range(3)]
+    for life in old:
+        life.turn(5)
+        if kind is RedisStreamSpout:  # as if a minute had passed
+            client.xclaim(name, "g", f"test-source-{old.index(life)}", 0, life.emitted(), 61_000)
+        life.lose()
+    life = life_of(redis_server, kind, name).start()
+    assert finish(life) == sorted(map(str, range(20)))
+
+
+def test_an_entry_that_was_trimmed_is_told_of_and_left(redis_server, client, name):
+    add(client, RedisStreamSpout, name, ["a", "b"])
+    life = life_of(redis_server, RedisStreamSpout, name).start()
+    life.turn()
+    first, second = life.emitted()
+    life.commit(failed=[first, second])
+    client.xdel(name, first)
+    life.turn()
+    life.commit()
+    assert "was removed" in life.errors[-1]
+    assert finish(life) == ["b"]
+    assert kept(client, RedisStreamSpout, name) == 0
+
+
+def test_a_group_that_was_removed_is_created_again(redis_server, client, name):
+    add(client, RedisStreamSpout, name, ["a", "b"])
+    life = life_of(redis_server, RedisStreamSpout, name).start()
+    life.turn()
+    first, second = life.emitted()
+    life.commit(acked=[first])
+    client.xgroup_destroy(name, "g")
+    life.turn()
+    life.turn()
+    assert life.emitted().count(second) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "said"),
+    [
+        (RedisStreamSpout, {"group": "g"}, "there is no stream 'absent'"),
+        (RedisStreamSpout, {"group": "g", "key": "text"}, "the key 'text' is no stream"),
+        (RedisListSpout, {"key": "text"}, "the key 'text' is a string, not a list"),
+    ],
+    ids=["no stream", "no stream but text", "no list"],
+)
+def test_keys_that_cannot_be_read_are_told_of(redis_server, client, kind, options, said):
+    client.set("text", "foreign")
+    options = {"url": redis_server.url, "key": "absent", **options}
+    with pytest.raises(ServiceUnavailable, match=said):
+        SourceLife(kind, options).start()
+    assert client.get("text") == "foreign"
+
+
+# ---- the sink ------------------------------------------------------------------------------------
+
+
+RECEIVED = ("word", "count")
+
+
+def sink_of(address, **options):
+    sink = RedisSink()
+    context = TopologyContext(
+        topology="test",
+        component="sink",
+        task_id=2,
+        task_index=0,
+        worker=0,
+        component_tasks={"source": range(1, 2), "sink": range(2, 3)},
+        streams={"source": {"default": Stream(RECEIVED)}, "sink": {}},
+        sources=(("source", "default"),),
+        options=RedisSink.config_model.model_validate({"url": address, **options}),
+    )
+    sink.prepare({}, context)
+    return sink
+
+
+def write(sink, values, mark=None):
+    """What the engine does with a sink. Returns the reasons of rows that failed, by value."""
+    rows = Rows(RECEIVED, values)
+    encoded = sink.encode(rows)
+    left = [i for i in range(len(values)) if i not in rows.failed]
+    written = Rows(RECEIVED, [encoded[i] for i in left])
+    if left:
+        sink.write(written, mark)
+    return rows.failed | {left[i]: reason for i, reason in written.failed.items()}
+
+
+@pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"type": "set", "format": {"type": "text", "field": "word"}}, {"a", "b"}),
+        ({"type": "list", "format": {"type": "json"}}, ['{"word":"a","count":1}', "b"]),
+        ({"type": "hash", "field": "{word}", "format": {"type": "text", "field": "count"}}, 0),
+        ({"type": "hash"}, {"word": "b", "count": "2"}),
+        ({"type": "stream", "fields": ["count"]}, [{"count": "1"}, {"count": "2"}]),
+        ({"type": "string", "format": {"type": "text", "field": "count"}}, "2"),
+    ],
+    ids=["set", "list", "hash with field", "hash", "stream", "string"],
+)
+def test_rows_are_written_by_type(redis_server, client, name, options, found, guarantee):
+    sink = sink_of(redis_server.url, key=name, ex=100, **options)
+    mark = Mark(name, 1, "t", "label") if guarantee == "exactly-once" else None
+    client.delete(name)
+    assert write(sink, [["a", 1], ["b", 2]], mark) == {}
+    match options["type"]:
+        case "set":
+            assert client.smembers(name) == found
+        case "list":
+            assert client.lrange(name, 0, -1) == [found[0], '{"word":"b","count":2}']
+        case "hash":
+            assert client.hgetall(name) == (found or {"a": "1", "b": "2"})
+        case "stream":
+            assert [values for _, values in client.xrange(name)] == found
+        case "string":
+            assert client.get(name) == found
+    assert 0 < client.ttl(name) <= 100
+
+
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize("kind", ["set", "hash", "stream", "list", "string"])
+def test_a_key_of_another_type_is_not_changed_and_its_rows_fail(
+    redis_server, client, name, kind, marked
+):
+    foreign = "list" if kind != "list" else "set"
+    client.rpush(f"{name}:a", "x") if foreign == "list" else client.sadd(f"{name}:a", "x")
+    before = client.dump(f"{name}:a")
+    options = {"field": "{word}"} if kind == "hash" else {}
+    form = {} if kind == "stream" else {"format": {"type": "text", "field": "count"}}
+    sink = sink_of(redis_server.url, key=name + ":{word}", type=kind, **options, **form)
+    mark = Mark(name, 1, "t", "label") if marked else None
+    expected = {0: f"key '{name}:a': the key is a {foreign}, not a {kind}: it was not changed"}
+    assert write(sink, [["a", 1], ["b", 2]], mark) == expected
+    if marked:
+        assert write(sink, [["a", 1], ["b", 2]], mark) == expected
+    assert client.dump(f"{name}:a") == before
+    assert client.exists(f"{name}:b")
+    client.delete(f"{name}:b")
+
+
+def test_marks_decide(redis_server, client, name):
+    sink = sink_of(redis_server.url, key=name, type="list", format={"type": "json"})
+    for _ in range(2):
+        write(sink, [["a", 1]], Mark(name, 5, "t5", "label"))
+    assert client.llen(name) == 1
+    with pytest.raises(MarkAhead):
+        write(sink, [["b", 1]], Mark(name, 5, "other", "label"))
+    with pytest.raises(MarkAhead):
+        write(sink, [["b", 1]], Mark(name, 4, "t4", "label"))
+    write(sink, [["c", 1]], Mark(name, 12, "t12", "label"))
+    assert client.llen(name) == 2
+    assert client.hgetall(f"fulmen:mark:{name}") == {
+        "number": "12",
+        "tag": "t12",
+        "label": "label",
+        "failed": "",
+    }
+
+
+def test_rows_that_can_never_be_written_fail_alone(redis_server, client, name):
+    sink = sink_of(redis_server.url, key=name + ":{word}", type="hash", fields=["count"])
+    failed = write(sink, [[None, 1], ["a", None], ["b", object()], ["c", {"x": 1}]])
+    assert failed[0] == "the field 'word' is null"
+    assert failed[1] == "all fields that are to be written are null"
+    assert "it can't be written to Redis" in failed[2]
+    assert client.hgetall(f"{name}:c") == {"count": '{"x":1}'}
+    assert sorted(failed) == [0, 1, 2]
+
+
+def test_a_field_that_there_is_not_is_told_at_the_start(redis_server):
+    with pytest.raises(ValueError, match="there is no field 'wrod'"):
+        sink_of(redis_server.url, key="{wrod}", type="hash")
+
+
+def test_a_full_server_is_waited_for_and_writes_nothing(redis_server, client, name):
+    sink = sink_of(redis_server.url, key=name, type="list", format={"type": "json"})
+    client.config_set("maxmemory", "1mb")
+    try:
+        for mark in (None, Mark(name, 1, "t", "label")):
+            with pytest.raises(ServiceUnavailable, match="memory is full"):
+                write(sink, [["a", 1], ["b", 2]], mark)
+            assert not client.exists(name, f"fulmen:mark:{name}")
+    finally:
+        client.config_set("maxmemory", "0")
+    write(sink, [["a", 1], ["b", 2]], Mark(name, 1, "t", "label"))
+    assert client.llen(name) == 2
+
+
+def faulty_writes(server, proxy, name, rng, batches, kills, marked=True):
+    """Writes that are repeated until they succeed, while connections are cut and servers killed.
+
+    Returns:
+        What was to be written, and how many faults there were.
+    """
+    options = {"key": name, "type": "list", "format": {"type": "text", "field": "word"}}
+    written, faults, sink = [], 0, None
+    for number in range(1, batches + 1):
+        values = [[f"{number}-{i}-{rng.random()}", i] for i in range(rng.randrange(1, 60))]
+        mark = Mark(name, number, f"{rng.random()}", "label") if marked else None
+        dice = rng.random()
+        if dice < 0.5:
+            proxy.cut_after(rng.randrange(3000))
+        elif dice < 0.5 + kills:
+            server.kill()
+        else:
+            proxy.cut_after(1 << 40)
+        times = rng.choice([1, 1, 2])
+        while times:
+            try:
+                sink = sink or sink_of(url(server, proxy.port), **options)
+                write(sink, values, mark)
+                times -= 1
+            except ServiceUnavailable:
+                faults += 1
+                if not server.runs:
+                    server.start()
+            if rng.random() < 0.3:  # another process repeats it
+                sink = None
+        written += [value for value, _ in values]
+    proxy.cut_after(1 << 40)
+    return written, faults
+
+
+@pytest.mark.parametrize("seed", several(1))
+def test_what_is_written_exactly_once_is_there_once_whatever_fails(
+    redis_server, client, proxy, name, seed
+):
+    key = f"{name}-{seed}"
+    with generator(seed) as rng:
+        written, faults = faulty_writes(redis_server, proxy, key, rng, 40, 0.1)
+        assert faults > 5
+        assert client.lrange(key, 0, -1) == written
+
+
+@pytest.mark.parametrize("seed", several(1))
+def test_what_is_written_at_least_once_is_there_whatever_fails(
+    redis_server, client, proxy, name, seed
+):
+    key = f"{name}-{seed}"
+    with generator(seed) as rng:
+        written, faults = faulty_writes(redis_server, proxy, key, rng, 40, 0.1, marked=False)
+        assert faults > 5
+        found = client.lrange(key, 0, -1)
+        assert set(found) == set(written)
+        assert len(found) > len(written)  # or nothing was repeated, and the test shows little
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", several(3))
+def test_fifty_faults_and_all_rows_are_there_once(redis_server, client, proxy, name, seed):
+    key = f"{name}-{seed}"
+    with generator(seed) as rng:
+        written, faults = faulty_writes(redis_server, proxy, key, rng, 250, 0.15)
+        assert faults >= 50
+        assert client.lrange(key, 0, -1) == written
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("redis://default:wrongsecret@127.0.0.1:{port}/0", "the server does not let us in"),
+        ("redis://127.0.0.1:1/0", "refused"),
+        ("http://127.0.0.1:{port}/0", "its URL can't be understood"),
+    ],
+    ids=["password", "port", "scheme"],
+)
+def test_addresses_that_cannot_be_used_are_told_of_without_the_password(
+    redis_server, address, said
+):
+    with pytest.raises(ServiceUnavailable, match=said) as caught:
+        sink_of(address.format(port=redis_server.port), key="k", type="hash")
+    assert "wrongsecret" not in str(caught.value)
+    assert not isinstance(caught.value.__cause__, redis.RedisError)

@@ -1,0 +1,81 @@
+"""Sinks under `fulmen run`: whatever is killed, tables have each row once.
+
+The seed decides what is killed; the moments are those of real processes, and what the source emits
+nobody foresees. Longer ones: `python -m support.sink_soak`.
+"""
+
+import signal
+
+import pytest
+
+from support import seeds
+from support.postgres import running_postgres
+from support.processes import send, stop_tree
+from support.sink_soak import (
+    KINDS,
+    KilledSinks,
+    PostgresTables,
+    SinkRun,
+    SqliteTables,
+    faults,
+    soak,
+)
+from support.transaction_soak import Figures
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def tables(server, tmp_path, request):
+    return SqliteTables(tmp_path) if request.param == "sqlite" else PostgresTables(server)
+
+
+@pytest.mark.parametrize("tables", KINDS, indirect=True)
+def test_each_row_is_there_once_whatever_is_killed(tmp_path, tables):
+    figures = Figures()
+    with KilledSinks(tmp_path, str(seeds.FIRST), tables, figures) as killed:
+        killed.round()
+        killed.drain()
+    print(figures)
+    assert faults(figures) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_row_is_there_once_after_fifty_faults(kind):
+    figures = soak(kind, seeds.FIRST, 50)
+    print(figures)
+
+
+@pytest.mark.parametrize("tables", KINDS, indirect=True)
+def test_a_driver_that_wakes_up_in_a_write_changes_nothing(tmp_path, tables):
+    """All processes of a run are stopped when its sinks begin to write, and another run begins."""
+    with SinkRun(tmp_path, tables) as run:
+        run.limits = [300, 300]
+        run.set_limits()
+        (tmp_path / "hold").touch()
+        old = run.start()
+        run.wait_for_commit_phase()
+        stopped = stop_tree(old)
+        (tmp_path / "hold").unlink()
+        new = run.start()
+        before = run.newest_commit()
+        run.limits = [600, 600]
+        run.set_limits()
+        run.wait_until(lambda: run.newest_commit() > before + 3, "commits")
+        for pid in stopped:
+            send(pid, signal.SIGCONT)
+        assert run.end(old) == 1
+        assert "has taken over" in run.output(old)
+        assert run.refused() > 0
+        run.wait_until(run.is_complete, "all rows")
+        new.send_signal(signal.SIGTERM)
+        assert run.end() == 0, run.output()
+        assert run.is_complete()

@@ -1,0 +1,249 @@
+"""Random kills of topologies with sinks of SQL databases, and of their servers.
+
+Under exactly-once a table must have each row that was committed, once, and no other one. After each
+round the table is compared with what the checkpoint says was emitted.
+
+    python -m support.sink_soak --kind postgres --faults 50
+"""
+
+import argparse
+import random
+import shutil
+import signal
+import sqlite3
+import tempfile
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import yaml
+
+from support import sinking_parts as parts
+from support.audited_stores import AuditedPostgres, AuditedSqlite
+from support.postgres import running_postgres
+from support.processes import PAUSE
+from support.spark_topologies import Committed
+from support.transaction_run import Difference, TransactionRun
+from support.transaction_soak import Figures, KilledTransactions
+
+ROWS = (
+    f"CREATE TABLE rows (id bigint, key text, number integer, amount integer CHECK (amount <"
+    f" {parts.REFUSED}))"
+)
+LATEST = "CREATE TABLE latest (key text PRIMARY KEY, number integer)"
+KINDS = ("sqlite", "postgres")
+
+
+class SqliteTables(AuditedSqlite):
+    """A file; somebody else may hold its lock."""
+
+    def __init__(self, folder):
+        self.at = str(folder / "rows.db")
+        self.run(ROWS)
+        self.run(LATEST)
+
+    def run(self, statement):
+        with closing(sqlite3.connect(self.at, timeout=60)) as db, db:
+            return db.execute(statement).fetchall()
+
+    def config(self):
+        return {"path": self.at}
+
+
+class PostgresTables(AuditedPostgres):
+    """A database; its server may be killed, and its connections cut."""
+
+    def __init__(self, server):
+        self.server = server
+        self.run("DROP TABLE IF EXISTS rows, latest, fulmen_sink_marks")
+        self.run(ROWS)
+        self.run(LATEST)
+
+    def run(self, statement):
+        return self.server.run(statement)
+
+    def config(self):
+        return {"dsn": self.server.dsn}
+
+
+class SinkRun(TransactionRun):
+    """One checkpoint and its tables, and the runs on it.
+
+    Args:
+        folder: Where the checkpoint is, and the topology's file.
+        tables: A SqliteTables or PostgresTables.
+        workers: How many.
+        tasks: Of each sink.
+        mode: Of the sink that inserts.
+    """
+
+    def __init__(self, folder, tables, *, workers=2, tasks=2, mode="insert"):
+        self.folder, self.tables, self.stores = folder, tables, [tables]
+        self.checkpoint = (folder / "checkpoint").as_uri()
+        self.process, self.olds, self.starts = None, [], 0
+        self.limits = [0, 0]
+        self.set_limits()
+        for file in ("commits", "refused"):
+            (folder / file).touch()
+        kind = "SqliteRows" if isinstance(tables, SqliteTables) else "PostgresRows"
+        shutil.copy(parts.__file__, folder)
+        common = {"guarantee": "exactly-once", **tables.config()}
+        document = {
+            "apiVersion": "fulmen.dev/v1alpha1",
+            "kind": "Topology",
+            "metadata": {"name": "rows"},
+            "spec": {
+                "code": {"folder": "."},
+                "workers": workers,
+                "maxSpoutPending": 200,
+                "config": {"folder": str(folder)},
+                "spouts": [{"name": "source", "class": "sinking_parts.Source", "parallelism": 2}],
+                "bolts": [
+                    {
+                        "name": "rows",
+                        "class": f"sinking_parts.{kind}",
+                        "parallelism": tasks,
+                        "inputs": [{"from": "source", "grouping": {"type": "shuffle"}}],
+                        "config": {**common, "table": "rows", "mode": mode},
+                    },
+                    {
+                        "name": "latest",
+                        "class": f"sinking_parts.{kind}",
+                        "parallelism": tasks,
+                        "inputs": [
+                            {"from": "source", "grouping": {"type": "fields", "fields": ["key"]}}
+                        ],
+                        "config": {
+                            **common,
+                            "table": "latest",
+                            "mode": "upsert",
+                            "key": ["key"],
+                            "columns": {"key": "key", "number": "number"},
+                        },
+                    },
+                    {
+                        "name": "refused",
+                        "class": "sinking_parts.Refused",
+                        "inputs": [
+                            {
+                                "from": "rows",
+                                "stream": "errors",
+                                "grouping": {"type": "shuffle"},
+                            }
+                        ],
+                    },
+                ],
+            },
+        }
+        (folder / "counted.yaml").write_text(yaml.safe_dump(document))
+
+    def is_complete(self):
+        """Whether all rows that there are to be were emitted, and are in the tables.
+
+        Raises:
+            Difference: There is a row that was not emitted, or twice, or one was refused twice.
+        """
+        found = Counter(map(tuple, self.tables.run("SELECT id, key, number, amount FROM rows")))
+        latest = dict(map(tuple, self.tables.run("SELECT key, number FROM latest")))
+        if not self.newest_commit():
+            return False
+        committed = Committed(self.checkpoint)  # read after the tables: it is ahead of them
+        emitted = [row for state in committed.state("source").values() for row in state.values()]
+        good = {row for row in emitted if row[3] < parts.REFUSED}
+        bad = {row[0] for row in emitted if row[3] >= parts.REFUSED}
+        refused = Counter()
+        for state in committed.state("refused").values():
+            refused.update(state)
+        newest = {key: n for _, key, n, _ in sorted(emitted, key=lambda row: row[2])}
+        failed = [fields["failed"] for fields in committed.fields("source").values()]
+        for wrong, what in (
+            ({row: n for row, n in found.items() if n > 1 or row not in good}, "rows"),
+            ({row: n for row, n in refused.items() if n > 1 or row not in bad}, "refused"),
+            ({key: n for key, n in latest.items() if n > newest.get(key, 0)}, "latest"),
+            (dict(enumerate(f for f in failed if f)), "failed"),
+        ):
+            if wrong:
+                raise Difference(f"{what}: {dict(list(wrong.items())[:5])}")
+        is_all = len(emitted) == sum(self.limits)
+        return is_all and found.keys() == good and refused.keys() == bad and latest == newest
+
+
+class KilledSinks(KilledTransactions):
+    """One topology, to which things happen.
+
+    Args:
+        folder: For all that it has.
+        seed: What it follows from.
+        tables: A SqliteTables or PostgresTables.
+        figures: Counts what happens.
+    """
+
+    def __init__(self, folder, seed, tables, figures):
+        self.rng = rng = random.Random(seed)
+        modes = ["insert"] if isinstance(tables, SqliteTables) else ["insert", "copy"]
+        shape = {
+            "workers": rng.randint(1, 3),
+            "tasks": rng.randint(1, 3),
+            "mode": rng.choice(modes),
+        }
+        self.name = str(shape)
+        self.run = SinkRun(folder, tables, **shape)
+        self.figures, self.is_harmed, self.paused = figures, False, []
+
+    def more_messages(self):
+        """There are more rows."""
+        self.run.limits = [limit + self.rng.randint(100, 600) for limit in self.run.limits]
+        self.run.set_limits()
+
+    def drain(self):
+        """End it as its user does, and check all."""
+        self.keep_running()
+        self.wait_until(self.is_complete, "all rows")
+        self.run.process.send_signal(signal.SIGTERM)
+        code = self.run.end()
+        assert code == 0, f"it ended with {code}:\n{self.run.output()}"
+        assert self.run.is_complete()
+        self.figures.checks += 1
+        self.figures.shapes += 1
+        rows = sum(self.run.limits)
+        late = self.run.refused()
+        self.figures.totals.update({"rows": rows, "late writes refused": late})
+        self.figures.totals["runs"] += self.run.starts
+
+
+def faults(figures):
+    """How often harm was done of any kind but a pause."""
+    return figures.killed + sum(n for kind, n in figures.others.items() if kind != PAUSE)
+
+
+def soak(kind, seed, enough, rounds_of_topology=8):
+    """Do harm until there were so many faults. Returns the figures."""
+    figures, number = Figures(), 0
+    with running_postgres() as server:
+        while faults(figures) < enough:
+            number += 1
+            with tempfile.TemporaryDirectory() as name:
+                folder = Path(name)
+                tables = SqliteTables(folder) if kind == "sqlite" else PostgresTables(server)
+                with KilledSinks(folder, f"{seed}/{number}", tables, figures) as killed:
+                    print(f"seed {seed}, topology {number}: {killed.name}", flush=True)
+                    for _ in range(rounds_of_topology):
+                        killed.round()
+                        if faults(figures) >= enough:
+                            break
+                    killed.drain()
+            print(f"{faults(figures)} faults: {figures}", flush=True)
+    return figures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kind", choices=KINDS, required=True)
+    parser.add_argument("--faults", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    args = parser.parse_args()
+    soak(args.kind, args.seed, args.faults)
+
+
+if __name__ == "__main__":
+    main()

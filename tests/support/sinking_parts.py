@@ -1,0 +1,94 @@
+"""A source that repeats nothing, and sinks that say when they begin to write.
+
+`limits.json` says how many rows each task of the source has by now. What is in a row is random, and
+its task keeps it, so that the checkpoint says what was emitted. A row with a high amount is refused
+by the table, and goes to a bolt that keeps it.
+"""
+
+import json
+import os
+import random
+import time
+from pathlib import Path
+
+from fulmen import BasicBolt, Spout
+from fulmen.api import MarkAhead
+from fulmen.connectors.postgres import PostgresSink
+from fulmen.connectors.sqlite import SqliteSink
+
+KEYS = 8
+REFUSED = 240
+"""Amounts from here on are refused, which are 6 %."""
+LONGEST_PAUSE = 0.1
+UNFORESEEN = random.SystemRandom()
+
+
+def byte():
+    return os.urandom(1)[0]
+
+
+def tell(folder, file, text=""):
+    """Append a line, as one write."""
+    with open(Path(folder) / file, "ab", buffering=0) as f:
+        f.write(f"{text}\n".encode())
+
+
+class Source(Spout):
+    """Emits random rows up to its limit, and keeps them by their numbers."""
+
+    outputs = ("id", "key", "number", "amount")
+
+    def __init__(self):
+        self.emitted = 0
+        self.failed = []
+
+    def open(self, conf, context, collector):
+        self.collector, self.task = collector, context.task_index
+        self.file = str(Path(conf["folder"]) / "limits.json")
+
+    def next_tuple(self):
+        limit = json.loads(Path(self.file).read_text())[self.task]
+        for _ in range(min(byte() % 5, limit - self.emitted)):
+            self.emitted += 1
+            number = int.from_bytes(os.urandom(7), "little")
+            row = number, f"{self.task}-{byte() % KEYS}", self.emitted, byte()
+            self.state[self.emitted] = row
+            self.collector.emit(row, msg_id=self.emitted)
+
+    def fail(self, msg_id, reason):
+        self.failed.append((msg_id, reason))
+
+
+class Noted:
+    """A sink that says when it begins to write, and when it comes too late."""
+
+    def prepare(self, conf, context):
+        super().prepare(conf, context)
+        self.folder = conf["folder"]
+
+    def write(self, rows, mark):
+        tell(self.folder, "commits")
+        time.sleep(LONGEST_PAUSE * UNFORESEEN.random() ** 4)
+        while (Path(self.folder) / "hold").exists():
+            time.sleep(0.02)
+        try:
+            super().write(rows, mark)
+        except MarkAhead as error:
+            tell(self.folder, "refused", error)
+            raise
+
+
+class PostgresRows(Noted, PostgresSink):
+    pass
+
+
+class SqliteRows(Noted, SqliteSink):
+    pass
+
+
+class Refused(BasicBolt):
+    """Keeps how often each row was refused."""
+
+    def execute(self, tup, collector):
+        number = int(tup["row"][0])
+        self.state[number] = self.state.get(number, 0) + 1

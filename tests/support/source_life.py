@@ -1,0 +1,155 @@
+"""The life of one task of a source, without a topology around it: what a driver makes of it.
+
+What is committed is what the checkpoint would have: durable fields, state, and trees that are
+pending. A life can be lost at any moment; the next begins from the last commit. A tree ends when
+the test says so, and the source hears of it in the batch after the commit.
+"""
+
+import copy
+
+from fulmen.api import TopologyContext
+from fulmen.engine.tasks.author_instance import AuthorInstance
+
+
+class Collector:
+    """Keeps what was emitted since the last commit."""
+
+    def __init__(self):
+        self.emits, self.errors = [], []
+
+    def emit(self, values, stream="default", msg_id=None, need_task_ids=False):
+        self.emits.append((msg_id, stream, list(values)))
+
+    def report_error(self, error):
+        self.errors.append(str(error))
+
+
+class SourceLife:
+    """One task.
+
+    Attributes:
+        source: The instance that lives now.
+        pending: Trees that have not ended: stream and values by message id, as committed.
+        processed: Stream and values of trees that were acked, as committed.
+        errors: What the source has reported, and what `next_tuple` raised.
+    """
+
+    def __init__(self, kind, options, index=0, tasks=1):
+        self._kind, self._index, self._tasks = kind, index, tasks
+        self.options = kind.config_model.model_validate(options)
+        self.pending, self.processed, self.errors = {}, [], []
+        self._journals, self._told, self._number = {}, [], 0
+        self.source = None
+
+    def start(self):
+        """Begin a life, from what is committed."""
+        self.collector = Collector()
+        self._author = AuthorInstance(self._kind, copy.deepcopy(self._journals))
+        self.source = self._author.instance
+        context = TopologyContext(
+            topology="test",
+            component="source",
+            task_id=1 + self._index,
+            task_index=self._index,
+            worker=0,
+            component_tasks={"source": range(1, 1 + self._tasks)},
+            options=self.options,
+        )
+        injected = {"conf": {}, "context": context, "collector": self.collector}
+        self._author.open(injected, lambda call: call(), is_copy=False)
+        self.source.activate()
+        return self
+
+    def deliver(self):
+        """Tell the source how trees have ended."""
+        for msg_id, reason in self._told:
+            if reason is None:
+                self.source.ack(msg_id)
+            else:
+                self.source.fail(msg_id, reason)
+
+    def turn(self, most=100):
+        """Deliver, and have it emit. Returns how many tuples it has emitted."""
+        self.deliver()
+        before = len(self.collector.emits)
+        try:
+            for _ in range(most):
+                emitted = len(self.collector.emits)
+                self.source.next_tuple()
+                if len(self.collector.emits) == emitted:
+                    break
+        except Exception as error:
+            self.errors.append(error)
+        return len(self.collector.emits) - before
+
+    def commit(self, acked=(), failed=()):
+        """Make all that is so durable, with the ends of some trees."""
+        self._number += 1
+        self._told = []
+        self.pending |= {i: (stream, values) for i, stream, values in self.collector.emits}
+        self.collector.emits = []
+        for msg_id in acked:
+            self.processed.append(self.pending.pop(msg_id))
+            self._told.append((msg_id, None))
+        for msg_id in failed:
+            del self.pending[msg_id]
+            self._told.append((msg_id, "failed"))
+        for journal, (data, keep_from) in self._author.updates(self._number).items():
+            if keep_from == self._number:
+                self._journals.pop(journal, None)
+            if data is not None:
+                self._journals.setdefault(journal, []).append(data)
+        self.errors += self.collector.errors
+        self.collector.errors = []
+
+    def emitted(self):
+        """The ids of all messages whose trees have not ended, also those not committed yet."""
+        return [*self.pending, *(msg_id for msg_id, _, _ in self.collector.emits)]
+
+    def lose(self):
+        """The process is killed: what was not committed did not happen."""
+        self.source = None
+
+    def close(self):
+        """End well."""
+        if self.source is not None:
+            self._author.close()
+            self.source = None
+
+    def whole(self, most=100):
+        """A batch in which all trees that are pending are acked. Returns whether there were any."""
+        self.turn(most)
+        ids = list(dict.fromkeys(self.emitted()))
+        self.commit(acked=ids)
+        return bool(ids)
+
+
+def chaos(life, rng, batches, lose, disturb=lambda: None):
+    """Batches that fail, acks and fails in any order, lives that are lost.
+
+    Args:
+        life: The task.
+        rng: Decides.
+        batches: How many.
+        lose: How to kill the process.
+        disturb: Does something to the server, now and then.
+
+    Returns:
+        How many faults there were.
+    """
+    faults = 0
+    for _ in range(batches):
+        if rng.random() < 0.1:
+            disturb()
+            faults += 1
+        life.turn(rng.randrange(1, 30))
+        if rng.random() < 0.3:
+            lose()
+            faults += 1
+            continue
+        ids = list(dict.fromkeys(life.emitted()))
+        rng.shuffle(ids)
+        some = ids[: rng.randrange(len(ids) + 1)]
+        cut = rng.randrange(len(some) + 1)
+        life.commit(acked=some[:cut], failed=some[cut:])
+    return faults

@@ -1,0 +1,107 @@
+"""A spout alone, with real durable state: commits, kills, and what it emits in between."""
+
+import pickle
+import time
+
+from fulmen import TopologyContext
+from fulmen.engine.tasks.author_instance import AuthorInstance
+
+DEADLINE_SECONDS = 60
+
+
+class SpoutLife:
+    """One task of a spout.
+
+    Attributes:
+        spout: The instance; another one after `kill`.
+        emitted: (values, stream, message id) since the last commit.
+        pending: Messages that were emitted and committed, and whose trees have not ended.
+        reports: What it reported.
+    """
+
+    def __init__(self, kind, options, task=0, tasks=1):
+        self._kind, self.options, self._task, self._tasks = kind, options, task, tasks
+        self._journals, self.number = {}, 0
+        self.pending, self.reports = [], []
+        self._kept = pickle.dumps([])
+        self.start()
+
+    def start(self):
+        """A new process goes on from the last commit."""
+        self.emitted = []
+        self.pending = pickle.loads(self._kept)
+        context = TopologyContext(
+            topology="test",
+            component="source",
+            task_id=1 + self._task,
+            task_index=self._task,
+            worker=0,
+            component_tasks={"source": range(1, 1 + self._tasks)},
+            options=self.options,
+        )
+        self._author = AuthorInstance(self._kind, self._journals)
+        self.spout = self._author.instance
+        injected = {"conf": {}, "context": context, "collector": self}
+        self._author.open(injected, lambda call: call(), is_copy=False)
+        if self.number:
+            self.spout.committed(self.number)
+
+    def emit(self, values, stream="default", msg_id=None):
+        self.emitted.append((values, stream, msg_id))
+
+    def report_error(self, error):
+        self.reports.append(str(error))
+
+    def turn(self, at_most=1_000_000):
+        """Call next_tuple until it emits nothing."""
+        for _ in range(at_most):
+            before = len(self.emitted)
+            self.spout.next_tuple()
+            if len(self.emitted) == before:
+                break
+        return len(self.emitted)
+
+    def until(self, test, what="the condition"):
+        """Have turns until something is true."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not test():
+            assert time.monotonic() < deadline, f"{what} did not come true: {self.reports}"
+            self.turn()
+            time.sleep(0.005)
+
+    def until_emitted(self, count):
+        """Have turns until so many were emitted since the last commit."""
+        self.until(lambda: len(self.emitted) >= count, f"{count} emits")
+
+    def commit(self):
+        """All that it did since the last commit counts. Gives what it emitted."""
+        self.number += 1
+        for journal, (data, keep_from) in self._author.updates(self.number).items():
+            if keep_from == self.number:
+                self._journals.pop(journal, None)
+            if data is not None:
+                self._journals.setdefault(journal, []).append(data)
+        emitted, self.emitted = self.emitted, []
+        self.pending += [msg_id for _, _, msg_id in emitted if msg_id is not None]
+        self._kept = pickle.dumps(self.pending)
+        self.spout.committed(self.number)
+        return emitted
+
+    def end(self, msg_ids, reason=None):
+        """The trees of these messages have ended: well, or failed for a reason."""
+        gone = set(msg_ids)
+        self.pending = [msg_id for msg_id in self.pending if msg_id not in gone]
+        for msg_id in msg_ids:
+            if reason is None:
+                self.spout.ack(msg_id)
+            else:
+                self.spout.fail(msg_id, reason)
+
+    def kill(self):
+        """Lose the process, with all since the last commit."""
+        self._author.close()
+        self.start()
+
+    def close(self):
+        """End it."""
+        self._author.close()

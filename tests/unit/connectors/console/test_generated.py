@@ -1,0 +1,89 @@
+"""A clock and a generator: the same after a kill, and the same when it is emitted again."""
+
+import pytest
+from pydantic import ValidationError
+
+from fulmen.connectors.console import ClockSpout, GeneratorSpout
+from fulmen.connectors.console.generated import GeneratorOptions
+from support.file_spouts import SpoutLives
+
+FIELDS = {
+    "id": {"type": "sequence", "start": 100},
+    "n": {"type": "integer", "min": 3, "max": 5},
+    "x": {"type": "number", "min": 2, "max": 4},
+    "who": {"type": "choice", "values": ["ann", "bob"]},
+    "text": {"type": "text", "length": 12},
+}
+
+
+def generator(index=0, tasks=1, **config):
+    config = {"fields": FIELDS, "rate": None, "count": 60, **config}
+    return SpoutLives(GeneratorSpout, tasks=tasks, index=index, **config)
+
+
+def test_values_are_what_their_fields_say():
+    rows = generator().batch()
+    assert [row[0] for row in rows] == list(range(100, 160))
+    assert {row[1] for row in rows} == {3, 4, 5}
+    assert all(2 <= row[2] < 4 for row in rows)
+    assert {row[3] for row in rows} == {"ann", "bob"}
+    assert len({row[4] for row in rows}) == 60
+    assert all(len(row[4]) == 12 and row[4].isalpha() for row in rows)
+
+
+def test_the_seed_decides_about_the_rows_and_kills_change_nothing():
+    whole = generator().batch()
+    assert generator(seed=1).batch() != whole
+    life = generator()
+    emitted = life.batch(calls=20)
+    life.attempt(calls=7)
+    life.start()
+    emitted += life.batch()
+    assert emitted == whole
+    assert life.spout.is_exhausted()
+    failed = sorted(life.pending)[5]
+    assert life.batch(fails=[failed]) == [whole[5]]
+
+
+def test_tasks_divide_the_rows():
+    parts = [generator(i, 3).batch() for i in range(3)]
+    assert sorted(row for part in parts for row in part) == generator().batch()
+    assert [len(part) for part in parts] == [20, 20, 20]
+
+
+def test_rows_come_at_the_rate_and_what_was_missed_is_not_made_up_for():
+    life = generator(rate=4, count=None)
+    assert len(life.attempt().emitted) == 1
+    life.clock.advance(0.5)
+    assert len(life.attempt().emitted) == 2
+    life.clock.advance(100)
+    assert len(life.attempt().emitted) == 1
+
+
+def test_a_least_value_above_the_greatest_is_a_mistake():
+    with pytest.raises(ValidationError, match="fields.n: min 3 is above max 2"):
+        GeneratorOptions(fields={"n": {"type": "integer", "min": 3, "max": 2}})
+
+
+def test_the_fields_are_declared():
+    assert GeneratorSpout().outputs_for(GeneratorOptions(fields=FIELDS)) == tuple(FIELDS)
+
+
+def test_the_clock_ticks_at_its_interval_and_ends_after_its_count(monkeypatch):
+    monkeypatch.setattr(ClockSpout, "now", staticmethod(lambda: 1e9))
+    life = SpoutLives(ClockSpout, interval_seconds=2, count=3)
+    assert [values for _, values, _ in life.attempt().emitted] == [[0, 1e9]]
+    life.clock.advance(1.9)
+    assert life.attempt().emitted == []
+    life.clock.advance(0.2)
+    assert [values[0] for _, values, _ in life.attempt().emitted] == [1]
+    life.clock.advance(1.9)
+    attempt = life.attempt()
+    assert [values[0] for _, values, _ in attempt.emitted] == [2]
+    life.commit(attempt)
+    assert life.spout.is_exhausted()
+    assert life.batch(fails=[(2, 1e9)]) == [[2, 1e9]]
+
+
+def test_only_the_first_task_of_a_clock_ticks():
+    assert SpoutLives(ClockSpout, tasks=2, index=1).batch() == []

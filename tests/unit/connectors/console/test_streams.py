@@ -1,0 +1,107 @@
+"""Standard input as lines, and rows on standard output."""
+
+import io
+import os
+
+import pytest
+
+from fulmen.api import Rows, TopologyContext
+from fulmen.connectors.console import StdinSpout, StdoutSink, TableSink
+from fulmen.connectors.console.stdin import Lines
+from support.file_spouts import SpoutLives
+
+
+@pytest.fixture
+def typed(monkeypatch):
+    """What is written here is standard input."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as source:
+        lines = Lines(source)
+        monkeypatch.setattr(TopologyContext, "shared", lambda self, name, make: lines)
+        with os.fdopen(writing, "wb", buffering=0) as terminal:
+            yield terminal
+        while not lines.is_over:
+            lines.next()
+
+
+def until(life, count):
+    """Batches until so many messages were emitted."""
+    emitted = []
+    while len(emitted) < count:
+        emitted += life.batch()
+    return emitted
+
+
+def test_lines_are_emitted_as_they_are_typed_and_the_end_is_the_end(typed):
+    life = SpoutLives(StdinSpout, format={"type": "json", "fields": ["a"]})
+    typed.write(b'{"a": 1}\n')
+    assert until(life, 1) == [[1]]
+    assert not life.spout.is_exhausted()
+    typed.write(b'{"a"\n{"a": 2}')
+    typed.close()
+    [[data, reason, position], last] = until(life, 2)
+    assert (data, position, last) == (b'{"a"', "line 2", [2])
+    assert reason.startswith("it is not JSON")
+    while not life.spout.is_exhausted():
+        life.batch()
+
+
+def test_lines_are_kept_until_they_are_acked(typed):
+    life = SpoutLives(StdinSpout)
+    typed.write(b"1\n2\n3\n")
+    until(life, 3)
+    life.batch(acks=[1])
+    life.start()
+    assert life.batch(fails=[0, 2]) == [["1"], ["3"]]
+    life.batch(acks=[0, 2])
+    assert not life.author.state
+
+
+def written(sink, rows, fields=("n", "text")):
+    """Write rows. Returns the reasons of those that were refused."""
+    given = Rows(fields, rows)
+    items = sink.encode(given)
+    kept = [item for i, item in enumerate(items) if i not in given.failed]
+    if kept:
+        sink.write(Rows(fields, kept), None)
+    return given.failed
+
+
+def made(kind, **config):
+    sink = kind()
+    options = kind.config_model(**config)
+    sink.prepare({}, TopologyContext("t", "sink", 1, 0, 0, options=options))
+    return sink
+
+
+def test_rows_are_printed_in_the_format(capfdbinary):
+    failed = written(made(StdoutSink), [[1, "a"], [object(), "b"], [2, "c"]])
+    assert list(failed) == [1]
+    written(made(StdoutSink, format={"type": "csv"}), [[1, "a"]])
+    assert capfdbinary.readouterr().out == b'{"n":1,"text":"a"}\n{"n":2,"text":"c"}\n1,a\n'
+
+
+def test_rows_are_printed_where_standard_output_is_a_stream_of_text(monkeypatch):
+    monkeypatch.setattr("sys.stdout", out := io.StringIO())
+    written(made(StdoutSink), [[1, "a"]])
+    assert out.getvalue() == '{"n":1,"text":"a"}\n'
+
+
+def test_a_table_shows_the_latest_row_of_each_key(capsys):
+    sink = made(TableSink, key=["text"], rows=2, every_seconds=1000)
+    written(sink, [[1, "a"], [2, "[b]"]])
+    assert [line.split() for line in capsys.readouterr().out.split("\n") if line.strip("─ ")][
+        1:
+    ] == [["1", "a"], ["2", "[b]"]]
+    written(sink, [[3, "a"], [4, "c"]])
+    assert capsys.readouterr().out == ""
+    sink.cleanup()
+    assert [line.split() for line in capsys.readouterr().out.split("\n") if line.strip("─ ")][
+        1:
+    ] == [["3", "a"], ["4", "c"]]
+
+
+def test_a_key_that_is_no_field_fails_the_rows():
+    assert set(written(made(TableSink, key=["x"]), [[1, "a"]]).values()) == {
+        "there is no field 'x', only ['n', 'text']"
+    }

@@ -1,0 +1,11 @@
+"""Files that spouts have open are closed after each test."""
+
+import pytest
+
+from support.file_spouts import SpoutLives
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    SpoutLives.end_all()

@@ -1,0 +1,175 @@
+"""Growing tables in SQLite as a source: each row once, whatever is lost."""
+
+import pickle
+import sqlite3
+from contextlib import closing
+
+import pytest
+from pydantic import ValidationError
+
+from fulmen.api import Stream
+from fulmen.connectors.sqlite import SqliteQueryOptions, SqliteQuerySpout
+from fulmen.transactional.errors import StoreRefused
+from fulmen.transactional.stores.pools import close_all
+from support.seeds import generator, several
+from support.sql_sources import Task
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = str(tmp_path / "file.db")
+
+    def run(*statements):
+        with closing(sqlite3.connect(path)) as db, db:
+            return [[], *(db.execute(statement).fetchall() for statement in statements)][-1]
+
+    run("CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, word text, at real)")
+    run.path = path
+    yield run
+    close_all()
+
+
+def task(file, **options):
+    how = {"path": file.path, "table": "t", "column": "id", "fields": ["word"], "follow": False}
+    return Task(SqliteQuerySpout, **{**how, **options})
+
+
+def insert(file, words, at="NULL"):
+    file(*(f"INSERT INTO t (word, at) VALUES ('{word}', {at})" for word in words))
+
+
+def test_rows_are_emitted_in_the_order_of_the_column(file):
+    insert(file, "abcde")
+    one = task(file, fetch_size=2)
+    assert one.spout.outputs_for(one.context.options) == Stream(("word",))
+    one.batch()
+    assert list(one.pending.values()) == [(letter,) for letter in "abcde"]
+    one.until_exhausted()
+    insert(file, "fg")
+    one.until_exhausted()
+    assert one.acked == {(letter,): 1 for letter in "abcdefg"}
+
+
+@pytest.mark.parametrize("seed", several(3))
+def test_each_row_is_acked_once_whatever_fails_or_is_lost(file, seed):
+    with generator(seed) as rng:
+        one, expected = task(file, fetch_size=rng.randint(1, 7)), []
+        for _ in range(40):
+            words = [f"w{len(expected) + i}" for i in range(rng.randint(0, 5))]
+            insert(file, words)
+            expected += words
+            one.batch(
+                fail=lambda _: rng.random() < 0.3,
+                most=rng.randint(1, 8),
+                is_lost=rng.random() < 0.3,
+                ends=rng.random() < 0.7,
+            )
+            one.clock.advance(1.0)
+        one.until_exhausted()
+        assert one.acked == {(word,): 1 for word in expected}
+        assert not one.spout.state
+
+
+def test_rows_of_one_value_are_emitted_together_however_many(file):
+    insert(file, "abc", at=1.0)
+    insert(file, "d", at=2.0)
+    one = task(file, column="at", fetch_size=2)
+    one.batch(most=1)
+    assert sorted(one.pending.values()) == [("a",), ("b",), ("c",)]
+    one.restore()
+    one.until_exhausted()
+    assert one.acked == {(letter,): 1 for letter in "abcd"}
+
+
+def test_a_row_that_fails_is_emitted_as_it_was(file):
+    insert(file, "a")
+    one = task(file)
+    one.batch()
+    file("DELETE FROM t")
+    one.batch(fail=lambda _: True)
+    assert list(one.pending.values()) == [("a",)]
+
+
+def test_it_begins_after_start(file):
+    insert(file, "abc")
+    one = task(file, start=2)
+    one.until_exhausted()
+    assert one.acked == {("c",): 1}
+
+
+def test_a_query_may_be_the_source(file):
+    insert(file, ["a", "b?", "100%"])
+    query = "SELECT id AS n, upper(word) AS up FROM t WHERE word <> '?';"
+    one = task(file, table=None, query=query, column="n", fields=["up", "n"])
+    one.until_exhausted()
+    assert one.acked == {("A", 1): 1, ("B?", 2): 1, ("100%", 3): 1}
+
+
+def test_with_a_delay_a_row_that_is_committed_late_is_not_missed(file):
+    """The second writer commits a lower value after a higher one can be seen."""
+    insert(file, "a")
+    one = task(file, delay_seconds=5)
+    file("INSERT INTO t (id, word) VALUES (10, 'high')")
+    one.batch()
+    assert not one.pending
+    one.clock.advance(3)
+    file("INSERT INTO t (id, word) VALUES (9, 'late')")
+    one.batch()
+    assert not one.pending
+    one.clock.advance(2)
+    one.batch()
+    assert list(one.pending.values()) == [("a",), ("late",), ("high",)]
+    insert(file, "b")
+    one.until_exhausted()
+    assert one.acked[("b",)] == 1
+
+
+def test_it_looks_for_new_rows_when_it_is_time(file):
+    one = task(file, poll_seconds=10, follow=True)
+    one.batch()
+    insert(file, "a")
+    one.clock.advance(9.9)
+    one.batch()
+    assert not one.pending
+    one.clock.advance(0.2)
+    one.batch()
+    assert list(one.pending.values()) == [("a",)]
+    assert not one.spout.is_exhausted()
+
+
+def test_the_path_is_not_in_the_checkpoint(file):
+    insert(file, "a")
+    one = task(file)
+    one.batch()
+    assert file.path.encode() not in one.checkpoint
+    assert pickle.loads(one.checkpoint)[0]["position"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"table": "nothing"}, "no such table: nothing"),
+        ({"path": "/nowhere.db"}, "there is no such file"),
+    ],
+)
+def test_a_mistake_is_told_when_it_is_opened(file, options, said):
+    with pytest.raises(StoreRefused, match=said):
+        task(file, **options)
+
+
+def test_a_column_that_is_not_there_is_a_mistake_and_not_a_text(file):
+    """SQLite takes a name in double quotes that is no column for a text."""
+    for options in ({"fields": ["wrod"]}, {"column": "idd"}):
+        with pytest.raises(StoreRefused, match=r"it has no column '(wrod|idd)', only 'id', 'word'"):
+            task(file, **options)
+
+
+def test_only_one_task_can_read_in_order(file):
+    with pytest.raises(StoreRefused, match="more than one task"):
+        task(file, tasks=2)
+
+
+@pytest.mark.parametrize("sources", [{}, {"table": "t", "query": "SELECT 1"}])
+def test_it_needs_either_a_table_or_a_query(sources):
+    with pytest.raises(ValidationError, match="it needs table or query, and not both"):
+        SqliteQueryOptions(path="x", column="id", fields=["word"], **sources)

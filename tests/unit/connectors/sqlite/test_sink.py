@@ -1,0 +1,181 @@
+"""Sinks in a file of SQLite: what every sink does, and what only a file can do."""
+
+import datetime
+import decimal
+import sqlite3
+import uuid
+from contextlib import closing
+
+import pytest
+
+from fulmen.api import ServiceUnavailable
+from fulmen.connectors.sqlite import SqliteSink
+from fulmen.transactional.errors import StoreRefused
+from fulmen.transactional.stores import sqlite
+from fulmen.transactional.stores.pools import close_all
+from support import sql_sinks
+from support.seeds import generator, several
+from support.sql_sinks import EXACTLY, all_rows, mark, prepared, written
+
+
+class Target:
+    def __init__(self, folder):
+        self.path = str(folder / "file.db")
+        self.run("PRAGMA user_version = 1")
+
+    def sink(self, **options):
+        return prepared(SqliteSink(), path=self.path, **options)
+
+    def run(self, *statements):
+        with closing(sqlite3.connect(self.path)) as db, db:
+            return [db.execute(statement).fetchall() for statement in statements][-1]
+
+
+@pytest.fixture
+def target(tmp_path):
+    yield Target(tmp_path)
+    close_all()
+
+
+@pytest.mark.parametrize("case", sql_sinks.CASES, ids=lambda case: case.__name__)
+def test_a_sink_in_sqlite_does_what_every_sink_does(case, target):
+    case(target)
+
+
+@pytest.mark.parametrize("seed", several(2))
+def test_random_histories_in_sqlite_are_exact(target, seed):
+    with generator(seed) as rng:
+        sql_sinks.random_histories_are_exact(target, rng)
+
+
+# ---- a file that does not take it ----------------------------------------------------------------
+
+
+def test_a_disk_that_is_full_is_waited_for_and_nothing_is_half_written(target, monkeypatch):
+    target.run(sql_sinks.TABLE)
+    limits = [20]
+    make = sqlite.Connection.__init__
+
+    def small(self, file):
+        make(self, file)
+        self._db.execute(f"PRAGMA max_page_count = {limits[0]}")
+
+    monkeypatch.setattr(sqlite.Connection, "__init__", small)
+    sink = target.sink(table="t", guarantee=EXACTLY)
+    values = [[i, "x" * 1000, 1] for i in range(200)]
+    with pytest.raises(ServiceUnavailable, match="the disk is full"):
+        written(sink, values, mark(1))
+    assert all_rows(target) == []
+    assert target.run("SELECT * FROM fulmen_sink_marks") == []
+    limits[0] = 1000
+    assert written(sink, values, mark(1)) == {}
+    assert len(all_rows(target)) == 200
+
+
+def test_a_file_that_somebody_else_has_locked_is_waited_for(target, monkeypatch):
+    target.run(sql_sinks.TABLE)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
+    sink = target.sink(table="t", guarantee=EXACTLY)
+    with closing(sqlite3.connect(target.path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(ServiceUnavailable, match="locked by another process"):
+            written(sink, [[1, "a", 1]], mark(1))
+    assert written(sink, [[1, "a", 1]], mark(1)) == {}
+
+
+def test_a_table_that_is_gone_meanwhile_is_waited_for_instead_of_failing_rows(target):
+    target.run(sql_sinks.TABLE)
+    sink = target.sink(table="t")
+    target.run("ALTER TABLE t RENAME TO kept")
+    with pytest.raises(ServiceUnavailable, match="no such table: t"):
+        written(sink, [[1, "a", 1]])
+    target.run("ALTER TABLE kept RENAME TO t")
+    assert written(sink, [[1, "a", 1]]) == {}
+
+
+def test_a_column_that_is_gone_meanwhile_is_waited_for_instead_of_failing_rows(target):
+    target.run("CREATE TABLE t (id integer, word text, n integer)")
+    sink = target.sink(table="t")
+    assert written(sink, [[1, "a", 1]]) == {}
+    target.run("ALTER TABLE t DROP COLUMN n")
+    with pytest.raises(ServiceUnavailable, match="no column named n"):
+        written(sink, [[2, "b", 2]])
+    target.run("ALTER TABLE t ADD COLUMN n integer")
+    assert written(sink, [[2, "b", 2]]) == {}
+    assert all_rows(target) == [(1, "a", None), (2, "b", 2)]
+
+
+def test_a_row_that_breaks_a_function_of_an_index_fails_alone(target):
+    """It is no IntegrityError, but it is the row's fault all the same."""
+    target.run(
+        "CREATE TABLE t (id integer, word text, n integer)",
+        "CREATE INDEX by_name ON t (json_extract(word, '$.name'))",
+    )
+    sink = target.sink(table="t")
+    values = [[1, "{}", 1], [2, "no JSON", 1], [3, "{}", 1]]
+    failed = written(sink, values)
+    assert list(failed) == [1]
+    assert "malformed JSON" in failed[1]
+    assert [row[0] for row in all_rows(target)] == [1, 3]
+
+
+def test_a_trigger_refuses_rows_by_abort_and_a_rollback_of_all_is_waited_for(target):
+    target.run("CREATE TABLE t (id integer, word text, n integer)")
+    for n, action in ((1, "ABORT"), (2, "ROLLBACK")):
+        target.run(
+            f"CREATE TRIGGER refuse_{n} BEFORE INSERT ON t WHEN new.n = {n}"
+            f" BEGIN SELECT RAISE({action}, 'not {n}'); END"
+        )
+    sink = target.sink(table="t")
+    assert written(sink, [[1, "a", 0], [2, "b", 1], [3, "c", 0]]) == {1: "not 1"}
+    with pytest.raises(ServiceUnavailable, match="not 2"):
+        written(sink, [[4, "d", 0], [5, "e", 2]])
+    assert [row[0] for row in all_rows(target)] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("nothing.db", "there is no such file"),
+        ("folder/x.db", "there is no folder"),
+        ("text.db", "the file is damaged or none of SQLite's"),
+    ],
+)
+def test_a_wrong_path_is_told_when_the_sink_is_prepared(tmp_path, path, said):
+    (tmp_path / "text.db").write_text("no database " * 100)
+    create = {"create": {"id": "integer", "word": "text", "n": "integer"}} if "/" in path else {}
+    with pytest.raises(StoreRefused, match=said):
+        prepared(SqliteSink(), path=str(tmp_path / path), table="t", **create)
+
+
+def test_a_file_is_made_with_its_table(tmp_path):
+    create = {"id": "integer", "word": "text", "n": "integer"}
+    path = str(tmp_path / "new.db")
+    sink = prepared(SqliteSink(), path=path, table="t", create=create, guarantee=EXACTLY)
+    assert written(sink, [[1, "a", 1]], mark(1)) == {}
+
+
+# ---- values --------------------------------------------------------------------------------------
+
+
+def test_values_that_sqlite_has_no_type_for_are_written_as_text(target):
+    target.run("CREATE TABLE t (id integer, word, n)")
+    sink = target.sink(table="t")
+    moment = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
+    values = [
+        [1, moment, True],
+        [2, decimal.Decimal("1.50"), 2**63 - 1],
+        [3, uuid.UUID(int=7), 0.5],
+        [4, {"a": [1, None]}, b"\0\xff"],
+        [5, (1, "é"), -(2**63)],
+        [6, "a\0b", float("inf")],
+    ]
+    assert written(sink, values) == {}
+    assert target.run("SELECT word, n FROM t ORDER BY id") == [
+        ("2026-01-02T03:04:05+00:00", 1),
+        ("1.50", 2**63 - 1),
+        ("00000000-0000-0000-0000-000000000007", 0.5),
+        ('{"a": [1, null]}', b"\0\xff"),
+        ('[1, "\\u00e9"]', -(2**63)),
+        ("a\0b", float("inf")),
+    ]
