@@ -474,6 +474,19 @@ def test_with_a_delay_a_transaction_that_commits_late_is_not_missed(target):
     assert list(one.pending.values()) == [("late",), ("early",)]
 
 
+def test_a_growing_table_says_how_far_it_is_behind(target):
+    target.run(
+        "CREATE TABLE t (id serial PRIMARY KEY, word text)",
+        "INSERT INTO t (word) VALUES ('a'), ('b'), ('c')",
+    )
+    one = growing(target, start=1)
+    one.batch()
+    assert one.lag == 2
+    one.clock.advance(5)
+    one.batch()
+    assert one.lag == 0
+
+
 def test_rows_of_one_moment_are_emitted_together(target):
     target.run(
         "CREATE TABLE t (id serial, word text, at timestamptz)",
@@ -638,6 +651,21 @@ def test_rows_are_taken_in_order_and_the_key_may_be_text(target):
     assert list(one.pending.values()) == [("b", 1), ("a", 2), ("c", 3)]
     one.until_exhausted()
     assert target.run("SELECT * FROM t") == []
+
+
+def test_the_first_task_says_how_many_rows_nobody_has_claimed(target):
+    target.run(QUEUE)
+    put(target, 0, 5)
+    one, other = queue(target, fetch_size=2), queue(target, index=1, tasks=2)
+    for task in (one, other):
+        task.batch()
+    one.batch(most=1)
+    assert one.lag == 5
+    other.batch(most=1)
+    assert other.lag is None
+    one.clock.advance(5)
+    one.batch()
+    assert one.lag == 0
 
 
 def test_a_queue_without_columns_for_claims_is_told_what_it_needs(target):
