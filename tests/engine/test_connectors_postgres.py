@@ -15,7 +15,7 @@ from fulmen.connectors.postgres import PostgresQuerySpout, PostgresQueueSpout, P
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores import postgres_connection
 from fulmen.transactional.stores.pools import close_all
-from support import sql_sinks
+from support import sql_sinks, sql_topologies
 from support.cut_proxy import cut_proxy
 from support.postgres import PASSWORD, USER
 from support.seeds import generator, several
@@ -691,3 +691,26 @@ def test_a_queue_whose_server_is_away_goes_on_when_it_is_back(target):
     one.until_exhausted()
     assert one.acked == {("w0",): 1, ("w1",): 1}
     assert target.run("SELECT * FROM t") == []
+
+
+# ---- whole topologies ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+@pytest.mark.parametrize("seed", several(2))
+def test_each_row_of_a_queue_is_copied_once_whatever_is_lost(target, seed, tasks):
+    target.run(QUEUE, "CREATE TABLE copied (id integer)")
+    put(target, 0, sql_topologies.ROWS)
+    source = {"dsn": target.dsn, "table": "t", "fields": ["id"], "fetchSize": 30}
+    sink = PostgresSink, {"dsn": target.dsn}
+    sql_topologies.copy(target, seed, PostgresQueueSpout, source, sink, tasks)
+    assert target.run("SELECT * FROM t") == []
+
+
+@pytest.mark.parametrize("seed", several(2))
+def test_each_row_of_a_growing_table_is_copied_once_whatever_is_lost(target, seed):
+    target.run("CREATE TABLE t (id serial, word text)", "CREATE TABLE copied (id integer)")
+    put(target, 0, sql_topologies.ROWS)
+    source = {"dsn": target.dsn, "table": "t", "column": "id", "fields": ["id"], "fetchSize": 30}
+    sink = PostgresSink, {"dsn": target.dsn, "mode": "copy"}
+    sql_topologies.copy(target, seed, PostgresQuerySpout, {**source, "delaySeconds": 0}, sink)
