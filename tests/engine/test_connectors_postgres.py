@@ -237,6 +237,7 @@ def refused(**options):
     [
         ({"user": USER, "password": "wrong"}, "password authentication failed for user"),
         ({"user": "nobody"}, "the server does not let us in"),
+        ({"user": PASSWORD}, 'authentication failed for user "***"'),  # what is said has it
         ({"user": USER, "dbname": "nowhere"}, 'database "nowhere" does not exist'),
     ],
 )
