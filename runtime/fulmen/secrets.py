@@ -130,8 +130,13 @@ def is_anything_secret() -> bool:
 def without_passwords(text: str) -> str:
     """The text with `***` in place of passwords that are in URLs and connection strings."""
     for pattern in _PASSWORDS:
-        text = pattern.sub(lambda match: match[0].replace(match[1], "***"), text)
+        text = pattern.sub(_without_group, text)
     return text
+
+
+def _without_group(match: re.Match[str]) -> str:
+    start, end = (at - match.start() for at in match.span(1))
+    return f"{match[0][:start]}***{match[0][end:]}"
 
 
 def _variants(value: str) -> Iterator[str]:

@@ -31,7 +31,7 @@ MODULES = {
 }
 """Each subcommand, and its module in `fulmen.cli.commands`."""
 ENGINES = frozenset(
-    {"msgpack", "numpy", "obstore", "prometheus_client", "py4j", "pyarrow", "pyspark"}
+    {"msgpack", "numpy", "obstore", "orjson", "prometheus_client", "py4j", "pyarrow", "pyspark"}
 )
 """What is missing if Fulmen was installed without its extra `local`."""
 

@@ -79,6 +79,17 @@ class PostgresQueueSpout(Spout):
         *("_is_empty", "_is_named", "_label"),
     )
     now: Callable[[], float] = time.monotonic
+    _options: PostgresQueueOptions
+    _queue: _Queue
+    _rows: deque[Sequence[Any]]
+    _gone: list[Any]
+    _due: float
+    _renewed: float
+    _retry: float
+    _is_new: bool
+    _is_empty: bool
+    _is_named: bool
+    _label: str
 
     def __init__(self) -> None:
         self.name = ""
@@ -105,8 +116,7 @@ class PostgresQueueSpout(Spout):
         self._options = context.options
         self._queue = _Queue(context.options)
         self._label = f"{context.topology}/{context.component}/{context.task_index}"
-        self._rows: deque[Sequence[Any]] = deque()
-        self._gone: list[Any] = []
+        self._rows, self._gone = deque(), []
         self._due = self._renewed = self._retry = self.now()
         self._is_new, self._is_empty, self._is_named = True, False, bool(self.name)
 

@@ -54,6 +54,12 @@ class GrowingSpout(Spout):
         "_is_at_end",
     )
     now: Callable[[], float] = time.monotonic
+    _options: GrowingOptions
+    _table: GrowingTable
+    _rows: deque[Row]
+    _seen: deque[tuple[float, Any]]
+    _due: float
+    _is_at_end: bool
 
     def __init__(self) -> None:
         self.position: Any = None
@@ -80,7 +86,7 @@ class GrowingSpout(Spout):
             ServiceUnavailable: The database is away.
             StoreRefused: A name or a right is wrong: the text says which.
         """
-        options: GrowingOptions = context.options
+        options = context.options
         if len(context.tasks(context.component)) > 1:
             raise StoreRefused(
                 f"spout {context.component!r}",
@@ -90,8 +96,7 @@ class GrowingSpout(Spout):
         self.collector = collector
         self._options = options
         self._table = self.connect(options)
-        self._rows: deque[Row] = deque()
-        self._seen: deque[tuple[float, Any]] = deque()
+        self._rows, self._seen = deque(), deque()
         self._due = self.now()
         self._is_at_end = False
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fulmen import BasicBolt, ServiceUnavailable, Spout, TopologyBuilder
+from fulmen import BasicBolt, ServiceUnavailable, Sink, Spout, TopologyBuilder
 from fulmen.engine.driver.driver import OUTAGE_TOLD_SECONDS, Stop
 from fulmen.errors import TopologyFailed
 from fulmen.kube.contract import DriverPhase
@@ -193,3 +193,39 @@ def test_a_topology_waits_from_its_start():
     assert running.step()
     assert away(running) == {}
     running.close()
+
+
+class Store(Sink):
+    """Is away as long as there is an error to raise."""
+
+    guarantees = ("at-least-once", "exactly-once")
+
+    def prepare(self, conf, context):
+        self.rows = context.counter("rows", "Rows that were written.")
+
+    def write(self, rows, mark):
+        if (error := Needs.errors.get("store")) is not None:
+            raise error
+        self.rows.inc(len(rows))
+
+
+@pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
+def test_a_sink_whose_store_is_away_is_told_as_well_and_counts_each_row_once(clock, guarantee):
+    builder = TopologyBuilder("away")
+    builder.set_spout("source", ListSpout(range(20)))
+    store = builder.set_bolt("store", Store).set_config({"guarantee": guarantee})
+    store.shuffle_grouping("source")
+    kept = new_store()
+    jobs = Steady(clock, 0.1, store=kept)
+    running = make_driver(builder, store=kept, clock=clock, jobs=jobs).start()
+    Needs.errors["store"] = ServiceUnavailable("PostgreSQL", "refused")
+    while running.step():
+        pass
+    assert away(running) == {"store": ("PostgreSQL", "refused")}
+    for _ in range(3):
+        assert not running.step()
+    Needs.errors.clear()
+    running.run(Stop(when_drained=True))
+    running.close()
+    assert away(running) == {}
+    assert running.totals.report()["components"]["store"]["metrics"] == {"rows": 20}
