@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support import cluster_images, operators
+from support.kafka_server import running_kafka
 from support.kube import Kube
 from support.metrics_api import running_metrics_api
 from support.postgres import running_postgres
@@ -18,6 +19,7 @@ from support.s3 import running_s3
 
 NEEDED = {
     "api_server": "API_SERVER_PID_FILE",
+    "kafka": "MACHINE_ADDRESS",
     "kubelet": "KUBELET_PID_FILE",
     "metrics_api": "MACHINE_ADDRESS",
     "postgres": "MACHINE_ADDRESS",
@@ -95,6 +97,13 @@ def s3(tmp_path_factory):
 def postgres():
     """A PostgreSQL on this machine that pods reach, and that can be killed."""
     with running_postgres(os.environ["MACHINE_ADDRESS"]) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def kafka():
+    """A Kafka broker on this machine that pods reach, and that can be killed."""
+    with running_kafka(os.environ["MACHINE_ADDRESS"]) as server:
         yield server
 
 
