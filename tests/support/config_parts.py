@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 from fulmen.api import BasicBolt
@@ -36,6 +36,12 @@ class WriterOptions(Options):
     password: SecretStr = SecretStr("")
     """What nobody may see."""
     is_fast: bool = False
+
+    @model_validator(mode="after")
+    def _fits(self):
+        if self.is_fast and self.mode == "upsert":
+            raise ValueError("it can't be fast and upsert.")
+        return self
 
     @field_validator("dsn")
     @classmethod

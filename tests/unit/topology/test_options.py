@@ -72,6 +72,10 @@ MISTAKES = {
         {"dsn": "file://me:hunter2@here"},
         [f"{PATH}.dsn: {WHO}: dsn: file://me:***@here is a file, and a store is wanted."],
     ),
+    "several-options": (
+        {"dsn": "${DSN}", "mode": "upsert", "isFast": True},
+        [f"{PATH}: {WHO}: it can't be fast and upsert."],
+    ),
     "no-variable": (
         {"dsn": "${DB-HOST} and $${DB-HOST}"},
         [
@@ -105,9 +109,9 @@ def test_streams_are_those_of_the_options():
 
 
 def test_a_variable_may_be_in_any_text():
-    checked = check(document({"dsn": "${DSN}", "password": "${PASSWORD}", "columns": ["${C}"]}))
+    checked = check(document({"dsn": "${DSN}", "password": "${PASSWORD}", "mode": "${MODE}"}))
     assert checked.problems == ()
-    assert checked.streams["count"]["default"].fields == ("${C}",)
+    assert checked.streams["count"]["default"].fields == ("word",)
 
 
 def test_a_variable_may_stand_for_a_number():
@@ -125,10 +129,19 @@ def test_a_default_must_be_right():
 
 def test_streams_that_depend_on_a_variable_are_a_mistake():
     assert texts({"count": "${COUNT}"}, "Numbered") == [
-        f"{PATH}.count: {WHO}: its streams depend on its config, of which something is not known "
-        "before it runs. Write the value instead, or one that has a default: ${NAME:-value}."
+        f"{PATH}.count: {WHO}: its streams depend on this, which is not known before it runs. "
+        "Write the value instead, or one that has a default: ${NAME:-value}."
     ]
     assert texts({"count": "${COUNT:-2}"}, "Numbered") == []
+    paths = [p.path for p in validate(document({"dsn": "${DSN}", "columns": ["a", "${C}"]}))]
+    assert paths == [f"{PATH}.columns[1]"]
+
+
+def test_what_streams_do_not_depend_on_need_not_be_known():
+    config = {"dsn": "${DSN}", "layout": {"type": "comma", "width": "${W}"}, "hosts": "${HOSTS}"}
+    assert [p.path for p in validate(document(config))] == [f"{PATH}.hosts"]
+    assert texts({**config, "hosts": []}) == []
+    assert texts({**config, "hosts": [{"type": "comma", "width": "1${W}"}]}) == []
 
 
 def builder(bolt, config, sentences=("a",)):

@@ -69,6 +69,11 @@ def option_problems(
         yield place, Problem(within(path, place), text, masked(without_passwords(cure)))
 
 
+def place_of(model: type[BaseModel], details: Any, config: Any) -> Place:
+    """The place of one of pydantic's mistakes, as the file has it."""
+    return _find(model, details["loc"], config, is_missing=details["type"] == "missing").place
+
+
 def within(path: str, place: Place) -> str:
     """The path of a place in a `config` that has this path."""
     inner = path_of(place)
@@ -147,7 +152,7 @@ def _statement(kind: str, found: _Found, details: Any) -> Statement:
 def _name_of(place: Place) -> str:
     if place and isinstance(place[-1], int):
         return path_of(place[-2:])
-    return str(place[-1]) if place else "config"
+    return str(place[-1]) if place else ""
 
 
 def _first_spelling(model: type[BaseModel], attribute: str) -> str:
@@ -173,7 +178,8 @@ def _must_be(wanted: str) -> Callable[[str, Any, Mapping[str, Any]], Statement]:
 
 
 def _own(field: str, value: Any, context: Mapping[str, Any]) -> Statement:  # noqa: ARG001
-    return f"{field}: {str(context['error']).rstrip('.')}", ""
+    said = str(context["error"]).rstrip(".")
+    return f"{field}: {said}" if field else said, ""
 
 
 def _kind_of_union(field: str, value: Any, context: Mapping[str, Any]) -> Statement:  # noqa: ARG001

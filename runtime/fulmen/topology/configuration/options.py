@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from fulmen.api import Component
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.code.loading import load_class
+from fulmen.topology.configuration.guesses import guessed, unknown_streams
 from fulmen.topology.configuration.option_problems import option_problems, within
 from fulmen.topology.configuration.placeholders import (
     PLACEHOLDER,
@@ -23,7 +24,7 @@ from fulmen.topology.configuration.placeholders import (
 from fulmen.topology.problems import Problem
 from fulmen.topology.resource.spec import Topology, TopologySpec
 
-NOT_KNOWN = "its streams depend on its config, of which something is not known before it runs"
+NOT_KNOWN = "its streams depend on this, which is not known before it runs"
 
 
 @dataclass(frozen=True)
@@ -76,42 +77,27 @@ def check_options(cls: type, config: Mapping[str, Any], path: str, label: str) -
         message = f"{label}: config_model of {cls.__name__} is {model!r}, but must be a class"
         checked.problems.append(Problem(path, message, "Derive it from pydantic.BaseModel."))
         return checked
-    known, is_open = stand_in(config)
+    known, unknown = stand_in(config)
     try:
         checked.options = model.model_validate(known)
-        return checked
     except ValidationError as error:
-        found = list(option_problems(model, error, known, path, f"{label}: "))
-    wrong = [problem for place, problem in found if place not in is_open]
-    if not wrong:
-        checked.options = _without(model, known, [place for place, _ in found])
-    checked.problems += wrong
-    if checked.options is None and depends_on_options(cls):
-        checked.has_streams = False
-        if not wrong:
+        found = option_problems(model, error, known, path, f"{label}: ")
+        wrong = [problem for place, problem in found if place not in unknown]
+        checked.problems += wrong
+        checked.options = None if wrong else guessed(model, known, unknown)[0]
+        checked.has_streams = not (wrong and depends_on_options(cls))
+    if checked.has_streams and unknown and depends_on_options(cls):
+        for place in unknown_streams(cls, model, known, unknown):
             cure = "Write the value instead, or one that has a default: ${NAME:-value}."
-            where = within(path, found[0][0])
-            checked.problems.append(Problem(where, f"{label}: {NOT_KNOWN}", cure))
+            problem = Problem(within(path, place), f"{label}: {NOT_KNOWN}", cure)
+            checked.problems.append(problem)
+            checked.has_streams = False
     return checked
 
 
 def depends_on_options(cls: Any) -> bool:
     """Whether a class says for its options which streams it has."""
     return getattr(cls, "outputs_for", None) is not Component.outputs_for
-
-
-def _without(model: type[BaseModel], config: Any, places: Sequence[Place]) -> BaseModel | None:
-    """The model of a `config` without what is not known; None if that is needed."""
-    for *parents, last in places:
-        inner = config
-        for parent in parents:
-            inner = inner[parent]
-        if isinstance(inner, dict):
-            inner.pop(last, None)
-    try:
-        return model.model_validate(config)
-    except ValidationError:
-        return None
 
 
 def _mistaken(config: Any, path: str, label: str) -> Iterator[Problem]:
