@@ -98,8 +98,17 @@ def finish(server, life, queue):
 
     def batch():
         life.whole()
-        if __import__("time").monotonic() > t0 + 15: raise AssertionError((life.errors[-5:], life.source._consumer and life.source._consumer.error, processed(life), life.pending))
+        if __import__("time").monotonic() > t0 + 15:
+            raise AssertionError(
+                (
+                    life.errors[-5:],
+                    life.source._consumer and life.source._consumer.error,
+                    processed(life),
+                    life.pending,
+                )
+            )
         return LAST in processed(life)
+
     t0 = __import__("time").monotonic()
 
     wait_until(batch, "all messages")

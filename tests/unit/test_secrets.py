@@ -3,12 +3,15 @@
 import copy
 import logging
 import pickle
+import subprocess
+import sys
 
 import pytest
 
-from fulmen import TopologyBuilder, secrets
+from fulmen import TopologyBuilder, TransactionalTopologyBuilder, secrets
 from fulmen.errors import TopologyFailed, ValidationFailed
 from fulmen.testing import BoltHarness, ListSpout, run
+from support import told_parts
 from support.secret_parts import Keeper, Opener, Teller
 
 DSN = "postgresql://me:hunter%2F2@db-of-mine/shop"
@@ -139,6 +142,49 @@ def test_a_variable_that_is_not_set_is_one_error():
     ) in str(raised.value)
 
 
+@pytest.fixture
+def told():
+    told_parts.TOLD.clear()
+    return told_parts.TOLD
+
+
+OWN = {"secret": "${SECRET_DSN}"}
+SHARED = {"all": "${SECRET_TOPIC}"}
+
+
+def test_all_kinds_of_components_are_told_their_options(told):
+    made = TopologyBuilder(config=SHARED)
+    for name in ("Once", "Pinned"):
+        made.set_spout(name, getattr(told_parts, name)).set_config(OWN)
+    rows = made.set_bolt("rows", told_parts.Rows).set_config(OWN)
+    rows.shuffle_grouping("Once").shuffle_grouping("Pinned")
+    columns = made.set_bolt("columns", told_parts.Columns).set_config(OWN)
+    columns.custom_grouping("rows", told_parts.First)
+    assert run(made).trees["acked"] == 2
+    every = {name: [DSN, DSN, "orders-of-mine"] for name in ("Once", "Pinned", "Rows", "Columns")}
+    of_grouping = [DSN, None, "orders-of-mine"]
+    assert {name: rest for name, *rest in told} == {**every, "First": of_grouping}
+
+
+def test_all_parts_of_a_transactional_topology_are_told_their_options(told):
+    made = TransactionalTopologyBuilder("tx", "source", told_parts.Source, config=SHARED)
+    made.get_spout_declarer().set_config(OWN)
+    made.set_bolt("finisher", told_parts.Finisher).shuffle_grouping("source").set_config(OWN)
+    run(made)
+    assert {name: rest for name, *rest in told} == {
+        name: [DSN, DSN, "orders-of-mine"] for name in ("Coordinator", "Emitter", "Finisher")
+    }
+
+
+def test_a_coordinator_without_its_variable_is_an_error_that_names_it():
+    spec = {"config": {"all": "x"}, "on_error": "crash"}
+    made = TransactionalTopologyBuilder("tx", "source", told_parts.Source, **spec)
+    made.get_spout_declarer().set_config({"secret": "${SECRET_NONE}"})
+    made.set_bolt("finisher", told_parts.Finisher).shuffle_grouping("source").set_config(OWN)
+    with pytest.raises(TopologyFailed, match="'SECRET_NONE' is not set"):
+        run(made)
+
+
 def test_a_value_that_is_not_right_is_not_shown(monkeypatch):
     monkeypatch.setenv("SECRET_NESTED", "not-a-mapping")
     with pytest.raises(ValidationFailed) as raised:
@@ -184,6 +230,32 @@ def test_a_value_is_a_text_like_any_other():
     assert copy.copy(value) is value
     assert type(pickle.loads(pickle.dumps(value))) is str
     assert pickle.loads(pickle.dumps(value)) == value
+
+
+THREADS = """
+import threading
+from fulmen import secrets
+
+def fail():
+    raise ValueError("to hunter-2")
+
+secrets.note("${X}", "hunter-2", {"X": "hunter-2"})
+thread = threading.Thread(target=fail, name="poller")
+thread.start()
+thread.join()
+threading.Thread(target=exit).start()
+fail()
+"""
+
+
+def test_no_traceback_of_a_thread_tells_a_secret():
+    ended = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(
+        "Exception in thread poller:\nTraceback (most recent call last):"
+    )
+    assert ended.stderr.count("ValueError: to ${X}\n") == 2
+    assert "hunter" not in ended.stderr
 
 
 def test_a_text_of_another_process_is_not_known():

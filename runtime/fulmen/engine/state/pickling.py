@@ -3,8 +3,8 @@
 What is made anew with each process, an instance itself and what the engine gave it, is written by
 its name: a bound method in a field, or a helper that has its collector, is restored with the ones
 of the new process. Pickle alone would write copies of them, to which changes would then be lost.
-A metric in a helper is written as what it is called, and what it has counted is not.
-A text of `config` with a value of the environment in it is written as what the file has.
+A text of `config` with a value of the environment in it is written as what the file has. A metric
+in a helper is written as what it is called, and what it has counted is not.
 """
 
 from __future__ import annotations
