@@ -160,10 +160,10 @@ class TopologyContext:
     def hold_spouts(self, reason: str) -> None:
         """Have all spouts emit nothing from the next batch on: the buffer of this bolt is full.
 
-        Batches and ticks go on, so that the bolt can empty its buffer; no such batch counts as
-        idle, and a topology is not drained before the spouts are released. Acks and failures are
-        still told to spouts. The hold ends with `release_spouts`, or when this instance is lost:
-        the next one holds the spouts itself if its buffer is full.
+        Batches and ticks go on, and `end_batch` is called in each, so that the bolt can empty its
+        buffer. No such batch counts as idle, and a topology is not drained before the spouts are
+        released. Acks and failures are still told to spouts. The hold ends with `release_spouts`,
+        or when this task is lost: its next instance holds the spouts itself if its buffer is full.
 
         Args:
             reason: Why, in one line, for people.

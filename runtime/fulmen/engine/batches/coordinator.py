@@ -16,34 +16,21 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from fulmen.engine.batches.crashes import Crashes
-from fulmen.engine.batches.done import Done, count, executed
-from fulmen.engine.batches.idle import IDLE_BATCHES_TO_END, Idle
+from fulmen.engine.batches.done import Done, count, ended_trees, executed
+from fulmen.engine.batches.idle import HOLD_SECONDS, IDLE_BATCHES_TO_END, Idle
+from fulmen.engine.batches.permits import FIRST_PERMIT, next_permit
 from fulmen.engine.batches.stage_skipping import StageSkipping
-from fulmen.engine.batches.summaries import (
-    BYTES_PER_SECOND,
-    WantsBatch,
-    holds_after,
-    restore_seconds,
-    work_seconds,
-)
+from fulmen.engine.batches.summaries import WantsBatch, holds_after, restore_seconds, work_seconds
 from fulmen.engine.batches.transactions import Transactions
-from fulmen.engine.protocol.deliveries import Deliveries, merged, pack_deliveries
+from fulmen.engine.protocol.deliveries import Deliveries, pack_deliveries
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
-from fulmen.engine.tuples.chunk import Ranges
 
-FIRST_PERMIT = 64
-"""Small, as nothing is known yet of how long a tuple takes, and everything is slow at first."""
 EMIT_SHARE = 0.5
 """A spout stage ends after that part of a batch's target, however much of its permit is left."""
-LARGEST_PERMIT = 10_000_000
-HOLD_SECONDS = 0.05
-"""Between batches in which nothing happens while a bolt holds the spouts."""
 LAST_BATCHES = 64
 """The quickest of so many tells what a batch takes that has next to nothing in it."""
 
@@ -210,7 +197,7 @@ class Coordinator:
         assert self.attempt is not None
         if ackers_ran:
             self.skipping.trees_outlived_batch(self.placed.limits.whole_batches)
-        ended = self._ended(summaries)
+        ended = ended_trees(summaries, self.placed.spout_of_origin)
         deliveries = dict(ended)
         for of_some in ({} if owed is None else owed, *(s.owed for s in summaries)):
             for origin, old in of_some.items():
@@ -233,24 +220,6 @@ class Coordinator:
             transactions=transactions,
             holds=holds_after(self.holds, summaries, self.placed.plan),
         )
-
-    def _ended(self, summaries: Sequence[Summary]) -> dict[int, Deliveries]:
-        """How trees ended, by origin of their spout task. Origins without a task are left out."""
-        acked: dict[int, list[Ranges]] = {}
-        failed: dict[int, list[tuple[int, str]]] = {}
-        known = self.placed.spout_of_origin
-        for summary in summaries:
-            for origin, ranges in summary.acked.items():
-                acked.setdefault(origin, []).append(ranges)
-            for origin, sequence, reason in summary.failed:
-                failed.setdefault(origin, []).append((sequence, reason))
-        none = np.empty((0, 2), np.int64)
-        return {
-            origin: Deliveries(
-                merged(np.concatenate(acked.get(origin, [none]))), tuple(failed.get(origin, ()))
-            )
-            for origin in (acked.keys() | failed.keys()) & known.keys()
-        }
 
     def committed(self, done: Done, commit_work: float = 0.0) -> None:
         """The batch is in the checkpoint, or had nothing to write there.
@@ -359,27 +328,10 @@ class Coordinator:
         if is_suspect:
             return
         self._typical_emits = max(float(emitted), 0.9 * self._typical_emits)
-        target = self.target_seconds
         work = work_seconds(done.summaries) + commit_work
-        most = max((s.emitted for s in done.summaries), default=0)
         self._seconds.append(done.seconds)
-        if work > target:
-            # of large tuples fewer are emitted than permitted: their bytes make it slow
-            permit = min(self.permit, most) if self._is_heavy(done) else self.permit
-            if most >= permit // 4:  # else it is not the number of tuples that makes it slow
-                self.permit = max(1, int(permit * max(0.25, 0.9 * target / work)))
-        elif (excess := done.seconds - min(self._seconds)) > target:
-            # a JVM that is cold, or a machine that is busy: `work` does not see these
-            if excess > 2 * target and most >= self.permit // 4:
-                self.permit = max(min(FIRST_PERMIT, self.permit), self.permit // 2)
-        elif most >= self.permit:
-            step = self.permit if work < target / 2 else max(1, self.permit // 16)
-            self.permit = min(LARGEST_PERMIT, self.permit + step)
-
-    def _is_heavy(self, done: Done) -> bool:
-        """Whether it is the bytes that take a batch's time."""
-        moved = max((s.moved_bytes for s in done.summaries), default=0)
-        return moved / BYTES_PER_SECOND > self.target_seconds
+        excess = done.seconds - min(self._seconds)
+        self.permit = next_permit(self.permit, done.summaries, work, excess, self.target_seconds)
 
     @property
     def wants_batch(self) -> bool:

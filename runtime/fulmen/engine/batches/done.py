@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from fulmen.engine.batches.transactions import Outcome
-from fulmen.engine.protocol.deliveries import Deliveries
+from fulmen.engine.protocol.deliveries import Deliveries, merged
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.statistics import EMITTED, EXECUTED
 from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.tuples.chunk import Ranges
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,30 @@ class Done:
     idle: bool
     transactions: Outcome | None = None
     holds: Mapping[int, str] = field(default_factory=dict)
+
+
+def ended_trees(summaries: Sequence[Summary], known: Container[int]) -> dict[int, Deliveries]:
+    """How trees ended, by origin of their spout task.
+
+    Args:
+        summaries: Of all parts of a batch.
+        known: Origins that have a task. Others are left out.
+    """
+    acked: dict[int, list[Ranges]] = {}
+    failed: dict[int, list[tuple[int, str]]] = {}
+    for summary in summaries:
+        for origin, ranges in summary.acked.items():
+            acked.setdefault(origin, []).append(ranges)
+        for origin, sequence, reason in summary.failed:
+            failed.setdefault(origin, []).append((sequence, reason))
+    none = np.empty((0, 2), np.int64)
+    return {
+        origin: Deliveries(
+            merged(np.concatenate(acked.get(origin, [none]))), tuple(failed.get(origin, ()))
+        )
+        for origin in acked.keys() | failed.keys()
+        if origin in known
+    }
 
 
 def executed(summaries: Sequence[Summary]) -> bool:

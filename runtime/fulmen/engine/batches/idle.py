@@ -10,6 +10,8 @@ and after a minute more, spouts are asked less often."""
 WARM_BATCHES = 150
 """Until so many have run, an idle topology goes on with whole batches, four a second. JVMs compile
 what has run often: an idle job on two workers takes 310 ms of CPU while they are cold, later 60."""
+HOLD_SECONDS = 0.05
+"""The wait between batches in which nothing happens while a bolt holds the spouts."""
 IDLE_BATCHES_TO_END = 20
 """So many batches in which nothing happened mean that nothing will."""
 

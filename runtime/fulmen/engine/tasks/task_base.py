@@ -304,6 +304,10 @@ class TaskBase(ABC):
 
     def tell(self, summary: Summary) -> None:
         """Put into a summary what went wrong, and what the author's code has told."""
+        hold = self.context.signals.hold
+        if hold.reason and self.component in self.placed.sources:
+            hold.reason = ""  # it would never be called again, to release them
+            self.report("hold_spouts is for bolts: a spout that waits emits nothing")
         summary.errors += self.errors
         self.errors = []
         summary.take(self.task, self.context.signals)

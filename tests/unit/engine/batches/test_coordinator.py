@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.engine.batches.coordinator import FIRST_PERMIT
 from fulmen.engine.batches.idle import WARM_BATCHES
+from fulmen.engine.batches.permits import FIRST_PERMIT
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error, work_seconds
 from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.protocol.deliveries import Deliveries, merged

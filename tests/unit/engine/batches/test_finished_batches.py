@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fulmen.engine.batches.coordinator import FIRST_PERMIT, LAST_BATCHES, merged
+from fulmen.engine.batches.coordinator import LAST_BATCHES
 from fulmen.engine.batches.crashes import Crashes
-from fulmen.engine.protocol.deliveries import Deliveries, pack_deliveries
+from fulmen.engine.batches.permits import FIRST_PERMIT
+from fulmen.engine.protocol.deliveries import Deliveries, merged, pack_deliveries
 from fulmen.engine.protocol.limits import LIMITS
 from support.coordinators import Checked, placed, ranges
 

@@ -239,6 +239,27 @@ def test_a_bolt_that_holds_gets_its_last_turn_again_until_it_releases_the_spouts
     assert driver.totals.trees.acked > 0
 
 
+class Holding(Few):
+    """Has not read that it is not for spouts."""
+
+    def open(self, conf, context, collector):
+        super().open(conf, context, collector)
+        context.hold_spouts("wait")
+
+
+class PinnedHolding(Holding):
+    pinned = True
+
+
+@pytest.mark.parametrize("spout", [Holding, PinnedHolding])
+def test_a_spout_that_holds_the_spouts_is_told_that_it_can_t(spout):
+    result = run(buffered(spout))
+    assert result.trees["acked"] == 500
+    (error,) = result.report["components"]["numbers"]["errors"]
+    assert error["message"] == "hold_spouts is for bolts: a spout that waits emits nothing"
+    assert error["count"] == 1
+
+
 class Forgetful(BasicBolt):
     """Its buffer is gone with its process."""
 
