@@ -12,6 +12,7 @@ import pytest
 
 from fulmen.api import ServiceUnavailable, Stream
 from fulmen.connectors.postgres import PostgresQuerySpout, PostgresQueueSpout, PostgresSink
+from fulmen.testing.sinks import CASES, Subject
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores import postgres_connection
 from fulmen.transactional.stores.pools import close_all
@@ -53,6 +54,22 @@ def test_a_sink_in_postgresql_does_what_every_sink_does(case, target):
 def test_random_histories_in_postgresql_are_exact(target, seed):
     with generator(seed) as rng:
         sql_sinks.random_histories_are_exact(target, rng)
+
+
+@pytest.mark.parametrize("guarantee", [EXACTLY, "at-least-once"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_a_sink_in_postgresql_passes_the_tests_that_authors_have(case, guarantee, target):
+    target.run("CREATE TABLE t (id integer, word text, n integer CHECK (n < 1000))")
+    case(
+        Subject(
+            PostgresSink,
+            {"dsn": target.dsn, "table": "t", "guarantee": guarantee},
+            fields=sql_sinks.FIELDS,
+            row=lambda i: [i, f"word {i}", 7],
+            read=lambda: target.run("SELECT id, word, n FROM t"),
+            refused=[[0, "too large", 1000]],
+        )
+    )
 
 
 # ---- modes and tables ----------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from support.postgres import running_postgres
 from support.processes import PAUSE
 from support.spark_topologies import Committed
 from support.transaction_run import Difference, TransactionRun
-from support.transaction_soak import Figures, KilledTransactions
+from support.transaction_soak import STORE, Figures, KilledTransactions
 
 ROWS = (
     f"CREATE TABLE rows (id bigint, key text, number integer, amount integer CHECK (amount <"
@@ -189,6 +189,12 @@ class KilledSinks(KilledTransactions):
         self.name = str(shape)
         self.run = SinkRun(folder, tables, **shape)
         self.figures, self.is_harmed, self.paused = figures, False, []
+
+    def harm(self, kind):
+        """Do harm of one kind. A process that is paused may hold the lock of a file."""
+        if kind == STORE and self.paused and isinstance(self.run.tables, SqliteTables):
+            return None
+        return super().harm(kind)
 
     def more_messages(self):
         """There are more rows."""

@@ -10,6 +10,7 @@ import pytest
 
 from fulmen.api import ServiceUnavailable
 from fulmen.connectors.sqlite import SqliteSink
+from fulmen.testing.sinks import CASES, Subject
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores import sqlite
 from fulmen.transactional.stores.pools import close_all
@@ -179,3 +180,19 @@ def test_values_that_sqlite_has_no_type_for_are_written_as_text(target):
         ('[1, "\\u00e9"]', -(2**63)),
         ("a\0b", float("inf")),
     ]
+
+
+@pytest.mark.parametrize("guarantee", [EXACTLY, "at-least-once"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_a_sink_in_sqlite_passes_the_tests_that_authors_have(case, guarantee, target):
+    target.run("CREATE TABLE t (id integer, word text, n integer CHECK (n < 1000))")
+    case(
+        Subject(
+            SqliteSink,
+            {"path": target.path, "table": "t", "guarantee": guarantee},
+            fields=sql_sinks.FIELDS,
+            row=lambda i: [i, f"word {i}", 7],
+            read=lambda: target.run("SELECT id, word, n FROM t"),
+            refused=[[0, "too large", 1000]],
+        )
+    )
