@@ -86,9 +86,7 @@ class Delivery:
         try:
             self.producer = Producer(defaults | given)
         except KafkaException as error:
-            raise ValueError(
-                f"`properties` or another option: {error.args[0].str()}"
-            ) from None
+            raise ValueError(f"`properties` or another option: {error.args[0].str()}") from None
         self._refusals = {**_REFUSALS, **(_REFUSALS_OF_PLACES if names_places else {})}
         self._one_by_one = one_by_one
         self._failed: dict[int, KafkaError] = {}

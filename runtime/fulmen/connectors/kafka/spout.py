@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from typing_extensions import override
 
 from fulmen.api.collector import SpoutOutputCollector
@@ -31,7 +31,7 @@ from fulmen.connectors.kafka.client import (
     no_topic,
     reason_of,
 )
-from fulmen.connectors.kafka.messages import MessageId, Reader, Ready
+from fulmen.connectors.kafka.messages import Reader, Ready
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
 from fulmen.connectors.kafka.rereading import Rereading
 from fulmen.connectors.kafka.topic import Description, Topic, ends_of, first_positions
@@ -291,9 +291,7 @@ class KafkaSpout(Spout):
             offsets = [TopicPartition(topic, *place) for place in changed.items()]
             self._consumer.commit(offsets=offsets, asynchronous=True)
 
-    def _committed_to_group(
-        self, error: KafkaError | None, _offsets: list[TopicPartition]
-    ) -> None:
+    def _committed_to_group(self, error: KafkaError | None, _offsets: list[TopicPartition]) -> None:
         if error is not None and error.code() != KafkaError._NO_OFFSET:
             self._told_group = {}
             self._trouble(
