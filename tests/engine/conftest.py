@@ -3,6 +3,7 @@
 import pytest
 
 from fulmen.transactional.stores.pools import close_all
+from support.kafka_server import running_kafka
 from support.postgres import running_postgres
 from support.rabbitmq_server import running_rabbitmq
 from support.redis_server import running_redis
@@ -35,4 +36,11 @@ def redis_server():
 def rabbit_server():
     """A RabbitMQ; its tests use queues of their own."""
     with running_rabbitmq() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def kafka():
+    """A Kafka broker; its tests use a topic each."""
+    with running_kafka() as server:
         yield server

@@ -27,10 +27,10 @@ from support.transaction_run import Difference, TransactionRun
 from support.transaction_soak import Figures, KilledTransactions
 
 ROWS = (
-    f"CREATE TABLE rows (id bigint, key text, n integer, amount integer CHECK (amount <"
+    f"CREATE TABLE rows (id bigint, key text, number integer, amount integer CHECK (amount <"
     f" {parts.REFUSED}))"
 )
-LATEST = "CREATE TABLE latest (key text PRIMARY KEY, n integer)"
+LATEST = "CREATE TABLE latest (key text PRIMARY KEY, number integer)"
 KINDS = ("sqlite", "postgres", "redis")
 
 
@@ -40,12 +40,12 @@ class Tables:
     modes = ("insert",)
 
     def rows(self):
-        """All rows: id, key, n and amount."""
-        return self.run("SELECT id, key, n, amount FROM rows")
+        """All rows: id, key, number and amount."""
+        return self.run("SELECT id, key, number, amount FROM rows")
 
     def latest(self):
-        """Key and n of the second table."""
-        return self.run("SELECT key, n FROM latest")
+        """Key and number of the second table."""
+        return self.run("SELECT key, number FROM latest")
 
     def of_rows(self, mode):
         """The config of the sink that adds rows."""
@@ -53,7 +53,7 @@ class Tables:
 
     def of_latest(self):
         """The config of the sink that keeps the latest of each key."""
-        columns = {"key": "key", "n": "n"}
+        columns = {"key": "key", "number": "number"}
         table = {"table": "latest", "mode": "upsert", "key": ["key"], "columns": columns}
         return {**self.config(), **table}
 
@@ -114,7 +114,7 @@ class RedisLists(AuditedRedis):
         return {"url": self.server.url, "type": "list", "key": key, "format": form}
 
     def of_latest(self):
-        form = {"type": "text", "field": "n"}
+        form = {"type": "text", "field": "number"}
         options = {"type": "hash", "key": "latest", "field": "{key}", "format": form}
         return {"url": self.server.url, **options}
 
@@ -129,7 +129,7 @@ class RedisLists(AuditedRedis):
 
     def latest(self):
         with self.server.client() as client:
-            return [(key, int(n)) for key, n in client.hgetall("latest").items()]
+            return [(key, int(number)) for key, number in client.hgetall("latest").items()]
 
 
 class SinkRun(TransactionRun):
@@ -194,7 +194,7 @@ class SinkRun(TransactionRun):
                 ],
             },
         }
-        (folder / "counted.yaml").write_text(json.dumps(document))  # which is YAML, too
+        (folder / "counted.yaml").write_text(json.dumps(document))
 
     def is_complete(self):
         """Whether all rows that there are to be were emitted, and are in the tables.

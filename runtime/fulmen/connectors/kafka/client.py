@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from fulmen.api.sinks import ServiceUnavailable
@@ -19,6 +20,8 @@ except ImportError as error:
 T = TypeVar("T")
 SECONDS = 10.0
 """How long to wait for an answer of the brokers."""
+CONNECT_SECONDS = 5.0
+"""How long to wait for the first one. A component that is not opened is opened again later."""
 
 _NO_LOGIN = "it does not let us in: check `sasl.mechanism`, `sasl.username` and `sasl.password`"
 _REASONS = {
@@ -27,16 +30,21 @@ _REASONS = {
     KafkaError._RESOLVE: "there is no machine of that name: check `bootstrap.servers`",
     KafkaError._SSL: "no encrypted connection can be made: check `security.protocol` and the"
     " settings `ssl.*` in `properties`",
+    KafkaError._ALL_BROKERS_DOWN: "no broker answers: check `bootstrap.servers`, and"
+    " `security.protocol`: a broker that expects another one closes the connection",
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "this user has no right to the topic",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "this user has no right to the group",
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user has no right to write"
     " transactions: it needs Write and Describe for transactional ids that begin with `fulmen-`",
+    KafkaError._FENCED: "another process writes in the place of this one",
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: "this user has no right to write with idempotence",
 }
-_MOST_TELLING = (
+_FINAL = {
     *(KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED),
-    *(KafkaError._SSL, KafkaError._RESOLVE, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN),
-)
+    *(KafkaError._SSL, KafkaError._RESOLVE),
+}
+_VAGUE = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
+_MOST_TELLING = (*_FINAL, *_VAGUE)
 
 
 class Brokers:
@@ -73,18 +81,24 @@ class Brokers:
         found = {name: value for name, value in given.items() if value is not None}
         return {**defaults, **options.properties, **found, **own, "error_cb": self._note}
 
-    def make(self, kind: Callable[[dict[str, Any]], T], **more: Any) -> T:
+    def make(
+        self,
+        kind: Callable[[dict[str, Any]], T],
+        defaults: Mapping[str, Any] = MappingProxyType({}),
+        **more: Any,
+    ) -> T:
         """A client.
 
         Args:
             kind: Its class.
+            defaults: Settings by Kafka's names, which `properties` may change.
             more: Settings, as for `settings`.
 
         Raises:
             ValueError: A setting is wrong.
         """
         try:
-            return kind(self.settings(**more))
+            return kind({**defaults, **self.settings(**more)})
         except KafkaException as error:
             raise ValueError(f"`properties` or another option: {error_of(error).str()}") from None
 
@@ -116,14 +130,19 @@ class Brokers:
     @property
     def is_away(self) -> bool:
         """Whether a client has said that it reaches no broker, since `forget`."""
-        return any(code in self._said for code in _MOST_TELLING if code != KafkaError._TRANSPORT)
+        return bool(self._said.keys() & {*_FINAL, KafkaError._ALL_BROKERS_DOWN})
+
+    @property
+    def has_complained(self) -> bool:
+        """Whether a client has said anything since `forget`."""
+        return bool(self._said)
 
     def unavailable(self, error: KafkaException | KafkaError | None = None) -> ServiceUnavailable:
         """What to raise or report: the most telling of what clients have said, in one line."""
         told = [self._said[code] for code in _MOST_TELLING if code in self._said]
         if error is not None:
             last = error_of(error)
-            is_vague = last.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
+            is_vague = last.code() in _VAGUE
             told = [*told, last] if is_vague else [last]
         return ServiceUnavailable(self.service, reason_of(told[0]) if told else "no answer")
 
@@ -133,15 +152,19 @@ class Brokers:
         Raises:
             ServiceUnavailable: They don't, or there is no such topic.
         """
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + CONNECT_SECONDS
         while True:
             try:
-                found = client.list_topics(topic, max(0.1, deadline - time.monotonic()))
+                found = client.list_topics(topic, 0.5)
             except KafkaException as error:
                 client.poll(0)  # which is when `error_cb` is called
-                raise self.unavailable(error) from None
+                if self._said.keys() & _FINAL or time.monotonic() > deadline:
+                    raise self.unavailable(error) from None
+                time.sleep(0.05)  # it may not have waited at all
+                continue
             of_topic = found.topics[topic]
             if of_topic.error is None:
+                self.forget()
                 partitions: Mapping[int, Any] = of_topic.partitions
                 return partitions
             if not of_topic.error.retriable() or time.monotonic() > deadline:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from fulmen.connectors.kafka.client import Brokers
+from fulmen.connectors.kafka.client import Brokers, error_of
 
 DELIVERY_SECONDS = 30.0
 """How long a producer tries to deliver a message."""
@@ -76,19 +78,17 @@ class Delivery:
             one_by_one: Each message is sent alone.
             settings: Others of the producer, as for `Brokers.settings`.
         """
-        defaults: dict[str, Any] = {"delivery.timeout.ms": int(DELIVERY_SECONDS * 1000)}
-        given = brokers.settings(
+        self.producer = brokers.make(
+            Producer,
+            {"delivery.timeout.ms": int(DELIVERY_SECONDS * 1000)},
             enable_idempotence=True,
             delivery_report_only_error=True,
             **settings,
             **({"batch_num_messages": 1} if one_by_one else {}),
         )
-        try:
-            self.producer = Producer(defaults | given)
-        except KafkaException as error:
-            raise ValueError(f"`properties` or another option: {error.args[0].str()}") from None
         self._refusals = {**_REFUSALS, **(_REFUSALS_OF_PLACES if names_places else {})}
         self._one_by_one = one_by_one
+        self._is_transactional = "transactional_id" in settings
         self._failed: dict[int, KafkaError] = {}
 
     def write(self, rows: Sequence[Any], positions: Sequence[int]) -> dict[int, Refused]:
@@ -103,21 +103,38 @@ class Delivery:
             try:
                 self._produce(rows[i], i)
             except KafkaException as error:
-                code = error.args[0].code()
+                code = error_of(error).code()
                 if code == KafkaError._STATE and failed:
                     break  # a transaction takes no more once one of its messages was refused
                 if code not in self._refusals:
                     raise
                 exact[i] = Refused(code, is_exact=True)
-        left = self.producer.flush(DELIVERY_SECONDS + 5)
+        self._wait()
+        refused = {
+            i: Refused(error.code(), is_exact=self._one_by_one)
+            for i, error in failed.items()
+            if error.code() in self._refusals or error.code() == _WITH_OTHERS
+        }
         for error in failed.values():
             if error.code() not in self._refusals and error.code() != _WITH_OTHERS:
+                if refused and self._is_transactional:
+                    break  # what was to be written beside those went with the transaction
                 raise KafkaException(error)
-        if left:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
-        return exact | {
-            i: Refused(error.code(), is_exact=self._one_by_one) for i, error in failed.items()
-        }
+        return exact | refused
+
+    def _wait(self) -> None:
+        """Until all messages are written, or one is refused and the transaction is lost by that."""
+        deadline = time.monotonic() + DELIVERY_SECONDS + 5
+        while self._flushed() and not (self._failed and self._is_transactional):
+            if time.monotonic() > deadline:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+
+    def _flushed(self) -> int:
+        try:
+            return self.producer.flush(0.2)
+        except SystemError as error:  # the client raises a fatal error, and then calls `_note`
+            cause = error.__cause__
+            raise cause if isinstance(cause, KafkaException) else _fatal() from None
 
     def _produce(self, row: Any, i: int) -> None:
         topic, value, key, to, timestamp, headers = row
@@ -139,4 +156,9 @@ class Delivery:
     def drop(self) -> None:
         """Have nothing more written by it."""
         self.producer.purge()
-        self.producer.flush(0)
+        with suppress(KafkaException, SystemError):  # it may be broken
+            self.producer.flush(0)
+
+
+def _fatal() -> KafkaException:
+    return KafkaException(KafkaError(KafkaError._FATAL, "another process writes in its place"))

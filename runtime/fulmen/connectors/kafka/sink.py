@@ -30,7 +30,7 @@ class KafkaSink(Sink):
     config_model = KafkaSinkOptions
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
     transient: ClassVar[Sequence[str]] = (
-        *("_options", "_brokers", "_deliveries", "_transactions", "_encoder"),
+        *("_options", "_brokers", "_deliveries", "_transactions", "_encoders"),
     )
 
     @override
@@ -38,7 +38,9 @@ class KafkaSink(Sink):
         options: KafkaSinkOptions = context.options
         self._options = options
         self._brokers = Brokers(options)
-        self._encoder: tuple[tuple[str, ...], _Encoder] | None = None
+        self._encoders: dict[tuple[str, ...], _Encoder] = {}
+        for component, stream in context.sources:
+            self._encoder_of(context.streams[component][stream].fields)
         names_places = bool(options.topic_field or options.partition_field)
         self._deliveries: dict[bool, Delivery] = {}
         self._transactions = Transactions(self._brokers, options.topic, names_places=names_places)
@@ -50,9 +52,7 @@ class KafkaSink(Sink):
 
     @override
     def encode(self, rows: Rows) -> Sequence[Any]:
-        if self._encoder is None or self._encoder[0] != rows.fields:
-            self._encoder = rows.fields, _Encoder(self._options, rows.fields)
-        encode, found = self._encoder[1].encode, []
+        encode, found = self._encoder_of(rows.fields).encode, []
         for i, values in enumerate(rows):
             try:
                 found.append(encode(values))
@@ -60,6 +60,11 @@ class KafkaSink(Sink):
                 rows.fail(i, str(error))
                 found.append(None)
         return found
+
+    def _encoder_of(self, fields: tuple[str, ...]) -> _Encoder:
+        if fields not in self._encoders:
+            self._encoders[fields] = _Encoder(self._options, fields)
+        return self._encoders[fields]
 
     @override
     def write(self, rows: Rows, mark: Mark | None) -> None:
@@ -127,11 +132,15 @@ class _Encoder:
             "headers": options.headers_field,
         }
         at = {part: _place(part, name, fields) for part, name in places.items() if name is not None}
-        beside = {name for part, name in places.items() if part != "key"}
+        one = options.format if isinstance(options.format, TextOptions | BytesOptions) else None
+        beside = {name for part, name in places.items() if part != "key" or one}
         kept = [i for i, name in enumerate(fields) if name not in beside]
-        encode = options.format.make().encoder([fields[i] for i in kept])
-        is_one = isinstance(options.format, TextOptions | BytesOptions)
-        self._value = _value_of(encode, kept, is_one)
+        names = [fields[i] for i in kept]
+        encode = options.format.make().encoder(names)
+        self._value = _value_of(encode, kept)
+        if one is not None:
+            only = 0 if len(kept) == 1 else names.index(one.field)
+            self._value = _value_or_none(encode, kept, kept[only])
         self._parts = [(part, i, _PARTS[part]) for part, i in at.items()]
 
     def encode(self, values: Values) -> Row:
@@ -144,14 +153,14 @@ class _Encoder:
         return Row(**{"topic": self._topic, "value": self._value(values), **row})
 
 
-def _value_of(encode: Part, kept: Sequence[int], is_one: bool) -> Part:
+def _value_of(encode: Part, kept: Sequence[int]) -> Part:
+    return lambda values: encode([values[i] for i in kept])
+
+
+def _value_or_none(encode: Part, kept: Sequence[int], only: int) -> Part:
     """With the formats of one value, null makes a message without a value."""
-
-    def value(values: Values) -> Any:
-        chosen = [values[i] for i in kept]
-        return None if is_one and len(chosen) == 1 and chosen[0] is None else encode(chosen)
-
-    return value
+    made = _value_of(encode, kept)
+    return lambda values: None if values[only] is None else made(values)
 
 
 def _place(part: str, name: str, fields: Sequence[str]) -> int:

@@ -131,18 +131,18 @@ class KafkaSpout(Spout):
                     return bool(self._ready)
             messages = self._consumer.consume(AT_ONCE, 0)
         except KafkaException as error:
-            self._trouble(str(self._brokers.unavailable(error)))
+            self._away(error)
             return False
         if not messages:
             if self._brokers.is_away:
-                self._trouble(str(self._brokers.unavailable()))
+                self._away()
             return False
         return self._take(messages)
 
     def _take(self, messages: list[Message]) -> bool:
         troubled = [message for message in messages if message.error() is not None]
         if not troubled:
-            self._brokers.forget()
+            self._heard()
             self._ready += self._reader.read(messages)
             return True
         self._ready += self._reader.read(m for m in messages if m.error() is None)
@@ -161,11 +161,11 @@ class KafkaSpout(Spout):
                 news = self._topic.news()
             except KafkaException as error:
                 if error_of(error).code() in NO_TOPIC:
-                    self._brokers.forget()  # they have answered
-                self._trouble(f"{self._brokers.service}: {reason_of(error_of(error))}")
+                    self._heard()
+                self._trouble("topic", f"{self._brokers.service}: {reason_of(error_of(error))}")
                 return
             if news is not None:
-                self._brokers.forget()
+                self._heard()
                 if not self._is_known(news):
                     self._take_over(news)
 
@@ -185,7 +185,7 @@ class KafkaSpout(Spout):
         begun = first_positions(self._consumer, first, self._new_partitions(found))
         self.positions |= begun
         self.topic_id = found.topic_id
-        self._brokers.forget()
+        self._heard()
         self._assign()
 
     def _assign(self) -> None:
@@ -222,9 +222,10 @@ class KafkaSpout(Spout):
             self._find_place(message.partition())
         elif error.code() in NO_TOPIC:
             self._topic.ask()
-            self._trouble(f"{self._brokers.service}: {reason_of(no_topic(topic))}")
+            self._trouble("topic", f"{self._brokers.service}: {reason_of(no_topic(topic))}")
         else:
-            self._trouble(f"{self._brokers.service}, topic {topic!r}: {reason_of(error)}")
+            text = f"{self._brokers.service}, topic {topic!r}: {reason_of(error)}"
+            self._trouble(str(error.code()), text)
 
     def _find_place(self, partition: int | None) -> None:
         """The next message of a partition is not in the topic, or not in this one."""
@@ -271,12 +272,20 @@ class KafkaSpout(Spout):
         self._report(text)
         self._emit([None, text, where], ERRORS_STREAM)
 
-    def _trouble(self, text: str) -> None:
-        """Report it, unless that was done a moment ago."""
+    def _trouble(self, kind: str, text: str) -> None:
+        """Report it, unless trouble of that kind was reported a moment ago."""
         now = time.monotonic()
-        if now - self._troubles.get(text, -REPEAT_SECONDS) >= REPEAT_SECONDS:
-            self._troubles = {text: now}
+        if now - self._troubles.get(kind, -REPEAT_SECONDS) >= REPEAT_SECONDS:
+            self._troubles[kind] = now
             self._report(text)
+
+    def _away(self, error: KafkaException | None = None) -> None:
+        self._trouble("away", str(self._brokers.unavailable(error)))
+
+    def _heard(self) -> None:
+        """The brokers have answered."""
+        self._brokers.forget()
+        self._troubles.pop("away", None)
 
     # ---- what the group is told
 
@@ -295,9 +304,10 @@ class KafkaSpout(Spout):
         if error is not None and error.code() != KafkaError._NO_OFFSET:
             self._told_group = {}
             self._trouble(
+                "group",
                 f"{self._brokers.service}: positions are not committed to group {self._group!r}"
                 f" ({reason_of(error)}). The checkpoint has them, so nothing is lost. If other"
-                " consumers are members of that group, give the spout a `group.id` of its own"
+                " consumers are members of that group, give the spout a `group.id` of its own",
             )
 
     @override

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from fulmen.api.sinks import Mark, Rows
 from fulmen.connectors.kafka.client import SECONDS, Brokers
@@ -87,6 +89,31 @@ class Written:
         return text
 
 
+def within(seconds: float, call: Callable[[], object]) -> None:
+    """Make a call of the client that may never return, whatever timeout it is given.
+
+    Raises:
+        KafkaException: It raised that, or has not returned in time: then its thread is given up.
+    """
+    ended: list[BaseException | None] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001 (it is raised below)
+            ended.append(error)
+        else:
+            ended.append(None)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not ended:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+    if ended[0] is not None:
+        raise ended[0]
+
+
 class Transactions:
     """Writes rows of one task, each exactly once."""
 
@@ -108,7 +135,7 @@ class Transactions:
             TooManyRefused: None is written.
         """
         try:
-            if self._delivery is None:
+            if self._delivery is None or self._was_cut_off():
                 self._begin(mark, one_by_one=False)
             if not mark.is_written(self._written.number, self._written.tag):
                 self._write(rows, mark)
@@ -129,11 +156,21 @@ class Transactions:
             transaction_timeout_ms=TRANSACTION_SECONDS * 1000,
         )
         self._delivery.producer.init_transactions(TRANSACTION_SECONDS)
+        self._brokers.forget()
         self._reader = self._brokers.consumer(f"fulmen-{mark.sink}")
         (found,) = self._reader.committed([TopicPartition(self._place, 0)], SECONDS)
         if found.error is not None:
             raise KafkaException(found.error)
         self._written = Written.read(found.offset, found.metadata)
+
+    def _was_cut_off(self) -> bool:
+        """Whether a connection was lost since the last write.
+
+        The client may go on to look for a group where its coordinator was, and never return.
+        """
+        assert self._delivery is not None
+        self._delivery.producer.poll(0)
+        return self._brokers.has_complained
 
     def _write(self, rows: Rows, mark: Mark) -> None:
         """Try with all rows, then one by one to see which are refused, then without those."""
@@ -144,6 +181,8 @@ class Transactions:
             more = self._transact(rows, refused, mark.number, metadata)
             if not more:
                 self._written = written
+                if refused:  # the next rows are sent together again
+                    self.drop()
                 return
             refused |= {i: found.code for i, found in more.items() if found.is_exact}
             self._begin(mark, one_by_one=True)
@@ -162,7 +201,10 @@ class Transactions:
         if not refused:
             offset = TopicPartition(self._place, 0, number, metadata)
             group = self._reader.consumer_group_metadata()
-            producer.send_offsets_to_transaction([offset], group, SECONDS)
+            within(
+                2 * SECONDS,
+                lambda: producer.send_offsets_to_transaction([offset], group, SECONDS),
+            )
             producer.commit_transaction(TRANSACTION_SECONDS)
         return refused
 

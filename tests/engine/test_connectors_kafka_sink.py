@@ -1,0 +1,233 @@
+"""A topic of a real broker as a sink: at least once, or exactly once, whatever is killed."""
+
+import zlib
+
+import pytest
+
+from fulmen.api.sinks import MarkAhead, ServiceUnavailable
+from fulmen.connectors.formats import Malformed
+from fulmen.connectors.kafka import KafkaSink, KafkaSinkOptions
+from support.seeds import generator, several
+from support.sink_lives import SinkLife, prepared
+
+N = {"type": "json", "fields": ["n"]}
+TOO_LARGE = "the message is larger than `message.max.bytes`"
+
+
+@pytest.fixture
+def topic(request):
+    """The name of this test's own topic."""
+    return f"sink-{zlib.crc32(request.node.name.encode()):x}"
+
+
+@pytest.fixture
+def sink(kafka, topic):
+    """Makes a task of a sink for this test's topic. Its rows have the fields `key` and `value`."""
+    lives = []
+
+    def made(address=kafka.address, fields=("key", "value"), **config):
+        given = {"bootstrap.servers": address, "topic": topic, "keyField": "key"}
+        options = KafkaSinkOptions.model_validate(given | config)
+        lives.append(SinkLife(KafkaSink, options, fields, name=topic))
+        return lives[-1]
+
+    yield made
+    for life in lives:
+        life.sink.cleanup()
+
+
+@pytest.fixture
+def read(kafka, topic):
+    """The values that a reader of committed messages sees."""
+    return lambda **how: [message.value() for message in kafka.read(topic, **how)]
+
+
+# ---- messages ------------------------------------------------------------------------------------
+
+
+def test_fields_become_parts_of_the_message(kafka, topic, sink):
+    kafka.make_topic(topic, 3)
+    kafka.make_topic(f"{topic}-2", 1)
+    fields = ("key", "n", "to", "at", "heads", "where")
+    parts = {"partitionField": "to", "timestampField": "at", "headersField": "heads"}
+    life = sink(fields=fields, topicField="where", **parts, format=N)
+    heads = [("a", b"\xff"), ("a", "text"), ("b", None)]
+    assert life.write((7, 1.5, 2, 1_700_000_000_123, heads, None)) == {}
+    assert life.write((b"\xff", None, None, None, {"x": "y"}, f"{topic}-2")) == {}
+    (first,), (second,) = kafka.read(topic), kafka.read(f"{topic}-2")
+    assert (first.key(), first.value()) == (b"7", b'{"n":1.5}')
+    assert (first.partition(), first.timestamp()[1]) == (2, 1_700_000_000_123)
+    assert first.headers() == [("a", b"\xff"), ("a", b"text"), ("b", None)]
+    assert (second.key(), second.headers()) == (b"\xff", [("x", b"y")])
+
+
+def test_with_text_null_makes_a_message_without_a_value(kafka, topic, sink):
+    kafka.make_topic(topic, 1, cleanup_policy="compact")
+    sink().write(("a", "1"), ("a", None), (3, 2))
+    found = [(message.key(), message.value()) for message in kafka.read(topic)]
+    assert found == [(b"a", b"1"), (b"a", None), (b"3", b"2")]
+
+
+def test_rows_that_can_be_no_message_are_refused_before_anything_is_written(kafka, topic, sink):
+    kafka.make_topic(topic)
+    life = sink(fields=("key", "value", "to", "heads"), partitionField="to", headersField="heads")
+    rows = [(True, "a", 0, {}), ("k", "b", -1, {}), ("k", "c", 0, 7), ("k", "d", 0, {})]
+    items, refused = life.encoded(*rows)
+    assert [item.value for item in items] == [b"d"]
+    assert refused == {
+        0: "a key must be text, bytes or an integer, not bool",
+        1: "a partition or timestamp must be an integer from 0, not -1",
+        2: "headers must be a mapping, or pairs of a name and bytes or text",
+    }
+
+
+@pytest.mark.parametrize("number", [None, 1], ids=["at-least-once", "exactly-once"])
+def test_rows_that_the_topic_refuses_are_told_and_the_others_written(
+    kafka, topic, sink, read, number
+):
+    kafka.make_topic(topic, 1, max_message_bytes="2000")
+    rows = [(str(n), "x" * 100) for n in range(100)]
+    rows[17] = rows[60] = ("large", "y" * 3000)
+    for _ in range(2):  # a repetition refuses the same ones
+        refused = sink().write_at_last(*rows, number=number)
+        assert list(refused) == [17, 60]
+        assert refused[17].startswith(TOO_LARGE)
+    assert len(read()) == (98 if number else 2 * 98)
+    assert sink().write_at_last(("k", "after"), number=number and 2) == {}
+    assert read()[-1] == b"after"
+
+
+def test_rows_of_topics_and_partitions_that_there_are_not_are_refused(kafka, topic, sink, read):
+    kafka.make_topic(topic)
+    life = sink(fields=("key", "value", "to"), partitionField="to")
+    for number in (None, 1):
+        rows = [("a", "1", 0), ("b", "2", 9), ("c", "3", None)]
+        assert life.write_at_last(*rows, number=number) == {1: "there is no such partition"}
+    assert sorted(read()) == [b"1", b"1", b"3", b"3"]
+
+
+# ---- exactly once --------------------------------------------------------------------------------
+
+
+def test_what_is_written_is_not_written_again(kafka, topic, sink, read):
+    kafka.make_topic(topic, 2)
+    life = sink()
+    for number in (3, 3, 8, 8):
+        life.write(("k", str(number)), number=number)
+    life.kill()
+    life.write_at_last(("k", "8"), number=8)
+    life.write(("k", "9"), number=9)
+    assert read() == [b"3", b"8", b"9"]
+
+
+def test_an_older_process_cannot_write_beside_a_newer_one(kafka, topic, sink, read):
+    kafka.make_topic(topic)
+    life = sink()
+    life.write(("k", "1"), number=1)
+    older = SinkLife(KafkaSink, life.options, life.fields, name=topic)
+    older.sink = life.kill()
+    life.write_at_last(("k", "1"), number=1)
+    with pytest.raises(ServiceUnavailable, match="another process writes in the place of this one"):
+        older.write(("k", "2"), number=2)
+    life.write_at_last(("k", "2"), number=2)
+    life.write(("k", "3"), number=3)
+    with pytest.raises(MarkAhead, match="the store has the rows of commit 3"):
+        older.write_at_last(("k", "2"), number=2)
+    assert read() == [b"1", b"2", b"3"]
+    assert read(isolation="read_uncommitted") == [b"1", b"2", b"3"]
+
+
+def test_commits_without_a_row_move_the_mark_too(kafka, topic, sink, read):
+    kafka.make_topic(topic, 1, max_message_bytes="2000")
+    life = sink()
+    assert list(life.write_at_last(("k", "y" * 3000), number=4)) == [0]
+    life.kill()
+    assert list(life.write_at_last(("k", "y" * 3000), number=4)) == [0]
+    assert read() == []
+
+
+# ---- outages -------------------------------------------------------------------------------------
+
+
+def harm(rng, kafka, life, writes):
+    """What may happen at a write: a cut, a kill of the broker or of the process, or nothing."""
+    match rng.randrange(8):
+        case 0 | 1:
+            kafka.proxy.cut_after(rng.randrange(3000))
+        case 2:
+            kafka.proxy.cut()
+        case 3 if rng.random() < 0.5:
+            kafka.kill()
+            kafka.start()
+        case 4 | 5:
+            life.kill()
+        case 6:
+            writes(life)  # and the process is lost before it tells
+            life.kill()
+        case _:
+            return 0
+    return 1
+
+
+def written_under_harm(seed, kafka, topic, life, faults, *, exactly):
+    """Batches of rows are written while harm is done. Gives the values of all rows."""
+    wanted, done, number = [], 0, 0
+    with generator(seed) as rng:
+        while done < faults:
+            number += 1
+            rows = [(str(n), f"{number}-{n}") for n in range(rng.randrange(1, 40))]
+            wanted += [value.encode() for _, value in rows]
+
+            def writes(life, rows=rows, number=number):
+                return life.write_at_last(*rows, number=number if exactly else None)
+
+            done += harm(rng, kafka, life, writes)
+            assert writes(life) == {}
+    return wanted
+
+
+@pytest.mark.parametrize("seed", several(1))
+@pytest.mark.timeout(180)
+def test_each_row_is_written_exactly_once(kafka, topic, sink, read, seed):
+    kafka.make_topic(topic, 3)
+    wanted = written_under_harm(seed, kafka, topic, sink(kafka.proxied), 8, exactly=True)
+    assert sorted(read()) == sorted(wanted)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", several(1))
+@pytest.mark.timeout(900)
+def test_each_row_is_written_exactly_once_under_many_faults(kafka, topic, sink, read, seed):
+    kafka.make_topic(topic, 3)
+    wanted = written_under_harm(seed, kafka, topic, sink(kafka.proxied), 60, exactly=True)
+    assert sorted(read()) == sorted(wanted)
+
+
+@pytest.mark.parametrize("seed", several(1))
+@pytest.mark.timeout(180)
+def test_with_at_least_once_no_row_is_lost(kafka, topic, sink, read, seed):
+    kafka.make_topic(topic, 3)
+    wanted = written_under_harm(seed, kafka, topic, sink(kafka.proxied), 8, exactly=False)
+    assert set(read()) == set(wanted)
+
+
+# ---- mistakes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "text"),
+    [
+        ({"topic": "absent"}, ServiceUnavailable, "there is no topic 'absent'"),
+        ({"bootstrap.servers": "127.0.0.1:1"}, ServiceUnavailable, "Kafka at 127.0.0.1:1 is away"),
+        ({"properties": {"linger": 5}}, ValueError, 'No such configuration property: "linger"'),
+        ({"keyField": "kye"}, Malformed, "`keyField` is 'kye', but the fields are"),
+        ({"format": {"type": "json", "fields": ["x"]}}, Malformed, "there is no field 'x'"),
+    ],
+    ids=["topic", "address", "property", "field", "format"],
+)
+def test_what_is_wrong_is_said_when_it_is_prepared(kafka, topic, changes, error, text):
+    kafka.make_topic(topic)
+    given = {"bootstrap.servers": kafka.address, "topic": topic, "keyField": "key"} | changes
+    options = KafkaSinkOptions.model_validate(given)
+    with pytest.raises(error, match=text):
+        prepared(KafkaSink, options, ("key", "value"))
