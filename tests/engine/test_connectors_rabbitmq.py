@@ -98,18 +98,7 @@ def finish(server, life, queue):
 
     def batch():
         life.whole()
-        if __import__("time").monotonic() > t0 + 15:
-            raise AssertionError(
-                (
-                    life.errors[-5:],
-                    life.source._consumer and life.source._consumer.error,
-                    processed(life),
-                    life.pending,
-                )
-            )
         return LAST in processed(life)
-
-    t0 = __import__("time").monotonic()
 
     wait_until(batch, "all messages")
     life.turn()
@@ -493,9 +482,9 @@ def test_a_connection_that_was_silent_too_long_is_made_anew(rabbit_server, queue
 def test_a_broker_that_confirms_nothing_is_away(rabbit_server, queue, proxy, sinks):
     sink = sinks(proxy.port, routingKey=queue, confirmTimeout=0.3)
     write(sink, [["a", 1]])
-    with rabbit_server.stopped():
-        with pytest.raises(ServiceUnavailable, match=r"it confirms nothing for 0\.3 seconds"):
-            write(sink, [["b", 1]])
+    silent = pytest.raises(ServiceUnavailable, match=r"it confirms nothing for 0\.3 seconds")
+    with rabbit_server.stopped(), silent:
+        write(sink, [["b", 1]])
     assert write(sink, [["b", 1]]) == {}
 
 

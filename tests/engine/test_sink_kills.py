@@ -1,23 +1,23 @@
-"""Sinks under `fulmen run`: whatever is killed, tables have each row once.
+"""Sinks under `fulmen run`: whatever is killed, stores have each row once.
 
 The seed decides what is killed; the moments are those of real processes, and what the source emits
 nobody foresees. Longer ones: `python -m support.sink_soak`.
 """
 
 import signal
+from contextlib import ExitStack
+from functools import cache
 
 import pytest
 
 from support import seeds
-from support.postgres import running_postgres
 from support.processes import send, stop_tree
 from support.sink_soak import (
     KINDS,
     KilledSinks,
-    PostgresTables,
     SinkRun,
-    SqliteTables,
     faults,
+    maker,
     soak,
 )
 from support.transaction_soak import Figures
@@ -26,14 +26,15 @@ pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")
-def server():
-    with running_postgres() as server:
-        yield server
+def servers():
+    """What runs until the last test has ended, by kind."""
+    with ExitStack() as stack:
+        yield cache(lambda kind: maker(kind, stack))
 
 
 @pytest.fixture
-def tables(server, tmp_path, request):
-    return SqliteTables(tmp_path) if request.param == "sqlite" else PostgresTables(server)
+def tables(servers, tmp_path, request):
+    return servers(request.param)(tmp_path)
 
 
 @pytest.mark.parametrize("tables", KINDS, indirect=True)

@@ -1,27 +1,27 @@
-"""Random kills of topologies with sinks of SQL databases, and of their servers.
+"""Random kills of topologies with sinks of databases, and of their servers.
 
-Under exactly-once a table must have each row that was committed, once, and no other one. After each
-round the table is compared with what the checkpoint says was emitted.
+Under exactly-once a table, or the lists of a Redis, must have each row that was committed, once, and
+no other one. After each round they are compared with what the checkpoint says was emitted.
 
     python -m support.sink_soak --kind postgres --faults 50
 """
 
 import argparse
+import json
 import random
 import shutil
 import signal
 import sqlite3
 import tempfile
 from collections import Counter
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
-import yaml
-
 from support import sinking_parts as parts
-from support.audited_stores import AuditedPostgres, AuditedSqlite
+from support.audited_stores import AuditedPostgres, AuditedRedis, AuditedSqlite
 from support.postgres import running_postgres
 from support.processes import PAUSE
+from support.redis_server import running_redis
 from support.spark_topologies import Committed
 from support.transaction_run import Difference, TransactionRun
 from support.transaction_soak import STORE, Figures, KilledTransactions
@@ -31,11 +31,37 @@ ROWS = (
     f" {parts.REFUSED}))"
 )
 LATEST = "CREATE TABLE latest (key text PRIMARY KEY, number integer)"
-KINDS = ("sqlite", "postgres")
+KINDS = ("sqlite", "postgres", "redis")
 
 
-class SqliteTables(AuditedSqlite):
+class Tables:
+    """Two tables of a SQL database, which `run` asks."""
+
+    modes = ("insert",)
+
+    def rows(self):
+        """All rows: id, key, number and amount."""
+        return self.run("SELECT id, key, number, amount FROM rows")
+
+    def latest(self):
+        """Key and number of the second table."""
+        return self.run("SELECT key, number FROM latest")
+
+    def of_rows(self, mode):
+        """The config of the sink that adds rows."""
+        return {**self.config(), "table": "rows", "mode": mode}
+
+    def of_latest(self):
+        """The config of the sink that keeps the latest of each key."""
+        columns = {"key": "key", "number": "number"}
+        table = {"table": "latest", "mode": "upsert", "key": ["key"], "columns": columns}
+        return {**self.config(), **table}
+
+
+class SqliteTables(Tables, AuditedSqlite):
     """A file; somebody else may hold its lock."""
+
+    sink = "SqliteRows"
 
     def __init__(self, folder):
         self.at = str(folder / "rows.db")
@@ -50,8 +76,11 @@ class SqliteTables(AuditedSqlite):
         return {"path": self.at}
 
 
-class PostgresTables(AuditedPostgres):
+class PostgresTables(Tables, AuditedPostgres):
     """A database; its server may be killed, and its connections cut."""
+
+    sink = "PostgresRows"
+    modes = ("insert", "copy")
 
     def __init__(self, server):
         self.server = server
@@ -66,12 +95,49 @@ class PostgresTables(AuditedPostgres):
         return {"dsn": self.server.dsn}
 
 
+class RedisLists(AuditedRedis):
+    """A list for each amount, and a hash; where a refused amount's list would be is a text."""
+
+    sink = "RedisRows"
+    modes = ("insert",)
+
+    def __init__(self, server):
+        self.server = server
+        with server.client() as client:
+            client.flushdb()
+            for amount in range(parts.REFUSED, 256):
+                client.set(f"rows:{amount}", "foreign")
+
+    def of_rows(self, _mode):
+        form = {"type": "json", "fields": list(parts.Source.outputs)}
+        key = "rows:{amount}"
+        return {"url": self.server.url, "type": "list", "key": key, "format": form}
+
+    def of_latest(self):
+        form = {"type": "text", "field": "number"}
+        options = {"type": "hash", "key": "latest", "field": "{key}", "format": form}
+        return {"url": self.server.url, **options}
+
+    def rows(self):
+        with self.server.client() as client, client.pipeline() as pipe:
+            for amount in range(parts.REFUSED, 256):
+                pipe.get(f"rows:{amount}")
+            assert set(pipe.execute()) == {"foreign"}
+            for amount in range(parts.REFUSED):
+                pipe.lrange(f"rows:{amount}", 0, -1)
+            return [tuple(json.loads(row).values()) for rows in pipe.execute() for row in rows]
+
+    def latest(self):
+        with self.server.client() as client:
+            return [(key, int(number)) for key, number in client.hgetall("latest").items()]
+
+
 class SinkRun(TransactionRun):
     """One checkpoint and its tables, and the runs on it.
 
     Args:
         folder: Where the checkpoint is, and the topology's file.
-        tables: A SqliteTables or PostgresTables.
+        tables: A SqliteTables, PostgresTables or RedisLists.
         workers: How many.
         tasks: Of each sink.
         mode: Of the sink that inserts.
@@ -85,9 +151,8 @@ class SinkRun(TransactionRun):
         self.set_limits()
         for file in ("commits", "refused"):
             (folder / file).touch()
-        kind = "SqliteRows" if isinstance(tables, SqliteTables) else "PostgresRows"
         shutil.copy(parts.__file__, folder)
-        common = {"guarantee": "exactly-once", **tables.config()}
+        common = {"guarantee": "exactly-once"}
         document = {
             "apiVersion": "fulmen.dev/v1alpha1",
             "kind": "Topology",
@@ -101,25 +166,19 @@ class SinkRun(TransactionRun):
                 "bolts": [
                     {
                         "name": "rows",
-                        "class": f"sinking_parts.{kind}",
+                        "class": f"sinking_parts.{tables.sink}",
                         "parallelism": tasks,
                         "inputs": [{"from": "source", "grouping": {"type": "shuffle"}}],
-                        "config": {**common, "table": "rows", "mode": mode},
+                        "config": {**common, **tables.of_rows(mode)},
                     },
                     {
                         "name": "latest",
-                        "class": f"sinking_parts.{kind}",
+                        "class": f"sinking_parts.{tables.sink}",
                         "parallelism": tasks,
                         "inputs": [
                             {"from": "source", "grouping": {"type": "fields", "fields": ["key"]}}
                         ],
-                        "config": {
-                            **common,
-                            "table": "latest",
-                            "mode": "upsert",
-                            "key": ["key"],
-                            "columns": {"key": "key", "number": "number"},
-                        },
+                        "config": {**common, **tables.of_latest()},
                     },
                     {
                         "name": "refused",
@@ -135,7 +194,7 @@ class SinkRun(TransactionRun):
                 ],
             },
         }
-        (folder / "counted.yaml").write_text(yaml.safe_dump(document))
+        (folder / "counted.yaml").write_text(json.dumps(document))
 
     def is_complete(self):
         """Whether all rows that there are to be were emitted, and are in the tables.
@@ -143,8 +202,8 @@ class SinkRun(TransactionRun):
         Raises:
             Difference: There is a row that was not emitted, or twice, or one was refused twice.
         """
-        found = Counter(map(tuple, self.tables.run("SELECT id, key, number, amount FROM rows")))
-        latest = dict(map(tuple, self.tables.run("SELECT key, number FROM latest")))
+        found = Counter(map(tuple, self.tables.rows()))
+        latest = dict(map(tuple, self.tables.latest()))
         if not self.newest_commit():
             return False
         committed = Committed(self.checkpoint)  # read after the tables: it is ahead of them
@@ -174,17 +233,16 @@ class KilledSinks(KilledTransactions):
     Args:
         folder: For all that it has.
         seed: What it follows from.
-        tables: A SqliteTables or PostgresTables.
+        tables: A SqliteTables, PostgresTables or RedisLists.
         figures: Counts what happens.
     """
 
     def __init__(self, folder, seed, tables, figures):
         self.rng = rng = random.Random(seed)
-        modes = ["insert"] if isinstance(tables, SqliteTables) else ["insert", "copy"]
         shape = {
             "workers": rng.randint(1, 3),
             "tasks": rng.randint(1, 3),
-            "mode": rng.choice(modes),
+            "mode": rng.choice(tables.modes),
         }
         self.name = str(shape)
         self.run = SinkRun(folder, tables, **shape)
@@ -222,16 +280,28 @@ def faults(figures):
     return figures.killed + sum(n for kind, n in figures.others.items() if kind != PAUSE)
 
 
+def maker(kind, servers):
+    """Makes tables of a kind in a folder. Their server runs as long as a stack is open."""
+    if kind == "sqlite":
+        return SqliteTables
+    running, tables = {
+        "postgres": (running_postgres, PostgresTables),
+        "redis": (running_redis, RedisLists),
+    }[kind]
+    server = servers.enter_context(running())
+    return lambda _folder: tables(server)
+
+
 def soak(kind, seed, enough, rounds_of_topology=8):
     """Do harm until there were so many faults. Returns the figures."""
     figures, number = Figures(), 0
-    with running_postgres() as server:
+    with ExitStack() as servers:
+        make = maker(kind, servers)
         while faults(figures) < enough:
             number += 1
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
-                tables = SqliteTables(folder) if kind == "sqlite" else PostgresTables(server)
-                with KilledSinks(folder, f"{seed}/{number}", tables, figures) as killed:
+                with KilledSinks(folder, f"{seed}/{number}", make(folder), figures) as killed:
                     print(f"seed {seed}, topology {number}: {killed.name}", flush=True)
                     for _ in range(rounds_of_topology):
                         killed.round()

@@ -14,6 +14,7 @@ from pathlib import Path
 from fulmen import BasicBolt, Spout
 from fulmen.api import MarkAhead
 from fulmen.connectors.postgres import PostgresSink
+from fulmen.connectors.redis import RedisSink
 from fulmen.connectors.sqlite import SqliteSink
 
 KEYS = 8
@@ -86,9 +87,14 @@ class SqliteRows(Noted, SqliteSink):
     pass
 
 
+class RedisRows(Noted, RedisSink):
+    pass
+
+
 class Refused(BasicBolt):
     """Keeps how often each row was refused."""
 
     def execute(self, tup, collector):
-        number = int(tup["row"][0])
+        *_, last = tup["row"]
+        number = json.loads(last)["id"] if isinstance(last, bytes) else int(tup["row"][0])
         self.state[number] = self.state.get(number, 0) + 1

@@ -42,7 +42,6 @@ class Consumer(threading.Thread):
 
     Attributes:
         error: Why there is no connection any more; None: there is one.
-        ready: How many messages the broker had for anybody when it was asked last.
     """
 
     def __init__(self, broker: Broker, options: RabbitSpoutOptions) -> None:
@@ -60,7 +59,7 @@ class Consumer(threading.Thread):
             self._connection: Any = pika.BlockingConnection(broker.parameters)
             try:
                 self._channel: Any = self._connection.channel()
-                self.ready = self._look_at_queue()
+                self._ready = self._look_at_queue()
             except BaseException:
                 self._end()
                 raise
@@ -99,7 +98,7 @@ class Consumer(threading.Thread):
 
     def _count(self) -> None:
         found = self._channel.queue_declare(self._options.queue, passive=True)
-        self.ready = int(found.method.message_count)
+        self._ready = int(found.method.message_count)
         self._connection.call_later(COUNT_SECONDS, self._count)
 
     def _ack(self, tags: Iterable[int]) -> None:
@@ -118,6 +117,10 @@ class Consumer(threading.Thread):
             return self._deliveries.get_nowait()
         except queue.Empty:
             return None
+
+    def left(self) -> int:
+        """How many messages are not taken yet: here, and at the broker when it was asked last."""
+        return self._ready + self._deliveries.qsize()
 
     def ack(self, tags: list[int]) -> None:
         """Tell the broker that messages are processed. If it does not hear it, they come again."""

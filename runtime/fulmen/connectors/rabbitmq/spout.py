@@ -28,6 +28,7 @@ from fulmen.connectors.rabbitmq.connection import Broker
 from fulmen.connectors.rabbitmq.consumer import Consumer, Delivery
 from fulmen.connectors.rabbitmq.options import RabbitSpoutOptions
 
+LAG_SECONDS = 1.0
 PAUSE_SECONDS = 1.0
 """Before the next try to connect."""
 IN_FLIGHT, AGAIN = 0, -1
@@ -63,6 +64,8 @@ class RabbitSpout(Spout):
         "_remembered",
         "_not_before",
         "_formatter",
+        "_context",
+        "_lag_at",
     )
     now = staticmethod(time.monotonic)
 
@@ -84,7 +87,8 @@ class RabbitSpout(Spout):
         Raises:
             ServiceUnavailable: The broker is away, or the queue is not as it must be.
         """
-        self.collector = collector
+        self.collector, self._context = collector, context
+        self._lag_at = self.now()
         self._options: RabbitSpoutOptions = context.options
         self._consumer: Consumer | None = None
         title = f"{context.topology} {context.component} {context.task_index}"
@@ -103,6 +107,9 @@ class RabbitSpout(Spout):
         consumer = self._connected()
         if consumer is None:
             return
+        if self.now() >= self._lag_at:
+            self._lag_at = self.now() + LAG_SECONDS
+            self._context.lag(messages=consumer.left())
         if self._again:
             msg_id = self._again.popleft()
             self._emit(msg_id, self._held[msg_id].delivery)

@@ -86,6 +86,11 @@ class RedisListSpout(RedisSource[bytes]):
             self._server.client.hdel(self._processing, *ids)
 
     @override
+    def left(self) -> int | None:
+        with self._server.told():
+            return int(self._server.client.llen(self._options.key))
+
+    @override
     def decode(self, msg_id: str, message: bytes) -> list[Any]:
         return self._formatter.decode(message)
 

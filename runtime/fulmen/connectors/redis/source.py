@@ -25,6 +25,8 @@ from fulmen.connectors.redis.connection import Server
 
 ERROR_FIELDS = ("data", "reason", "position")
 LOOK_SECONDS = 60.0
+LAG_SECONDS = 5.0
+"""How often Redis is asked how many messages are left."""
 M = TypeVar("M")
 
 
@@ -39,6 +41,8 @@ class RedisSource(Spout, Generic[M]):
         "_fetched",
         "_lost",
         "_look_at",
+        "_lag_at",
+        "_context",
         "_is_active",
     )
     now = staticmethod(time.monotonic)
@@ -58,13 +62,14 @@ class RedisSource(Spout, Generic[M]):
         Raises:
             ServiceUnavailable: Redis is away, or something is to be mended there.
         """
-        self.collector = collector
+        self.collector, self._context = collector, context
         self._options: Any = context.options
         self._server = Server(context, self._options.url)
         self._read: deque[tuple[str, M]] = deque()
         self._fetched: deque[tuple[str, M]] = deque()
         self._lost: dict[str, None] = {}
         self._look_at: float | None = self.now()
+        self._lag_at = self.now()
         self._is_active = False
         self.connect(context)
 
@@ -98,6 +103,10 @@ class RedisSource(Spout, Generic[M]):
     def data_of(self, message: M) -> bytes:
         """A message as it is shown to people, if it can't be read."""
 
+    @abstractmethod
+    def left(self) -> int | None:
+        """How many messages nobody has read; None: Redis does not know it."""
+
     def seconds_between_looks(self) -> float | None:
         """How often lost messages are looked for; None: only when something went wrong."""
         return LOOK_SECONDS
@@ -114,6 +123,10 @@ class RedisSource(Spout, Generic[M]):
                 self._fetch()
             if not self._fetched and not self._read:
                 self._read.extend(self._new())
+            if self.now() >= self._lag_at:
+                self._lag_at = self.now() + LAG_SECONDS
+                left = self.left()
+                self._context.lag(messages=None if left is None else left + len(self._read))
         except ServiceUnavailable:
             self._look_at = self.now()  # an answer may have been lost
             raise
