@@ -7,7 +7,6 @@ import pytest
 from fulmen.api.sinks import MarkAhead, ServiceUnavailable
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.kafka import KafkaSink, KafkaSinkOptions
-from support.kafka_server import PASSWORD, USER
 from support.seeds import generator, several
 from support.sink_lives import SinkLife, prepared
 

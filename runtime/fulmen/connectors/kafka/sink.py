@@ -43,9 +43,7 @@ class KafkaSink(Sink):
             self._encoder_of(context.streams[component][stream].fields)
         names_places = bool(options.topic_field or options.partition_field)
         self._deliveries: dict[bool, Delivery] = {}
-        self._transactions = Transactions(
-            self._brokers, options.topic, names_places=names_places
-        )
+        self._transactions = Transactions(self._brokers, options.topic, names_places=names_places)
         probe = self._brokers.make(Consumer, group_id="fulmen")
         try:
             self._brokers.metadata(probe, options.topic)
@@ -54,7 +52,8 @@ class KafkaSink(Sink):
 
     @override
     def encode(self, rows: Rows) -> Sequence[Any]:
-        encode, found = self._encoder_of(rows.fields).encode, []
+        encode = self._encoder_of(rows.fields).encode
+        found: list[Row | None] = []
         for i, values in enumerate(rows):
             try:
                 found.append(encode(values))
@@ -151,9 +150,7 @@ class _Encoder:
         Raises:
             Malformed: The row can't be one.
         """
-        row = {
-            part: made(values[i]) for part, i, made in self._parts if values[i] is not None
-        }
+        row = {part: made(values[i]) for part, i, made in self._parts if values[i] is not None}
         return Row(**{"topic": self._topic, "value": self._value(values), **row})
 
 
