@@ -350,5 +350,5 @@ def test_a_wrong_password_is_said_and_not_shown(kafka, topic, spout):
 
 def test_a_setting_that_there_is_not_is_a_mistake(kafka, topic, spout):
     kafka.make_topic(topic)
-    with pytest.raises(ValueError, match='No such configuration property: "fetch.min"'):
+    with pytest.raises(ValueError, match=r'No such configuration property: "fetch\.min"'):
         spout(properties={"fetch.min": 1})

@@ -140,9 +140,8 @@ class KafkaBroker:
 
     def make_topic(self, name, partitions=1, **settings):
         """A topic, once everybody may use it."""
-        topic = NewTopic(
-            name, partitions, 1, config={k.replace("_", "."): v for k, v in settings.items()}
-        )
+        config = {key.replace("_", "."): value for key, value in settings.items()}
+        topic = NewTopic(name, partitions, 1, config=config)
         done(self.admin().create_topics([topic]))
         wait_until(lambda: self._has(name, partitions), f"topic {name}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from confluent_kafka import Message
 
@@ -50,7 +50,7 @@ class Reader:
         """
         decode, parts, ready = self._decode, self._parts, []
         for message in messages:
-            msg_id = message.partition(), message.offset()
+            msg_id = cast(MessageId, (message.partition(), message.offset()))
             data = message.value()
             try:
                 values = decode(data) if data is not None else self._nulls.copy()
@@ -82,4 +82,4 @@ def _milliseconds(message: Message) -> int | None:
 
 
 def _headers(message: Message) -> list[Any]:
-    return message.headers() or []
+    return list(message.headers() or [])

@@ -42,7 +42,9 @@ class ClientOptions(Options):
     """Who logs in."""
     sasl_password: Annotated[str | None, Field(alias="sasl.password", repr=False)] = None
     """The password. Take it from the environment: `${KAFKA_PASSWORD}`."""
-    properties: Annotated[dict[Text, str | int | float | bool], Field(repr=False)] = {}
+    properties: Annotated[
+        dict[Text, str | int | float | bool], Field(default_factory=dict, repr=False)
+    ]
     """Any other setting of librdkafka, such as `ssl.ca.location`."""
 
     @field_validator("properties")

@@ -97,7 +97,8 @@ class Delivery:
         Raises:
             KafkaException: The brokers are away, or nothing can be written at all.
         """
-        self._failed = failed = {}
+        failed: dict[int, KafkaError] = {}
+        self._failed = failed
         exact: dict[int, Refused] = {}
         for i in positions:
             try:
@@ -115,11 +116,9 @@ class Delivery:
             for i, error in failed.items()
             if error.code() in self._refusals or error.code() == _WITH_OTHERS
         }
-        for error in failed.values():
-            if error.code() not in self._refusals and error.code() != _WITH_OTHERS:
-                if refused and self._is_transactional:
-                    break  # what was to be written beside those went with the transaction
-                raise KafkaException(error)
+        others = [failed[i] for i in failed if i not in refused]
+        if others and not (refused and self._is_transactional):  # else they went with it
+            raise KafkaException(others[0])
         return exact | refused
 
     def _wait(self) -> None:

@@ -93,7 +93,8 @@ class Rereading:
 
     def _end(self, error: KafkaError | None, gone: list[MessageId]) -> None:
         """The partition has an end, or a beginning, that wanted messages are behind."""
-        assert self._consumer is not None and error is not None
+        assert self._consumer is not None
+        assert error is not None
         if error.code() == KafkaError._PARTITION_EOF:
             self._pass(self._wanted[-1] + 1, gone)
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:

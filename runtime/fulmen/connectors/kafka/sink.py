@@ -52,7 +52,8 @@ class KafkaSink(Sink):
 
     @override
     def encode(self, rows: Rows) -> Sequence[Any]:
-        encode, found = self._encoder_of(rows.fields).encode, []
+        encode = self._encoder_of(rows.fields).encode
+        found: list[Row | None] = []
         for i, values in enumerate(rows):
             try:
                 found.append(encode(values))

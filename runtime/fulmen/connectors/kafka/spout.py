@@ -38,6 +38,8 @@ from fulmen.connectors.kafka.topic import Description, Topic, ends_of, first_pos
 
 AT_ONCE = 2_000
 """So many messages are taken from the client at once: enough that the call costs nothing."""
+LAG_SECONDS = 1.0
+"""So often the lag is told."""
 REPEAT_SECONDS = 30.0
 """After so long, the same trouble is reported again."""
 
@@ -57,6 +59,7 @@ class KafkaSpout(Spout):
     transient: ClassVar[Sequence[str]] = (
         *("_options", "_brokers", "_consumer", "_topic", "_reader", "_rereading", "_ready"),
         *("_is_assigned", "_told_group", "_troubles", "_tasks", "_report", "_emit"),
+        *("_context", "_lag_at"),
     )
 
     def __init__(self) -> None:
@@ -73,6 +76,7 @@ class KafkaSpout(Spout):
     ) -> None:
         self._options: KafkaSpoutOptions = context.options
         self._emit, self._report = collector.emit, collector.report_error
+        self._context = context
         self._tasks = range(
             context.task_index, 1_000_000, len(context.tasks(context.component)) or 1
         )
@@ -81,6 +85,7 @@ class KafkaSpout(Spout):
         self._ready: deque[Ready] = deque()
         self._troubles: dict[str, float] = {}
         self._told_group: dict[int, int] = {}
+        self._lag_at = 0.0
         self._group = self._options.group_id or f"fulmen-{context.topology}-{context.component}"
         self._connect()
         try:
@@ -122,6 +127,7 @@ class KafkaSpout(Spout):
         """Get what can be emitted next; False: there is nothing now, or what is said is emitted."""
         try:
             self._look_around()
+            self._tell_lag()
             if self.state:
                 found, gone = self._rereading.find(list(self.state))
                 for partition, offset in gone:
@@ -176,6 +182,22 @@ class KafkaSpout(Spout):
         mine = [partition for partition in found.partitions if partition in self._tasks]
         return [partition for partition in mine if partition not in self.positions]
 
+    def _tell_lag(self) -> None:
+        """How many messages there are to emit, by what the last fetches have said."""
+        now = time.monotonic()
+        if now < self._lag_at:
+            return
+        self._lag_at = now + LAG_SECONDS
+        known = [self._unread(*place) for place in self.positions.items()]
+        if None not in known:
+            messages = sum(filter(None, known)) + len(self.state)
+            self._context.lag(messages=messages, seconds=None if messages else 0.0)
+
+    def _unread(self, partition: int, position: int) -> int | None:
+        at = TopicPartition(self._options.topic, partition)
+        known = self._consumer.get_watermark_offsets(at, cached=True)
+        return max(0, known[1] - position) if known and known[1] >= 0 else None
+
     def _take_over(self, found: Description) -> None:
         """Read all partitions from their positions, and new ones from where they begin."""
         options = self._options
@@ -197,11 +219,7 @@ class KafkaSpout(Spout):
 
     def _begin_anew(self, topic_id: str) -> None:
         """The topic was deleted and made again: what was not read of the old one is gone."""
-        unread = 0
-        for partition, position in self.positions.items():
-            at = TopicPartition(self._options.topic, partition)
-            known = self._consumer.get_watermark_offsets(at, cached=True)
-            unread += max(0, known[1] - position) if known else 0
+        unread = sum(self._unread(*place) or 0 for place in self.positions.items())
         self._say_gone(
             f"topic {self._options.topic!r} was deleted and made again. Of the old one, at least"
             f" {unread} messages were not read and {len(self.state)} that had failed can't be"

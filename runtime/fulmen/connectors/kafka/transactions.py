@@ -68,7 +68,7 @@ class Written:
         told = json.loads(metadata or "{}")
         packed = base64.b85decode(told["refused"]) if "refused" in told else None
         pairs = json.loads(zlib.decompress(packed)) if packed else []
-        return Written(offset, told.get("tag"), {i: code for i, code in pairs})
+        return Written(offset, told.get("tag"), dict(pairs))
 
     def metadata(self, label: str) -> str:
         """What to commit with the offset.
@@ -193,7 +193,8 @@ class Transactions:
         self, rows: Rows, without: dict[int, int], number: int, metadata: str
     ) -> dict[int, Refused]:
         """One transaction. If rows are refused, it is not committed."""
-        assert self._delivery is not None and self._reader is not None
+        assert self._delivery is not None
+        assert self._reader is not None
         producer = self._delivery.producer
         producer.begin_transaction()
         wanted = [i for i in range(len(rows)) if i not in without]

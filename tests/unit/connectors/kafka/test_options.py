@@ -1,0 +1,63 @@
+"""What a topology's file may say of Kafka."""
+
+import pytest
+from pydantic import ValidationError
+
+from fulmen.connectors.kafka import KafkaSink, KafkaSinkOptions, KafkaSpout, KafkaSpoutOptions
+
+LEAST = {"bootstrap.servers": "broker:9092", "topic": "orders"}
+CSV = {"type": "csv", "fields": ["offset"]}
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        ({"start": "timestamp"}, "`start: timestamp` needs `startTimestamp`"),
+        ({"startTimestamp": "2030-01-31T12:00:00Z"}, "`startTimestamp` needs `start: timestamp`"),
+        ({"start": "group"}, "`start: group` needs `group.id`"),
+        ({"format": {"type": "csv"}}, "`format` has no fields: name those of the CSV"),
+        ({"include": ["offset"], "format": CSV}, "there are two fields 'offset'"),
+        ({"topic": "or ders"}, "String should match pattern"),
+        ({"refreshSeconds": 0}, "greater than 0"),
+        ({"properties": {"enable.auto.commit": True}}, "'enable.auto.commit' can't be set: pos"),
+        ({"properties": {"auto.offset.reset": "latest"}}, "`start` says where to begin"),
+        ({"properties": {"group.id": "g"}}, "'group.id' is an option of its own"),
+    ],
+)
+def test_options_of_a_spout_must_fit_together(config, text):
+    with pytest.raises(ValidationError, match=text):
+        KafkaSpoutOptions.model_validate(LEAST | config)
+
+
+@pytest.mark.parametrize("name", ["acks", "enable.idempotence", "transactional.id"])
+def test_what_a_sinks_guarantee_rests_on_cannot_be_set(name):
+    with pytest.raises(ValidationError, match=f"'{name}' can't be set"):
+        KafkaSinkOptions.model_validate(LEAST | {"properties": {name: "all"}})
+
+
+def test_fields_are_those_of_the_format_and_then_the_included_ones():
+    json = {"type": "json", "fields": ["user", "url"]}
+    options = KafkaSpoutOptions.model_validate(LEAST | {"format": json, "include": ["key"]})
+    assert KafkaSpout().outputs_for(options) == {
+        "default": ("user", "url", "key"),
+        "errors": ("data", "reason", "position"),
+    }
+
+
+def test_a_spout_reads_all_that_is_committed_unless_it_is_told_otherwise():
+    options = KafkaSpoutOptions.model_validate(LEAST)
+    assert (options.start, options.isolation_level) == ("earliest", "read_committed")
+    assert options.fields == ("value",)
+
+
+def test_passwords_are_in_no_text():
+    secret = {"sasl.password": "s3cret", "properties": {"ssl.key.password": "s3cret"}}
+    for kind in (KafkaSpoutOptions, KafkaSinkOptions):
+        assert "s3cret" not in repr(kind.model_validate(LEAST | secret))
+        with pytest.raises(ValidationError) as raised:
+            kind.model_validate(LEAST | secret | {"topic": 7})
+        assert "s3cret" not in str(raised.value)
+
+
+def test_a_sink_writes_at_least_once_unless_it_is_told_otherwise():
+    assert KafkaSinkOptions.model_validate(LEAST).guarantee == KafkaSink.guarantees[0]
