@@ -34,6 +34,8 @@ FulmenError
         StoreRefused        it will never take it: a right is missing, or it is somebody else's
                             (transactional/errors.py)
         StaleAttempt        a later attempt was written (transactional/errors.py)
+    BadPlace                files can't be read from a place, or written to it
+                            (connectors/files/local.py)
     TopologyFailed          a topology can't go on
     SparkLost               Spark itself has ended: the driver has to be started anew
     NotDrained              a test's topology goes on and on (testing/running.py)

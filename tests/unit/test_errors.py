@@ -8,6 +8,7 @@ import pytest
 from fulmen import errors
 from fulmen.cli import BadInput
 from fulmen.cli.kubectl import Replaced, _Conflict, _NotFound
+from fulmen.connectors.files.local import BadPlace
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
 from fulmen.kube.driver.api import ApiError
@@ -41,6 +42,7 @@ MESSAGES = [
         "2 problems:\n  1. spec.workers: is 0. Write 1.\n  2. spec.bolts: is empty.",
     ),
     (BadInput("the checkpoint is empty text"), "the checkpoint is empty text"),
+    (BadPlace("/logs is a file"), "/logs is a file"),
     (errors.CheckpointError("checkpoint s3://a is damaged"), "checkpoint s3://a is damaged"),
     (
         errors.AlreadyExists(S3, "commits/7"),
