@@ -262,6 +262,7 @@ class KilledSinks(KilledTransactions):
     def drain(self):
         """End it as its user does, and check all."""
         self.keep_running()
+        self.more_messages()  # so that it is seen to run, and hears a signal
         self.wait_until(self.is_complete, "all rows")
         self.run.process.send_signal(signal.SIGTERM)
         code = self.run.end()
