@@ -55,6 +55,7 @@ test-cluster: setup ## tests on the Kubernetes cluster of KUBECONFIG
 
 .PHONY: docs
 docs: setup ## the documentation as a searchable site, in artifacts/site
+	@$(BIN)/python scripts/option_tables.py
 	@NO_MKDOCS_2_WARNING=1 scripts/quietly $(BIN)/mkdocs build --strict
 	@echo "artifacts/site/index.html"
 

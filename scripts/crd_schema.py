@@ -9,6 +9,7 @@ Schema = dict[str, Any]
 LIST_KEYS = {
     "spec.spouts": "name",
     "spec.bolts": "name",
+    "spec.env": "name",
     "spec.driver.env": "name",
     "spec.worker.env": "name",
     "spec.driver.imagePullSecrets": "name",
@@ -98,7 +99,7 @@ RULES = {
         }
     ],
 }
-RULES["spec.worker.env[]"] = RULES["spec.driver.env[]"]
+RULES["spec.env[]"] = RULES["spec.worker.env[]"] = RULES["spec.driver.env[]"]
 """What a schema alone can't say, in CEL, by the place in the document."""
 
 

@@ -27,7 +27,7 @@ PLACES = {
     "Spark": "spec.spark",
     "Pod": "spec.driver, spec.worker",
     "Resources": "spec.driver.resources",
-    "EnvVar": "spec.driver.env[]",
+    "EnvVar": "spec.env[], spec.driver.env[], spec.worker.env[]",
     "LocalReference": "spec.driver.imagePullSecrets[]",
 }
 """Where each model is in the document; the order of the tables."""
@@ -57,18 +57,18 @@ def _table(place: str, model: Schema) -> str:
     rows.append("|---|---|---|---|")
     for name, field in model["properties"].items():
         required = name in model.get("required", ())
-        cells = [f"`{name}`", _type(field), "required" if required else _default(field)]
+        cells = [f"`{name}`", type_of(field), "required" if required else _default(field)]
         cells.append(" ".join(field.get("description", "").split()).replace("|", "\\|"))
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 
 
-def _type(field: Schema) -> str:
+def type_of(field: Schema) -> str:
     """The type of a value, and its bounds, in a few words."""
     if "$ref" in field:
         return "mapping"
     if "anyOf" in field:
-        choices = (_type(choice) for choice in field["anyOf"] if choice.get("type") != "null")
+        choices = (type_of(choice) for choice in field["anyOf"] if choice.get("type") != "null")
         return " or ".join(dict.fromkeys(choices))
     if "const" in field:
         return f"`{field['const']}`"
@@ -76,7 +76,7 @@ def _type(field: Schema) -> str:
         return " ".join(f"`{value}`" for value in field["enum"])
     match field.get("type"):
         case "array":
-            return f"list of {_plural(_type(field['items']))}"
+            return f"list of {_plural(type_of(field['items']))}"
         case "object":
             return "mapping"
         case "integer":

@@ -2,8 +2,9 @@
 
 What `config` has as `${NAME}` is replaced where the component runs, and noted here. From then on
 this process shows the variable's name in place of its value: in every text that `errors` makes of
-an author's exception or object, in every report of an error, and in every entry of `logging`. A
-checkpoint has the text of the file, `${NAME}`, in place of what it stood for.
+an author's exception or object, in every report of an error, in every entry of `logging`, and in
+tracebacks of threads. A checkpoint has the text of the file, `${NAME}`, in place of what it stood
+for.
 
 Too short values are no secrets, but ports and switches, and would be found everywhere: those of
 fewer than four characters, whole numbers of up to five digits, and words such as `true`.
@@ -14,7 +15,9 @@ from __future__ import annotations
 import json
 import logging
 import re
+import sys
 import threading
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, SupportsIndex
@@ -98,6 +101,7 @@ def note(template: str, text: str, values: Mapping[str, str]) -> FromEnvironment
             needles = tuple(one.encode(errors="surrogatepass") for one in shown)
             _known = _Known(shown, _pattern(shown), needles, texts)
             _mask_entries()
+            _mask_uncaught()
     return made
 
 
@@ -130,8 +134,13 @@ def is_anything_secret() -> bool:
 def without_passwords(text: str) -> str:
     """The text with `***` in place of passwords that are in URLs and connection strings."""
     for pattern in _PASSWORDS:
-        text = pattern.sub(lambda match: match[0].replace(match[1], "***"), text)
+        text = pattern.sub(_without_group, text)
     return text
+
+
+def _without_group(match: re.Match[str]) -> str:
+    start, end = (at - match.start() for at in match.span(1))
+    return f"{match[0][:start]}***{match[0][end:]}"
 
 
 def _variants(value: str) -> Iterator[str]:
@@ -186,3 +195,22 @@ def _mask_entries() -> None:
 
     masked_entry.masks = True  # type: ignore[attr-defined]
     logging.setLogRecordFactory(masked_entry)
+
+
+def _mask_uncaught() -> None:
+    """Have exceptions masked that end a thread, where Python itself would print them."""
+
+    def end(kind: Any, error: Any, stack: Any, who: str = "") -> None:
+        said = "".join(traceback.format_exception(kind, error, stack))
+        sys.stderr.write(masked(f"{who}{said}"))
+
+    def end_thread(ended: threading.ExceptHookArgs) -> None:
+        if ended.exc_type is not SystemExit:
+            name = "?" if ended.thread is None else ended.thread.name
+            who = f"Exception in thread {name}:\n"
+            end(ended.exc_type, ended.exc_value, ended.exc_traceback, who)
+
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = end
+    if threading.excepthook is threading.__excepthook__:
+        threading.excepthook = end_thread

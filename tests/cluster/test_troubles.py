@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from support.kube import condition, is_ready
+from support.kube import condition, is_ready, total
 from support.numbered import FILE, manifest
 from support.troubles import TOLD_SECONDS, apply, seconds_between, told, unscheduled, wait_for
 
@@ -176,6 +176,41 @@ def test_a_store_that_does_not_answer(kube, remove):
         "restarted because of its store",
     )
     assert not is_ready(found)
+
+
+OUTPUTS = 'outputs = ("word",)\n'
+NEEDS_A_SERVICE = """
+            def prepare(self, conf, context):
+                import os
+                from fulmen import ServiceUnavailable
+
+                if not os.path.exists("/tmp/service-answers"):
+                    raise ServiceUnavailable("Redis at cache:6379", "connection refused")
+"""
+"""What the class has as well, as the resource has it."""
+
+
+def test_a_service_that_a_bolt_needs_is_away(kube, remove):
+    """It is named with the bolt that needs it; when it answers, the topology goes on."""
+    remove("no-service")
+    text = manifest(FILE, "metadata.name=no-service", "spec.workers=1")
+    assert text.count(OUTPUTS) == 1
+    code = text.replace(OUTPUTS, OUTPUTS + NEEDS_A_SERVICE)
+    kube.apply(code)
+    message = wait_for(kube, "no-service", "Ready", "ServiceUnavailable")
+    assert message.startswith("since 20")
+    assert message.endswith(
+        "and tried again: 'split' can't reach Redis at cache:6379: connection refused"
+    )
+    told_message = told(kube, "no-service", "ServiceUnavailable")["message"]
+    assert told_message.endswith("'split' can't reach Redis at cache:6379: connection refused")
+    driver = driver_name_of(kube, "no-service")
+    labels = "fulmen.dev/topology=no-service,app.kubernetes.io/component="
+    assert total(kube.metrics(driver), "fulmen_service_away_seconds", component="split") >= 5
+    for pod in kube.list("pods", f"{labels}worker"):
+        kube.exec(pod["metadata"]["name"], "touch", "/tmp/service-answers")
+    kube.wait("topology", "no-service", is_ready, 180, "Ready")
+    assert not [name for name, _ in kube.metrics(driver) if "service_away" in name]
 
 
 def driver_name_of(kube, name):

@@ -5,6 +5,7 @@ import pytest
 from fulmen.transactional.stores.pools import close_all
 from support.kafka_server import running_kafka
 from support.postgres import running_postgres
+from support.rabbitmq_server import running_rabbitmq
 from support.redis_server import running_redis
 from support.s3 import running_s3
 
@@ -28,6 +29,13 @@ def postgres():
 def redis_server():
     """A Redis; its tests use a name each."""
     with running_redis() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def rabbit_server():
+    """A RabbitMQ; its tests use queues of their own."""
+    with running_rabbitmq() as server:
         yield server
 
 

@@ -16,6 +16,7 @@ from obstore.store import S3Store
 from fulmen.api import ServiceUnavailable
 from fulmen.connectors.files import FileSink, FileSpout, ParquetSpout, RollingFileSink
 from fulmen.connectors.files.local import BadPlace
+from support.file_soak import soak
 from support.file_sinks import FIELDS, RollingLives, made, mark, write
 from support.file_spouts import SpoutLives
 from support.s3 import SECRET_KEY, killable_s3, lossy_proxy
@@ -125,7 +126,7 @@ def test_a_put_whose_answer_was_lost_is_not_made_twice(bucket, monkeypatch):
 def test_a_bucket_that_is_not_there_and_a_wrong_secret_are_mistakes(bucket, monkeypatch):
     for kind in (FileSpout, FileSink):
         path = "s3://nowhere/x"
-        with pytest.raises(BadPlace, match="s3://nowhere: the bucket does not exist. Create it"):
+        with pytest.raises(BadPlace, match=r"s3://nowhere: the bucket does not exist\. Create it"):
             _open(kind, path)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     with pytest.raises(BadPlace, match="the endpoint or the credentials are wrong") as told:
@@ -208,7 +209,7 @@ def test_each_row_is_in_one_object_whatever_is_killed(tmp_path, monkeypatch):
             is_written = False
             while not is_written:  # as the engine does: again with the same mark, until it succeeds
 
-                def put(batch=batch, number=life.number):
+                def put(sink=sink, batch=batch, number=life.number):
                     write(sink, batch, mark(number), FIELDS)
 
                 try:
@@ -258,3 +259,11 @@ def test_each_line_of_objects_is_acked_once_whatever_is_killed(tmp_path, monkeyp
         life.finish()
         assert sorted(int(v.split()[1]) for [v] in life.values()) == list(range(lines))
         assert life.values("errors") == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_each_line_of_rotated_logs_is_in_one_file_of_each_sink_whatever_is_killed(tmp_path):
+    killed = soak(tmp_path, FIRST, enough=50)
+    assert killed.killed >= 20
+    assert killed.writer.renamed >= 20

@@ -15,7 +15,7 @@ from fulmen.connectors.postgres import PostgresQuerySpout, PostgresQueueSpout, P
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores import postgres_connection
 from fulmen.transactional.stores.pools import close_all
-from support import sql_sinks
+from support import sql_sinks, sql_topologies
 from support.cut_proxy import cut_proxy
 from support.postgres import PASSWORD, USER
 from support.seeds import generator, several
@@ -237,6 +237,7 @@ def refused(**options):
     [
         ({"user": USER, "password": "wrong"}, "password authentication failed for user"),
         ({"user": "nobody"}, "the server does not let us in"),
+        ({"user": PASSWORD}, 'authentication failed for user "***"'),  # what is said has it
         ({"user": USER, "dbname": "nowhere"}, 'database "nowhere" does not exist'),
     ],
 )
@@ -474,6 +475,19 @@ def test_with_a_delay_a_transaction_that_commits_late_is_not_missed(target):
     assert list(one.pending.values()) == [("late",), ("early",)]
 
 
+def test_a_growing_table_says_how_far_it_is_behind(target):
+    target.run(
+        "CREATE TABLE t (id serial PRIMARY KEY, word text)",
+        "INSERT INTO t (word) VALUES ('a'), ('b'), ('c')",
+    )
+    one = growing(target, start=1)
+    one.batch()
+    assert one.lag == 2
+    one.clock.advance(5)
+    one.batch()
+    assert one.lag == 0
+
+
 def test_rows_of_one_moment_are_emitted_together(target):
     target.run(
         "CREATE TABLE t (id serial, word text, at timestamptz)",
@@ -640,6 +654,21 @@ def test_rows_are_taken_in_order_and_the_key_may_be_text(target):
     assert target.run("SELECT * FROM t") == []
 
 
+def test_the_first_task_says_how_many_rows_nobody_has_claimed(target):
+    target.run(QUEUE)
+    put(target, 0, 5)
+    one, other = queue(target, fetch_size=2), queue(target, index=1, tasks=2)
+    for task in (one, other):
+        task.batch()
+    one.batch(most=1)
+    assert one.lag == 5
+    other.batch(most=1)
+    assert other.lag is None
+    one.clock.advance(5)
+    one.batch()
+    assert one.lag == 0
+
+
 def test_a_queue_without_columns_for_claims_is_told_what_it_needs(target):
     target.run("CREATE TABLE t (id serial PRIMARY KEY, word text)")
     with pytest.raises(StoreRefused, match="A queue needs two columns for claims"):
@@ -663,3 +692,26 @@ def test_a_queue_whose_server_is_away_goes_on_when_it_is_back(target):
     one.until_exhausted()
     assert one.acked == {("w0",): 1, ("w1",): 1}
     assert target.run("SELECT * FROM t") == []
+
+
+# ---- whole topologies ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+@pytest.mark.parametrize("seed", several(2))
+def test_each_row_of_a_queue_is_copied_once_whatever_is_lost(target, seed, tasks):
+    target.run(QUEUE, "CREATE TABLE copied (id integer)")
+    put(target, 0, sql_topologies.ROWS)
+    source = {"dsn": target.dsn, "table": "t", "fields": ["id"], "fetchSize": 30}
+    sink = PostgresSink, {"dsn": target.dsn}
+    sql_topologies.copy(target, seed, PostgresQueueSpout, source, sink, tasks)
+    assert target.run("SELECT * FROM t") == []
+
+
+@pytest.mark.parametrize("seed", several(2))
+def test_each_row_of_a_growing_table_is_copied_once_whatever_is_lost(target, seed):
+    target.run("CREATE TABLE t (id serial, word text)", "CREATE TABLE copied (id integer)")
+    put(target, 0, sql_topologies.ROWS)
+    source = {"dsn": target.dsn, "table": "t", "column": "id", "fields": ["id"], "fetchSize": 30}
+    sink = PostgresSink, {"dsn": target.dsn, "mode": "copy"}
+    sql_topologies.copy(target, seed, PostgresQuerySpout, {**source, "delaySeconds": 0}, sink)

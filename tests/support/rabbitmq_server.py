@@ -6,18 +6,19 @@ that use it are skipped and say so (in CI that is a failure).
 """
 
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pika
 import pytest
 from pika.exceptions import AMQPError
 
-from support.s3 import free_port
 from support.spark_runs import wait_until
 
 USER, PASSWORD = "fulmen", "s3cret/word"
@@ -33,7 +34,7 @@ class RabbitServer:
     """
 
     def __init__(self, folder):
-        self.port, self._dist_port, self._epmd_port = free_port(), free_port(), free_port()
+        self.port, self._dist_port, self._epmd_port = (quiet_port() for _ in range(3))
         self._folder, self._process = folder, None
         (folder / "env.conf").touch()
         (folder / "plugins").write_text("[].")
@@ -97,12 +98,17 @@ class RabbitServer:
         wait_until(self._answers, "RabbitMQ's start", START_SECONDS)
 
     def _answers(self):
-        assert self._process.poll() is None, (self._folder / "log").read_text()
+        assert self._process.poll() is None, (self._folder / "log").read_text()[-5000:]
         try:
             with self.channel():
                 return True
         except (AMQPError, OSError):
             return False
+
+    @property
+    def runs(self):
+        """Whether its process is alive."""
+        return self._process.poll() is None
 
     def kill(self):
         """End it as `kill -9` does."""
@@ -110,12 +116,35 @@ class RabbitServer:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
+    @contextmanager
+    def stopped(self):
+        """While this lasts, it says nothing, but its connections stay."""
+        os.killpg(self._process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(self._process.pid, signal.SIGCONT)
+
     def end(self):
         """Kill all that runs of it."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self.runs:
             self.kill()
         self._epmd.kill()
         self._epmd.wait()
+
+
+def quiet_port():
+    """A port that nobody listens on, nor gets for a connection.
+
+    A client that tries again and again to connect to a server that is down is given one port after
+    another by the system: at some time the server's own, if that is one of these.
+    """
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.SystemRandom().randrange(10_000, lowest)
+        with closing(socket.socket()) as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def look_for_binary():

@@ -27,10 +27,10 @@ from support.transaction_run import Difference, TransactionRun
 from support.transaction_soak import Figures, KilledTransactions
 
 ROWS = (
-    f"CREATE TABLE rows (id bigint, key text, n integer, amount integer CHECK (amount <"
+    f"CREATE TABLE rows (id bigint, key text, number integer, amount integer CHECK (amount <"
     f" {parts.REFUSED}))"
 )
-LATEST = "CREATE TABLE latest (key text PRIMARY KEY, n integer)"
+LATEST = "CREATE TABLE latest (key text PRIMARY KEY, number integer)"
 KINDS = ("sqlite", "postgres")
 
 
@@ -118,7 +118,7 @@ class SinkRun(TransactionRun):
                             "table": "latest",
                             "mode": "upsert",
                             "key": ["key"],
-                            "columns": {"key": "key", "n": "n"},
+                            "columns": {"key": "key", "number": "number"},
                         },
                     },
                     {
@@ -143,8 +143,8 @@ class SinkRun(TransactionRun):
         Raises:
             Difference: There is a row that was not emitted, or twice, or one was refused twice.
         """
-        found = Counter(map(tuple, self.tables.run("SELECT id, key, n, amount FROM rows")))
-        latest = dict(map(tuple, self.tables.run("SELECT key, n FROM latest")))
+        found = Counter(map(tuple, self.tables.run("SELECT id, key, number, amount FROM rows")))
+        latest = dict(map(tuple, self.tables.run("SELECT key, number FROM latest")))
         if not self.newest_commit():
             return False
         committed = Committed(self.checkpoint)  # read after the tables: it is ahead of them

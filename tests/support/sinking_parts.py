@@ -36,7 +36,7 @@ def tell(folder, file, text=""):
 class Source(Spout):
     """Emits random rows up to its limit, and keeps them by their numbers."""
 
-    outputs = ("id", "key", "n", "amount")
+    outputs = ("id", "key", "number", "amount")
 
     def __init__(self):
         self.emitted = 0

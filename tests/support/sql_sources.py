@@ -24,6 +24,7 @@ class Task:
         spout: The present instance.
         pending: The messages whose trees have not ended, as committed: id -> values.
         acked: How often each message's values were acked, as committed.
+        lag: How many messages the spout has said last to be behind; None: nothing.
     """
 
     def __init__(self, kind, clock=None, index=0, tasks=1, **options):
@@ -38,7 +39,7 @@ class Task:
             options=kind.config_model(**options),
         )
         self.checkpoint = pickle.dumps(({}, {}))
-        self.pending, self.acked, self.number = {}, Counter(), 0
+        self.pending, self.acked, self.number, self.lag = {}, Counter(), 0, None
         self.restore()
 
     def restore(self):
@@ -80,6 +81,8 @@ class Task:
             assert msg_id not in pending
             pending[msg_id] = values
         self.collector.emitted.clear()
+        if lag := self.context.signals.take_lag():
+            self.lag = lag.messages
         if is_lost:
             self.restore()
             return

@@ -37,15 +37,18 @@ _COMPONENT: Final = {
     "tickSeconds": _LIVE,
     "instance": _REPLACE,
 }
+_ENV: Final = {
+    "env[].name": _REPLACE,
+    "env[].value": _REPLACE,
+    "env[].valueFrom": _REPLACE,
+}
 _POD: Final = {
     "image": _REPLACE,
     "imagePullPolicy": _REPLACE,
     "imagePullSecrets[].name": _REPLACE,
     "resources.limits": _REPLACE,
     "resources.requests": _REPLACE,
-    "env[].name": _REPLACE,
-    "env[].value": _REPLACE,
-    "env[].valueFrom": _REPLACE,
+    **_ENV,
     "serviceAccountName": _REPLACE,
     "podTemplate": _REPLACE,
 }
@@ -62,6 +65,7 @@ EFFECTS: Final[dict[str, Effect]] = {
     "batchTimeoutSeconds": _LIVE,
     "state": _LIVE,
     "config": _LIVE,
+    **_ENV,
     "code.files": _REPLACE,
     "code.folder": _REPLACE,
     "code.configMap": _REPLACE,

@@ -56,7 +56,7 @@ def driver_pod(
     container = {
         **_container(contract.DRIVER_CONTAINER, image, pod, DRIVER_RESOURCES, policy),
         "args": [contract.DRIVER_COMMAND],
-        "env": _env(pod, _own_env(seen, attempt)),
+        "env": _env(accepted, pod, _own_env(seen, attempt)),
         "ports": [
             {"name": contract.METRICS_PORT_NAME, "containerPort": contract.METRICS_PORT},
             {"name": "spark", "containerPort": contract.SPARK_PORT},
@@ -99,7 +99,7 @@ def worker_pod(
             contract.WORKER_CONTAINER, image, pod, WORKER_RESOURCES, policy, topology.slots
         ),
         "args": [contract.EXECUTOR_COMMAND],
-        "env": _env(pod, []),
+        "env": _env(accepted, pod, []),
         "volumeMounts": volumes.mounts(accepted, contract.SPARK_VOLUME),
     }
     spec: Manifest = {
@@ -156,7 +156,7 @@ def preflight_pod(
         return {
             **_container(name, image, pod, PREFLIGHT_RESOURCES, policy),
             "args": [contract.PREFLIGHT_COMMAND, *([host] if opens else [])],
-            "env": _env(pod, _own_env(seen, 0)),
+            "env": _env(accepted, pod, _own_env(seen, 0)),
             "volumeMounts": mounts,
         }
 
@@ -234,10 +234,11 @@ def _resources(pod: Pod, defaults: dict[str, str], slots: int) -> Manifest:
     }
 
 
-def _env(pod: Pod, own: list[Manifest]) -> list[Manifest]:
-    """Fulmen's variables, then the user's, which may refer to them."""
+def _env(accepted: Accepted, pod: Pod, own: list[Manifest]) -> list[Manifest]:
+    """Fulmen's variables, then the user's, which may refer to them; of equal names the pod's."""
     reserved = {variable["name"] for variable in own}
-    users = (v.model_dump(mode="json", by_alias=True, exclude_none=True) for v in pod.env)
+    wanted = {variable.name: variable for variable in (*accepted.topology.spec.env, *pod.env)}
+    users = (v.model_dump(mode="json", by_alias=True, exclude_none=True) for v in wanted.values())
     return [*own, *(variable for variable in users if variable["name"] not in reserved)]
 
 

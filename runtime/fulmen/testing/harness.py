@@ -20,7 +20,7 @@ from fulmen.api import (
     output_streams,
 )
 from fulmen.api.signals import Lag
-from fulmen.api.tuples import DRAIN_STREAM, HELD, TICK_COMPONENT, TICK_STREAM, Held
+from fulmen.api.tuples import DRAIN_STREAM, END_STREAM, HELD, TICK_COMPONENT, TICK_STREAM, Held
 from fulmen.engine.emitting.arrow_collectors import ArrowCollector
 from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.emitting.routes import Routes
@@ -187,13 +187,21 @@ class BoltHarness:
         origin = Held(TICK_COMPONENT, TICK_STREAM, ("rate_secs",), -1)
         self._execute_row(Tuple([seconds], origin, HELD))
 
+    def end_batch(self) -> None:
+        """End the batch of what was executed."""
+        self._turn("end_batch", END_STREAM)
+
     def drain(self) -> None:
         """Give the bolt its last turn, as when its topology is drained."""
+        self._turn("drain", DRAIN_STREAM)
+
+    def _turn(self, method: str, stream: str) -> None:
+        turn = getattr(self.bolt, method)
         if isinstance(self.bolt, ArrowBolt):
-            self._execute_arrow(None, [], self.bolt.drain)
+            self._execute_arrow(None, [], turn)
             return
-        origin = Held(TICK_COMPONENT, DRAIN_STREAM, (), -1)
-        self._execute_row(Tuple([], origin, HELD), is_last=True)
+        origin = Held(TICK_COMPONENT, stream, (), -1)
+        self._execute_row(Tuple([], origin, HELD), turn)
 
     def restart(self) -> None:
         """Lose the process: what goes on is a new instance with the old one's durable state."""
@@ -259,23 +267,23 @@ class BoltHarness:
             raise ValueError(f"{values!r} is not a list of values for the fields {self._fields}")
         return Tuple(values, Held(*self._source, self._fields, SOURCE_TASK), HELD)
 
-    def _execute_row(self, tup: Tuple, is_last: bool = False) -> None:
+    def _execute_row(self, tup: Tuple, turn: Callable[..., Any] | None = None) -> None:
         collector, is_basic = self._collector, isinstance(self.bolt, BasicBolt)
         collector.open()
         try:
-            if is_last:
-                self.bolt.drain(*([collector] if is_basic else []))
+            if turn is not None:
+                turn(*([collector] if is_basic else []))
             elif is_basic:
                 self.bolt.execute(tup, collector)
                 self.acked.append(tup)
             else:
                 self.bolt.execute(tup)
         except FailedException as e:
-            if not is_last:
+            if turn is None:
                 self.failed.append((tup, str(e) or type(e).__name__))
         finally:
             collector.close()
-            self._take_emits(() if is_last else (tup,))
+            self._take_emits(() if turn is not None else (tup,))
         self._author.look_at_state()
         if isinstance(collector, BoltCollector):
             self.acked += [t for t, reason in collector.late if reason is None]

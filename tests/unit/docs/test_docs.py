@@ -27,6 +27,7 @@ from fulmen.topology.reading.documents import parse_yaml
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.resource.spec import Topology, TopologySpec
 from fulmen.topology.validation.check import validate
+from support.config_parts import WriterOptions
 from support.pages import (
     ROOT,
     anchors,
@@ -37,6 +38,7 @@ from support.pages import (
     without_blocks,
     write_files,
 )
+from support.scripts import script
 
 PAGES = ["README.md", *pages("docs")]
 WITH_CODE = [
@@ -66,7 +68,7 @@ def test_python_runs(page, folder):
             module = importlib.import_module(name.removesuffix(".py"))
             for value in list(vars(module).values()):
                 if isinstance(value, type) and value.__module__ == module.__name__:
-                    if issubclass(value, COMPONENTS):
+                    if issubclass(value, COMPONENTS) and value.config_model is None:
                         output_streams(value)
                 elif name.startswith("test_") and getattr(value, "__name__", "")[:5] == "test_":
                     value()
@@ -157,6 +159,31 @@ def test_the_table_of_fields_is_that_of_the_models():
     spec.loader.exec_module(spec_table)
     page = spec_table.PAGE.read_text(encoding="utf-8")
     assert spec_table.with_tables(page) == page, "run scripts/spec_table.py"
+
+
+TABLES = script("option_tables")
+
+
+@pytest.mark.parametrize("page", TABLES.pages(), ids=lambda page: page.name)
+def test_tables_of_options_are_those_of_the_models(page):
+    text = page.read_text(encoding="utf-8")
+    assert TABLES.with_tables(text) == text, "run scripts/option_tables.py"
+
+
+def test_a_table_has_names_types_defaults_and_docstrings():
+    assert TABLES.option_table(WriterOptions).splitlines() == [
+        "| option | type | default | |",
+        "|---|---|---|---|",
+        "| `dsn` | text | required | Where the store is. Text of any kind. |",
+        "| `batchSize` | whole number from 1 to 1,000 | `100` | Rows of one call. |",
+        "| `mode` | `insert` `upsert` | `insert` |  |",
+        "| `columns` | list of text | `[word]` |  |",
+        "| `layout` | mapping whose `type` is `comma` `plain` | `{type: plain}` |  |",
+        "| `hosts` | list of mappings |  |  |",
+        "| `limit` | whole number or text |  |  |",
+        "| `password` | text, secret |  | What nobody may see. |",
+        "| `isFast` | `true` or `false` | `false` |  |",
+    ]
 
 
 def test_the_annotated_example_runs(folder):

@@ -1,12 +1,17 @@
 """The pages about SQL databases list all options, and their topologies are valid."""
 
 import re
+import sqlite3
+from contextlib import closing
 
 import pytest
-import yaml
 from pydantic_core import PydanticUndefined
 
 from fulmen.connectors import postgres, sqlite
+from fulmen.testing import run
+from fulmen.topology.reading.documents import parse_yaml
+from fulmen.topology.reading.field_problems import parse
+from fulmen.topology.validation.check import validate
 from support.pages import ROOT, blocks
 
 PAGES = {
@@ -39,10 +44,22 @@ def test_every_option_is_in_its_table_with_its_default(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_configuration_of_every_component_is_valid(page):
+def test_the_topology_is_valid_as_it_stands(page, tmp_path, monkeypatch):
+    monkeypatch.setenv("DSN", "postgresql://localhost/shop")
     [block] = blocks(page, "yaml")
-    spec = yaml.safe_load(block.text)["spec"]
-    for component in (*spec["spouts"], *spec["bolts"]):
-        module, _, name = component["class"].rpartition(".")
-        room = {"fulmen.connectors.sqlite": sqlite, "fulmen.connectors.postgres": postgres}[module]
-        getattr(room, name).config_model(**component["config"])
+    assert validate(parse_yaml(block.text), tmp_path) == []
+
+
+def test_the_topology_of_sqlite_does_what_the_page_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    [block] = blocks("docs/connectors/sqlite.md", "yaml")
+    [commands] = blocks("docs/connectors/sqlite.md", "sh")
+    for file, statement in re.findall(r'sqlite3 (\S+) "((?:CREATE|INSERT).*)"', commands.text):
+        with closing(sqlite3.connect(file)) as db, db:
+            db.execute(statement)
+    document = parse_yaml(block.text)
+    document["spec"]["spouts"][0]["config"]["follow"] = False
+    run(parse(document))
+    with closing(sqlite3.connect("latest.db")) as db:
+        found = db.execute("SELECT * FROM latest ORDER BY customer").fetchall()
+    assert found == [("ann", 3, 30.0), ("bob", 2, 20.0)]

@@ -146,6 +146,35 @@ def test_a_preflight_of_a_bad_candidate(tmp_path, code):
     assert "No module named 'nonsense_that_is_not_there'" in ended.errors[0].reason
 
 
+OPTIONS = """
+
+
+from pydantic import BaseModel
+
+
+class Options(BaseModel, extra="forbid"):
+    size: int
+
+
+Source.config_model = Options
+"""
+
+
+def test_a_preflight_validates_the_config_of_components(tmp_path, code):
+    parts = code / "..2026" / "parts.py"
+    parts.write_text(parts.read_text() + OPTIONS)
+    file = tmp_path / "candidate.json"
+    content = document(tmp_path)
+    content["spec"]["spouts"][0]["config"] = {"siez": 1}
+    file.write_text(Candidate(topology=content).to_json())
+    found, ended = preflight(file, code)
+    assert (found, ended.reason) == (2, "InvalidSpec")
+    assert [error.path for error in ended.errors] == [
+        "spec.spouts[0].config.size",
+        "spec.spouts[0].config.siez",
+    ]
+
+
 def test_a_preflight_minds_the_tasks_in_the_checkpoint(tmp_path, code):
     file = tmp_path / "candidate.json"
     candidate = Candidate(topology=document(tmp_path), tasks={"source": 5})

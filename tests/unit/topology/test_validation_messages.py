@@ -396,6 +396,15 @@ FIELDS = {
         {"spec.driver": {"env": [{"name": "A", "value": "1", "valueFrom": {"fieldRef": {}}}]}},
         "spec.driver.env[0]: variable 'A' has both value and valueFrom. Remove one of them.",
     ),
+    "two-values-for-all-pods": (
+        {"spec.env": [{"name": "A", "value": "1", "valueFrom": {"fieldRef": {}}}]},
+        "spec.env[0]: variable 'A' has both value and valueFrom. Remove one of them.",
+    ),
+    "no-variable": (
+        {"spec.config": {"dsn": "${DB-HOST}"}},
+        "spec.config.dsn: ${DB-HOST} is not replaced, since it names no environment variable. Write"
+        " ${NAME} with letters, digits and '_', or $${ for a literal ${.",
+    ),
     "checkpoint-uri": (
         {"spec.checkpoint": {"uri": "/data"}},
         "spec.checkpoint.uri: uri is '/data', but must be a folder in a kind of store: s3://…, "

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -13,7 +13,7 @@ from fulmen.topology.resource.pods import EnvVar, Pod
 
 @dataclass(frozen=True)
 class Environment:
-    """What `spec.driver.env` and `spec.worker.env` amount to here.
+    """What `spec.env`, `spec.driver.env` and `spec.worker.env` amount to here.
 
     Attributes:
         driver: Variables of this process. Workers inherit them.
@@ -43,24 +43,31 @@ class Environment:
 
 def environment_of(document: Any) -> Environment:
     """The environment that a document asks for, which need not be valid."""
-    driver, worker = _variables(document, "driver"), _variables(document, "worker")
+    places = ("spec", "spec.driver", "spec.worker")
+    both, driver, worker = (_variables(document, place) for place in places)
     missing = [
-        f"spec.{role}.env: {variable.name!r} comes from a cluster (valueFrom), and is not set here."
+        f"{place}.env: {variable.name!r} comes from a cluster (valueFrom), and is not set here."
         f" Set it in the environment of this command"
-        for role, variables in (("driver", driver), ("worker", worker))
+        for place, variables in zip(places, (both, driver, worker), strict=True)
         for variable in variables
         if variable.value_from is not None and variable.name not in os.environ
     ]
-    return Environment(_values(driver), _values(worker), missing)
+    return Environment(_values([*both, *driver]), _values([*both, *worker]), missing)
 
 
-def _variables(document: Any, role: Literal["driver", "worker"]) -> Sequence[EnvVar]:
+def _variables(document: Any, place: str) -> Sequence[EnvVar]:
     try:
-        return Pod.model_validate(document["spec"][role]).env
+        for part in place.split("."):
+            document = document[part]
+        return Pod.model_validate({"env": document["env"]}).env
     except (KeyError, TypeError, ValidationError):  # which the check of the document tells
         return ()
 
 
 def _values(variables: Sequence[EnvVar]) -> dict[str, str]:
-    """Those whose value is in the document; one without any is empty, as in a pod."""
-    return {v.name: v.value or "" for v in variables if v.value_from is None}
+    """Those whose value is in the document; one without any is empty, as in a pod.
+
+    Of several variables of the same name the last one counts.
+    """
+    last = {variable.name: variable for variable in variables}
+    return {v.name: v.value or "" for v in last.values() if v.value_from is None}

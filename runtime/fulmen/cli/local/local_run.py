@@ -18,6 +18,7 @@ from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.totals.totals import Totals
 from fulmen.errors import FulmenError
+from fulmen.secrets import masked
 from fulmen.topology.resource.spec import Topology
 
 
@@ -124,7 +125,7 @@ class LocalRun:
                 "its worker."
             ) from error
         except Exception as error:  # a mistake of ours
-            self._log.write(traceback.format_exc())
+            self._log.write(masked(traceback.format_exc()))
             self._print_summary("failed")
             message = f"{type(error).__name__}: {error}".rstrip(": ")
             raise FulmenError(self._with_log(f"a mistake in Fulmen: {message}.")) from error

@@ -1,5 +1,6 @@
 """From what the user gives to `fulmen run` to what can be run: read, checked, its places made."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -10,8 +11,10 @@ from fulmen.cli import BadInput
 from fulmen.cli.local.environment import environment_of
 from fulmen.cli.local.run_checkpoint import Known, look_at, place, wanted_uri
 from fulmen.cli.topology_file import check_document, read_file, tell_warnings
-from fulmen.errors import CheckpointError
+from fulmen.errors import CheckpointError, ValidationFailed
 from fulmen.topology.code.loading import CodeFolder
+from fulmen.topology.configuration.options import configured
+from fulmen.topology.problems import Problem
 from fulmen.topology.resource.spec import Topology
 from fulmen.topology.validation.check import Checked, Runnable
 
@@ -62,6 +65,7 @@ def prepare(
         environment.applied(in_process),
         _prepare(document, file, code_folder, checkpoint, in_process) as prepared,
     ):
+        _refuse_unset(prepared.runnable, environment.workers)
         notes = [*prepared.notes, *environment.notes]
         yield replace(prepared, notes=notes, worker_env=environment.workers)
 
@@ -88,6 +92,29 @@ def _prepare(
         if topology.spec.state != "Active":
             notes.append(f"spec.state is {topology.spec.state}: spouts emit nothing")
         yield Prepared(checked.runnable(folder.path, known.tasks), used_uri, notes)
+
+
+def _refuse_unset(runnable: Runnable, of_workers: Mapping[str, str]) -> None:
+    """Find variables that a `config` names and that are not set, or not right, where it is read.
+
+    Raises:
+        ValidationFailed: There are some; it names all of them.
+    """
+    spec, workers = runnable.topology.spec, {**os.environ, **of_workers}
+    problems: dict[Problem, None] = {}
+    for component in spec.components:
+        hosts: list[Mapping[str, str]] = [
+            os.environ if component.name in runnable.pinned else workers
+        ]
+        if component is spec.transactional:  # its coordinator is in the driver
+            hosts.append(os.environ)
+        for environ in hosts:
+            try:
+                configured(runnable.topology, component.name, runnable.code_folder, environ)
+            except ValidationFailed as error:
+                problems |= dict.fromkeys(p for p in error.problems if isinstance(p, Problem))
+    if problems:
+        raise ValidationFailed(list(problems))
 
 
 def _checked(

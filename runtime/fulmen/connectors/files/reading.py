@@ -55,9 +55,10 @@ class FilesSpout(Spout):
 
     transient: ClassVar[Sequence[str]] = (
         "options", "collector", "clock", "positions", "source", "_opened", "_queue", "_seen",
-        "_polled_at", "_retry_at", "_rests",
+        "_polled_at", "_retry_at", "_rests", "_lag",
     )  # fmt: skip
     options: Any
+    now: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (files have the time of day)
 
     def __init__(self) -> None:
         self.progress = Progress()
@@ -105,6 +106,7 @@ class FilesSpout(Spout):
     def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: Any) -> None:
         self.options: SourceOptions = context.options
         self.collector = collector
+        self._lag = context.lag
         self.clock: Callable[[], float] = time.monotonic
         self._opened: OrderedDict[int, Opened] = OrderedDict()
         self._queue: deque[Found] = deque()
@@ -310,6 +312,10 @@ class FilesSpout(Spout):
         wanted = [one for one in found.values() if self._wants(one)]
         self._queue = deque(sorted(wanted, key=lambda one: (one.modified, one.path)))
         self._polled_at = self.clock()
+        if self._queue:
+            self._lag(seconds=type(self).now() - self._queue[0].modified)
+        else:
+            self._lag(messages=0, seconds=0.0)
 
     def _wants(self, found: Found) -> bool:
         if self.positions.has_more(found):

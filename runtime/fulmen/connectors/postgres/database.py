@@ -44,7 +44,8 @@ class Database:
     """One database, for one component.
 
     Attributes:
-        where: Which table or query, and where: the first words of each message.
+        service: Which database: what is away if it is.
+        where: Which table or query, and where: the first words of other messages.
     """
 
     def __init__(self, what: str, dsn: str) -> None:
@@ -53,7 +54,8 @@ class Database:
         Raises:
             StoreRefused: The DSN can't be understood.
         """
-        self.where = f"{what} in PostgreSQL {connections.described(what, dsn)}"
+        self.service = f"PostgreSQL {connections.described(what, dsn)}"
+        self.where = f"{what} in {self.service}"
         self._dsn = dsn
 
     @property
@@ -86,9 +88,8 @@ class Database:
             with self._lent() as db:
                 found = db.execute("SHOW transaction_read_only").fetchone()
                 if found and found[0] == "on":
-                    raise ServiceUnavailable(
-                        self.where, "the server is a standby, or the role may only read"
-                    )
+                    reason = "the server is a standby, or the role may only read"
+                    raise ServiceUnavailable(self.service, reason)
                 yield db
         except psycopg.Error as error:
             raise self._translated(error, self._meant) from self._cause(error)
@@ -112,7 +113,7 @@ class Database:
         return found
 
     def _away(self, _error: psycopg.Error, text: str) -> Exception:
-        return ServiceUnavailable(self.where, text)
+        return ServiceUnavailable(self.service, text)
 
     def _meant(self, error: psycopg.Error, text: str) -> Exception:
         for kind, cure in CURES:
@@ -126,7 +127,7 @@ class Database:
             )
         is_passing = (error.sqlstate or "").startswith(connections.MAY_PASS)
         if is_passing or isinstance(error, psycopg.OperationalError):
-            return ServiceUnavailable(self.where, text)
+            return ServiceUnavailable(self.service, text)
         return StoreRefused(self.where, text, "Nothing was written.")
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
 from fulmen.connectors.postgres.loading import cursor_of
-from fulmen.connectors.sql.growing import GrowingSpout, Row
+from fulmen.connectors.sql.growing import MOST_COUNTED, GrowingSpout, Row
 from fulmen.connectors.sql.options import GrowingOptions
 
 
@@ -68,17 +68,33 @@ class _Query:
         with self._database.transaction() as db:
             return self._select(db, position, last, self._most)
 
+    def behind(self, position: Any) -> int:
+        """How many rows have higher values, up to a limit."""
+        condition, values = _above(position)
+        count = SQL(
+            f"SELECT count(*) FROM (SELECT FROM {{source}} WHERE {condition} LIMIT %s) AS behind"
+        ).format(**self._parts)
+        with self._database.transaction() as db:
+            row = db.execute(count, [*values, MOST_COUNTED]).fetchone()
+        return int(row[0]) if row else 0
+
     def _select(
         self, db: psycopg.Connection[Any], position: Any, last: Any, most: int
     ) -> list[Row]:
-        values, wheres = [], ["{column} IS NOT NULL"]
-        for value, where in ((position, "{column} > %s"), (last, "{column} <= %s")):
-            if value is not None:
-                values.append(value)
-                wheres.append(where)
+        condition, values = _above(position)
+        if last is not None:
+            condition += " AND {column} <= %s"
+            values.append(last)
         statement = (
-            f"SELECT {{column}}, {{fields}} FROM {{source}} WHERE {' AND '.join(wheres)}"
+            f"SELECT {{column}}, {{fields}} FROM {{source}} WHERE {condition}"
             " ORDER BY {column} FETCH FIRST %s ROWS WITH TIES"
         )
         composed = SQL(statement).format(**self._parts)
         return list(cursor_of(db).execute(composed, [*values, most]).fetchall())
+
+
+def _above(position: Any) -> tuple[str, list[Any]]:
+    """Rows behind a position: a condition, and its values."""
+    if position is None:
+        return "{column} IS NOT NULL", []
+    return "{column} > %s", [position]

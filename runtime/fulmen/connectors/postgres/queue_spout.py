@@ -30,6 +30,7 @@ from fulmen.api.declarer import Stream
 from fulmen.connectors.options import Options
 from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
 from fulmen.connectors.postgres.loading import cursor_of
+from fulmen.connectors.sql.growing import LAG_SECONDS, MOST_COUNTED
 from fulmen.connectors.sql.options import Name
 
 RENEWALS = 3
@@ -76,9 +77,22 @@ class PostgresQueueSpout(Spout):
     config_model: ClassVar[type[BaseModel] | None] = PostgresQueueOptions
     transient: ClassVar[Sequence[str]] = (  # a DSN must not be in a checkpoint
         *("_options", "_queue", "_rows", "_gone", "_due", "_renewed", "_retry", "_is_new"),
-        *("_is_empty", "_is_named", "_label"),
+        *("_is_empty", "_is_named", "_label", "_lag_due", "_context"),
     )
     now: Callable[[], float] = time.monotonic
+    _options: PostgresQueueOptions
+    _queue: _Queue
+    _rows: deque[Sequence[Any]]
+    _gone: list[Any]
+    _due: float
+    _renewed: float
+    _retry: float
+    _is_new: bool
+    _is_empty: bool
+    _is_named: bool
+    _label: str
+    _lag_due: float
+    _context: TopologyContext
 
     def __init__(self) -> None:
         self.name = ""
@@ -101,13 +115,12 @@ class PostgresQueueSpout(Spout):
             ServiceUnavailable: The database is away.
             StoreRefused: A name, a type or a right is wrong: the text says which.
         """
-        self.collector = collector
+        self.collector, self._context = collector, context
         self._options = context.options
         self._queue = _Queue(context.options)
         self._label = f"{context.topology}/{context.component}/{context.task_index}"
-        self._rows: deque[Sequence[Any]] = deque()
-        self._gone: list[Any] = []
-        self._due = self._renewed = self._retry = self.now()
+        self._rows, self._gone = deque(), []
+        self._due = self._renewed = self._retry = self._lag_due = self.now()
         self._is_new, self._is_empty, self._is_named = True, False, bool(self.name)
 
     def next_tuple(self) -> None:
@@ -128,6 +141,9 @@ class PostgresQueueSpout(Spout):
     def _claim(self) -> None:
         options = self._options
         self._due = self.now() + options.poll_seconds  # also if this raises
+        if self._context.task_index == 0 and self.now() >= self._lag_due:  # for all of them
+            self._lag_due = self.now() + LAG_SECONDS
+            self._context.lag(messages=self._queue.length())
         known = self._known()
         if self._is_new:
             self._rows.extend(self._queue.claimed(self.name, known))
@@ -208,6 +224,10 @@ class _Queue:
             "UPDATE {table} SET {until} = now() + %s * interval '1 second'"
             " WHERE {by} = %s AND {key} = ANY(%s)"
         )
+        self._length = made(
+            "SELECT count(*) FROM (SELECT FROM {table}"
+            " WHERE {until} IS NULL OR {until} < now() LIMIT %s) AS waiting"
+        )
         self._delete = made("DELETE FROM {table} WHERE {by} = %s AND {key} = ANY(%s)")
         with self._database.opening() as db:
             db.execute(SQL("EXPLAIN ") + self._claim, [[], 0, "", 1.0])
@@ -220,6 +240,10 @@ class _Queue:
     def claimed(self, name: str, known: Sequence[Any]) -> list[Any]:
         """Rows that were claimed under a name, but for those that are known."""
         return self._run(self._claimed, [name, list(known)])
+
+    def length(self) -> int:
+        """How many rows nobody has claimed, up to a limit."""
+        return int(self._run(self._length, [MOST_COUNTED])[0][0])
 
     def renew(self, name: str, keys: Sequence[Any]) -> None:
         """Let the claims of these rows count from now on."""

@@ -21,6 +21,9 @@ from fulmen.connectors.sql.options import GrowingOptions
 from fulmen.transactional.errors import StoreRefused
 
 Row = Sequence[Any]
+LAG_SECONDS = 5.0
+MOST_COUNTED = 100_000
+"""Rows for the lag: counting takes as long as there are rows."""
 
 
 class GrowingTable(Protocol):
@@ -41,6 +44,10 @@ class GrowingTable(Protocol):
         """
         ...
 
+    def behind(self, position: Any) -> int:
+        """How many rows have values higher than this one; at most MOST_COUNTED are counted."""
+        ...
+
 
 class GrowingSpout(Spout):
     """Emits the rows of a table or query in the order of a growing column."""
@@ -51,9 +58,19 @@ class GrowingSpout(Spout):
         "_rows",
         "_seen",
         "_due",
+        "_lag_due",
         "_is_at_end",
+        "_context",
     )
     now: Callable[[], float] = time.monotonic
+    _options: GrowingOptions
+    _table: GrowingTable
+    _rows: deque[Row]
+    _seen: deque[tuple[float, Any]]
+    _due: float
+    _lag_due: float
+    _context: TopologyContext
+    _is_at_end: bool
 
     def __init__(self) -> None:
         self.position: Any = None
@@ -80,7 +97,7 @@ class GrowingSpout(Spout):
             ServiceUnavailable: The database is away.
             StoreRefused: A name or a right is wrong: the text says which.
         """
-        options: GrowingOptions = context.options
+        options = context.options
         if len(context.tasks(context.component)) > 1:
             raise StoreRefused(
                 f"spout {context.component!r}",
@@ -90,10 +107,9 @@ class GrowingSpout(Spout):
         self.collector = collector
         self._options = options
         self._table = self.connect(options)
-        self._rows: deque[Row] = deque()
-        self._seen: deque[tuple[float, Any]] = deque()
-        self._due = self.now()
-        self._is_at_end = False
+        self._rows, self._seen = deque(), deque()
+        self._due = self._lag_due = self.now()
+        self._is_at_end, self._context = False, context
 
     def next_tuple(self) -> None:
         """Emit the rows of the next value, or one that has failed."""
@@ -118,13 +134,16 @@ class GrowingSpout(Spout):
     def _fetch(self) -> None:
         options = self._options
         self._due = self.now() + options.poll_seconds  # also if this raises
+        position = options.start if self.position is None else self.position
+        if self.now() >= self._lag_due:
+            self._lag_due = self.now() + LAG_SECONDS
+            self._context.lag(messages=self._table.behind(position))
         last = None
         if options.delay_seconds:
             last = self._settled(self._table.highest())
             if last is None:
                 self._is_at_end = not self._seen
                 return
-        position = options.start if self.position is None else self.position
         self._rows.extend(self._table.after(position, last))
         if len(self._rows) >= options.fetch_size:
             self._due = self.now()

@@ -71,6 +71,8 @@ class SqlSink(Sink):
 
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
     transient: ClassVar[Sequence[str]] = ("_table", "_fields")  # a DSN must not be in a checkpoint
+    _table: Table
+    _fields: tuple[str, ...]
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:  # noqa: ARG002
         """Look at the table, and make it and the table of marks if that is to be done.

@@ -20,12 +20,14 @@ class Database:
     """One file, for one component.
 
     Attributes:
-        where: Which table or query, and where: the first words of each message.
+        service: Which file: what is away if it is.
+        where: Which table or query, and where: the first words of other messages.
     """
 
     def __init__(self, what: str, path: str) -> None:
         self._path = os.path.abspath(path)
-        self.where = f"{what} in SQLite file {self._path!r}"
+        self.service = f"SQLite file {self._path!r}"
+        self.where = f"{what} in {self.service}"
 
     def exists(self) -> bool:
         """Whether the file is there."""
@@ -48,7 +50,7 @@ class Database:
                 yield db
         except sqlite3.Error as error:
             found = translate(self.where, self._path, error)
-            raise ServiceUnavailable(self.where, f"{found.reason}. {found.cure}") from error
+            raise ServiceUnavailable(self.service, f"{found.reason}. {found.cure}") from error
 
     @contextmanager
     def opening(self, kind: Kind = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
@@ -64,7 +66,7 @@ class Database:
         except sqlite3.Error as error:
             found = translate(self.where, self._path, error)
             if isinstance(found, StoreUnavailable):
-                raise ServiceUnavailable(self.where, f"{found.reason}. {found.cure}") from error
+                raise ServiceUnavailable(self.service, f"{found.reason}. {found.cure}") from error
             raise found from error
 
     @contextmanager

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from fulmen.connectors.sql.growing import GrowingSpout, Row
+from fulmen.connectors.sql.growing import MOST_COUNTED, GrowingSpout, Row
 from fulmen.connectors.sql.options import GrowingOptions, Name
 from fulmen.connectors.sql.tables import check_columns
 from fulmen.connectors.sqlite.database import Database, listed, quoted
@@ -55,18 +55,30 @@ class _Query:
         with self._database.transaction("DEFERRED") as db:
             return self._select(db, position, last, self._most)
 
+    def behind(self, position: Any) -> int:
+        """How many rows have higher values, up to a limit."""
+        condition, values = self._above(position)
+        rows = f"SELECT 1 FROM {self._source} WHERE {condition} LIMIT {MOST_COUNTED}"
+        with self._database.transaction("DEFERRED") as db:
+            found: int = db.execute(f"SELECT count(*) FROM ({rows})", values).fetchone()[0]
+        return found
+
     def _select(self, db: sqlite3.Connection, position: Any, last: Any, most: int) -> list[Row]:
-        column = self._column
-        wheres, values = [f"{column} IS NOT NULL"], []
-        for value, where in ((position, f"{column} > ?"), (last, f"{column} <= ?")):
-            if value is not None:
-                wheres.append(where)
-                values.append(value)
+        condition, values = self._above(position)
+        if last is not None:
+            condition += f" AND {self._column} <= ?"
+            values.append(last)
         select = f"SELECT {self._names} FROM {self._source} WHERE "
-        first = f"{select}{' AND '.join(wheres)} ORDER BY {column} LIMIT ?"
+        first = f"{select}{condition} ORDER BY {self._column} LIMIT ?"
         rows: list[Row] = db.execute(first, [*values, most]).fetchall()
         if len(rows) < most:
             return rows
         last_value = rows[-1][0]  # its other rows may not be among these
         complete = [row for row in rows if row[0] != last_value]
-        return complete + db.execute(f"{select}{column} = ?", [last_value]).fetchall()
+        return complete + db.execute(f"{select}{self._column} = ?", [last_value]).fetchall()
+
+    def _above(self, position: Any) -> tuple[str, list[Any]]:
+        """Rows behind a position: a condition, and its values."""
+        if position is None:
+            return f"{self._column} IS NOT NULL", []
+        return f"{self._column} > ?", [position]

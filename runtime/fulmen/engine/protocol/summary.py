@@ -13,6 +13,7 @@ from fulmen.engine.protocol.processes import Process
 from fulmen.engine.protocol.statistics import ChunkTimes, CountKey, TaskSums
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.engine.tuples.chunk import Ranges
+from fulmen.secrets import masked
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,11 @@ class ErrorReport:
     more: int = 0
     is_warning: bool = False
     service: str = ""
+
+    def __post_init__(self) -> None:
+        """Show no secrets: whoever makes a report is in the process that knows them."""
+        object.__setattr__(self, "message", masked(self.message))
+        object.__setattr__(self, "traceback", masked(self.traceback))
 
 
 @dataclass

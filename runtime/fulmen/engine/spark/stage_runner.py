@@ -4,6 +4,7 @@ What the stage does is not here: that is a function which knows nothing of Spark
 so that Spark keeps the process: nothing is raised, and the input is read to its end.
 """
 
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -13,6 +14,7 @@ from pyspark.taskcontext import TaskContext
 
 from fulmen.engine.worker import process
 from fulmen.errors import error_text
+from fulmen.secrets import masked
 
 StageFunction = Callable[[int, int, str, str | None, Iterator[bytes]], Iterable[tuple[int, bytes]]]
 """(stage, partition, header, void, rows) -> (partition of the next stage, row)."""
@@ -102,7 +104,7 @@ def _outputs(
     except GeneratorExit:
         raise
     except BaseException as e:  # noqa: BLE001 - a component may call sys.exit, or be out of memory
-        traceback.print_exc()
+        sys.stderr.write(masked(traceback.format_exc()))
         yield from call(error_text(e), iter(()))
 
 

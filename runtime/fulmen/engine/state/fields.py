@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from fulmen import secrets
 from fulmen.api.components import Component
 from fulmen.api.signals import Metric
 from fulmen.checkpoint.rewriting import Journals
@@ -56,6 +57,7 @@ class Fields:
         self._initial: dict[str, bytes] = {}
         self._passing: set[str] = set()
         self._has_been_durable: set[str] = set()
+        self._secret: dict[str, bytes] = {}  # what `open` or `prepare` makes of the environment
         self._last: bytes | None = None
         self.warnings: list[str] = []
         self._warned_size = False
@@ -72,6 +74,7 @@ class Fields:
                 and id(value) not in self._names
                 and not isinstance(value, Metric)
                 and not (name in left_out and left_out[name] is value)
+                and not (name in self._secret and self._digest(value) == self._secret[name])
             }
         )
 
@@ -94,10 +97,14 @@ class Fields:
     def settle(self, restored: Mapping[str, Any] | None) -> None:
         """Decide between restored fields and what `open` or `prepare` has just set.
 
-        A field that these set to the same as the first time keeps its restored value.
+        A field that these set to the same as the first time keeps its restored value. A field with
+        a value of the environment in it is not durable as long as it is what they have made of it.
         """
         for name, value in self._durable().items():
             now = self._digest(value)
+            is_restored = restored and name in restored and restored[name][1] == now
+            if now is not None and not is_restored and self._is_secret(value):
+                self._secret[name] = now
             if now is None or value is None:  # a connection, or what will be one
                 self._passing.add(name)
                 if self._loses(value):
@@ -131,11 +138,11 @@ class Fields:
         if not fields and self._last is None:
             return None
         try:
-            data = self._pickled((fields, self._initial, self._given))
+            data = self._pickled((fields, self._digests(fields), self._given))
         except Exception:  # noqa: BLE001 (an author's __getstate__ may raise anything)
             self._exclude(fields)
             fields = self._durable()
-            data = self._pickled((fields, self._initial, self._given))
+            data = self._pickled((fields, self._digests(fields), self._given))
         now = mark(data)
         if now == self._last:
             return None
@@ -149,6 +156,13 @@ class Fields:
                 " written"
             )
         return data
+
+    def _is_secret(self, value: Any) -> bool:
+        return secrets.is_anything_secret() and secrets.are_in(self._pickled(value))
+
+    def _digests(self, fields: Mapping[str, Any]) -> dict[str, bytes]:
+        """The digests to keep: none of a secret that is not kept, since it could be guessed."""
+        return {n: d for n, d in self._initial.items() if n in fields or n not in self._secret}
 
     def _pickled(self, value: Any) -> bytes:
         return dumps(value, self._names)

@@ -3,7 +3,8 @@
 What is made anew with each process, an instance itself and what the engine gave it, is written by
 its name: a bound method in a field, or a helper that has its collector, is restored with the ones
 of the new process. Pickle alone would write copies of them, to which changes would then be lost.
-A metric in a helper is written as what it is called, and what it has counted is not.
+A text of `config` with a value of the environment in it is written as what the file has. A metric
+in a helper is written as what it is called, and what it has counted is not.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.signals import Family, Metric
+from fulmen.secrets import FromEnvironment, restored
 
 CONTEXT = "context"
 INSTANCE = "instance"
@@ -75,6 +77,8 @@ class _StatePickler(pickle.Pickler):
 
     @override
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, FromEnvironment):
+            return restored, (obj.template,)
         name = self._names.get(id(obj))
         if name is not None:
             return part, (name,)

@@ -82,7 +82,11 @@ class AuthorInstance:
             opening: Is called with the call of that method, to make it.
             is_copy: It is a copy of an object in the topology, and its fields were set there.
         """
-        self.fields = Fields(self.instance, {**injected, "state": self.state}, is_copy=is_copy)
+        parts = {**injected, "state": self.state}
+        options = getattr(injected["context"], "options", None)
+        if options is not None:
+            parts["options"] = options
+        self.fields = Fields(self.instance, parts, is_copy=is_copy)
         record = record_of(self._journals)
         self._journals = {}  # which may be large
         restored = None

@@ -243,7 +243,7 @@ class BoltTask(TaskBase):
 
     def end_batch(self) -> Chunk | None:
         """What stands for the end of the batch; None: the author's class makes no use of it."""
-        if not self.calls:
+        if not self.calls and not self.context.signals.hold.reason:
             return None
         for base in (Bolt, BasicBolt, ArrowBolt):
             if isinstance(self.instance, base) and type(self.instance).end_batch is base.end_batch:

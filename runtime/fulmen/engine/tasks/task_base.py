@@ -24,6 +24,7 @@ from fulmen.engine.state.journals import ENGINE
 from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.tasks.forks import end_child
 from fulmen.errors import FulmenError, error_text, text_of
+from fulmen.secrets import masked
 from fulmen.topology.code.loading import create
 
 T = TypeVar("T")
@@ -74,13 +75,15 @@ def may_pass(error: Exception) -> bool:
 
 
 def author_traceback(error: BaseException) -> str:
-    """The part of the traceback that is about the author's code: without the engine's frames."""
+    """The part of the traceback that is about the author's code: without the engine's frames.
+
+    Secrets are masked before anything is cut off: half of one could not be found any more.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if "/fulmen/engine/" not in f.filename.replace("\\", "/")]
     lines = traceback.format_list(own) if own else []
-    return "".join(
-        ["Traceback (most recent call last):\n", *lines, *traceback.format_exception_only(error)]
-    )
+    said = traceback.format_exception_only(error)
+    return masked("".join(["Traceback (most recent call last):\n", *lines, *said]))
 
 
 class TaskBase(ABC):

@@ -31,6 +31,7 @@ from fulmen.engine.tasks.task_base import (
 from fulmen.engine.tuples import wire
 from fulmen.engine.worker.stage_tasks import StageTasks
 from fulmen.errors import AlreadyExists, CheckpointError, Denied, Unreachable, error_text
+from fulmen.secrets import masked
 
 
 class Worker:
@@ -112,8 +113,9 @@ class Worker:
             row = void_row(str(e), cause=Cause.TUPLES if ran_twice else Cause.CHECKPOINT)
             everywhere = True
         except Exception as e:  # noqa: BLE001 (whatever it is, the batch is void and says why)
-            traceback.print_exc()
-            stack = shortened(traceback.format_exc(), LONGEST_TRACEBACK)
+            stack = masked(traceback.format_exc())
+            sys.stderr.write(stack)
+            stack = shortened(stack, LONGEST_TRACEBACK)
             row, everywhere = void_row(error_text(e), traceback=stack), True
         # who learned of it from a row passes it on in its own partition alone: all others have got
         # that row too
@@ -147,7 +149,7 @@ def void_row(
     traceback: str = "",
 ) -> bytes:
     """The marker of a batch that came to nothing."""
-    return wire.pack(wire.VOID, (reason, report, cause, traceback))
+    return wire.pack(wire.VOID, (masked(reason), report, cause, traceback))
 
 
 _worker = Worker()

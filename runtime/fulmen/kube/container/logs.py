@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing_extensions import override
 
 from fulmen.engine.worker.author_logs import set_levels
+from fulmen.secrets import masked
 
 FORMAT_ENV = "FULMEN_LOG_FORMAT"
 """`json`: a JSON object for each entry. Anything else: lines for people."""
@@ -42,7 +43,7 @@ def _details(record: logging.LogRecord) -> str:
     text = getattr(record, "details", "")
     if record.exc_info and record.exc_info[0] is not None:
         text = logging.Formatter().formatException(record.exc_info)
-    return f"\n{text.rstrip()}" if text else ""
+    return f"\n{masked(text).rstrip()}" if text else ""
 
 
 def set_up() -> None:

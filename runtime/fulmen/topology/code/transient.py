@@ -28,7 +28,7 @@ def mistaken_transient(instance: Any) -> Iterator[tuple[str, str]]:
     known = own | {*dir(cls)} | _annotated(cls)
     if set(names) <= known:
         return
-    bases = [base for base in cls.__mro__ if not base.__module__.startswith("fulmen.")]
+    bases = [base for base in cls.__mro__ if not base.__module__.startswith("fulmen.api.")]
     in_class = _mentioned(bases)
     beside = _mentioned(sys.modules.get(base.__module__) for base in bases)
     for name in names:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from fulmen.api import Component
-from fulmen.errors import ValidationFailed
+from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.code.loading import load_class
 from fulmen.topology.configuration.option_problems import option_problems, within
 from fulmen.topology.configuration.placeholders import (
@@ -147,12 +147,15 @@ def configured(
     own = topology.component(component)
     place, label = _place_of(topology.spec, component)
     config, unset = resolved(topology.spec.config, environ)
-    problems = list(_unset(unset, "spec.config", label))
+    problems = list(_unset(unset, "spec.config"))
     mine, unset = resolved(own.config, environ)
-    problems += _unset(unset, f"{place}.config", label)
+    problems += _unset(unset, f"{place}.config", f"{label}: ")
     if problems:
         raise ValidationFailed(problems)
-    cls = load_class(own.class_, code_folder)
+    try:
+        cls = load_class(own.class_, code_folder)
+    except CodeError:  # which is told where an instance of it is made
+        return Configuration(config, {**config, **mine})
     options = options_of(cls, own.config, mine, f"{place}.config", label)
     return Configuration(config, {**config, **mine}, options)
 
@@ -161,7 +164,7 @@ def configured_alone(cls: type, config: Mapping[str, Any], label: str) -> Config
     """What a component without a topology gets to know. Takes and raises what `configured` does."""
     mine, unset = resolved(config, os.environ)
     if unset:
-        raise ValidationFailed(list(_unset(unset, "config", label)))
+        raise ValidationFailed(list(_unset(unset, "config", f"{label}: ")))
     return Configuration(conf=mine, options=options_of(cls, config, mine, "config", label))
 
 
@@ -205,9 +208,9 @@ def _with_variables(config: Any, place: Place, problem: Problem) -> Problem:
     return replace(problem, cure=cure)
 
 
-def _unset(unset: Sequence[Unset], path: str, label: str) -> Iterator[Problem]:
+def _unset(unset: Sequence[Unset], path: str, label: str = "") -> Iterator[Problem]:
     for one in unset:
-        message = f"{label}: the environment variable {one.variable!r} is not set"
+        message = f"{label}the environment variable {one.variable!r} is not set"
         cure = f"Set it (on Kubernetes in spec.env), or give a default: ${{{one.variable}:-value}}."
         yield Problem(within(path, one.place), message, cure)
 

@@ -22,7 +22,7 @@ from fulmen.topology.resource.base import (
     Seconds,
 )
 from fulmen.topology.resource.graph import with_followers
-from fulmen.topology.resource.pods import Checkpoint, Code, Pod, Spark
+from fulmen.topology.resource.pods import Checkpoint, Code, EnvVar, Pod, Spark
 
 API_VERSION: Final = "fulmen.dev/v1alpha1"
 KIND: Final = "Topology"
@@ -209,7 +209,14 @@ class TopologySpec(Model):
     `Suspended`: pending trees end, then all pods are removed; state is kept."""
 
     config: JsonMap = Field({})
-    """Any values for the spouts and bolts, which receive them in `open` and `prepare`."""
+    """Any values for the spouts and bolts, which receive them in `open` and `prepare`. In a text
+    here, or in a component's own `config`, `${NAME}` is replaced by the environment variable of
+    that name where the component runs. `${NAME:-text}` has a default, and `$${` is a literal
+    `${`."""
+
+    env: tuple[EnvVar, ...] = Field((), max_length=256)
+    """Environment variables of the driver and of every worker. Of variables of the same name, those
+    in `driver.env` and `worker.env` win."""
 
     code: Code | None = None
     """Where the classes of spouts and bolts come from. Default: the packages that are installed in

@@ -9,7 +9,7 @@ from typing import Any
 from fulmen.topology.problems import Problem, Severity, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.graph import find_cycles
-from fulmen.topology.resource.pods import Code, Pod
+from fulmen.topology.resource.pods import Code, EnvVar, Pod
 from fulmen.topology.resource.quantity import mebibytes
 from fulmen.topology.resource.spec import BoltSpec, TopologySpec
 from fulmen.topology.resource.uris import BadUri, read_uri
@@ -100,16 +100,21 @@ def pods(spec: TopologySpec) -> Iterator[Problem]:
         )
         cure = f"Write slots: {spec.workers}, unless more workers are to come."
         yield Problem("spec.slots", message, cure, "warning")
+    yield from _variables("spec", spec.env)
     for path, pod, slots in (
         ("spec.driver", spec.driver, 1),
         ("spec.worker", spec.worker, spec.slots),
     ):
         yield from _resources(path, pod, slots)
         yield from _template(f"{path}.podTemplate", pod, path.rpartition(".")[2])
-        for number, variable in enumerate(pod.env):
-            if variable.value is not None and variable.value_from is not None:
-                message = f"variable {variable.name!r} has both value and valueFrom"
-                yield Problem(f"{path}.env[{number}]", message, "Remove one of them.")
+        yield from _variables(path, pod.env)
+
+
+def _variables(path: str, env: Sequence[EnvVar]) -> Iterator[Problem]:
+    for number, variable in enumerate(env):
+        if variable.value is not None and variable.value_from is not None:
+            message = f"variable {variable.name!r} has both value and valueFrom"
+            yield Problem(f"{path}.env[{number}]", message, "Remove one of them.")
 
 
 def _template(path: str, pod: Pod, own: str) -> Iterator[Problem]:

@@ -88,14 +88,16 @@ class Classes:
             if part.kind == "spout" and getattr(instance, "pinned", False) and part.name:
                 self.pinned.append(part.name)
             yield from self._committer(part, instance)
-            yield from self._sink(part, instance)
-            yield from self._streams(part, instance)
+            checked = _options(part, instance)
+            yield from checked.problems
+            yield from self._sink(part, instance, checked)
+            yield from self._streams(part, instance, checked)
 
-    def _streams(self, part: ComponentPart, instance: Any) -> Iterator[Problem]:
+    def _streams(
+        self, part: ComponentPart, instance: Any, checked: CheckedOptions
+    ) -> Iterator[Problem]:
         """Read what a component declares, which may depend on its options."""
         assert part.model is not None
-        checked = _options(part, instance)
-        yield from checked.problems
         if not checked.has_streams:
             return
         try:
@@ -116,13 +118,18 @@ class Classes:
             message = f"{part.label}: only a BatchBolt can be a committer"
             yield Problem(f"{part.path}.committer", message, "Derive it from fulmen.BatchBolt.")
 
-    def _sink(self, part: ComponentPart, instance: Any) -> Iterator[Problem]:
+    def _sink(
+        self, part: ComponentPart, instance: Any, checked: CheckedOptions
+    ) -> Iterator[Problem]:
         cls = instance if isinstance(instance, type) else type(instance)
         if not issubclass(cls, api.Sink) or part.model is None:
             return
         if part.name:
             self.sinks.append(part.name)
-        chosen = part.model.config.get(GUARANTEE, cls.guarantees[0])
+        if cls.config_model is not None and checked.options is None:
+            return  # its model tells what is wrong
+        given = part.model.config.get(GUARANTEE, cls.guarantees[0])
+        chosen = getattr(checked.options, GUARANTEE, given)
         if chosen not in cls.guarantees:
             path = f"{part.path}.config.{GUARANTEE}"
             yield Problem(path, f"{part.label}: {no_guarantee(cls, chosen)}")

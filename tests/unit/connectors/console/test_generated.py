@@ -61,7 +61,7 @@ def test_rows_come_at_the_rate_and_what_was_missed_is_not_made_up_for():
 
 
 def test_a_least_value_above_the_greatest_is_a_mistake():
-    with pytest.raises(ValidationError, match="fields.n: min 3 is above max 2"):
+    with pytest.raises(ValidationError, match=r"fields\.n: min 3 is above max 2"):
         GeneratorOptions(fields={"n": {"type": "integer", "min": 3, "max": 2}})
 
 

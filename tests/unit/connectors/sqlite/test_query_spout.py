@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from fulmen.api import Stream
-from fulmen.connectors.sqlite import SqliteQueryOptions, SqliteQuerySpout
+from fulmen.connectors.sqlite import SqliteQueryOptions, SqliteQuerySpout, query_spout
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores.pools import close_all
 from support.seeds import generator, several
@@ -135,6 +135,27 @@ def test_it_looks_for_new_rows_when_it_is_time(file):
     one.batch()
     assert list(one.pending.values()) == [("a",)]
     assert not one.spout.is_exhausted()
+
+
+def test_it_says_how_far_it_is_behind(file, monkeypatch):
+    insert(file, "abc")
+    one = task(file, start=1)
+    one.batch(most=1)
+    assert one.lag == 2
+    insert(file, "d")
+    one.clock.advance(4.9)
+    one.batch()
+    assert one.lag == 2
+    one.clock.advance(0.2)
+    one.batch()
+    one.clock.advance(5)
+    one.batch()
+    assert one.lag == 0
+    monkeypatch.setattr(query_spout, "MOST_COUNTED", 1)
+    insert(file, "ef")
+    one.clock.advance(5)
+    one.batch()
+    assert one.lag == 1
 
 
 def test_the_path_is_not_in_the_checkpoint(file):

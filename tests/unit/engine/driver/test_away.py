@@ -2,13 +2,22 @@
 
 import pytest
 
-from fulmen import BasicBolt, ServiceUnavailable, Spout, TopologyBuilder
+from fulmen import (
+    BasicBolt,
+    ServiceUnavailable,
+    Sink,
+    Spout,
+    TopologyBuilder,
+    TransactionalTopologyBuilder,
+)
 from fulmen.engine.driver.driver import OUTAGE_TOLD_SECONDS, Stop
 from fulmen.errors import TopologyFailed
 from fulmen.kube.contract import DriverPhase
 from fulmen.kube.driver.reporting import report_of
 from fulmen.testing import ListSpout, ManualClock
 from support.engine_runs import Steady, make_driver, new_store
+from support.transacted import PAST, Count
+from support.transactional_sources import Rows, RowsCoordinator
 from support.waiting import REASON, SERVICE, Reaches, run_waiting, waiting_driver
 
 
@@ -192,4 +201,111 @@ def test_a_topology_waits_from_its_start():
     Reaches.service = True
     assert running.step()
     assert away(running) == {}
+    running.close()
+
+
+class Store(Sink):
+    """Is away as long as there is an error to raise."""
+
+    guarantees = ("at-least-once", "exactly-once")
+
+    def prepare(self, conf, context):
+        self.rows = context.counter("rows", "Rows that were written.")
+
+    def write(self, rows, mark):
+        if (error := Needs.errors.get("store")) is not None:
+            raise error
+        self.rows.inc(len(rows))
+
+
+@pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
+def test_a_sink_whose_store_is_away_is_told_as_well_and_counts_each_row_once(clock, guarantee):
+    builder = TopologyBuilder("away")
+    builder.set_spout("source", ListSpout(range(20)))
+    store = builder.set_bolt("store", Store).set_config({"guarantee": guarantee})
+    store.shuffle_grouping("source")
+    kept = new_store()
+    jobs = Steady(clock, 0.1, store=kept)
+    running = make_driver(builder, store=kept, clock=clock, jobs=jobs).start()
+    Needs.errors["store"] = ServiceUnavailable("PostgreSQL", "refused")
+    while running.step():
+        pass
+    assert away(running) == {"store": ("PostgreSQL", "refused")}
+    for _ in range(3):
+        assert not running.step()
+    Needs.errors.clear()
+    running.run(Stop(when_drained=True))
+    running.close()
+    assert away(running) == {}
+    assert running.totals.report()["components"]["store"]["metrics"] == {"rows": 20}
+
+
+class AwayRows(Rows):
+    """A source of transactions that is away as long as there is an error to raise."""
+
+    def get_coordinator(self, conf, context):
+        return AwayCoordinator(self, context)
+
+
+class AwayCoordinator(RowsCoordinator):
+    def __init__(self, spout, context):
+        super().__init__(spout)
+        self.ready = context.counter("opened", "Transactions.")
+        self.context = context
+
+    def is_ready(self):
+        if (error := Needs.errors.get("rows")) is not None:
+            raise error
+        return super().is_ready()
+
+    def num_partitions(self):
+        self.ready.inc()
+        self.context.lag(messages=self.turns - self.opened - 1)
+        return super().num_partitions()
+
+
+def transactional(clock):
+    rows = AwayRows((tuple(map(str, range(10))),), take=1)
+    builder = TransactionalTopologyBuilder("away", "rows", rows, max_spout_pending=1)
+    builder.set_bolt("count", Count).shuffle_grouping("rows")
+    PAST["away"] = set()
+    store = new_store()
+    jobs = Steady(clock, 0.6, store=store)
+    wall = lambda: 1_700_000_000 + clock()  # noqa: E731
+    return make_driver(builder, store=store, clock=clock, jobs=jobs, wall=wall).start()
+
+
+def test_a_source_of_transactions_that_is_away_is_told_while_batches_go_on(clock):
+    running = transactional(clock)
+    running.step()
+    Needs.errors["rows"] = ServiceUnavailable("Kafka at broker:9092", "no answer")
+    for _ in range(20):
+        assert running.step()
+    assert away(running) == {"rows": ("Kafka at broker:9092", "no answer")}
+    assert running.away.component == "rows"
+    assert clock() - running.totals.waits.away["rows"].began > 10
+    Needs.errors.clear()
+    running.run(Stop(when_drained=True))
+    running.close()
+    assert away(running) == {}
+    assert running.totals.transactions.committed == 10
+
+
+def test_what_the_coordinator_of_a_source_counts_is_counted_once(clock):
+    running = transactional(clock)
+    running.run(Stop(when_drained=True))
+    running.close()
+    assert running.totals.report()["components"]["rows"]["metrics"] == {"opened": 10}
+    (task,) = running.plan.tasks("rows")
+    assert running.totals.waits.lags[task] == (0, None)
+
+
+def test_a_mistake_of_a_source_of_transactions_is_no_service_that_is_away(clock):
+    running = transactional(clock)
+    running.step()
+    Needs.errors["rows"] = KeyError("no")
+    for _ in range(3):
+        running.step()
+    assert away(running) == {}
+    assert running.totals.error_counts["rows"] == 1
     running.close()

@@ -177,6 +177,26 @@ def test_a_drain_that_is_asked_for_waits_as_well(jobs):
     assert driver.coordinator.holds == {}
 
 
+class WritesAtTheEnd(Buffer):
+    """Writes some numbers at the end of each batch, and needs no ticks for that."""
+
+    def end_batch(self, collector):
+        self.written += self.rows[: self.per_tick]
+        self.rows = self.rows[self.per_tick :]
+        self.look()
+
+
+def test_a_bolt_that_holds_has_an_end_of_each_batch(jobs):
+    builder = TopologyBuilder("held")
+    builder.set_spout("numbers", Few)
+    builder.set_bolt("buffer", WritesAtTheEnd).shuffle_grouping("numbers")
+    driver = started(builder, jobs)
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    assert driver.totals.trees.acked == 500
+    assert driver.coordinator.holds == {}
+
+
 class Stubborn(Buffer):
     """Never lets go."""
 

@@ -59,6 +59,8 @@ CHANGES = [
             ("instance", "gA=="),
         )
     ),
+    ("spec.env", [{"name": "A", "value": "1"}]),
+    ("spec.env", [{"name": "A", "valueFrom": {"fieldRef": {}}}]),
     ("spec.bolts.0.blocking", True),
     ("spec.bolts.0.committer", True),
     ("spec.bolts.1.inputs.0.from", "sentences"),

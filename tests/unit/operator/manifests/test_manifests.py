@@ -139,6 +139,15 @@ def test_the_users_pod_template_is_merged_by_name():
     assert "nodeSelector" not in worker["spec"]
 
 
+def test_variables_of_the_spec_are_in_all_pods():
+    secret = {"secretKeyRef": {"name": "shop", "key": "dsn"}}
+    shared = [{"name": "DSN", "valueFrom": secret}, {"name": "A", "value": "of both"}]
+    changes = {"spec.env": shared, "spec.worker": {"env": [{"name": "A", "value": "of workers"}]}}
+    driver, worker = made(changes)
+    assert container(driver)["env"][-2:] == shared
+    assert container(worker)["env"] == [shared[0], {"name": "A", "value": "of workers"}]
+
+
 @pytest.mark.parametrize(
     ("base", "over", "result"),
     [

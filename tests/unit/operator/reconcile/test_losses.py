@@ -179,16 +179,16 @@ def active(workers):
     return Report(phase=DriverPhase.ACTIVE, generation=1, epoch=1, batch=9, workers=hosted)
 
 
-def test_while_the_checkpoint_is_away_a_topology_is_not_ready_and_says_since_when(cluster):
+@pytest.mark.parametrize("reason", ["CheckpointUnreachable", "ServiceUnavailable"])
+def test_while_what_it_needs_is_away_a_topology_is_not_ready_and_says_since_when(cluster, reason):
     driver = cluster.pod("word-count-driver-1")
-    outage = CheckpointOutage(
-        reason="CheckpointUnreachable", since=1_700_000_000.5, message="disk is full"
-    )
+    outage = CheckpointOutage(reason=reason, since=1_700_000_000.5, message="disk is full")
     cluster.say(driver, active([0, 1]).model_copy(update={"outage": outage}))
     cluster.reconcile()
-    assert summary(cluster) == ("Active", "False", "CheckpointUnreachable")
+    assert summary(cluster) == ("Active", "False", reason)
     message = cluster.condition("Ready")["message"]
     assert message == "since 2023-11-14T22:13:20Z, and tried again: disk is full"
+    assert cluster.events()[-1] == reason
     cluster.say(cluster.pod("word-count-driver-1"), active([0, 1]))
     cluster.reconcile()
     assert summary(cluster) == ("Active", "True", "Active")

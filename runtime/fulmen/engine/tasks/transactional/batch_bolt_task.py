@@ -30,6 +30,7 @@ from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.transactional.batch_instance import BatchInstance, InstanceCollectors
 from fulmen.engine.tasks.transactional.transactional_task import BatchCollector, TransactionalTask
 from fulmen.engine.tuples.chunk import Chunk, Columns, Ids
+from fulmen.errors import text_of
 from fulmen.topology.code.loading import create
 
 NO_ATTEMPT = TransactionAttempt(0, 0)
@@ -43,7 +44,7 @@ class TransactionalBasicBoltTask(TransactionalTask, BasicBoltTask):
     @override
     def note_failure(self, position: int, error: Exception) -> None:
         attempt = self.chunk_attempts[position]
-        self.failed.append((position, str(error)))
+        self.failed.append((position, text_of(error)))
         if isinstance(attempt, TransactionAttempt):
             crash = self.attempt_raised(attempt, error, self.callback)
             self.crash = self.crash or crash
@@ -207,7 +208,7 @@ class BatchBoltTask(TransactionalTask, BoltTask):
 
     def _raised(self, attempt: TransactionAttempt, error: Exception, what: str = "") -> None:
         if not isinstance(error, FailedException):
-            self.failed.append((0, str(error)))
+            self.failed.append((0, text_of(error)))
         self.instances.pop(attempt, None)
         crash = self.attempt_raised(attempt, error, what or self.callback)
         self.crash = self.crash or crash

@@ -1,0 +1,105 @@
+"""How to connect to RabbitMQ, and what pika's errors mean."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from fulmen.api.sinks import ServiceUnavailable
+
+try:
+    import pika  # type: ignore[import-untyped]
+    from pika import exceptions
+except ImportError as error:
+    raise ImportError(f"pip install 'fulmen[rabbitmq]' has what is missing: {error}") from error
+
+SECONDS = 10.0
+"""For each step until there is a connection."""
+PORTS = {"amqp": 5672, "amqps": 5671}
+URL_CURE = (
+    "its URL can't be understood. Write 'amqp://user:password@host:5672/vhost', with %2F for the"
+    " vhost / and %40 for @ in a password"
+)
+CLOSED = {
+    403: "a right is missing",
+    404: "it is not there",
+    405: "somebody else uses it alone",
+    406: "it is not as it is to be declared",
+    530: "the vhost can't be used",
+}
+
+# Each error is raised as well; pika logs tracebacks of them.
+logging.getLogger("pika").setLevel(logging.CRITICAL)
+
+
+class Broker:
+    """A RabbitMQ.
+
+    Attributes:
+        name: Which server and vhost, without its password.
+        parameters: pika's.
+    """
+
+    def __init__(self, url: str, heartbeat: int | None, title: str) -> None:
+        """Understand a URL. Does not connect.
+
+        Args:
+            url: How to connect.
+            heartbeat: In seconds; None: the broker's.
+            title: What people see in the broker's list of connections.
+
+        Raises:
+            ServiceUnavailable: The URL can't be understood.
+        """
+        try:
+            parts = urlsplit(url)
+            if parts.scheme not in PORTS or not parts.hostname:
+                raise ValueError
+            self.parameters: Any = pika.URLParameters(url)
+            port = parts.port or PORTS[parts.scheme]
+        except Exception:  # noqa: BLE001 (pika's may be of any kind, and have the password in it)
+            raise ServiceUnavailable("RabbitMQ", URL_CURE) from None
+        self._secret = unquote(parts.password or "")
+        self.name = f"RabbitMQ at {parts.hostname}:{port}, vhost {self.parameters.virtual_host!r}"
+        self.parameters.client_properties = {"connection_name": title}
+        self.parameters.connection_attempts = 1
+        self.parameters.socket_timeout = self.parameters.stack_timeout = SECONDS
+        if heartbeat is not None:
+            self.parameters.heartbeat = heartbeat
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Turn errors of pika into ServiceUnavailable, without the password."""
+        try:
+            yield
+        except (exceptions.AMQPError, exceptions.ChannelError, OSError) as error:
+            raise self.away(error) from None
+
+    def away(self, error: BaseException) -> ServiceUnavailable:
+        """What to raise for an error of pika's."""
+        text = reason_of(error)
+        return ServiceUnavailable(
+            self.name, text.replace(self._secret, "***") if self._secret else text
+        )
+
+
+def reason_of(error: BaseException) -> str:
+    """What an error of pika's says, in one line."""
+    if isinstance(error, exceptions.ProbableAuthenticationError | exceptions.AuthenticationError):
+        return "the server does not let us in. Check user and password"
+    if isinstance(error, exceptions.ProbableAccessDeniedError):
+        return "the user may not use the vhost, or there is none of that name"
+    if isinstance(error, exceptions.ChannelClosed | exceptions.ConnectionClosed):
+        meaning = CLOSED.get(error.reply_code)
+        said = f"{error.reply_code} {error.reply_text}"
+        return f"{meaning} ({said})" if meaning else said
+    if isinstance(error, exceptions.ConsumerCancelled):
+        return "the queue was deleted"
+    inside = [*error.args, getattr(error, "exception", None), *getattr(error, "exceptions", ())]
+    inner = [found for found in inside if isinstance(found, BaseException)]
+    if inner:
+        return reason_of(inner[-1])
+    return " ".join(str(error).split()) or type(error).__name__

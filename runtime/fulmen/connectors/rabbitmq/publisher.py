@@ -1,0 +1,243 @@
+"""Sends messages to RabbitMQ, and waits until the broker has confirmed them.
+
+pika's blocking connection waits for each confirm before it sends the next message. So this is its
+asynchronous connection, whose loop runs here while there is something to wait for. Between batches
+nobody answers heartbeats: a connection that the broker has closed meanwhile is made anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pika  # type: ignore[import-untyped]
+from pika import exceptions
+
+from fulmen.api.sinks import ServiceUnavailable
+from fulmen.connectors.rabbitmq.connection import SECONDS, Broker
+
+AT_ONCE = 1000
+"""So many messages are sent before their confirms are waited for."""
+CLOSE_SECONDS = 1.0
+NO_EXCHANGE = 404
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is sent for one row.
+
+    Attributes:
+        exchange: The exchange.
+        routing_key: The routing key.
+        properties: pika's BasicProperties, with a message id.
+        body: The message.
+    """
+
+    exchange: str
+    routing_key: str
+    properties: Any
+    body: bytes
+
+    @property
+    def returned_as(self) -> tuple[str, str]:
+        """By what it is known again if the broker returns it."""
+        return self.properties.message_id, self.routing_key
+
+
+class ExchangeMissing(Exception):
+    """There is no exchange of that name. Nothing was confirmed."""
+
+
+class Publisher:
+    """One connection, which is made when it is needed."""
+
+    def __init__(self, broker: Broker, confirm_seconds: float, *, mandatory: bool) -> None:
+        """Nothing is connected yet.
+
+        Args:
+            broker: Where messages go.
+            confirm_seconds: So long without a confirm, and the broker is away.
+            mandatory: Whether messages that reach no queue are refused.
+        """
+        self._broker, self._seconds, self._mandatory = broker, confirm_seconds, mandatory
+        self._connection: Any = None
+        self._loop: Any = None
+        self._channel: Any = None
+        self._error: BaseException | None = None
+        self._blocked = ""
+        self._sent = 0
+        self._unconfirmed: dict[int, int] = {}
+        self._refused: dict[int, str] = {}
+        self._returned: dict[tuple[str, str], str] = {}
+
+    def connect(self, declare: Callable[[Any, Callable[[Any], None]], None] | None = None) -> None:
+        """Connect anew, unless there is a connection that lives.
+
+        Args:
+            declare: Declares something on a channel, and calls what it gets as its second argument
+                when it is there.
+
+        Raises:
+            ServiceUnavailable: The broker is away, or refuses us or what is to be declared.
+        """
+        if self._is_alive():
+            return
+        self.close()
+        self._error, self._blocked = None, ""
+        self._connection = pika.SelectConnection(
+            self._broker.parameters,
+            on_open_callback=lambda connection: connection.channel(on_open_callback=self._opened),
+            on_open_error_callback=self._ended,
+            on_close_callback=self._ended,
+        )
+        self._loop = self._connection.ioloop
+        self._connection.add_on_connection_blocked_callback(self._has_blocked)
+        self._connection.add_on_connection_unblocked_callback(self._has_unblocked)
+        try:
+            self._wait(lambda: self._channel is not None, 2 * SECONDS, "it does not answer")
+            if declare is not None:
+                done: list[Any] = []
+                declare(self._channel, lambda frame: self._note(done, frame))
+                self._wait(lambda: bool(done), SECONDS, "it does not answer")
+        except BaseException:
+            self.close()
+            raise
+
+    def publish(self, messages: Sequence[Message]) -> dict[int, str]:
+        """Send messages to one exchange, and wait for their confirms.
+
+        Returns:
+            Why messages were refused, by their positions.
+
+        Raises:
+            ExchangeMissing: There is no such exchange.
+            ServiceUnavailable: It is not known which messages have arrived.
+        """
+        self.connect()
+        self._refused, self._returned = {}, {}
+        try:
+            for first in range(0, len(messages), AT_ONCE):
+                for i, message in enumerate(messages[first : first + AT_ONCE], first):
+                    self._send(i, message)
+                self._wait(lambda: not self._unconfirmed, self._seconds, "it confirms nothing")
+        except exceptions.ChannelClosed as error:
+            if error.reply_code == NO_EXCHANGE:
+                raise ExchangeMissing(error.reply_text) from None
+            raise self._broker.away(error) from None
+        for i, message in enumerate(messages):
+            if (reason := self._returned.get(message.returned_as)) is not None:
+                self._refused[i] = reason
+        return self._refused
+
+    def _send(self, i: int, message: Message) -> None:
+        if self._error is None:
+            self._channel.basic_publish(
+                message.exchange,
+                message.routing_key,
+                message.body,
+                message.properties,
+                mandatory=self._mandatory,
+            )
+            self._sent += 1
+            self._unconfirmed[self._sent] = i
+
+    # What the loop calls
+
+    def _opened(self, channel: Any) -> None:
+        self._sent = 0
+        self._unconfirmed = {}
+        channel.add_on_close_callback(self._ended)
+        channel.add_on_return_callback(self._has_returned)
+        channel.confirm_delivery(self._confirmed, callback=lambda _: self._usable(channel))
+
+    def _usable(self, channel: Any) -> None:
+        self._channel = channel
+        self._stop()
+
+    def _confirmed(self, frame: Any) -> None:
+        method = frame.method
+        tags = [method.delivery_tag]
+        if method.multiple:
+            tags = [tag for tag in self._unconfirmed if tag <= method.delivery_tag]
+        for tag in tags:
+            i = self._unconfirmed.pop(tag, None)
+            if i is not None and isinstance(method, pika.spec.Basic.Nack):
+                self._refused[i] = "the broker could not keep the message"
+        self._stop()
+
+    def _has_returned(self, _channel: Any, method: Any, properties: Any, _body: bytes) -> None:
+        reason = f"{method.reply_text}: exchange {method.exchange!r} has no queue for routing key"
+        self._returned[properties.message_id, method.routing_key] = (
+            f"{reason} {method.routing_key!r}"
+        )
+
+    def _has_blocked(self, _connection: Any, frame: Any) -> None:
+        self._blocked = f"it takes no messages for now ({frame.method.reason})"
+
+    def _has_unblocked(self, _connection: Any, _frame: Any) -> None:
+        self._blocked = ""
+
+    def _ended(self, _of: Any, error: BaseException) -> None:
+        """A channel or the connection was closed. The first reason is the one that tells why."""
+        self._channel = None
+        self._error = self._error or error
+        self._stop()
+
+    def _note(self, done: list[Any], frame: Any) -> None:
+        done.append(frame)
+        self._stop()
+
+    def _stop(self) -> None:
+        self._loop.stop()
+
+    # The loop
+
+    def _wait(self, is_done: Callable[[], bool], seconds: float, otherwise: str) -> None:
+        """Run the loop until something is done.
+
+        Raises:
+            ServiceUnavailable: The connection was lost, or too many seconds passed without news.
+            ChannelClosed: The broker has closed the channel.
+        """
+        while not is_done() and self._error is None:
+            if self._run(seconds):
+                self.close()
+                raise ServiceUnavailable(
+                    self._broker.name, self._blocked or f"{otherwise} for {seconds:g} seconds"
+                )
+        if self._error is not None:
+            if isinstance(self._error, exceptions.ChannelClosed):
+                raise self._error
+            raise self._broker.away(self._error)
+
+    def _is_alive(self) -> bool:
+        """Whether there is a connection, after all that has arrived meanwhile."""
+        if self._connection is None or self._channel is None:
+            return False
+        self._run(0)
+        return self._channel is not None and self._error is None
+
+    def _run(self, seconds: float) -> bool:
+        """Run the loop until something stops it. Returns whether nothing did, for so long."""
+        late: list[bool] = []
+        timer = self._loop.call_later(seconds, lambda: (late.append(True), self._loop.stop()))
+        self._loop.start()
+        self._loop.remove_timeout(timer)
+        return bool(late)
+
+    def close(self) -> None:
+        """End the connection. What is not confirmed may have arrived, or not."""
+        connection, self._connection, self._channel = self._connection, None, None
+        if connection is None:
+            return
+        with contextlib.suppress(Exception):
+            if connection.is_open:
+                connection.close()
+            while not connection.is_closed:
+                if self._run(CLOSE_SECONDS):  # pika has no public method that does not wait
+                    connection._adapter_disconnect_stream()  # noqa: SLF001
+            self._run(0)  # only now is the socket closed
+        with contextlib.suppress(Exception):
+            self._loop.close()

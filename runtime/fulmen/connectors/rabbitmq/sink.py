@@ -1,0 +1,181 @@
+"""Writes rows to RabbitMQ.
+
+At least once, and no more: RabbitMQ can't keep a mark together with messages, nor tell later which
+messages it has taken. Instead, messages have ids by which consumers know repeats. An id says which
+batch of which task a message is of, and what is in it. So a batch that is run again gives a message
+the same id if it has it again; and never to another message, which a consumer would drop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+import pika  # type: ignore[import-untyped]
+from typing_extensions import override
+
+from fulmen.api.context import TopologyContext
+from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
+from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats.base import positions
+from fulmen.connectors.options import Options
+from fulmen.connectors.rabbitmq.connection import Broker
+from fulmen.connectors.rabbitmq.options import RabbitSinkOptions
+from fulmen.connectors.rabbitmq.publisher import ExchangeMissing, Message, Publisher
+from fulmen.connectors.templates import filler, has_fields
+
+Encoded = tuple[str, str, str, dict[str, Any], bytes]
+"""The exchange, the routing key, the message id or "", headers, and the body."""
+LONGEST_NAME = 255
+"""Bytes of an exchange's name, a routing key or a message id."""
+
+
+class RabbitSink(Sink):
+    """Publishes rows to an exchange, with publisher confirms."""
+
+    guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once",)
+    config_model: ClassVar[type[Options]] = RabbitSinkOptions
+    transient: ClassVar[Sequence[str]] = (
+        "_context",
+        "_options",
+        "_broker",
+        "_publisher",
+        "_fields",
+        "_encode",
+    )
+
+    def __init__(self) -> None:
+        self.identity = secrets.token_hex(8)
+
+    @override
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+        """Connect.
+
+        Raises:
+            ServiceUnavailable: The broker is away, or what is to be declared is there already and
+                differs.
+            ValueError: The options name a field that the sink does not receive.
+        """
+        self._context = context
+        self._options: RabbitSinkOptions = context.options
+        self._fields: tuple[str, ...] | None = None
+        for component, stream in context.sources:
+            fields = context.streams[component][stream].fields
+            try:
+                _encoder(self._options, fields)
+            except Malformed as error:
+                raise ValueError(
+                    f"bolt {context.component!r}: in what it receives from {component!r}, {error}"
+                ) from error
+        options = self._options
+        title = f"{context.topology} {context.component} {context.task_index}"
+        self._broker = Broker(options.url, options.heartbeat, title)
+        self._publisher = Publisher(
+            self._broker, options.confirm_timeout, mandatory=options.mandatory
+        )
+        with self._broker.told():
+            self._publisher.connect(self._declare if options.declare else None)
+
+    def _declare(self, channel: Any, done: Callable[[Any], None]) -> None:
+        options = self._options
+        if options.exchange:
+            channel.exchange_declare(
+                options.exchange, options.exchange_type, durable=options.durable, callback=done
+            )
+        else:
+            channel.queue_declare(options.routing_key, durable=options.durable, callback=done)
+
+    @override
+    def encode(self, rows: Rows) -> Sequence[Any]:
+        if rows.fields != self._fields:
+            self._fields, self._encode = rows.fields, _encoder(self._options, rows.fields)
+        made: list[Any] = []
+        for i, values in enumerate(rows):
+            try:
+                made.append(self._encode(values))
+            except (Malformed, UnicodeError) as error:
+                made.append(None)
+                rows.fail(i, str(error))
+        return made
+
+    @override
+    def write(self, rows: Rows, mark: Mark | None) -> None:
+        by_exchange: dict[str, list[int]] = {}
+        for i, row in enumerate(rows):
+            by_exchange.setdefault(row[0], []).append(i)
+        messages = self._messages(rows)
+        for exchange, places in by_exchange.items():
+            try:
+                refused = self._publisher.publish([messages[i] for i in places])
+            except ExchangeMissing as error:
+                if not has_fields(self._options.exchange):
+                    raise ServiceUnavailable(
+                        self._broker.name, f"{error}. Declare it, or write `declare: true`"
+                    ) from None
+                refused = dict.fromkeys(range(len(places)), f"there is no exchange {exchange!r}")
+            for place, reason in refused.items():
+                rows.fail(places[place], reason)
+
+    def _messages(self, rows: Sequence[Encoded]) -> list[Message]:
+        options, batch = self._options, self._context.batch.number
+        times: Counter[bytes] = Counter()
+        made = []
+        for exchange, routing_key, message_id, headers, body in rows:
+            if not message_id:
+                content = repr((exchange, routing_key, headers)).encode() + body
+                digest = hashlib.blake2b(content, digest_size=16).digest()
+                message_id = f"{self.identity}-{batch}-{digest.hex()}-{times[digest]}"
+                times[digest] += 1
+            properties = pika.BasicProperties(
+                message_id=message_id,
+                delivery_mode=options.delivery_mode,
+                content_type=options.content_type,
+                headers=headers or None,
+            )
+            made.append(Message(exchange, routing_key, properties, body))
+        return made
+
+    @override
+    def cleanup(self) -> None:
+        self._publisher.close()
+
+
+def _encoder(
+    options: RabbitSinkOptions, fields: Sequence[str]
+) -> Callable[[Sequence[Any]], Encoded]:
+    """A function that makes a message of a row. It raises Malformed for rows it can't.
+
+    Raises:
+        Malformed: A field is named that is not among them.
+    """
+    texts = [
+        (name, filler(template, fields))
+        for name, template in (
+            ("exchange", options.exchange),
+            ("routing key", options.routing_key),
+            ("message id", options.message_id),
+        )
+    ]
+    body = options.format.make().encoder(fields)
+    headers = list(zip(options.headers, positions(options.headers, fields), strict=True))
+
+    def encode(values: Sequence[Any]) -> Encoded:
+        filled = []
+        for name, fill in texts:
+            text = fill(values)
+            if len(text.encode()) > LONGEST_NAME:
+                raise Malformed(f"the {name} has more than {LONGEST_NAME} bytes")
+            filled.append(text)
+        of_row = {name: _header(name, values[at]) for name, at in headers if values[at] is not None}
+        return cast(Encoded, (*filled, of_row, body(values)))
+
+    return encode
+
+
+def _header(name: str, value: Any) -> Any:
+    if not isinstance(value, str | bytes | bool | int | float):
+        raise Malformed(f"the header {name!r} can't be a {type(value).__name__}")
+    return value

@@ -1,0 +1,96 @@
+"""What the command says of lag, of services that are away, and of spouts that rest."""
+
+import io
+import json
+from dataclasses import replace
+
+import pytest
+from rich.console import Console, Group
+
+from fulmen.api.signals import Lag
+from fulmen.cli.commands.top import read_view
+from fulmen.cli.display.figures import live_header, plain_line
+from fulmen.cli.display.meter import Figures, Meter
+from fulmen.cli.display.top_view import topology_picture
+from fulmen.cli.display.transaction_lines import TransactionFigures
+from fulmen.cli.display.wait_lines import WaitFigures
+from fulmen.metrics.snapshot import Snapshot
+from fulmen.metrics.topology_json import TopologyJson
+from fulmen.testing import ManualClock
+from support.waiting import HELD, REASON, SERVICE, run_waiting
+
+AWAY = f"'writer' can't reach {SERVICE} since 2023-11-14 22:13:20 UTC: {REASON}"
+REST = f"spouts rest, because 'buffer' holds them: {HELD}"
+
+
+@pytest.fixture(scope="module")
+def totals():
+    return run_waiting().totals
+
+
+@pytest.fixture
+def answer(totals):
+    now = Snapshot.of(totals)
+    return TopologyJson(now, now, []).json()
+
+
+def lines(picture, width=160):
+    console = Console(file=io.StringIO(), width=width, height=40)
+    console.print(picture)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def test_a_meter_knows_what_is_waited_for_although_no_batch_counts(totals):
+    meter = Meter(totals.placed.topology, ManualClock())
+    assert meter.figures().waits == WaitFigures()
+    meter.start(totals)
+    assert meter.figures().waits == WaitFigures(Lag(20, 1.5), (AWAY, REST))
+
+
+def test_the_live_display_says_it_below_its_figures(totals):
+    shown = lines(Group(*live_header("w", "running", Figures(waits=WaitFigures.of(totals)))))
+    assert shown[2] == "latency p50 -   p99 -   lag 20   lag age 1,500 ms"
+    assert shown[4:] == [AWAY, REST]
+
+
+def test_a_line_in_a_log_says_it_at_its_end(totals):
+    line = plain_line(Figures(waits=WaitFigures.of(totals)))
+    assert line.endswith(f"latency p50 - p99 -, lag 20, lag age 1,500 ms, {AWAY}, {REST}")
+    assert plain_line(Figures()).endswith("latency p50 - p99 -")
+
+
+@pytest.mark.parametrize(
+    ("lag", "text"),
+    [(Lag(7, None), "lag 7"), (Lag(None, 12.5), "lag age 12.5 s"), (Lag(0, 0.0), "lag age 0.0 ms")],
+)
+def test_what_is_not_known_of_the_lag_is_left_out(lag, text):
+    figures = Figures(waits=WaitFigures(lag))
+    assert lines(Group(*live_header("w", "running", figures)))[2].endswith(f"   {text}")
+    assert plain_line(figures).endswith(f", {text}")
+
+
+def test_the_lag_of_transactions_is_that_of_their_source():
+    figures = Figures(transactions=TransactionFigures(lag=12))
+    assert "lag 12" in lines(Group(*live_header("w", "running", figures)))[2]
+    figures = replace(figures, waits=WaitFigures(Lag(7, 1.0)))
+    assert "lag 7   lag age 1,000 ms" in lines(Group(*live_header("w", "running", figures)))[2]
+
+
+def test_top_says_it(answer):
+    shown = lines(topology_picture(read_view(json.dumps(answer), "pod"), "Active"))
+    assert shown[2] == "latency p50 -   p99 -   lag 20   lag age 1,500 ms"
+    assert shown[4:6] == [AWAY, REST]
+    header = next(line for line in shown if line.startswith("component"))
+    assert header.split()[-1] == "lag"
+    rows = {line.split()[0]: line for line in shown if line}
+    assert rows["behind"].endswith("20, 1,500 ms")
+    assert rows["writer"].split()[-1] == "-"
+
+
+def test_top_of_an_older_driver_says_nothing_of_it(answer):
+    old = {k: v for k, v in answer.items() if k not in ("away", "holds")}
+    for component in old["components"]:
+        del component["lag"], component["metrics"]
+    shown = lines(topology_picture(read_view(json.dumps(old), "pod"), "Active"))
+    assert shown[2] == "latency p50 -   p99 -"
+    assert "lag" not in next(line for line in shown if line.startswith("component"))
