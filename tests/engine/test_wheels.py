@@ -64,6 +64,8 @@ def test_the_topology_of_the_readme_runs(wheels, tmp_path):
     printed = [call(programs / "fulmen", *line.split()[2:], cwd=folder) for line in commands]
     assert "0 failed, 0 timed out, 0 pending" in printed[0]
     assert printed[1].splitlines() == output
+    call(programs / "fulmen", "init", "copied", "--from", "files", "--to", "sqlite", cwd=folder)
+    call(programs / "fulmen", "validate", "copied/topology.yaml", cwd=folder)
 
 
 def test_the_operator_brings_no_engine(wheels, tmp_path):

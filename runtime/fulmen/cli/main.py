@@ -21,6 +21,7 @@ MODULES = {
     "activate": "lifecycle",
     "deactivate": "lifecycle",
     "kill": "lifecycle",
+    "init": "init",
     "manifest": "manifest",
     "plan": "plan",
     "rebalance": "rebalance",

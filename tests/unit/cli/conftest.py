@@ -11,11 +11,15 @@ from support.fake_kubectl import FakeKubectl
 
 @pytest.fixture
 def fulmen(tmp_path, monkeypatch):
-    """Runs `fulmen` with arguments in an empty folder."""
+    """Runs `fulmen` with arguments, and what is typed, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return lambda *arguments: CliRunner().invoke(main, arguments, prog_name="fulmen")
+
+    def call(*arguments, typed=None):
+        return CliRunner().invoke(main, arguments, input=typed, prog_name="fulmen")
+
+    return call
 
 
 @pytest.fixture
