@@ -1,7 +1,7 @@
 """Random kills of topologies with sinks of databases, and of their servers.
 
-Under exactly-once a table, or the lists of a Redis, must have each row that was committed, once, and
-no other one. After each round they are compared with what the checkpoint says was emitted.
+Under exactly-once a table, or the lists of a Redis, must have each row that was committed, once,
+and no other one. After each round they are compared with what the checkpoint says was emitted.
 
     python -m support.sink_soak --kind postgres --faults 50
 """

@@ -222,7 +222,12 @@ class Publisher:
     def _run(self, seconds: float) -> bool:
         """Run the loop until something stops it. Returns whether nothing did, for so long."""
         late: list[bool] = []
-        timer = self._loop.call_later(seconds, lambda: (late.append(True), self._loop.stop()))
+
+        def too_late() -> None:
+            late.append(True)
+            self._loop.stop()
+
+        timer = self._loop.call_later(seconds, too_late)
         self._loop.start()
         self._loop.remove_timeout(timer)
         return bool(late)
