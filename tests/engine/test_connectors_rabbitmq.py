@@ -314,10 +314,8 @@ def test_a_queue_that_is_deleted_is_waited_for(rabbit_server, life_of, queue):
 
 def test_a_declared_queue_has_what_was_asked_for(rabbit_server, life_of, queue):
     life_of(f"{queue}-new", declare=True, arguments={"x-max-length": 5}).start()
-    with (
-        rabbit_server.channel() as channel,
-        pytest.raises(pika.exceptions.ChannelClosedByBroker, match="x-max-length"),
-    ):
+    refused = pytest.raises(pika.exceptions.ChannelClosedByBroker, match="x-max-length")
+    with rabbit_server.channel() as channel, refused:
         channel.queue_declare(f"{queue}-new", durable=True)
     with pytest.raises(ServiceUnavailable, match=r"it is not as it is to be declared .*durable"):
         life_of(queue, declare=True, durable=False).start()

@@ -1,7 +1,7 @@
 """Random kills of topologies with sinks of databases, and of their servers.
 
-Under exactly-once a table, or lists of a Redis, must have each row that was committed, once, and
-no other one. After each round they are compared with what the checkpoint says was emitted.
+Under exactly-once a table, or the lists of a Redis, must have each row that was committed, once,
+and no other one. After each round they are compared with what the checkpoint says was emitted.
 
     python -m support.sink_soak --kind postgres --faults 50
 """
@@ -24,7 +24,7 @@ from support.processes import PAUSE
 from support.redis_server import running_redis
 from support.spark_topologies import Committed
 from support.transaction_run import Difference, TransactionRun
-from support.transaction_soak import STORE, Figures, KilledTransactions
+from support.transaction_soak import Figures, KilledTransactions
 
 ROWS = (
     f"CREATE TABLE rows (id bigint, key text, number integer, amount integer CHECK (amount <"
@@ -248,12 +248,6 @@ class KilledSinks(KilledTransactions):
         self.run = SinkRun(folder, tables, **shape)
         self.figures, self.is_harmed, self.paused = figures, False, []
 
-    def harm(self, kind):
-        """Do harm of one kind. A process that is paused may hold the lock of a file."""
-        if kind == STORE and self.paused and isinstance(self.run.tables, SqliteTables):
-            return None
-        return super().harm(kind)
-
     def more_messages(self):
         """There are more rows."""
         self.run.limits = [limit + self.rng.randint(100, 600) for limit in self.run.limits]
@@ -262,7 +256,6 @@ class KilledSinks(KilledTransactions):
     def drain(self):
         """End it as its user does, and check all."""
         self.keep_running()
-        self.more_messages()  # so that it is seen to run, and hears a signal
         self.wait_until(self.is_complete, "all rows")
         self.run.process.send_signal(signal.SIGTERM)
         code = self.run.end()

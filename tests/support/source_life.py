@@ -78,7 +78,7 @@ class SourceLife:
                 self.source.next_tuple()
                 if len(self.collector.emits) == emitted:
                     break
-        except Exception as error:  # noqa: BLE001 (whatever it is, a test looks at it)
+        except Exception as error:  # noqa: BLE001 (the source may raise anything)
             self.errors.append(error)
         return len(self.collector.emits) - before
 

@@ -223,11 +223,11 @@ class Publisher:
         """Run the loop until something stops it. Returns whether nothing did, for so long."""
         late: list[bool] = []
 
-        def stop() -> None:
+        def too_late() -> None:
             late.append(True)
             self._loop.stop()
 
-        timer = self._loop.call_later(seconds, stop)
+        timer = self._loop.call_later(seconds, too_late)
         self._loop.start()
         self._loop.remove_timeout(timer)
         return bool(late)
