@@ -4,12 +4,9 @@ Spouts, bolts, tuples, collectors, groupings and the context, without anything b
 only `errors`; used by authors through `fulmen`, by `topology`, and by the engine, which calls it.
 """
 
+from fulmen.api.arrow import ArrowBolt, ArrowOutputCollector, ArrowSpout, ArrowSpoutCollector
 from fulmen.api.collector import BasicOutputCollector, OutputCollector, SpoutOutputCollector
 from fulmen.api.components import (
-    ArrowBolt,
-    ArrowOutputCollector,
-    ArrowSpout,
-    ArrowSpoutCollector,
     BasicBolt,
     Bolt,
     Component,

@@ -16,7 +16,7 @@ from fulmen import TopologyBuilder
 from fulmen.engine.batches.permits import FIRST_PERMIT
 from fulmen.engine.driver.driver import Silent, Stop
 from fulmen.engine.protocol.processes import Process
-from fulmen.engine.tasks.bolt_task import BoltTask
+from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.totals.totals import StageSeconds
 from fulmen.metrics.collector import TopologyCollector, families
 from fulmen.metrics.snapshot import Snapshot

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from typing_extensions import override
 
-from fulmen.api.components import ArrowSpout
+from fulmen.api.arrow import ArrowSpout
 from fulmen.connectors.files.local import Changed
 from fulmen.connectors.files.options import FileSpoutOptions, ParquetSpoutOptions
 from fulmen.connectors.files.positions import PLACES, Found, place_of

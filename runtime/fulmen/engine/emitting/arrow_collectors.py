@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
-from fulmen.api.components import ArrowOutputCollector, ArrowSpoutCollector
+from fulmen.api.arrow import ArrowOutputCollector, ArrowSpoutCollector
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.engine.emitting.collectors import outside, reason_text, unhashable
 from fulmen.engine.emitting.emit_buffer import Buffer

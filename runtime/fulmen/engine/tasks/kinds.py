@@ -5,7 +5,8 @@ from __future__ import annotations
 from inspect import iscoroutinefunction
 from pathlib import Path
 
-from fulmen.api.components import ArrowBolt, BasicBolt
+from fulmen.api.arrow import ArrowBolt
+from fulmen.api.components import BasicBolt
 from fulmen.api.sinks import Sink
 from fulmen.api.transactional_spouts import (
     OpaquePartitionedTransactionalSpout,
@@ -14,10 +15,10 @@ from fulmen.api.transactional_spouts import (
 from fulmen.api.transactions import BatchBolt
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
-from fulmen.engine.tasks.arrow_bolt_task import ArrowBoltTask
-from fulmen.engine.tasks.async_bolt_task import AsyncBasicBoltTask, AsyncBoltTask
-from fulmen.engine.tasks.bolt_task import AnchoringBoltTask, BasicBoltTask, BoltTask
-from fulmen.engine.tasks.sink_task import SinkTask
+from fulmen.engine.tasks.bolts.arrow_bolt_task import ArrowBoltTask
+from fulmen.engine.tasks.bolts.async_bolt_task import AsyncBasicBoltTask, AsyncBoltTask
+from fulmen.engine.tasks.bolts.bolt_task import AnchoringBoltTask, BasicBoltTask, BoltTask
+from fulmen.engine.tasks.bolts.sink_task import SinkTask
 from fulmen.engine.tasks.task_base import ComponentFailed
 from fulmen.engine.tasks.transactional.batch_bolt_task import (
     BatchBoltTask,

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from fulmen.api.components import ArrowSpout, Spout
+from fulmen.api.arrow import ArrowSpout
+from fulmen.api.components import Spout
 from fulmen.api.declarer import DEAD_LETTERS
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.acking.root_ids import root_ids

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from fulmen.engine.emitting.outbox import Outbox
-from fulmen.engine.tasks.bolt_task import BoltTask
+from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tuples.chunk import Chunk
 
 Work = list[tuple[BoltTask, Chunk]]

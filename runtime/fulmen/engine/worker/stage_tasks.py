@@ -30,9 +30,9 @@ from fulmen.engine.protocol.processes import this_process
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
 from fulmen.engine.tasks import forks
 from fulmen.engine.tasks.acker_run import run_ackers
-from fulmen.engine.tasks.bolt_task import BoltTask
+from fulmen.engine.tasks.bolts.bolt_task import BoltTask
+from fulmen.engine.tasks.bolts.sink_task import SinkTask
 from fulmen.engine.tasks.kinds import kind_of_bolt
-from fulmen.engine.tasks.sink_task import SinkTask
 from fulmen.engine.tasks.spout_task import SpoutTask
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
 from fulmen.engine.tasks.transactional.emitter_task import EmitterTask

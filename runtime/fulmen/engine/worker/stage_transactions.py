@@ -13,7 +13,7 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import Summary
-from fulmen.engine.tasks.bolt_task import BoltTask
+from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.transactional.batch_bolt_task import BatchBoltTask
 from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
 from fulmen.engine.tasks.transactional.transactional_task import FailedAttempts, TransactionalTask

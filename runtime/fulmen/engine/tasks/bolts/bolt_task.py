@@ -16,13 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from fulmen.api.components import (
-    ArrowBolt,
-    BasicBolt,
-    Bolt,
-    FailedException,
-    ReportedFailedException,
-)
+from fulmen.api.arrow import ArrowBolt
+from fulmen.api.components import BasicBolt, Bolt, FailedException, ReportedFailedException
 from fulmen.api.tuples import (
     DRAIN_STREAM,
     END_STREAM,

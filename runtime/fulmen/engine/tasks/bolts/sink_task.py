@@ -27,7 +27,7 @@ from fulmen.engine.emitting.collectors import BasicCollector
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.state.journals import ROWS
-from fulmen.engine.tasks.bolt_task import BoltTask
+from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable, may_pass
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.errors import text_of

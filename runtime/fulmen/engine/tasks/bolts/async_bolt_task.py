@@ -16,7 +16,7 @@ from fulmen.api.collector import BasicOutputCollector, Values
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.tuples import HELD, Tuple
 from fulmen.engine.emitting.collectors import BasicCollector
-from fulmen.engine.tasks.bolt_task import AnchoringBoltTask, BasicBoltTask, held
+from fulmen.engine.tasks.bolts.bolt_task import AnchoringBoltTask, BasicBoltTask, held
 from fulmen.engine.tasks.event_loop import complete
 from fulmen.engine.tuples.chunk import Chunk
 

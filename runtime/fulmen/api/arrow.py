@@ -1,0 +1,141 @@
+"""Spouts and bolts that emit and receive Arrow record batches: many rows in one call."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fulmen.api.collector import MessageId
+from fulmen.api.components import Component, Spout
+from fulmen.api.context import TopologyContext
+
+if TYPE_CHECKING:  # neither the operator nor most topologies need it
+    import pyarrow as pa
+
+
+class ArrowSpout(Spout):
+    """A spout whose `next_tuple` emits Arrow record batches, with one message id for each row.
+
+    `collector.emit(batch, msg_ids=...)`: the batch's columns are the stream's fields, in any order.
+    `msg_ids` is a column of as many ids (an Arrow array, a NumPy array, a range or a list), or None
+    for rows that are not tracked. `ack_batch` and `fail` are told how they ended.
+    """
+
+    def ack_batch(self, msg_ids: Sequence[MessageId]) -> None:
+        """The trees of these messages were acked. Calls `ack` for each, if that is overridden."""
+        if type(self).ack is not Spout.ack:
+            for msg_id in msg_ids:
+                self.ack(msg_id)
+
+
+class ArrowBolt(Component):
+    """A bolt that receives Arrow record batches. Anchors and acks for you, as a BasicBolt does."""
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+        """Called once for each instance, before anything else but a restore of its fields.
+
+        An exception that may mean that a service is away (OSError, or one of a client's own
+        classes) is reported, and a new instance is made some seconds later. Any other exception
+        stops the topology; with `onError: crash` every exception does.
+
+        Args:
+            conf: The topology's `config`, with the component's own on top of it.
+            context: Names, task ids and streams.
+        """
+
+    @abstractmethod
+    def execute(self, batch: pa.RecordBatch, collector: ArrowOutputCollector) -> None:
+        """Process the rows that one task received, of one stream of one component.
+
+        `collector.source` is that (component, stream). All rows are acked when this returns, except
+        those given to `collector.fail(rows, reason)`. An exception fails all of them.
+
+        A column has one type. A row of a sender that is no Arrow component may have a value of
+        another type than most rows: it fails, and is not in the batch.
+        """
+
+    def tick(self, collector: ArrowOutputCollector) -> None:
+        """Called when a tick is due (spec: `tickSeconds`)."""
+
+    def end_batch(self, collector: ArrowOutputCollector) -> None:
+        """Called at the end of each batch in which this task received a tuple or a tick.
+
+        What is emitted is not tracked: the tuples of the batch are acked. This is the place to
+        emit in one go what `execute` has gathered. The batch is not committed yet, and may be run
+        again. It is not called in a transactional topology.
+
+        An exception is reported; with `onError: crash` it stops the topology.
+        """
+
+    def drain(self, collector: ArrowOutputCollector) -> None:
+        """Called when the topology is drained: the last turn, as `BasicBolt.drain` is."""
+
+    def cleanup(self) -> None:
+        """Called before the instance is dropped, if there is time. An exception is reported."""
+
+
+class ArrowSpoutCollector(ABC):
+    """Given to `ArrowSpout.open`."""
+
+    @abstractmethod
+    def emit(self, batch: pa.RecordBatch, stream: str = "default", msg_ids: Any = None) -> None:
+        """Send each row of `batch` as a tuple.
+
+        Args:
+            batch: Its columns are the stream's fields, by name.
+            stream: A stream that this component declares, and not a direct one.
+            msg_ids: As many message ids as rows, or None: the rows are not tracked.
+
+        Raises:
+            StreamError: `stream` is not declared or is direct, the columns are not its fields, or
+                there are not as many message ids as rows.
+            CollectorError: Not in a callback.
+        """
+
+    @abstractmethod
+    def report_error(self, error: BaseException | str) -> None:
+        """Show an error in the report, the status and the metrics. The topology continues."""
+
+
+class ArrowOutputCollector(ABC):
+    """Given to `ArrowBolt.execute`, `tick`, `end_batch` and `drain`."""
+
+    source: tuple[str, str]
+    """The (component, stream) of the current rows."""
+
+    @abstractmethod
+    def emit(self, batch: pa.RecordBatch, stream: str = "default", rows: Any = None) -> None:
+        """Send each row of `batch` as a tuple.
+
+        Args:
+            batch: Its columns are the stream's fields, by name.
+            stream: A stream that this component declares, and not a direct one.
+            rows: For each emitted row, the number of the input row that it is anchored to (an Arrow
+                or NumPy array of integers). None: emitted row i is anchored to input row i, and
+                there must be as many.
+
+        Raises:
+            StreamError: `stream` is not declared or is direct, the columns are not its fields, or
+                `rows` does not fit.
+            CollectorError: Not in `execute`, `tick` or `drain`.
+        """
+
+    @abstractmethod
+    def fail(self, rows: Any, reason: str | BaseException | None = None) -> None:
+        """Fail the input rows with these numbers; the others are acked.
+
+        Args:
+            rows: One number, or an Arrow array, a NumPy array, a range, a list or anything else of
+                numbers, from 0. If a row is failed twice, the first reason counts.
+            reason: What the spout gets, at most 500 characters, or the exception. Default: "failed
+                by the bolt".
+
+        Raises:
+            StreamError: There is no row of such a number, or `rows` is a mask instead of numbers.
+            CollectorError: Not in `execute`, `tick` or `drain`.
+        """
+
+    @abstractmethod
+    def report_error(self, error: BaseException | str) -> None:
+        """Show an error in the report, the status and the metrics. The topology continues."""
