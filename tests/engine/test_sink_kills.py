@@ -1,7 +1,7 @@
 """Sinks under `fulmen run`: whatever is killed, stores have each row once.
 
 The seed decides what is killed; the moments are those of real processes, and what the source emits
-nobody foresees. Longer ones: `python -m support.sink_soak`.
+nobody foresees. Longer ones: `make soak SOAK_ARGS="--sinks postgres"`.
 """
 
 import signal

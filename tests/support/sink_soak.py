@@ -3,10 +3,9 @@
 Under exactly-once a table, or the lists of a Redis, must have each row that was committed, once,
 and no other one. After each round they are compared with what the checkpoint says was emitted.
 
-    python -m support.sink_soak --kind postgres --faults 50
+    make soak SOAK_ARGS="--sinks postgres --kills 50"
 """
 
-import argparse
 import json
 import random
 import shutil
@@ -304,16 +303,3 @@ def soak(kind, seed, enough, rounds_of_topology=8):
                     killed.drain()
             print(f"{faults(figures)} faults: {figures}", flush=True)
     return figures
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kind", choices=KINDS, required=True)
-    parser.add_argument("--faults", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
-    args = parser.parse_args()
-    soak(args.kind, args.seed, args.faults)
-
-
-if __name__ == "__main__":
-    main()
