@@ -198,12 +198,35 @@ def _on_pods() -> Iterator[Goal]:
     yield Goal(f"{one}, a deleted driver is back", "s", back, at_most=20)
 
 
+def _from_kafka() -> Iterator[Goal]:
+    rate = "messages/s"
+    bare = _of("kafka-bare", "messages_per_second")
+    yield Goal("Kafka to PostgreSQL, bare loop", rate, bare)
+    for workers in (1, 2):
+        who = f"Kafka to PostgreSQL, {_count(workers)}"
+        exact, loose = (
+            _of("kafka", "messages_per_second", workers=workers, guarantee=guarantee)
+            for guarantee in ("exactly-once", "at-least-once")
+        )
+        least = 1 if workers == 1 else None
+        yield Goal(who, rate, exact, at_least=least and 80_000)
+        yield Goal(f"{who}, of bare", "times", _ratio(exact, bare), at_least=least and 0.6)
+        yield Goal(f"{who}, of at least once", "times", _ratio(exact, loose), at_least=0.75)
+        bytewax = _of("kafka-bytewax", "messages_per_second", workers=workers)
+        yield Goal(f"{who}, of Bytewax", "times", _ratio(exact, bytewax), at_least=1.0)
+        for p, most in (("p50", None), ("p99", 500)):
+            which = {"workers": workers, "guarantee": "exactly-once"}
+            figure = _of("kafka-latency", f"{p}_ms", **which)
+            yield Goal(f"{who}, 1,000/s, {p}", "ms", figure, at_most=most)
+
+
 GOALS: Sequence[Goal] = (
     *_throughputs(),
     *_latencies(),
     *_overheads(),
     *_starts(),
     *_on_pods(),
+    *_from_kafka(),
 )
 
 
@@ -237,7 +260,7 @@ def _rows(results: Results, bare: float) -> Iterator[str]:
 
 def _line(*cells: str) -> str:
     name, number, unit, ratio, wanted, wished, verdict = cells
-    return f"{name:<46} {number:>9} {unit:<11} {ratio:>8}  {wanted:<18} {wished:<11} {verdict}"
+    return f"{name:<50} {number:>9} {unit:<11} {ratio:>8}  {wanted:<18} {wished:<11} {verdict}"
 
 
 def read(files: Sequence[Path]) -> Results:

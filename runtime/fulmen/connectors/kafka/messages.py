@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 from confluent_kafka import Message
 
@@ -14,14 +14,8 @@ from fulmen.connectors.kafka.options import KafkaSpoutOptions
 
 MessageId = tuple[int, int]
 """Partition and offset."""
-
-
-class Ready(NamedTuple):
-    """What can be emitted."""
-
-    values: list[Any]
-    stream: str
-    msg_id: MessageId
+Ready = tuple[list[Any], str, MessageId]
+"""What can be emitted: values, stream and message id. Plain, as one is made for each message."""
 
 
 class Reader:
@@ -48,9 +42,10 @@ class Reader:
         Args:
             messages: Without errors of the client.
         """
-        decode, parts, ready = self._decode, self._parts, []
+        decode, parts = self._decode, self._parts
+        ready: list[Ready] = []
         for message in messages:
-            msg_id = cast(MessageId, (message.partition(), message.offset()))
+            msg_id: Any = message.partition(), message.offset()  # None only where there is an error
             data = message.value()
             try:
                 values = decode(data) if data is not None else self._nulls.copy()
@@ -58,9 +53,9 @@ class Reader:
                     values.append(part(message))
             except Malformed as error:
                 refused = [data, str(error), self.position(*msg_id)]
-                ready.append(Ready(refused, ERRORS_STREAM, msg_id))
+                ready.append((refused, ERRORS_STREAM, msg_id))
             else:
-                ready.append(Ready(values, DEFAULT_STREAM, msg_id))
+                ready.append((values, DEFAULT_STREAM, msg_id))
         return ready
 
     def position(self, partition: int, offset: int) -> str:
