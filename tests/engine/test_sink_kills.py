@@ -55,7 +55,11 @@ def test_each_row_is_there_once_after_fifty_faults(kind):
     print(figures)
 
 
-@pytest.mark.parametrize("tables", KINDS, indirect=True)
+@pytest.mark.parametrize(
+    "tables",
+    ["postgres", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sqlite", "redis"))],
+    indirect=True,
+)
 def test_a_driver_that_wakes_up_in_a_write_changes_nothing(tmp_path, tables):
     """All processes of a run are stopped when its sinks begin to write, and another run begins."""
     with SinkRun(tmp_path, tables) as run:
