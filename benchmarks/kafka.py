@@ -184,7 +184,11 @@ def latency(at: Servers, workers: int, guarantee: str, warm: float, seconds: flo
     first = min(sent.values()) + 1000 * warm
     times = [float(row) - sent[key] for key, row in rows if sent[key] >= first]
     p50, p99 = np.percentile(times, (50, 99))
-    return {"messages": len(times), "p50_ms": round(p50, 1), "p99_ms": round(p99, 1)}
+    return {
+        "messages": len(times),
+        "p50_ms": round(float(p50), 1),
+        "p99_ms": round(float(p99), 1),
+    }
 
 
 def measure(at: Servers, arguments: argparse.Namespace) -> Iterator[tuple[str, Result]]:

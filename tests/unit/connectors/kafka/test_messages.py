@@ -5,7 +5,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from fulmen.connectors.kafka import KafkaSpoutOptions
 from fulmen.connectors.kafka.client import Brokers
-from fulmen.connectors.kafka.messages import Reader, Ready
+from fulmen.connectors.kafka.messages import Reader
 
 LEAST = {"bootstrap.servers": "broker:9092", "topic": "orders"}
 
@@ -19,10 +19,9 @@ def message(value, offset=5, **more):
 
 
 def test_a_message_that_cannot_be_read_says_where_it_is():
-    (ready,) = read(message(b"\xff"))
-    assert ready.stream == "errors"
-    assert ready.msg_id == (2, 5)
-    data, reason, position = ready.values
+    [(values, stream, msg_id)] = read(message(b"\xff"))
+    assert (stream, msg_id) == ("errors", (2, 5))
+    data, reason, position = values
     assert (data, position) == (b"\xff", "orders[2]@5")
     assert reason.startswith("it is not text in utf-8")
 
@@ -32,8 +31,8 @@ def test_a_time_that_is_not_known_is_null():
     known = message(b"a", timestamp=(1, 123), headers=[("h", b"1")], key=b"k")
     unknown = message(b"b", timestamp=(0, -1))
     assert read(known, unknown, **config) == [
-        Ready(["a", 123, [("h", b"1")], "k"], "default", (2, 5)),
-        Ready(["b", None, [], None], "default", (2, 5)),
+        (["a", 123, [("h", b"1")], "k"], "default", (2, 5)),
+        (["b", None, [], None], "default", (2, 5)),
     ]
 
 
