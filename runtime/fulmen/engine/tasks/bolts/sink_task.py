@@ -28,6 +28,7 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.state.journals import ROWS
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
+from fulmen.engine.tasks.forks import end_child
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable, may_pass
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.errors import text_of
@@ -66,6 +67,7 @@ class SinkTask(BoltTask):
     """A task of a Sink."""
 
     instance: Sink
+    writes_rows = True
 
     @override
     def new_collector(self) -> Any:
@@ -114,7 +116,10 @@ class SinkTask(BoltTask):
     def _write_committed(self, unwritten: Unwritten) -> Rows:
         rows = Rows(unwritten.fields, unwritten.items)
         label = f"{self.context.topology}/{self.component}/{self.context.task_index}"
-        self.instance.write(rows, Mark(self._sink, unwritten.number, unwritten.tag, label))
+        try:
+            self.instance.write(rows, Mark(self._sink, unwritten.number, unwritten.tag, label))
+        finally:
+            end_child()  # of this thread alone: nothing would end it later
         return rows
 
     def _end_writing(self) -> None:
@@ -222,7 +227,9 @@ class SinkTask(BoltTask):
             rows.fail_all(text_of(e) or type(e).__name__)
         except Exception as e:  # author's code
             crashes = self.placed.topology.spec.on_error == "crash"
-            if crashes or isinstance(e, ServiceUnavailable) or may_pass(e):
+            # only `write` uses a client, whose own exceptions are about a store
+            is_away = may_pass(e) and (what == "write" or isinstance(e, OSError))
+            if crashes or isinstance(e, ServiceUnavailable) or is_away:
                 raise self._away(e) from e
             message = self.report(e, what=what).message
             rows.fail_all(f"bolt {self.component!r}: {message}")
