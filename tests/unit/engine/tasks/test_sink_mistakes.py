@@ -77,7 +77,7 @@ def test_an_exception_of_a_librarys_own_in_encode_does_not_block_the_topology(gu
 
 
 class NoSink(BasicBolt):
-    outputs = {"errors": ("row", "reason")}
+    outputs = MemorySink.outputs
 
     def execute(self, tup, collector): ...
 
@@ -92,3 +92,21 @@ def test_a_bolt_in_the_place_of_a_sink_does_not_drop_rows_that_are_not_written_y
     result = run(built, checkpoint=stopped)
     assert Counter(memory.rows) == emitted(result)
     run(topology(source, NoSink), checkpoint=result)
+
+
+class Unpicklable(MemorySink):
+    def encode(self, rows):
+        return [lambda: None for _ in rows]
+
+
+class FailsWithExceptions(MemorySink):
+    def encode(self, rows):
+        rows.fail(1, ValueError("it is odd"))
+        return rows
+
+
+@pytest.mark.parametrize(("sink", "why"), [(Unpicklable, "encode: "), (FailsWithExceptions, "odd")])
+def test_what_encode_returns_or_fails_with_is_the_rows_mistake_and_not_the_batchs(sink, why):
+    result = run(topology(ListSpout([["a"], ["b"]], replays=False), sink), at_most=200)
+    assert why in dict(result.failed("source"))[1]
+    assert not result.notes

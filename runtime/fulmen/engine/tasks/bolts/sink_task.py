@@ -81,6 +81,7 @@ class SinkTask(BoltTask):
         self._is_kept = found is not None  # what is unwritten is in the checkpoint
         self._held: list[Chunk] = []
         self._written: list[tuple[Chunk, dict[int, str]]] = []
+        self._packed = b""  # what is unwritten, until it is in the checkpoint
         self._thread: ThreadPoolExecutor | None = None
         self._writing: Future[Rows] | None = None
 
@@ -192,14 +193,20 @@ class SinkTask(BoltTask):
         left = [i for i in range(len(rows)) if i not in rows.failed] if rows.failed else None
         kept = items if left is None else [items[i] for i in left]
         if len(kept) and self._is_exactly_once:
-            self._sink = self._sink or self._new_id()
-            batch = self.context.batch
-            self._unwritten = Unwritten(batch.number, batch.attempt, rows.fields, kept)
+            self._called("encode", rows, lambda: self._keep(rows.fields, kept))
         elif len(kept):
             refused = self._write_now(Rows(rows.fields, kept))
             for position, reason in refused.items():
                 rows.failed[position if left is None else left[position]] = reason
         return list(_by_chunk(chunks, rows.failed))
+
+    def _keep(self, fields: tuple[str, ...], kept: Sequence[Any]) -> Sequence[Any]:
+        """Make rows a part of the commit. Raises if they can't be pickled."""
+        batch = self.context.batch
+        unwritten = Unwritten(batch.number, batch.attempt, fields, kept)
+        self._packed = unwritten.pack()
+        self._unwritten, self._sink = unwritten, self._sink or self._new_id()
+        return ()
 
     def _encode(self, rows: Rows) -> Sequence[Any]:
         return self._called("encode", rows, lambda: _as_many(self.instance.encode(rows), rows))
@@ -258,8 +265,8 @@ class SinkTask(BoltTask):
     def record(self, number: int) -> Mapping[str, Update]:
         found = dict(super().record(number))
         if self._unwritten is not None and self._unwritten.number == number:
-            found[ROWS] = self._unwritten.pack(), number
-            self._is_kept = True
+            found[ROWS] = self._packed, number
+            self._packed, self._is_kept = b"", True
         elif self._unwritten is None and self._is_kept:
             found[ROWS] = None, number
             self._is_kept = False
