@@ -110,3 +110,18 @@ def test_what_encode_returns_or_fails_with_is_the_rows_mistake_and_not_the_batch
     result = run(topology(ListSpout([["a"], ["b"]], replays=False), sink), at_most=200)
     assert why in dict(result.failed("source"))[1]
     assert not result.notes
+
+
+class WithoutErrors(MemorySink):
+    outputs = ()
+
+
+def test_a_sink_without_the_stream_errors_tells_what_was_refused_and_goes_on(memory):
+    b = TopologyBuilder("t")
+    b.set_spout("source", ListSpout([["a"], ["bad"]], replays=False))
+    sink = b.set_bolt("sink", WithoutErrors).shuffle_grouping("source")
+    sink.set_config({"guarantee": "exactly-once"})
+    result = run(b)
+    assert memory.rows == ["a"]
+    assert "1 of 2 rows were refused" in str(result.errors[0])
+    assert not result.notes

@@ -137,10 +137,13 @@ class SinkTask(BoltTask):
         self._unwritten = None
         if rows.failed:
             first = next(iter(rows.failed.values()))
+            are = "are" if ERRORS_STREAM in self.routes else "would be, if the class had it,"
             self.report(
                 f"write: {len(rows.failed)} of {len(rows)} rows were refused after they were"
-                f" committed. They are on the stream {ERRORS_STREAM!r}. The first: {first}"
+                f" committed. They {are} on the stream {ERRORS_STREAM!r}. The first: {first}"
             )
+        if ERRORS_STREAM not in self.routes:  # the batch would fail again and again
+            return
         self.collector.position = 0  # there is no tuple to anchor to
         for position, reason in sorted(rows.failed.items()):
             self.collector.emit([rows[position], reason[:LONGEST_REASON]], ERRORS_STREAM)
