@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from fulmen.api.components import Component
 from fulmen.api.context import TopologyContext
+from fulmen.errors import text_of
 
 Guarantee = Literal["at-least-once", "exactly-once"]
 """What a sink promises: see `Sink`."""
@@ -123,12 +124,12 @@ class Rows(Sequence[Any]):
         """
         if not 0 <= i < len(self._items):
             raise IndexError(f"there is no row {i}: there are {len(self._items)}")
-        self.failed.setdefault(i, reason)
+        self.failed.setdefault(i, text_of(reason))
 
     def fail_all(self, reason: str) -> None:
         """Refuse all rows that are not refused yet."""
         for i in range(len(self._items)):
-            self.failed.setdefault(i, reason)
+            self.failed.setdefault(i, text_of(reason))
 
 
 class Sink(Component):

@@ -340,9 +340,11 @@ class Coordinator:
 
     def idle_seconds(self) -> float:
         """How long to wait before the next batch: next to no time if something happened."""
-        if self.holds and self._did_nothing and not self.wants_batch:
+        # Tasks that want a batch get it soon, as the first waits are short. They may want one after
+        # each batch, and are not to keep the processors busy.
+        if self.holds and self._did_nothing:
             seconds = HOLD_SECONDS
-        elif not self.idle.batches or self.wants_batch:
+        elif not self.idle.batches:
             return self.skipping.rest_seconds
         else:
             seconds = self.idle.seconds()

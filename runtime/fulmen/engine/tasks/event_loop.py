@@ -12,6 +12,8 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from fulmen.engine.tasks.forks import end_child
+
 T = TypeVar("T")
 
 _lock = threading.Lock()
@@ -35,7 +37,21 @@ def complete(work: Coroutine[Any, Any, T], process: int) -> T:
         work: The coroutine.
         process: The number of this process.
     """
-    return asyncio.run_coroutine_threadsafe(work, _loop(process)).result()
+    ends: list[BaseException] = []
+
+    async def kept() -> T | None:
+        try:
+            return await work
+        except BaseException as e:  # noqa: BLE001 (SystemExit would end the loop, and nobody hear of it)
+            ends.append(e)
+            return None
+        finally:
+            end_child()
+
+    result: Any = asyncio.run_coroutine_threadsafe(kept(), _loop(process)).result()
+    if ends:
+        raise ends[0]
+    return result  # type: ignore[no-any-return]
 
 
 def completed(result: Any, process: int) -> Any:

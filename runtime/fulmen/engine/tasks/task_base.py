@@ -20,10 +20,10 @@ from fulmen.engine.emitting.routes import Routes, configuration_of, context_of
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
-from fulmen.engine.state.journals import ENGINE
+from fulmen.engine.state.journals import ENGINE, ROWS
 from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.tasks.forks import end_child
-from fulmen.errors import FulmenError, error_text, text_of
+from fulmen.errors import CheckpointMismatch, FulmenError, error_text, text_of
 from fulmen.secrets import masked
 from fulmen.topology.code.loading import create
 
@@ -92,9 +92,11 @@ class TaskBase(ABC):
     Attributes:
         opening: The author's method that an instance is opened by.
         closing: The one that it is closed by.
+        writes_rows: Whether it writes the rows that a sink has committed.
     """
 
     opening, closing = "prepare", "cleanup"
+    writes_rows = False
 
     def __init__(
         self,
@@ -136,7 +138,16 @@ class TaskBase(ABC):
         }
         self.author.open(injected, self.open, is_copy=spec.instance is not None)
 
+    def _check_rows(self, journals: Journals) -> None:
+        if journals.get(ROWS) and not self.writes_rows:
+            raise CheckpointMismatch(
+                f"component {self.component!r} was a sink, and has rows in the checkpoint that are"
+                " committed, and perhaps not written yet. Start the topology with that sink once"
+                " more until they are written, or give this component another name"
+            )
+
     def _restore_engine(self, journals: Journals) -> None:
+        self.guarded("going on from the checkpoint", lambda: self._check_rows(journals))
         engine = pickle.loads(journals[ENGINE][-1]) if journals.get(ENGINE) else {}
         for stream, state in engine.get("routes", {}).items():
             if stream in self.routes:

@@ -6,7 +6,7 @@ A chunk ends when all its tuples have ended, so nothing is under way when a batc
 from __future__ import annotations
 
 import os
-from asyncio import gather
+from asyncio import CancelledError, gather
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -18,6 +18,7 @@ from fulmen.api.tuples import HELD, Tuple
 from fulmen.engine.emitting.collectors import BasicCollector
 from fulmen.engine.tasks.bolts.bolt_task import AnchoringBoltTask, BasicBoltTask, held
 from fulmen.engine.tasks.event_loop import complete
+from fulmen.engine.tasks.forks import end_child
 from fulmen.engine.tuples.chunk import Chunk
 
 
@@ -53,13 +54,22 @@ class TupleCollector(BasicOutputCollector):
 async def _in_lanes(
     tuples: Iterator[Tuple], lanes: int, call: Callable[[Tuple], Awaitable[None]]
 ) -> None:
-    """Call it for all tuples, for so many at a time."""
+    """Call it for all tuples, for so many at a time: one by one if that is less than 1."""
+    ends: list[BaseException] = []
 
     async def lane() -> None:
-        for tup in tuples:
-            await call(tup)
+        try:
+            for tup in tuples:
+                await call(tup)
+                end_child()
+        except BaseException as e:  # noqa: BLE001 (SystemExit would end the loop; others are to end first)
+            ends.append(e)
+        finally:
+            end_child()
 
-    await gather(*(lane() for _ in range(lanes)))
+    await gather(*(lane() for _ in range(max(1, lanes))))
+    if ends:
+        raise ends[0]
 
 
 class AsyncBasicBoltTask(BasicBoltTask):
@@ -73,13 +83,13 @@ class AsyncBasicBoltTask(BasicBoltTask):
             return
         tuples = [Tuple(values, chunk, i) for i, values in enumerate(chunk.rows)]
         collectors = [TupleCollector(self.collector) for _ in tuples]
-        errors: dict[int, Exception] = {}
+        errors: dict[int, BaseException] = {}
 
         async def call(tup: Tuple) -> None:
             i = tup._position
             try:
                 await instance.execute(tup, collectors[i])
-            except Exception as e:  # noqa: BLE001 (author's code)
+            except (Exception, CancelledError) as e:  # noqa: BLE001 (author's code)
                 errors[i] = e
 
         lanes = min(len(tuples), instance.max_concurrency)
@@ -112,7 +122,7 @@ class AsyncBoltTask(AnchoringBoltTask):
             position = tup._position
             try:
                 await instance.execute(tup)
-            except Exception as e:  # noqa: BLE001 (author's code)
+            except (Exception, CancelledError) as e:  # noqa: BLE001 (author's code)
                 self.note_failure(position, e)
                 if tup._i >= 0:
                     tup._i = ~tup._i

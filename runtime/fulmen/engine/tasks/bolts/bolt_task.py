@@ -219,7 +219,7 @@ class BoltTask(TaskBase):
                 xors = np.repeat(xors, np.diff(lineage.offsets))
             outbox.messages.acks.append((lineage.roots, lineage.edges ^ xors, None))
 
-    def note_failure(self, position: int, error: Exception) -> None:
+    def note_failure(self, position: int, error: BaseException) -> None:
         """An exception of the author's code while it dealt with the tuple at `position`."""
         if isinstance(error, FailedException):
             self.failed.append((position, text_of(error) or type(error).__name__))

@@ -28,6 +28,7 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.state.journals import ROWS
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
+from fulmen.engine.tasks.forks import end_child
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable, may_pass
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.errors import text_of
@@ -66,6 +67,7 @@ class SinkTask(BoltTask):
     """A task of a Sink."""
 
     instance: Sink
+    writes_rows = True
 
     @override
     def new_collector(self) -> Any:
@@ -79,6 +81,7 @@ class SinkTask(BoltTask):
         self._is_kept = found is not None  # what is unwritten is in the checkpoint
         self._held: list[Chunk] = []
         self._written: list[tuple[Chunk, dict[int, str]]] = []
+        self._packed = b""  # what is unwritten, until it is in the checkpoint
         self._thread: ThreadPoolExecutor | None = None
         self._writing: Future[Rows] | None = None
 
@@ -114,7 +117,10 @@ class SinkTask(BoltTask):
     def _write_committed(self, unwritten: Unwritten) -> Rows:
         rows = Rows(unwritten.fields, unwritten.items)
         label = f"{self.context.topology}/{self.component}/{self.context.task_index}"
-        self.instance.write(rows, Mark(self._sink, unwritten.number, unwritten.tag, label))
+        try:
+            self.instance.write(rows, Mark(self._sink, unwritten.number, unwritten.tag, label))
+        finally:
+            end_child()  # of this thread alone: nothing would end it later
         return rows
 
     def _end_writing(self) -> None:
@@ -131,10 +137,13 @@ class SinkTask(BoltTask):
         self._unwritten = None
         if rows.failed:
             first = next(iter(rows.failed.values()))
+            are = "are" if ERRORS_STREAM in self.routes else "would be, if the class had it,"
             self.report(
                 f"write: {len(rows.failed)} of {len(rows)} rows were refused after they were"
-                f" committed. They are on the stream {ERRORS_STREAM!r}. The first: {first}"
+                f" committed. They {are} on the stream {ERRORS_STREAM!r}. The first: {first}"
             )
+        if ERRORS_STREAM not in self.routes:  # the batch would fail again and again
+            return
         self.collector.position = 0  # there is no tuple to anchor to
         for position, reason in sorted(rows.failed.items()):
             self.collector.emit([rows[position], reason[:LONGEST_REASON]], ERRORS_STREAM)
@@ -187,14 +196,20 @@ class SinkTask(BoltTask):
         left = [i for i in range(len(rows)) if i not in rows.failed] if rows.failed else None
         kept = items if left is None else [items[i] for i in left]
         if len(kept) and self._is_exactly_once:
-            self._sink = self._sink or self._new_id()
-            batch = self.context.batch
-            self._unwritten = Unwritten(batch.number, batch.attempt, rows.fields, kept)
+            self._called("encode", rows, lambda: self._keep(rows.fields, kept))
         elif len(kept):
             refused = self._write_now(Rows(rows.fields, kept))
             for position, reason in refused.items():
                 rows.failed[position if left is None else left[position]] = reason
         return list(_by_chunk(chunks, rows.failed))
+
+    def _keep(self, fields: tuple[str, ...], kept: Sequence[Any]) -> Sequence[Any]:
+        """Make rows a part of the commit. Raises if they can't be pickled."""
+        batch = self.context.batch
+        unwritten = Unwritten(batch.number, batch.attempt, fields, kept)
+        self._packed = unwritten.pack()
+        self._unwritten, self._sink = unwritten, self._sink or self._new_id()
+        return ()
 
     def _encode(self, rows: Rows) -> Sequence[Any]:
         return self._called("encode", rows, lambda: _as_many(self.instance.encode(rows), rows))
@@ -222,7 +237,9 @@ class SinkTask(BoltTask):
             rows.fail_all(text_of(e) or type(e).__name__)
         except Exception as e:  # author's code
             crashes = self.placed.topology.spec.on_error == "crash"
-            if crashes or isinstance(e, ServiceUnavailable) or may_pass(e):
+            # only `write` uses a client, whose own exceptions are about a store
+            is_away = may_pass(e) and (what == "write" or isinstance(e, OSError))
+            if crashes or isinstance(e, ServiceUnavailable) or is_away:
                 raise self._away(e) from e
             message = self.report(e, what=what).message
             rows.fail_all(f"bolt {self.component!r}: {message}")
@@ -251,8 +268,8 @@ class SinkTask(BoltTask):
     def record(self, number: int) -> Mapping[str, Update]:
         found = dict(super().record(number))
         if self._unwritten is not None and self._unwritten.number == number:
-            found[ROWS] = self._unwritten.pack(), number
-            self._is_kept = True
+            found[ROWS] = self._packed, number
+            self._packed, self._is_kept = b"", True
         elif self._unwritten is None and self._is_kept:
             found[ROWS] = None, number
             self._is_kept = False

@@ -42,7 +42,7 @@ class TransactionalBasicBoltTask(TransactionalTask, BasicBoltTask):
     """A task of a BasicBolt among batch bolts: it fails transactions instead of tuples."""
 
     @override
-    def note_failure(self, position: int, error: Exception) -> None:
+    def note_failure(self, position: int, error: BaseException) -> None:
         attempt = self.chunk_attempts[position]
         self.failed.append((position, text_of(error)))
         if isinstance(attempt, TransactionAttempt):

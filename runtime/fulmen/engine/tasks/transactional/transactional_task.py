@@ -99,7 +99,7 @@ class TransactionalTask(TaskBase):
         self.failed_attempts.add(failed)
 
     def attempt_raised(
-        self, attempt: TransactionAttempt, error: Exception, what: str
+        self, attempt: TransactionAttempt, error: BaseException, what: str
     ) -> ComponentFailed | None:
         """An exception of the author's code, which fails the attempt.
 
