@@ -336,7 +336,7 @@ class Coordinator:
     @property
     def wants_batch(self) -> bool:
         """Whether tasks have something to do in the next batch, whatever spouts have."""
-        return self._wants_batch.any
+        return self._wants_batch.any(self.placed.run)
 
     def idle_seconds(self) -> float:
         """How long to wait before the next batch: next to no time if something happened."""

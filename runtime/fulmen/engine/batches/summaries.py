@@ -99,7 +99,6 @@ class WantsBatch:
             said[key] = said.get(key, False) or summary.wants_batch
         self._parts |= said
 
-    @property
-    def any(self) -> bool:
-        """Whether there is one."""
-        return any(self._parts.values())
+    def any(self, run: str) -> bool:
+        """Whether there is one; in a placement of which no batch has counted, it is not known."""
+        return run != self._run or any(self._parts.values())

@@ -156,6 +156,10 @@ def test_what_is_pending_is_known_of_each_task_until_it_says_otherwise(coordinat
 
 def test_bolts_have_one_last_turn_until_something_was_executed_again(coordinator):
     coordinator.it.drain_bolts()
+    assert not coordinator.it.drains  # nobody has said yet what is to be done before
+    coordinator.begin()
+    coordinator.succeed()
+    coordinator.it.drain_bolts()
     for drains in (True, False, False):
         assert coordinator.begin().drains is drains
         coordinator.succeed()

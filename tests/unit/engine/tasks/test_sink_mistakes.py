@@ -1,6 +1,7 @@
 """Sinks whose code does what it should not, or that are no sinks any more."""
 
 import decimal
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -11,6 +12,7 @@ from fulmen import BasicBolt, TopologyBuilder
 from fulmen.errors import TopologyFailed
 from fulmen.testing import CollectBolt, ListSpout, run
 from support import sink_parts
+from support.pages import ROOT
 from support.sink_parts import Memory, MemorySink, Unrepeatable, emitted
 
 
@@ -59,7 +61,11 @@ def test_a_child_ends_where_the_write_of_committed_rows_ends(tmp_path):
     (tmp_path / "parts.py").write_text(PARTS)
     (tmp_path / "program.py").write_text(PROGRAM)
     done = subprocess.run(
-        [sys.executable, tmp_path / "program.py"], capture_output=True, text=True, timeout=50
+        [sys.executable, tmp_path / "program.py"],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "tests")},
     )
     assert (done.returncode, done.stdout) == (0, "[0]\n"), done.stderr
 
