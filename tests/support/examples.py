@@ -7,9 +7,7 @@ from support import pages
 from support.pages import ROOT, blocks
 
 EXAMPLES = ROOT / "examples"
-NAMES = sorted(
-    p.parent.name for p in EXAMPLES.glob("*/README.md") if "```console" in p.read_text()
-)
+NAMES = sorted(p.parent.name for p in EXAMPLES.glob("*/README.md") if "```console" in p.read_text())
 
 SETTING = "set -e -o pipefail; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"
 
