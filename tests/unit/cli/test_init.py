@@ -98,7 +98,13 @@ def written(sink, folder, stdout):
     return sorted((line["id"], line["customer"], line["amount"]) for line in lines)
 
 
-@pytest.mark.parametrize(("source", "sink"), WITHOUT_SERVER)
+@pytest.mark.parametrize(
+    ("source", "sink"),
+    [
+        pytest.param(*pair, marks=() if "files" in pair else pytest.mark.slow)
+        for pair in WITHOUT_SERVER
+    ],
+)
 def test_what_needs_no_server_runs_as_it_stands(source, sink, fulmen, tmp_path, monkeypatch):
     name = f"{source}-{sink}"  # standard input is shared by all runs of one name in a process
     fulmen("init", name, "--from", source, "--to", sink)
