@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ class Sample(NamedTuple):
     value: Value
 
 
-class Metric:
+class Metric(ABC):
     """One series of one task. Any thread may use it.
 
     Keep it in a field. The field is not durable: what was counted is with the driver already.
@@ -60,9 +61,9 @@ class Metric:
             raise MetricError(f"metric {self._family.name!r}: {value!r} is not a finite number")
         return value if type(value) is int else float(value)  # NumPy has numbers of its own
 
+    @abstractmethod
     def take(self) -> Value | None:
         """What is new since the last call; None: nothing."""
-        raise NotImplementedError
 
 
 class Counter(Metric):

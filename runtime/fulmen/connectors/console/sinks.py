@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import Mark, Rows, Sink
-from fulmen.connectors.formats import FormatOptions, JsonOptions, Malformed
+from fulmen.connectors.formats import FormatOptions, JsonOptions, Malformed, encode_each
 from fulmen.connectors.options import SinkOptions
 
 
@@ -46,19 +46,12 @@ class StdoutSink(Sink):
 
     @override
     def encode(self, rows: Rows) -> Sequence[Any]:
-        items: list[Any] = []
         try:
             encode = self._options.format.make().encoder(rows.fields)
         except Malformed as error:
             rows.fail_all(str(error))
             return rows
-        for i, row in enumerate(rows):
-            try:
-                items.append(encode(row))
-            except Malformed as error:
-                rows.fail(i, str(error))
-                items.append(b"")
-        return items
+        return encode_each(rows, encode)
 
     @override
     def write(self, rows: Rows, mark: Mark | None) -> None:

@@ -19,7 +19,7 @@ from fulmen.connectors.files.buckets import Bucket, is_uri
 from fulmen.connectors.files.contents import Content, Encoder, content_of
 from fulmen.connectors.files.local import LocalFolder
 from fulmen.connectors.files.options import FileSinkOptions, RollingFileSinkOptions
-from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats import Malformed, encode_each
 
 _PAUSE_SECONDS = 0.5
 
@@ -62,19 +62,12 @@ class FileSink(Sink):
 
     @override
     def encode(self, rows: Rows) -> Sequence[Any]:
-        items: list[Any] = []
         try:
             encode = self._content.encoder(rows.fields)
         except Malformed as error:
             rows.fail_all(str(error))
             return rows
-        for i, row in enumerate(rows):
-            try:
-                items.append(encode(row))
-            except Malformed as error:
-                rows.fail(i, str(error))
-                items.append(None)
-        return items
+        return encode_each(rows, encode)
 
     @override
     def write(self, rows: Rows, mark: Mark | None) -> None:

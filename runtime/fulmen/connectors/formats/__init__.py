@@ -4,7 +4,7 @@ A format turns the bytes of a message into the values of a tuple, and back. Uses
 the rooms of all connectors, each of which has an option `format`.
 """
 
-from fulmen.connectors.formats.base import Format, Malformed
+from fulmen.connectors.formats.base import Format, Malformed, encode_each
 from fulmen.connectors.formats.options import (
     BytesOptions,
     CsvOptions,
@@ -21,4 +21,5 @@ __all__ = [
     "JsonOptions",
     "Malformed",
     "TextOptions",
+    "encode_each",
 ]

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fulmen.api.sinks import Rows
+
 
 class Malformed(ValueError):
     """A message can't be read, or values can't be written, in this format. The text says why."""
@@ -39,6 +41,23 @@ class Format(ABC):
         Raises:
             Malformed: The format needs a field that is not among them.
         """
+
+
+def encode_each(rows: Rows, encode: Callable[[Any], Any]) -> list[Any]:
+    """What `encode` makes of each row. A row that it can't write down fails, with the reason.
+
+    Args:
+        rows: What a sink is to write.
+        encode: Raises Malformed, or UnicodeError, for values that can't be written.
+    """
+    made: list[Any] = []
+    for i, values in enumerate(rows):
+        try:
+            made.append(encode(values))
+        except (Malformed, UnicodeError) as error:
+            made.append(None)
+            rows.fail(i, str(error))
+    return made
 
 
 def positions(wanted: Sequence[str], fields: Sequence[str]) -> list[int]:

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
-from fulmen.connectors.formats import BytesOptions, Malformed, TextOptions
+from fulmen.connectors.formats import BytesOptions, Malformed, TextOptions, encode_each
 from fulmen.connectors.kafka.client import Brokers
 from fulmen.connectors.kafka.options import KafkaSinkOptions
 from fulmen.connectors.kafka.producing import Delivery, Row, reason_of_refusal
@@ -52,15 +52,7 @@ class KafkaSink(Sink):
 
     @override
     def encode(self, rows: Rows) -> Sequence[Any]:
-        encode = self._encoder_of(rows.fields).encode
-        found: list[Row | None] = []
-        for i, values in enumerate(rows):
-            try:
-                found.append(encode(values))
-            except Malformed as error:
-                rows.fail(i, str(error))
-                found.append(None)
-        return found
+        return encode_each(rows, self._encoder_of(rows.fields).encode)
 
     def _encoder_of(self, fields: tuple[str, ...]) -> _Encoder:
         if fields not in self._encoders:

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
-from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats import Malformed, encode_each
 from fulmen.connectors.formats.base import positions
 from fulmen.connectors.options import Options
 from fulmen.connectors.rabbitmq.connection import Broker
@@ -92,14 +92,7 @@ class RabbitSink(Sink):
     def encode(self, rows: Rows) -> Sequence[Any]:
         if rows.fields != self._fields:
             self._fields, self._encode = rows.fields, _encoder(self._options, rows.fields)
-        made: list[Any] = []
-        for i, values in enumerate(rows):
-            try:
-                made.append(self._encode(values))
-            except (Malformed, UnicodeError) as error:
-                made.append(None)
-                rows.fail(i, str(error))
-        return made
+        return encode_each(rows, self._encode)
 
     @override
     def write(self, rows: Rows, mark: Mark | None) -> None:

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import Guarantee, Mark, Rows, Sink
-from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats import Malformed, encode_each
 from fulmen.connectors.options import Options
 from fulmen.connectors.redis.commands import Command, commands
 from fulmen.connectors.redis.connection import Server
@@ -61,14 +61,7 @@ class RedisSink(Sink):
     def encode(self, rows: Rows) -> Sequence[Any]:
         if rows.fields != self._fields:
             self._fields, self._command = rows.fields, commands(self._options, rows.fields)
-        made: list[Any] = []
-        for i, values in enumerate(rows):
-            try:
-                made.append(self._command(values))
-            except (Malformed, UnicodeError) as error:
-                made.append(None)
-                rows.fail(i, str(error))
-        return made
+        return encode_each(rows, self._command)
 
     @override
     def write(self, rows: Rows, mark: Mark | None) -> None:
