@@ -11,6 +11,32 @@ from fulmen.api import TopologyContext
 from fulmen.engine.tasks.author_instance import AuthorInstance
 
 
+def opened(kind, journals, options, task, collector):
+    """An instance that goes on from what is committed.
+
+    Args:
+        kind: The spout's class.
+        journals: What the checkpoint has of it.
+        options: Its validated config.
+        task: Its number among its tasks, and how many there are.
+        collector: What it emits to.
+    """
+    index, tasks = task
+    context = TopologyContext(
+        topology="test",
+        component="source",
+        task_id=1 + index,
+        task_index=index,
+        worker=0,
+        component_tasks={"source": range(1, 1 + tasks)},
+        options=options,
+    )
+    author = AuthorInstance(kind, journals)
+    injected = {"conf": {}, "context": context, "collector": collector}
+    author.open(injected, lambda call: call(), is_copy=False)
+    return author
+
+
 class Collector:
     """Keeps what was emitted since the last commit."""
 
@@ -44,19 +70,9 @@ class SourceLife:
     def start(self):
         """Begin a life, from what is committed."""
         self.collector = Collector()
-        self._author = AuthorInstance(self._kind, copy.deepcopy(self._journals))
+        journals, task = copy.deepcopy(self._journals), (self._index, self._tasks)
+        self._author = opened(self._kind, journals, self.options, task, self.collector)
         self.source = self._author.instance
-        context = TopologyContext(
-            topology="test",
-            component="source",
-            task_id=1 + self._index,
-            task_index=self._index,
-            worker=0,
-            component_tasks={"source": range(1, 1 + self._tasks)},
-            options=self.options,
-        )
-        injected = {"conf": {}, "context": context, "collector": self.collector}
-        self._author.open(injected, lambda call: call(), is_copy=False)
         self.source.activate()
         return self
 
@@ -94,11 +110,7 @@ class SourceLife:
         for msg_id in failed:
             del self.pending[msg_id]
             self._told.append((msg_id, "failed"))
-        for journal, (data, keep_from) in self._author.updates(self._number).items():
-            if keep_from == self._number:
-                self._journals.pop(journal, None)
-            if data is not None:
-                self._journals.setdefault(journal, []).append(data)
+        self._author.write_down(self._journals, self._number)
         self.errors += self.collector.errors
         self.collector.errors = []
 

@@ -3,8 +3,7 @@
 import pickle
 import time
 
-from fulmen import TopologyContext
-from fulmen.engine.tasks.author_instance import AuthorInstance
+from support.source_life import opened
 
 DEADLINE_SECONDS = 60
 
@@ -30,19 +29,9 @@ class SpoutLife:
         """A new process goes on from the last commit."""
         self.emitted = []
         self.pending = pickle.loads(self._kept)
-        context = TopologyContext(
-            topology="test",
-            component="source",
-            task_id=1 + self._task,
-            task_index=self._task,
-            worker=0,
-            component_tasks={"source": range(1, 1 + self._tasks)},
-            options=self.options,
-        )
-        self._author = AuthorInstance(self._kind, self._journals)
+        task = self._task, self._tasks
+        self._author = opened(self._kind, self._journals, self.options, task, self)
         self.spout = self._author.instance
-        injected = {"conf": {}, "context": context, "collector": self}
-        self._author.open(injected, lambda call: call(), is_copy=False)
         if self.number:
             self.spout.committed(self.number)
 
@@ -76,11 +65,7 @@ class SpoutLife:
     def commit(self):
         """All that it did since the last commit counts. Gives what it emitted."""
         self.number += 1
-        for journal, (data, keep_from) in self._author.updates(self.number).items():
-            if keep_from == self.number:
-                self._journals.pop(journal, None)
-            if data is not None:
-                self._journals.setdefault(journal, []).append(data)
+        self._author.write_down(self._journals, self.number)
         emitted, self.emitted = self.emitted, []
         self.pending += [msg_id for _, _, msg_id in emitted if msg_id is not None]
         self._kept = pickle.dumps(self.pending)

@@ -207,11 +207,7 @@ class BoltHarness:
         """Lose the process: what goes on is a new instance with the old one's durable state."""
         self._take_signals()
         self._lives += 1
-        for journal, (data, keep_from) in self._author.updates(self._lives).items():
-            if keep_from == self._lives:
-                self._journals.pop(journal, None)
-            if data is not None:
-                self._journals.setdefault(journal, []).append(data)
+        self._author.write_down(self._journals, self._lives)
         self.errors += self._author.take_warnings()
         self._start()
 

@@ -43,7 +43,10 @@ _FINAL = {
     *(KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED),
     *(KafkaError._SSL, KafkaError._RESOLVE),
 }
-_VAGUE = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
+_VAGUE = (
+    *(KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT),
+    *(KafkaError._DESTROY, KafkaError._DESTROY_BROKER),  # let go of before the answer came
+)
 _MOST_TELLING = (*_FINAL, *_VAGUE)
 
 
@@ -198,6 +201,11 @@ def error_of(error: KafkaException | KafkaError) -> KafkaError:
         return error
     found: KafkaError = error.args[0]
     return found
+
+
+def is_lost(error: KafkaException | KafkaError) -> bool:
+    """Whether it says no more than that no answer came."""
+    return error_of(error).code() in _VAGUE
 
 
 def reason_of(error: KafkaError) -> str:

@@ -28,6 +28,7 @@ from fulmen.connectors.kafka.client import (
     NO_TOPIC,
     Brokers,
     error_of,
+    is_lost,
     no_topic,
     reason_of,
 )
@@ -166,6 +167,9 @@ class KafkaSpout(Spout):
             try:
                 news = self._topic.news()
             except KafkaException as error:
+                if is_lost(error):  # a topic can't be told about while its brokers are away
+                    self._away(error)
+                    return
                 if error_of(error).code() in NO_TOPIC:
                     self._heard()
                 self._trouble("topic", f"{self._brokers.service}: {reason_of(error_of(error))}")
