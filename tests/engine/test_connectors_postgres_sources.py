@@ -1,0 +1,306 @@
+"""Sources in a real PostgreSQL: each row once, whatever happens to processes or the server."""
+
+import datetime
+from collections import Counter
+
+import psycopg
+import pytest
+
+from fulmen.api import ServiceUnavailable, Stream
+from fulmen.connectors.postgres import PostgresQuerySpout, PostgresQueueSpout, PostgresSink
+from fulmen.transactional.errors import StoreRefused
+from fulmen.transactional.stores.pools import close_all
+from support import sql_topologies
+from support.postgres_target import Target
+from support.seeds import generator, several
+from support.sql_sources import Task
+
+
+@pytest.fixture
+def target(postgres):
+    yield Target(postgres)
+    close_all()
+
+
+# ---- a growing table as a source -----------------------------------------------------------------
+
+
+def growing(target, **options):
+    how = {"dsn": target.dsn, "table": "t", "column": "id", "fields": ["word"], "follow": False}
+    return Task(PostgresQuerySpout, **{**how, "delay_seconds": 0, **options})
+
+
+@pytest.mark.parametrize("seed", several(2))
+def test_each_row_of_a_growing_table_is_acked_once_whatever_is_lost(target, seed):
+    target.run("CREATE TABLE t (id serial PRIMARY KEY, word text)")
+    with generator(seed) as rng:
+        one, words = growing(target, fetch_size=rng.randint(1, 7)), 0
+        for _ in range(40):
+            if new := rng.randint(0, 5):
+                numbers = f"generate_series({words}, {words + new - 1})"
+                target.run(f"INSERT INTO t (word) SELECT 'w' || i FROM {numbers} AS i")
+                words += new
+            one.batch(
+                fail=lambda _: rng.random() < 0.3,
+                most=rng.randint(1, 8),
+                is_lost=rng.random() < 0.3,
+                ends=rng.random() < 0.7,
+            )
+            one.clock.advance(1.0)
+        one.until_exhausted()
+        assert one.acked == {(f"w{i}",): 1 for i in range(words)}
+
+
+def test_with_a_delay_a_transaction_that_commits_late_is_not_missed(target):
+    target.run("CREATE TABLE t (id serial PRIMARY KEY, word text)")
+    one = growing(target, delay_seconds=5)
+    with psycopg.connect(target.dsn) as late:
+        late.execute("INSERT INTO t (word) VALUES ('late')")
+        target.run("INSERT INTO t (word) VALUES ('early')")
+        one.batch()
+        one.clock.advance(4)
+    one.clock.advance(1)
+    one.batch()
+    assert list(one.pending.values()) == [("late",), ("early",)]
+
+
+def test_a_growing_table_says_how_far_it_is_behind(target):
+    target.run(
+        "CREATE TABLE t (id serial PRIMARY KEY, word text)",
+        "INSERT INTO t (word) VALUES ('a'), ('b'), ('c')",
+    )
+    one = growing(target, start=1)
+    one.batch()
+    assert one.lag == 2
+    one.clock.advance(5)
+    one.batch()
+    assert one.lag == 0
+
+
+def test_rows_of_one_moment_are_emitted_together(target):
+    target.run(
+        "CREATE TABLE t (id serial, word text, at timestamptz)",
+        "INSERT INTO t (word, at) SELECT 'w' || i, timestamptz '2026-01-01' + i / 5"
+        " * interval '1 day' FROM generate_series(0, 14) AS i",
+    )
+    one = growing(target, column="at", fetch_size=3)
+    for _ in range(3):
+        one.batch(most=1)
+        one.restore()
+    one.until_exhausted()
+    assert one.acked == {(f"w{i}",): 1 for i in range(15)}
+
+
+def test_values_that_python_cannot_hold_are_emitted_as_text(target):
+    target.run(
+        "CREATE TABLE t (id integer, at timestamptz, day date)",
+        "INSERT INTO t VALUES (1, 'infinity', '0044-03-15 BC'), (2, NULL, '2026-01-02')",
+    )
+    one = growing(target, fields=["at", "day"])
+    one.until_exhausted()
+    assert one.acked == {
+        ("infinity", "0044-03-15 BC"): 1,
+        (None, datetime.date(2026, 1, 2)): 1,
+    }
+
+
+def test_a_query_with_odd_characters_may_be_the_source(target):
+    target.run("CREATE TABLE t (id integer, word text)", "INSERT INTO t VALUES (1, 'a%{x}')")
+    query = "SELECT id AS n, word FROM t WHERE word LIKE '%{x}' ;"
+    one = growing(target, table=None, query=query, column="n")
+    one.until_exhausted()
+    assert one.acked == {("a%{x}",): 1}
+
+
+def test_a_source_with_a_wrong_name_is_told_so(target):
+    target.run("CREATE TABLE t (id integer, word text)")
+    for options, said in (
+        ({"table": "s"}, 'relation "s" does not exist'),
+        ({"column": "idd"}, 'column "idd" does not exist'),
+        ({"fields": ["wrod"]}, 'column "wrod" does not exist'),
+        ({"table": None, "query": "SELECT word FORM t"}, 'syntax error at or near "t"'),
+    ):
+        with pytest.raises(StoreRefused, match=said):
+            growing(target, **options)
+
+
+# ---- a table as a queue --------------------------------------------------------------------------
+
+QUEUE = (
+    "CREATE TABLE t (id serial PRIMARY KEY, word text, claimed_by text, claimed_until timestamptz)"
+)
+
+
+def queue(target, **options):
+    how = {"dsn": target.dsn, "table": "t", "fields": ["word"], "follow": False}
+    return Task(PostgresQueueSpout, **{**how, **options})
+
+
+def put(target, first, number):
+    numbers = f"generate_series({first}, {first + number - 1})"
+    target.run(f"INSERT INTO t (word) SELECT 'w' || i FROM {numbers} AS i")
+
+
+@pytest.mark.parametrize("seed", several(3))
+def test_each_row_of_a_queue_is_acked_once_by_all_tasks_whatever_is_lost(target, seed):
+    target.run(QUEUE)
+    with generator(seed) as rng:
+        tasks = [queue(target, fetch_size=rng.randint(1, 7)) for _ in range(3)]
+        words = 0
+        for _ in range(60):
+            if new := rng.randint(0, 4):
+                put(target, words, new)
+                words += new
+            rng.choice(tasks).batch(
+                fail=lambda _: rng.random() < 0.3,
+                most=rng.randint(1, 8),
+                is_lost=rng.random() < 0.4,
+                ends=rng.random() < 0.7,
+            )
+            for task in tasks:
+                task.clock.advance(1.0)
+        for task in tasks:
+            task.until_exhausted()
+        acked = sum((task.acked for task in tasks), Counter())
+        assert acked == {(f"w{i}",): 1 for i in range(words)}
+        assert target.run("SELECT * FROM t") == []
+
+
+def test_a_row_is_deleted_only_when_its_ack_is_committed(target):
+    target.run(QUEUE)
+    put(target, 0, 1)
+    one = queue(target)
+    one.batch()
+    assert not one.pending  # its name is committed before the first claim
+    one.batch()
+    assert list(one.pending.values()) == [("w0",)]
+    one.batch(is_lost=True)
+    assert len(target.run("SELECT * FROM t")) == 1
+    one.batch()
+    assert one.acked == {("w0",): 1}
+    assert len(target.run("SELECT * FROM t")) == 1
+    one.batch()
+    assert target.run("SELECT * FROM t") == []
+    assert one.spout.is_exhausted()
+
+
+def test_rows_that_a_lost_batch_has_claimed_are_emitted_after_the_restore(target):
+    target.run(QUEUE)
+    put(target, 0, 3)
+    one, other = queue(target), queue(target)
+    for task in (one, other):
+        task.batch()
+    one.batch(is_lost=True)
+    other.batch()
+    assert not other.pending
+    one.batch()
+    assert len(one.pending) == 3
+
+
+def test_a_claim_that_has_run_out_is_anybodys_and_one_that_is_renewed_is_not(target):
+    target.run(QUEUE)
+    put(target, 0, 2)
+    one, other = queue(target, fetch_size=1), queue(target)
+    one.batch()
+    one.batch(most=1)
+    target.run("UPDATE t SET claimed_until = now() - interval '1 second' WHERE word = 'w0'")
+    one.clock.advance(400)
+    one.batch(most=0, ends=False)
+    one.spout.next_tuple()  # emits the second row, and renews
+    one.restore()
+    other.batch()
+    other.batch()
+    assert not other.pending
+    target.run("UPDATE t SET claimed_until = now() - interval '1 second'")
+    other.clock.advance(1)
+    other.batch()
+    assert sorted(other.pending.values()) == [("w0",), ("w1",)]
+
+
+def test_rows_that_somebody_works_on_are_skipped(target):
+    target.run(QUEUE)
+    put(target, 0, 2)
+    one = queue(target)
+    one.batch()
+    with psycopg.connect(target.dsn) as db:
+        db.execute("SELECT FROM t WHERE word = 'w0' FOR UPDATE")
+        one.batch()
+        assert list(one.pending.values()) == [("w1",)]
+
+
+def test_rows_are_taken_in_order_and_the_key_may_be_text(target):
+    target.run(
+        "CREATE TABLE t (name text PRIMARY KEY, rank integer, mine text, until timestamptz)",
+        "INSERT INTO t VALUES ('a', 2), ('b', 1), ('c', 3)",
+    )
+    names = {"key": "name", "order": "rank", "claimed_by": "mine", "claimed_until": "until"}
+    one = queue(target, fields=["name", "rank"], **names)
+    assert one.spout.outputs_for(one.context.options) == Stream(("name", "rank"))
+    one.batch()
+    one.batch()
+    assert list(one.pending.values()) == [("b", 1), ("a", 2), ("c", 3)]
+    one.until_exhausted()
+    assert target.run("SELECT * FROM t") == []
+
+
+def test_the_first_task_says_how_many_rows_nobody_has_claimed(target):
+    target.run(QUEUE)
+    put(target, 0, 5)
+    one, other = queue(target, fetch_size=2), queue(target, index=1, tasks=2)
+    for task in (one, other):
+        task.batch()
+    one.batch(most=1)
+    assert one.lag == 5
+    other.batch(most=1)
+    assert other.lag is None
+    one.clock.advance(5)
+    one.batch()
+    assert one.lag == 0
+
+
+def test_a_queue_without_columns_for_claims_is_told_what_it_needs(target):
+    target.run("CREATE TABLE t (id serial PRIMARY KEY, word text)")
+    with pytest.raises(StoreRefused, match="A queue needs two columns for claims"):
+        queue(target)
+
+
+def test_a_queue_whose_server_is_away_goes_on_when_it_is_back(target):
+    target.run(QUEUE)
+    put(target, 0, 2)
+    one = queue(target)
+    one.batch()
+    one.batch()
+    target.server.kill()
+    try:
+        one.spout.ack(1)
+        with pytest.raises(ServiceUnavailable):
+            one.spout.committed(one.number)
+    finally:
+        target.server.start()
+    one.restore()
+    one.until_exhausted()
+    assert one.acked == {("w0",): 1, ("w1",): 1}
+    assert target.run("SELECT * FROM t") == []
+
+
+# ---- whole topologies ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+@pytest.mark.parametrize("seed", several(2))
+def test_each_row_of_a_queue_is_copied_once_whatever_is_lost(target, seed, tasks):
+    target.run(QUEUE, "CREATE TABLE copied (id integer)")
+    put(target, 0, sql_topologies.ROWS)
+    source = {"dsn": target.dsn, "table": "t", "fields": ["id"], "fetchSize": 30}
+    sink = PostgresSink, {"dsn": target.dsn}
+    sql_topologies.copy(target, seed, PostgresQueueSpout, source, sink, tasks)
+    assert target.run("SELECT * FROM t") == []
+
+
+@pytest.mark.parametrize("seed", several(2))
+def test_each_row_of_a_growing_table_is_copied_once_whatever_is_lost(target, seed):
+    target.run("CREATE TABLE t (id serial, word text)", "CREATE TABLE copied (id integer)")
+    put(target, 0, sql_topologies.ROWS)
+    source = {"dsn": target.dsn, "table": "t", "column": "id", "fields": ["id"], "fetchSize": 30}
+    sink = PostgresSink, {"dsn": target.dsn, "mode": "copy"}
+    sql_topologies.copy(target, seed, PostgresQuerySpout, {**source, "delaySeconds": 0}, sink)
