@@ -9,6 +9,7 @@ import random
 import signal
 import tempfile
 import time
+import zlib
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -108,7 +109,8 @@ class KilledTransactions:
         kinds = rng.sample(["sqlite", "postgres", "redis"], 2)
         kinds = [kind_of_turn(seed, number), *kinds[: rng.randint(0, 1)]]
         kinds = list(dict.fromkeys(kinds))
-        stores = [servers.store(kind, folder, f"s{number:03}") for kind in kinds]
+        name = f"s{zlib.crc32(str(folder).encode()):08x}{number:03}"  # nobody has used it before
+        stores = [servers.store(kind, folder, name) for kind in kinds]
         spout = rng.choice([parts.Repeated, parts.Changing])
         rules = ["opaque"] if spout is parts.Changing else ["transactional"] * 4 + ["opaque"]
         shape = {
