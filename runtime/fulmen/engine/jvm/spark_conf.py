@@ -51,8 +51,8 @@ DEFAULTS: Mapping[str, str] = {
     "spark.authenticate": "true",
 }
 
-# SerialGC pauses 3 ms with the little that lives long. Without perf data nothing is left in /tmp by a
-# JVM that was killed.
+# SerialGC pauses 3 ms with the little that lives long. Without perf data nothing is left in /tmp by
+# a JVM that was killed.
 JAVA_OPTIONS = "-XX:+UseSerialGC -XX:-UsePerfData -XX:+ExitOnOutOfMemoryError"
 
 YOUNG_MEGABYTES = 300
