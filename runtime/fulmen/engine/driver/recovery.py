@@ -167,7 +167,9 @@ class Recovery:
         if is_outage or is_hopeless:
             self.sleep(min(5.0, 0.1 * 2**self._outages))
             self._outages = min(self._outages + 1, 16)
-        coordinator.failed(self.steady(), reason, is_outage, traceback)
+        coordinator.failed(
+            self.steady(), reason, is_outage, traceback, is_service_away=self.away is not None
+        )
         if coordinator.hopeless and not is_hopeless:
             self._hopeless(coordinator, header, reason, is_loss)
         self.planner.replan(alive)
