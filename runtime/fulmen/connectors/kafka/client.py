@@ -49,7 +49,6 @@ _VAGUE = (
 )
 _MOST_TELLING = (*_FINAL, *_VAGUE)
 
-
 _FETCHING = {"fetch.queue.backoff.ms": 10}
 """What the client has fetched ahead is emitted in less than a second. By default it waits that long
 before it fetches more, and nothing can be emitted meanwhile."""
