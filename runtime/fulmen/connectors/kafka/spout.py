@@ -17,7 +17,13 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 from typing_extensions import override
 
 from fulmen.api.collector import SpoutOutputCollector
@@ -60,7 +66,7 @@ class KafkaSpout(Spout):
     transient: ClassVar[Sequence[str]] = (
         *("_options", "_brokers", "_consumer", "_topic", "_reader", "_rereading", "_ready"),
         *("_is_assigned", "_told_group", "_troubles", "_tasks", "_report", "_collector"),
-        *("_context", "_lag_at"),
+        *("_context", "_lag_at", "_behind"),
     )
 
     def __init__(self) -> None:
@@ -86,7 +92,7 @@ class KafkaSpout(Spout):
         self._ready: deque[Run] = deque()
         self._troubles: dict[str, float] = {}
         self._told_group: dict[int, int] = {}
-        self._lag_at = 0.0
+        self._lag_at, self._behind = 0.0, 0
         self._group = self._options.group_id or f"fulmen-{context.topology}-{context.component}"
         self._connect()
         try:
@@ -149,6 +155,8 @@ class KafkaSpout(Spout):
             if self._brokers.is_away:
                 self._away()
             return False
+        if self._behind:
+            self._tell_age(messages)
         return self._take(messages)
 
     def _take(self, messages: list[Message]) -> bool:
@@ -201,6 +209,16 @@ class KafkaSpout(Spout):
         if None not in known:
             messages = sum(filter(None, known)) + len(self.state)
             self._context.lag(messages=messages, seconds=None if messages else 0.0)
+            self._behind = messages
+
+    def _tell_age(self, messages: list[Message]) -> None:
+        """How old the oldest message is that was just fetched, if the lag was told without that."""
+        behind, self._behind = self._behind, 0
+        stamps = [message.timestamp() for message in messages if message.error() is None]
+        times = [milliseconds for kind, milliseconds in stamps if kind != TIMESTAMP_NOT_AVAILABLE]
+        if times:
+            seconds = time.time() - min(times) / 1000  # noqa: TID251 (as the messages' own)
+            self._context.lag(messages=behind, seconds=seconds)
 
     def _unread(self, partition: int, position: int) -> int | None:
         at = TopicPartition(self._options.topic, partition)
