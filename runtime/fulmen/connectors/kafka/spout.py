@@ -23,7 +23,7 @@ from typing_extensions import override
 from fulmen.api.collector import SpoutOutputCollector
 from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
-from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.connectors.kafka.client import (
     NO_TOPIC,
     Brokers,
@@ -60,7 +60,7 @@ class KafkaSpout(Spout):
     transient: ClassVar[Sequence[str]] = (
         *("_options", "_brokers", "_consumer", "_topic", "_reader", "_rereading", "_ready"),
         *("_is_assigned", "_told_group", "_troubles", "_tasks", "_report", "_emit"),
-        *("_context", "_lag_at"),
+        *("_context", "_lag_at", "_fetched"),
     )
 
     def __init__(self) -> None:
@@ -84,6 +84,7 @@ class KafkaSpout(Spout):
         self._brokers = Brokers(self._options)
         self._reader = Reader(self._options)
         self._ready: deque[Ready] = deque()
+        self._fetched: list[Message] = []
         self._troubles: dict[str, float] = {}
         self._told_group: dict[int, int] = {}
         self._lag_at = 0.0
@@ -91,6 +92,7 @@ class KafkaSpout(Spout):
         self._connect()
         try:
             self._brokers.metadata(self._consumer, self._options.topic)
+            self._reader.connect()
         except BaseException:
             self._consumer.close()
             raise
@@ -129,13 +131,15 @@ class KafkaSpout(Spout):
         try:
             self._look_around()
             self._tell_lag()
+            if self._fetched:
+                return self._read()
             if self.state:
                 found, gone = self._rereading.find(list(self.state))
                 for partition, offset in gone:
                     self._give_up(partition, offset)
-                self._ready += self._reader.read(found)
-                if self._ready or gone:
-                    return bool(self._ready)
+                if found or gone:
+                    self._fetched = found
+                    return self._read()
             messages = self._consumer.consume(AT_ONCE, 0)
         except KafkaException as error:
             self._away(error)
@@ -150,11 +154,22 @@ class KafkaSpout(Spout):
         troubled = [message for message in messages if message.error() is not None]
         if not troubled:
             self._heard()
-            self._ready += self._reader.read(messages)
-            return True
-        self._ready += self._reader.read(m for m in messages if m.error() is None)
+            self._fetched = messages
+            return self._read()
+        self._fetched = [message for message in messages if message.error() is None]
         for message in troubled:
             self._mend(message)
+        return self._read()
+
+    def _read(self) -> bool:
+        """Make tuples of messages; if their schemas can't be had now, they wait."""
+        try:
+            self._ready += self._reader.read(self._fetched)
+        except ServiceUnavailable as error:
+            self._trouble("format", str(error))
+            return False
+        self._fetched = []
+        self._troubles.pop("format", None)
         return bool(self._ready)
 
     # ---- partitions
@@ -215,7 +230,8 @@ class KafkaSpout(Spout):
         self._assign()
 
     def _assign(self) -> None:
-        self._ready.clear()  # it is read again
+        self._ready.clear()  # all of it comes again
+        self._fetched = []
         self._consumer.assign(
             [TopicPartition(self._options.topic, *place) for place in self.positions.items()]
         )
