@@ -201,10 +201,15 @@ def done(futures):
         future.result(SECONDS)
 
 
+def folder_of_servers():
+    """Where `scripts/test-servers` puts what Maven fetches."""
+    default = Path.home() / ".cache" / "fulmen-tests"
+    return Path(os.environ.get("FULMEN_TEST_SERVERS", default))
+
+
 def installed():
     """The folder of the broker."""
-    default = Path.home() / ".cache" / "fulmen-tests"
-    return Path(os.environ.get("FULMEN_TEST_SERVERS", default)) / f"kafka-{VERSION}"
+    return folder_of_servers() / f"kafka-{VERSION}"
 
 
 @contextmanager

@@ -30,6 +30,7 @@ PAUSE_SECONDS = 1.0
 """After so long, a registry that was away is asked again."""
 UNKNOWN_SECONDS = 30.0
 """After so long, the registry is asked again for a schema that it did not know."""
+LARGEST_ID = (1 << 31) - 1
 NOT_THERE = (40401, 40402, 40403)
 """What the registry says if it has no such subject, version or schema."""
 _INCOMPATIBLE, _REFUSED = 409, 422
@@ -74,6 +75,9 @@ class Registry:
         return self.schemas[schema_id]
 
     def _find(self, schema_id: int) -> Schema:
+        if schema_id > LARGEST_ID:  # of which registries say all kinds of things
+            raise ValueError(f"there can be no schema {schema_id}")
+
         def ask(client: SchemaRegistryClient) -> Schema:
             return _parsed(client, client.get_schema(schema_id), f"its schema {schema_id}")
 

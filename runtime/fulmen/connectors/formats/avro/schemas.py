@@ -93,8 +93,11 @@ def _told(error: ValidationError) -> str:
 def misfit(value: Any, schema: Schema, error: BaseException) -> str:
     """Why a value can't be written, with the field of a record that it is about."""
     for field in schema["fields"] if is_record(schema) else ():
+        body = io.BytesIO()
         try:
-            fastavro.schemaless_writer(io.BytesIO(), field["type"], value.get(field["name"]))
+            fastavro.schemaless_writer(body, field["type"], value.get(field["name"]))
+            body.seek(0)
+            fastavro.schemaless_reader(body, field["type"], None)
         except UNFIT as of_field:
             if said(of_field) == said(error):
                 return f"field {field['name']!r}: {said(error)}"

@@ -1,0 +1,113 @@
+"""A schema registry that is away, or takes us for somebody else: nothing is lost."""
+
+import datetime
+
+import pytest
+
+from fulmen.api.sinks import ServiceUnavailable
+from fulmen.connectors.kafka import KafkaSink
+from support.avro_topics import (
+    NOTED,
+    ORDER,
+    rows,
+)
+from support.cut_proxy import cut_proxy
+from support.login_gate import login_gate
+from support.s3 import free_port
+from support.sink_lives import prepared
+
+UTC = datetime.UTC
+LOGIN = "fulmen:s3cret/word"
+
+
+# ---- the registry is away ------------------------------------------------------------------------
+
+
+def test_a_login_that_is_wrong_is_told_and_a_right_one_works(kafka, avro, registry):
+    with login_gate(f"http://127.0.0.1:{registry.port}", LOGIN) as port:
+        door = {"schema.registry.url": registry.url_at(port)}
+        avro.sink(avro.form(schema=ORDER, **door, **{"basic.auth.user.info": LOGIN})).write(
+            ("ann", 1)
+        )
+        for login in ({}, {"basic.auth.user.info": "fulmen:wrong"}):
+            options = avro.sink_options(avro.form(schema=ORDER, **door, **login))
+            with pytest.raises(ServiceUnavailable) as raised:
+                prepared(KafkaSink, options, FIELDS)
+            assert raised.value.reason == "it does not let us in: check `basic.auth.user.info`"
+    assert len(kafka.read(avro.name)) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("http://there-is-no-such-machine.invalid:8081", "there is no machine of that name: check"),
+        ("http://127.0.0.1:{free}", "refused"),
+        ("http://127.0.0.1:{port}/apis", "what answers there is no schema registry (HTTP 404): ch"),
+    ],
+)
+def test_where_no_registry_is_neither_spout_nor_sink_starts(avro, registry, url, text):
+    place = {"schema.registry.url": url.format(free=free_port(), port=registry.port)}
+    for start in (
+        lambda: avro.spout(avro.form(**place)),
+        lambda: prepared(KafkaSink, avro.sink_options(avro.form(schema="string", **place)), ("a",)),
+    ):
+        with pytest.raises(ServiceUnavailable) as raised:
+            start()
+        assert raised.value.service == f"the schema registry at {place['schema.registry.url']}"
+        assert text in raised.value.reason
+
+
+def test_a_setting_that_confluents_client_does_not_know_is_told(avro):
+    with pytest.raises(ValueError, match=r"Unrecognized properties: some\.thing"):
+        avro.spout(avro.form(properties={"some.thing": 1}))
+
+
+def test_messages_wait_for_a_registry_that_is_killed_and_none_is_lost(avro, registry):
+    orders = [{"customer": "ann", "amount": n} for n in range(20)]
+    avro.send(ORDER, *orders[:5])
+    life = avro.spout(avro.form(fields=["amount"]))
+    life.until_emitted(5)
+    life.end([msg_id for _, _, msg_id in life.commit()])
+    avro.send(ORDER, *orders[5:10])
+    avro.send(NOTED, *orders[10:15])
+    with registry.down():
+        life.until(lambda: "schema registry" in " ".join(life.reports), "a report")
+        assert life.emitted == []
+        assert f"the schema registry at {registry.url} is away: " in life.reports[-1]
+    avro.send(ORDER, *orders[15:])
+    life.until_emitted(15)
+    assert sorted(rows(life.emitted)) == [[n] for n in range(5, 20)]
+
+
+def test_a_failed_message_whose_schema_cannot_be_had_is_emitted_later(kafka, avro, registry):
+    avro.send(ORDER, {"customer": "ann", "amount": 1})
+    life = avro.spout(avro.form(fields=["amount"]))
+    life.until_emitted(1)
+    [(_, _, msg_id)] = life.commit()
+    life.end([msg_id], "no")
+    life.commit()
+    with cut_proxy(registry.port) as proxy:
+        through = avro.form(
+            fields=["amount"], **{"schema.registry.url": registry.url_at(proxy.port)}
+        )
+        life.options = life.options.model_validate(
+            {"bootstrap.servers": kafka.address, "topic": topic, "format": through}
+        )
+        life.kill()
+        with proxy.down():
+            life.until(lambda: "schema registry" in " ".join(life.reports), "a report")
+            assert life.emitted == []
+        life.until_emitted(1)
+    assert life.emitted == [([1], "default", msg_id)]
+    assert life.spout.state == {}
+
+
+def test_a_sink_that_has_started_needs_the_registry_no_more(kafka, avro, registry):
+    life = avro.sink(avro.form(schema=ORDER))
+    with registry.down():
+        assert life.write(("ann", 1)) == {}
+        with pytest.raises(ServiceUnavailable):
+            prepared(KafkaSink, life.options, life.fields)
+    assert life.kill() is not life.sink
+    assert life.write(("bob", 2)) == {}
+    assert len(kafka.read(avro.name)) == 2
