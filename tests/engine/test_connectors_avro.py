@@ -18,10 +18,6 @@ from support.avro_topics import (
 )
 
 UTC = datetime.UTC
-LOGIN = "fulmen:s3cret/word"
-
-
-# ---- the source ----------------------------------------------------------------------------------
 
 
 def test_fields_of_a_record_become_fields_with_the_types_of_python(avro):

@@ -1,26 +1,28 @@
 """A schema registry that is away, or takes us for somebody else: nothing is lost."""
 
-import datetime
-
 import pytest
+import yaml
+from confluent_kafka.schema_registry.avro import AvroDeserializer
 
-from fulmen.api.sinks import ServiceUnavailable
+from fulmen.api.sinks import Rows, ServiceUnavailable
 from fulmen.connectors.kafka import KafkaSink
+from fulmen.connectors.rabbitmq import RabbitSink, RabbitSpout
 from support.avro_topics import (
+    FIELDS,
     NOTED,
     ORDER,
     rows,
 )
 from support.cut_proxy import cut_proxy
+from support.example_lives import ExampleLife
 from support.login_gate import login_gate
+from support.rabbitmq_server import PASSWORD, USER
 from support.s3 import free_port
 from support.sink_lives import prepared
+from support.source_life import SourceLife
+from support.spark_runs import wait_until
 
-UTC = datetime.UTC
 LOGIN = "fulmen:s3cret/word"
-
-
-# ---- the registry is away ------------------------------------------------------------------------
 
 
 def test_a_login_that_is_wrong_is_told_and_a_right_one_works(kafka, avro, registry):
@@ -90,9 +92,7 @@ def test_a_failed_message_whose_schema_cannot_be_had_is_emitted_later(kafka, avr
         through = avro.form(
             fields=["amount"], **{"schema.registry.url": registry.url_at(proxy.port)}
         )
-        life.options = life.options.model_validate(
-            {"bootstrap.servers": kafka.address, "topic": topic, "format": through}
-        )
+        life.options = life.options.model_validate(avro.config(through))
         life.kill()
         with proxy.down():
             life.until(lambda: "schema registry" in " ".join(life.reports), "a report")
@@ -111,3 +111,112 @@ def test_a_sink_that_has_started_needs_the_registry_no_more(kafka, avro, registr
     assert life.kill() is not life.sink
     assert life.write(("bob", 2)) == {}
     assert len(kafka.read(avro.name)) == 2
+
+
+# ---- RabbitMQ ------------------------------------------------------------------------------------
+
+
+def test_messages_of_rabbitmq_wait_for_the_registry_too(avro, registry, rabbit_server):
+    url = rabbit_server.url_of(USER, PASSWORD)
+    with rabbit_server.channel() as channel:
+        channel.queue_declare(avro.name, durable=True)
+    sink = prepared(
+        RabbitSink,
+        RabbitSink.config_model.model_validate(
+            {"url": url, "routingKey": avro.name}
+            | {"format": avro.form(schema=ORDER, subject=avro.name)}
+        ),
+        FIELDS,
+    )
+    rows = Rows(FIELDS, [["ann", 1], ["bob", 2]])
+    sink.write(Rows(FIELDS, sink.encode(rows)), None)
+    sink.cleanup()
+    with cut_proxy(registry.port) as proxy:
+        form = avro.form(fields=["amount"], **{"schema.registry.url": registry.url_at(proxy.port)})
+        life = SourceLife(RabbitSpout, {"url": url, "queue": avro.name, "format": form})
+        life.start()
+        with proxy.down():
+            wait_until(lambda: life.turn() or life.errors, "an error")
+            assert isinstance(life.errors[0], ServiceUnavailable)
+            life.commit()
+            life.close()  # the broker hands out again what was never emitted
+        life.start()
+        wait_until(lambda: life.turn() + len(life.emitted()) >= 2, "both messages")
+        assert sorted(values for _, _, values in life.collector.emits) == [[1], [2]]
+        life.commit(acked=life.emitted())
+        life.deliver()
+        life.close()
+    with rabbit_server.channel() as channel:
+        assert channel.basic_get(avro.name)[0] is None
+
+
+# ---- a whole topology ----------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(600)
+def test_each_order_is_copied_once_however_often_the_registry_is_killed(
+    tmp_path, kafka, avro, registry
+):
+    kafka.make_topic(f"{avro.name}-2")
+    orders = [{"customer": "ann", "amount": n, "note": f"{n}"} for n in range(300)]
+    plain = [{"customer": "ann", "amount": n} for n in range(100)]
+    messages = [*avro.encoded(ORDER, *plain), *avro.encoded(NOTED, *orders[100:])]
+    folder = tmp_path / "orders"
+    folder.mkdir()
+    (folder / "topology.yaml").write_text(yaml.safe_dump(copying(avro)))
+    life = ExampleLife(folder, tmp_path, {})
+
+    def copied():
+        with registry.client() as client:
+            read = AvroDeserializer(client)
+            found = [read(message.value()) for message in kafka.read(f"{avro.name}-2")]
+        return sorted(order["amount"] for order in found)
+
+    def wait_for(count):
+        life.wait_for(lambda: len(copied()) >= count, f"{count} orders")
+
+    away = f"the schema registry at {registry.url} is away"
+    registry.kill()
+    with life.running():
+        life.wait_for(lambda: away in life.output(), "a message about the registry")
+        kafka.produce(avro.name, messages[:50])
+        registry.start()
+        wait_for(50)
+        told = life.output().count(away)
+        registry.kill()
+        kafka.produce(avro.name, messages[50:200])
+        life.wait_for(lambda: life.output().count(away) > told, "another message")
+        registry.start()
+        wait_for(200)
+        kafka.produce(avro.name, messages[200:])
+        wait_for(300)
+        life.end()
+    assert copied() == list(range(300))
+
+
+def copying(avro):
+    """A topology that copies a topic to another one, exactly once."""
+    target = {"schema": NOTED, "subject": f"{avro.name}-2-value"}
+    return {
+        "apiVersion": "fulmen.dev/v1alpha1",
+        "kind": "Topology",
+        "metadata": {"name": "copying"},
+        "spec": {
+            "spouts": [
+                {
+                    "name": "orders",
+                    "class": "fulmen.connectors.kafka.KafkaSpout",
+                    "config": avro.config(avro.form(schema=NOTED)),
+                }
+            ],
+            "bolts": [
+                {
+                    "name": "copies",
+                    "class": "fulmen.connectors.kafka.KafkaSink",
+                    "config": avro.config(avro.form(**target), guarantee="exactly-once")
+                    | {"topic": f"{avro.name}-2"},
+                    "inputs": [{"from": "orders", "grouping": {"type": "shuffle"}}],
+                }
+            ],
+        },
+    }

@@ -1,6 +1,5 @@
 """Rows written in Avro, with a real schema registry, and read by Confluent's clients."""
 
-import datetime
 import zlib
 
 import pytest
@@ -11,18 +10,13 @@ from fulmen.connectors.kafka import KafkaSink
 from support.avro_topics import (
     AMOUNT,
     CUSTOMER,
+    FIELDS,
     JSON_SCHEMA,
     NOTED,
     ORDER,
     record,
 )
 from support.sink_lives import prepared
-
-UTC = datetime.UTC
-LOGIN = "fulmen:s3cret/word"
-
-
-# ---- the sink ------------------------------------------------------------------------------------
 
 
 def test_rows_are_written_as_confluents_clients_read_them(avro):
