@@ -40,9 +40,10 @@ def _user_info(text: str) -> str:
     return text
 
 
-def _as_text(schema: Any) -> Any:
-    """A schema that is written as YAML."""
-    return json.dumps(schema) if isinstance(schema, dict | list) else schema
+def _as_json(schema: Any) -> Any:
+    """A schema that is written as YAML, or that is only the name of a type."""
+    is_name = isinstance(schema, str) and schema.lstrip()[:1] not in ("{", "[", '"')
+    return json.dumps(schema) if is_name or isinstance(schema, dict | list) else schema
 
 
 def _checked(text: str) -> str:
@@ -50,7 +51,7 @@ def _checked(text: str) -> str:
         from fulmen.connectors.formats.avro.schemas import parsed
     except ImportError as error:
         raise ValueError(str(error)) from None
-    parsed(text if text.lstrip()[:1] in ("{", "[", '"') else json.dumps(text))
+    parsed(text)
     return text
 
 
@@ -59,7 +60,7 @@ def _text_of(file: str) -> str:
     for folder in ("", *sys.path):
         path = Path(folder, file)
         if path.is_file():
-            return path.read_text(encoding="utf-8")
+            return str(_as_json(path.read_text(encoding="utf-8")))
     raise ValueError(f"there is no file {file!r}, also not in the folder of the code")
 
 
@@ -68,29 +69,30 @@ def _readable(file: str) -> str:
     return file
 
 
+Urls = Annotated[str, AfterValidator(_urls)]
+UserInfo = Annotated[str, AfterValidator(_user_info)]
+SchemaText = Annotated[
+    str,
+    BeforeValidator(_as_json, json_schema_input_type=str | dict[str, Any] | list[Any]),
+    AfterValidator(_checked),
+]
+SchemaFile = Annotated[str, AfterValidator(_readable)]
+
+
 class AvroKeyOptions(OneFormat):
     """The message has the id of its schema, which is in a schema registry, and then the value."""
 
     type: Literal["avro"]
-    url: Annotated[str, AfterValidator(_urls), Field(alias="schema.registry.url")]
+    url: Annotated[Urls, Field(alias="schema.registry.url")]
     """Where the schema registry is; several, with commas between them, are tried in their order."""
-    user_info: Annotated[
-        str | None,
-        AfterValidator(lambda text: text and _user_info(text)),
-        Field(alias="basic.auth.user.info", repr=False),
-    ] = None
+    user_info: Annotated[UserInfo | None, Field(alias="basic.auth.user.info", repr=False)] = None
     """Who logs in there: `user:password`. Take it from the environment: `${REGISTRY_LOGIN}`."""
-    schema_text: Annotated[
-        str | None,
-        BeforeValidator(_as_text),
-        AfterValidator(lambda text: text and _checked(text)),
-        Field(alias="schema"),
-    ] = None
+    schema_text: Annotated[SchemaText | None, Field(alias="schema")] = None
     """A schema, as YAML or as text in JSON. A source reads messages as this schema says: fields
     that a message does not have get their defaults, and others are left out. A sink writes with it.
     Default: a source reads each message as it was written; a sink takes the latest schema of the
     subject."""
-    schema_file: Annotated[str | None, AfterValidator(lambda file: file and _readable(file))] = None
+    schema_file: SchemaFile | None = None
     """Instead of `schema`: the name of a file that has it, in the folder of the code."""
     subject: Annotated[str, Field(min_length=1)] | None = None
     """Of a sink: the subject of the schema in the registry. Default: as `subject.name.strategy`
@@ -122,8 +124,7 @@ class AvroKeyOptions(OneFormat):
     @cached_property
     def given_schema(self) -> str | None:
         """The schema that is given, in JSON."""
-        text = _text_of(self.schema_file) if self.schema_file else self.schema_text
-        return text if not text or text.lstrip()[:1] in ("{", "[", '"') else json.dumps(text)
+        return _text_of(self.schema_file) if self.schema_file else self.schema_text
 
     def for_topic(self, topic: str | None, part: str = "value") -> Self:
         """The same with the subject that a topic's messages have.

@@ -74,6 +74,8 @@ def check(value: Any, schema: Schema) -> None:
         Malformed: It does not. Names the field and the reason.
     """
     try:
+        if validate(value, schema, raise_errors=False):  # else each union takes ten times as long
+            return
         validate(value, schema)
     except ValidationError as error:
         raise Malformed(_told(error)) from None
