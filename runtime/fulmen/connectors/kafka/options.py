@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, Field, field_validator, model_validator
+from pydantic import AwareDatetime, Discriminator, Field, Tag, field_validator, model_validator
 
 from fulmen.connectors.formats import AvroKeyOptions, MessageFormatOptions, TextOptions
 from fulmen.connectors.options import Options, SinkOptions
 
 Text = Annotated[str, Field(min_length=1)]
 TopicName = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._-]+$")]
+KeyFormat = Annotated[
+    Annotated[Literal["text", "bytes"], Tag("name")] | Annotated[AvroKeyOptions, Tag("avro")],
+    Discriminator(lambda given: "name" if isinstance(given, str) else "avro"),
+]
 Part = Literal["key", "topic", "partition", "offset", "timestamp", "headers"]
 
 _OURS = {
@@ -68,7 +72,7 @@ class KafkaSpoutOptions(ClientOptions):
     """How a message's value becomes fields."""
     include: tuple[Part, ...] = ()
     """Parts of a message that are to be fields as well, after those of the format."""
-    key_format: Literal["text", "bytes"] | AvroKeyOptions = "text"
+    key_format: KeyFormat = "text"
     """What the field `key` is: `text`, `bytes`, or a mapping with `type: avro`."""
     start: Literal["earliest", "latest", "timestamp", "group"] = "earliest"
     """Where to begin a partition that the checkpoint has no position of: at its first message, at

@@ -1,5 +1,7 @@
 """What a topology's file may say about Avro."""
 
+import sys
+
 import pytest
 from pydantic import ValidationError
 
@@ -13,6 +15,7 @@ from fulmen.topology.configuration.options import check_options
 
 KAFKA = {"bootstrap.servers": "broker:9092", "topic": "orders"}
 WHERE = {"type": "avro", "schema.registry.url": "http://registry:8081"}
+OPTIONS = "fulmen.connectors.formats.avro.options"
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "customer", "type": "string"}]}
 
 
@@ -30,7 +33,6 @@ def problems(cls, config):
         ({"schema": {"type": "record"}}, ".schema", "schema: it is no schema of Avro: "),
         ({"schemaFile": "a.avsc"}, ".schemaFile", "schemaFile: there is no file 'a.avsc', also"),
         ({"schema.registry.url": "registry:8081"}, "[schema.registry.url]", "it must be `http:"),
-        ({"basic.auth.user.info": "ann"}, "[basic.auth.user.info]", "it must be `user:password`"),
         ({"schema": ORDER, "schemaFile": __file__}, ".schemaFile", "it is not JSON"),
         ({"properties": {"url": "x"}}, "", "`properties` has 'url': write it beside"),
         ({"subject": ""}, ".subject", "subject has 0 characters"),
@@ -62,6 +64,28 @@ def test_a_subject_by_the_topic_needs_one_topic():
     assert problems(RabbitSpout, {"url": "amqp://localhost", "queue": "q", "format": WHERE}) == []
 
 
+def test_where_the_registry_is_may_be_known_only_where_it_runs():
+    place = {"schema.registry.url": "${URL}", "basic.auth.user.info": "${LOGIN}"}
+    form = WHERE | place | {"properties": {"ssl.ca.location": "${CA}"}}
+    assert problems(KafkaSpout, KAFKA | {"format": form | {"fields": ["a"]}}) == []
+    assert problems(KafkaSink, KAFKA | {"format": form | {"schema": "${SCHEMA}"}}) == []
+    [problem] = problems(KafkaSpout, KAFKA | {"format": form | {"schema": "${SCHEMA}"}})
+    assert problem.startswith("spec.bolts[0].config.format.schema: ")
+    assert "its streams depend on this" in problem
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ({"schema.registry.url": "registry"}, "Invalid url registry"),
+        ({"basic.auth.user.info": "ann"}, r"basic.auth.user.info must be in the form of {username"),
+    ],
+)
+def test_what_only_the_client_finds_wrong_is_told_at_the_start(option, text):
+    with pytest.raises(ValueError, match=text):
+        AvroOptions.model_validate(WHERE | option).make().connect()
+
+
 def test_keys_in_avro_need_a_key():
     [problem] = problems(KafkaSink, KAFKA | {"keyFormat": WHERE})
     assert "`keyFormat` needs `keyField`" in problem
@@ -79,6 +103,27 @@ def test_keys_in_avro_need_a_key():
 def test_connectors_without_avro_refuse_it(cls, config):
     [problem] = problems(cls, config | {"format": WHERE})
     assert "type is 'avro', but must be one of text, bytes, json, csv" in problem
+
+
+@pytest.mark.parametrize("library", ["fastavro", "httpx2", "confluent_kafka.schema_registry"])
+@pytest.mark.parametrize("schema", [{}, {"schema": ORDER}], ids=["without-schema", "with-schema"])
+def test_without_its_libraries_the_format_says_what_to_install(monkeypatch, library, schema):
+    for name in [name for name in sys.modules if name.startswith(f"{OPTIONS.rpartition('.')[0]}.")]:
+        if name != OPTIONS:
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, library, None)
+    for cls in (KafkaSpout, KafkaSink):
+        [problem] = problems(cls, KAFKA | {"format": WHERE | schema})
+        assert "the format avro needs its libraries: pip install 'fulmen[avro]'" in problem
+
+
+@pytest.mark.parametrize("cls", [KafkaSpout, KafkaSink])
+def test_a_key_format_that_there_is_not_is_told(cls):
+    key = {"keyField": "k"} if cls is KafkaSink else {}
+    [problem] = problems(cls, KAFKA | key | {"keyFormat": "json"})
+    assert "keyFormat is 'json', but must be " in problem
+    [problem] = problems(cls, KAFKA | key | {"keyFormat": WHERE | {"type": "json"}})
+    assert problem.endswith("type is 'json', but must be avro")
 
 
 def test_a_schema_may_be_yaml_or_json_or_the_name_of_a_type_or_a_file(tmp_path, monkeypatch):

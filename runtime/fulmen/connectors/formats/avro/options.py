@@ -29,14 +29,9 @@ _URL = re.compile(r"https?://[^\s/,]+\S*")
 
 
 def _urls(text: str) -> str:
-    if not all(_URL.fullmatch(url.strip()) for url in text.split(",")):
+    # A mere word may stand for what is not known before it runs: then the client tells.
+    if not all(_URL.fullmatch(url.strip()) for url in text.split(",")) and not text.isidentifier():
         raise ValueError("it must be `http://host:port` or `https://…`; commas between several")
-    return text
-
-
-def _user_info(text: str) -> str:
-    if ":" not in text:
-        raise ValueError("it must be `user:password`")
     return text
 
 
@@ -47,10 +42,8 @@ def _as_json(schema: Any) -> Any:
 
 
 def _checked(text: str) -> str:
-    try:
-        from fulmen.connectors.formats.avro.schemas import parsed
-    except ImportError as error:
-        raise ValueError(str(error)) from None
+    from fulmen.connectors.formats.avro.schemas import parsed
+
     parsed(text)
     return text
 
@@ -70,7 +63,6 @@ def _readable(file: str) -> str:
 
 
 Urls = Annotated[str, AfterValidator(_urls)]
-UserInfo = Annotated[str, AfterValidator(_user_info)]
 SchemaText = Annotated[
     str,
     BeforeValidator(_as_json, json_schema_input_type=str | dict[str, Any] | list[Any]),
@@ -85,7 +77,7 @@ class AvroKeyOptions(OneFormat):
     type: Literal["avro"]
     url: Annotated[Urls, Field(alias="schema.registry.url")]
     """Where the schema registry is; several, with commas between them, are tried in their order."""
-    user_info: Annotated[UserInfo | None, Field(alias="basic.auth.user.info", repr=False)] = None
+    user_info: Annotated[str | None, Field(alias="basic.auth.user.info", repr=False)] = None
     """Who logs in there: `user:password`. Take it from the environment: `${REGISTRY_LOGIN}`."""
     schema_text: Annotated[SchemaText | None, Field(alias="schema")] = None
     """A schema, as YAML or as text in JSON. A source reads messages as this schema says: fields
@@ -108,6 +100,17 @@ class AvroKeyOptions(OneFormat):
     ]
     """Any other setting of Confluent's Python client of the registry, such as `ssl.ca.location` or
     `bearer.auth.token`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _need_libraries(cls, given: Any) -> Any:
+        try:
+            import fulmen.connectors.formats.avro.coding  # noqa: F401 (whether it can be)
+        except ImportError:
+            raise ValueError(
+                "the format avro needs its libraries: pip install 'fulmen[avro]'"
+            ) from None
+        return given
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:

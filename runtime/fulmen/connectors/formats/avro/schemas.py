@@ -7,14 +7,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fulmen.connectors.formats.base import Malformed
+import fastavro
+from fastavro.schema import SchemaParseException, UnknownType
+from fastavro.validation import ValidationError, validate
 
-try:
-    import fastavro
-    from fastavro.schema import SchemaParseException, UnknownType
-    from fastavro.validation import ValidationError, validate
-except ImportError as error:
-    raise ImportError("the format avro needs its libraries: pip install 'fulmen[avro]'") from error
+from fulmen.connectors.formats.base import Malformed
 
 Schema = Any
 """What `parsed` returns: fastavro reads it once for all messages."""
