@@ -101,7 +101,7 @@ class Registry:
             return self._ask(lambda client: self._of_subject(client, subject, text))
         except SchemaRegistryError as error:
             if error.error_code not in NOT_THERE:
-                raise ValueError(f"{self.service}: {error.error_message}") from None
+                raise ValueError(f"{self.service}: {said_by(error)}") from None
         if text is None:
             cure = "register a schema, give one as `schema`, or mend `subject`"
             raise ServiceUnavailable(self.service, f"there is no subject {subject!r}: {cure}")
@@ -207,7 +207,7 @@ def _is_answer(error: SchemaRegistryError) -> bool:
 
 def said_by(error: SchemaRegistryError) -> str:
     """What the registry says, in one line."""
-    return " ".join(str(error.error_message).split())
+    return " ".join(str(error.error_message).split())[:200]
 
 
 def _reason(error: SchemaRegistryError) -> str:
