@@ -130,6 +130,16 @@ def test_a_bolt_that_raises_fails_the_attempt(method, error, most):
     assert 1 <= len(failed) <= 2
 
 
+def test_a_part_that_can_never_be_emitted_again_is_given_up():
+    gone = [LookupError("it is gone")] * 9
+    failed = [FailedException("no")]
+    ran = Ran("parts", {"basic": failed, "emit_partition_batch": gone}, max_replays=2).end()
+    (given_up,) = ran.result.transactions.given_up
+    assert given_up.txid == 1
+    assert len(ran.outside.get(("script", "emit_partition_batch"))) == 9 - 2, "it is not tried then"
+    assert sorted(collected(ran.outside.all())) == [2, 3, 6]
+
+
 @pytest.mark.parametrize("method", [*BOLTS, "emit_partition_batch_new"])
 def test_with_on_error_crash_a_component_that_raises_ends_the_topology_and_nothing_is_lost(method):
     ran = Ran("parts", {method: [FailedException("this is no reason"), away()]}, on_error="crash")
