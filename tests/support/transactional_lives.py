@@ -67,14 +67,14 @@ class TransactionalLife:
         self._attempt, self._emitted = TransactionAttempt(txid, self._attempts), []
         first, step = self._place
         for partition in range(first, self.coordinator.num_partitions(), step):
-            before = {t: end for t, end in self.ends.get(partition, {}).items() if t < txid}
-            last = before[max(before)] if before else None
             known = self.ends.get(partition, {})
+            before = {t: end for t, end in known.items() if t < txid}
+            last = before[max(before)] if before else None
             if isinstance(self._spout, OpaquePartitionedTransactionalSpout):
                 end = self._part("emit_partition_batch", partition, last)
             elif txid in known:
-                end = known[txid]
-                self._part("emit_partition_batch", partition, end)
+                self._part("emit_partition_batch", partition, known[txid])
+                continue
             else:
                 end = self._part("emit_partition_batch_new", partition, last)
             self.ends[partition] = before | {txid: pickle.loads(pickle.dumps(end))}
