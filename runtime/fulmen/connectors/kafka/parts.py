@@ -103,8 +103,7 @@ class Parts:
         self._group = Group(self._brokers, self._options, own, self._troubles)
         self._messages = Reader(self._options)
         self._topic = Topic(self._brokers, self._options.topic, self._options.refresh_seconds)
-        self._topic.connect()
-        self._found: Description | None = None
+        self._found = self._topic.connect()
         self._known: int | None = None
         self._positions: dict[int, int] = {}
         self._ends: defaultdict[int, dict[int, int]] = defaultdict(dict)  # by txid and partition
@@ -153,15 +152,13 @@ class Parts:
 
     def _look_around(self) -> Description:
         """The topic as it is now, as far as the brokers have told."""
-        if self._found is None:
-            self._found = self._topic.describe()
-            self._troubles.heard()
-        elif (news := self._troubles.news_of(self._topic)) is not None:
+        news = self._troubles.news_of(self._topic)
+        if news is not None:
             self._take_over(news)
         return self._found
 
     def _take_over(self, found: Description) -> None:
-        if self._found is not None and found.topic_id != self._found.topic_id:
+        if found.topic_id != self._found.topic_id:
             self._reader.close()
             self._connect()  # the client itself remembers where it was in the old one
         self._found = found
@@ -210,7 +207,6 @@ class Parts:
             self._troubles.of_partition(error, self._options.topic)
             return part
         self._take_over(self._topic.describe())
-        assert self._found is not None
         if self._found.topic_id != part.topic_id:
             return part  # the next one begins with the other topic
         start, reason = place_after(self._consumer, self._options.topic, partition, part.start)
@@ -248,7 +244,6 @@ class Parts:
         where = self._messages.position(partition, part.start)
         try:
             self._take_over(self._topic.describe())
-            assert self._found is not None
             if self._found.topic_id != part.topic_id:
                 reason = "the topic was deleted and made again"
                 raise MessagesGone(part.messages, where, reason)

@@ -50,13 +50,17 @@ class Topic:
         self._asked: Future[Any] | None = None
         self._next = time.monotonic() + refresh_seconds
 
-    def connect(self) -> None:
+    def connect(self) -> Description:
         """Wait until the brokers tell of the topic.
 
         Raises:
             ServiceUnavailable: They don't, or there is no such topic.
         """
         self._brokers.metadata(self._admin, self._name)
+        try:
+            return self.describe()
+        except KafkaException as error:
+            raise self._brokers.unavailable(error) from None
 
     def ask(self) -> Future[Any]:
         """Ask now; the answer comes with `news`."""

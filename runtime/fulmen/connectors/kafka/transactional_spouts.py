@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from typing_extensions import override
 
-from fulmen.api.components import Outputs
+from fulmen.api.components import FailedException, Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.sinks import ERRORS_STREAM
@@ -84,19 +84,22 @@ class _Coordinator(
         self._least = len(context.tasks(context.component))
         self._brokers = Brokers(options)
         self._topic = Topic(self._brokers, options.topic, options.refresh_seconds)
-        self._topic.connect()
-        self._count = 0
+        self._count = len(self._topic.connect().partitions)
+        self._is_away = False
 
     @override
     def num_partitions(self) -> int:
         try:
-            news = self._topic.news() if self._count else self._topic.describe()
+            news = self._topic.news()
         except KafkaException as error:
-            self._count = 0  # so the next call asks again
+            self._is_away = True
+            self._topic.ask()  # the driver does not wait for the answer
             raise self._brokers.unavailable(error) from None
         if news is not None:
             self._brokers.forget()
-            self._count = len(news.partitions)
+            self._count, self._is_away = len(news.partitions), False
+        elif self._is_away:
+            raise FailedException("the brokers have not answered yet")
         return max(self._count, self._least)
 
 
