@@ -27,7 +27,7 @@ def servers():
 
 
 @pytest.mark.parametrize(
-    ("number", "spout"), enumerate([TransactionalKafkaSpout, OpaqueTransactionalKafkaSpout])
+    ("number", "spout"), [(0, TransactionalKafkaSpout), (1, OpaqueTransactionalKafkaSpout)]
 )
 def test_stores_are_exact_whatever_is_killed(tmp_path, servers, monkeypatch, number, spout):
     monkeypatch.setattr(KafkaTransactions, "spouts", (spout,))

@@ -41,7 +41,7 @@ class KafkaRun(TransactionRun):
         return {
             "bootstrap.servers": self.kafka.proxied,
             "topic": self.topic,
-            "format": {"type": "json", "fields": ["partition", "n"]},
+            "format": {"type": "json", "fields": ["partition", "number"]},
             "maxMessages": 25,
             "refreshSeconds": 1,
         }
@@ -55,7 +55,7 @@ class KafkaRun(TransactionRun):
         self.sent += [0] * (len(self.limits) - len(self.sent))
         for partition, limit in enumerate(self.limits):
             new = range(self.sent[partition], limit)
-            messages = [json.dumps({"partition": partition, "n": n}) for n in new]
+            messages = [json.dumps({"partition": partition, "number": n}) for n in new]
             self.kafka.produce(self.topic, messages, partition=partition)
             self.sent[partition] = limit
 
