@@ -16,6 +16,7 @@ class SpoutLife:
         emitted: (values, stream, message id) since the last commit.
         pending: Messages that were emitted and committed, and whose trees have not ended.
         reports: What it reported.
+        room: How many it may emit in the call at hand.
     """
 
     def __init__(self, kind, options, task=0, tasks=1):
@@ -41,10 +42,16 @@ class SpoutLife:
     def report_error(self, error):
         self.reports.append(str(error))
 
+    def emit_many(self, rows, stream="default", msg_ids=None):
+        assert len(rows) <= self.room
+        for values, msg_id in zip(rows, msg_ids or [None] * len(rows), strict=True):
+            self.emit(values, stream, msg_id)
+
     def turn(self, at_most=1_000_000):
-        """Call next_tuple until it emits nothing."""
-        for _ in range(at_most):
-            before = len(self.emitted)
+        """Call next_tuple until it emits nothing, or has emitted so many."""
+        end = len(self.emitted) + at_most
+        while (before := len(self.emitted)) < end:
+            self.room = end - before
             self.spout.next_tuple()
             if len(self.emitted) == before:
                 break

@@ -50,6 +50,37 @@ class SpoutOutputCollector(ABC):
         """
 
     @abstractmethod
+    def emit_many(
+        self,
+        rows: Sequence[Values],
+        stream: str = DEFAULT_STREAM,
+        msg_ids: Sequence[MessageId | None] | None = None,
+    ) -> None:
+        """Send a tuple for each row, in their order: what `emit` does, for a fraction of its time.
+
+        A spout that gets many messages at once emits up to `room` of them in a call of next_tuple.
+
+        Args:
+            rows: The values of each tuple, as for `emit`.
+            stream: The stream of all of them.
+            msg_ids: A message id for each row, or None for one that is not tracked. None: no row
+                is.
+
+        Raises:
+            StreamError: As for `emit`, or there are not as many message ids as rows. The rows
+                before the wrong one are sent.
+            CollectorError: Not in a callback.
+        """
+
+    @property
+    @abstractmethod
+    def room(self) -> int:
+        """How many tuples this call of next_tuple should emit at most: at least 1.
+
+        It follows from what a batch may have. A spout that emits more makes larger batches.
+        """
+
+    @abstractmethod
     def emit_direct(
         self,
         task: int,

@@ -30,6 +30,16 @@ class Format(ABC):
             Malformed: The bytes are not in this format.
         """
 
+    def decode_each(self, messages: Sequence[bytes]) -> list[list[Any] | Malformed]:
+        """The values of each message, or why it can't be read."""
+        found: list[list[Any] | Malformed] = []
+        for data in messages:
+            try:
+                found.append(self.decode(data))
+            except Malformed as error:
+                found.append(error)
+        return found
+
     @abstractmethod
     def encoder(self, fields: Sequence[str]) -> Callable[[Sequence[Any]], bytes]:
         """A function that writes values down. It raises Malformed for values that can't be.

@@ -120,6 +120,8 @@ class Brokers:
             enable_auto_commit=False,
             enable_auto_offset_store=False,
             auto_offset_reset="error",
+            # What is fetched ahead lasts for less than a second, the default: then nothing is there
+            fetch_queue_backoff_ms=10,
             **more,
         )
 

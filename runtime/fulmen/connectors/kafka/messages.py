@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Message
@@ -14,8 +15,27 @@ from fulmen.connectors.kafka.options import KafkaSpoutOptions
 
 MessageId = tuple[int, int]
 """Partition and offset."""
-Ready = tuple[list[Any], str, MessageId]
-"""What can be emitted: values, stream and message id. Plain, as one is made for each message."""
+
+
+@dataclass
+class Run:
+    """Messages for one stream, one behind the other.
+
+    Attributes:
+        stream: The default one, or `errors`.
+        rows: The values of each.
+        ids: The message id of each.
+    """
+
+    stream: str
+    rows: list[list[Any]]
+    ids: list[MessageId]
+
+    def take(self, most: int) -> tuple[list[list[Any]], list[MessageId]]:
+        """Rows and ids of the next ones, which are no longer part of it."""
+        taken = self.rows[:most], self.ids[:most]
+        self.rows, self.ids = self.rows[most:], self.ids[most:]
+        return taken
 
 
 class Reader:
@@ -24,7 +44,7 @@ class Reader:
     def __init__(self, options: KafkaSpoutOptions) -> None:
         self._topic = options.topic
         made = options.format.make()
-        self._decode = made.decode
+        self._decode_each = made.decode_each
         self._nulls = [None] * len(made.fields)
         parts: dict[str, Callable[[Message], Any]] = {
             "key": _text_key if options.key_format == "text" else Message.key,
@@ -36,27 +56,38 @@ class Reader:
         }
         self._parts = [parts[name] for name in options.include]
 
-    def read(self, messages: Iterable[Message]) -> list[Ready]:
-        """One for each message. What can't be read is for the stream `errors`.
+    def read(self, messages: Sequence[Message]) -> list[Run]:
+        """All of them, in their order. What can't be read is for the stream `errors`.
 
         Args:
             messages: Without errors of the client.
         """
-        decode, parts = self._decode, self._parts
-        ready: list[Ready] = []
-        for message in messages:
-            msg_id: Any = message.partition(), message.offset()  # None only where there is an error
-            data = message.value()
-            try:
-                values = decode(data) if data is not None else self._nulls.copy()
-                for part in parts:
-                    values.append(part(message))
-            except Malformed as error:
-                refused = [data, str(error), self.position(*msg_id)]
-                ready.append((refused, ERRORS_STREAM, msg_id))
-            else:
-                ready.append((values, DEFAULT_STREAM, msg_id))
-        return ready
+        found = self._values([message.value() for message in messages])
+        for part in self._parts:
+            for i, message in enumerate(messages):
+                if isinstance(values := found[i], list):
+                    try:
+                        values.append(part(message))
+                    except Malformed as error:
+                        found[i] = error
+        # None, by its types, but only where the client has an error
+        ids: list[Any] = [(message.partition(), message.offset()) for message in messages]
+        runs, first = [], 0
+        for at in [i for i, values in enumerate(found) if isinstance(values, Malformed)]:
+            runs.append(Run(DEFAULT_STREAM, found[first:at], ids[first:at]))
+            refused = [messages[at].value(), str(found[at]), self.position(*ids[at])]
+            runs.append(Run(ERRORS_STREAM, [refused], [ids[at]]))
+            first = at + 1
+        runs.append(Run(DEFAULT_STREAM, found[first:], ids[first:]))
+        return [run for run in runs if run.ids]
+
+    def _values(self, data: Sequence[bytes | None]) -> list[Any]:
+        """Of each message the values, or Malformed."""
+        found = self._decode_each([one for one in data if one is not None])
+        if len(found) == len(data):
+            return found
+        values = iter(found)
+        return [next(values) if one is not None else self._nulls.copy() for one in data]
 
     def position(self, partition: int, offset: int) -> str:
         """Where a message is, for people: `orders[3]@1207`."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -267,13 +267,14 @@ class Parts:
         attempt: TransactionAttempt,
         collector: BatchOutputCollector,
         part: Part,
-        messages: Iterable[Message],
+        messages: Sequence[Message],
     ) -> None:
         emit = collector.emit
         if part.gone is not None:
             emit([attempt, None, *part.gone], ERRORS_STREAM)
-        for values, stream, _ in self._messages.read(messages):
-            emit([attempt, *values], stream)
+        for run in self._messages.read(messages):
+            for values in run.rows:
+                emit([attempt, *values], run.stream)
 
     def _note(self, txid: int, partition: int, end: int) -> None:
         """Keep where a part ends, and tell how many messages are behind it."""

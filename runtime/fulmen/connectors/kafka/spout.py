@@ -26,7 +26,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.connectors.kafka.client import NO_TOPIC, Brokers
 from fulmen.connectors.kafka.group import Group
-from fulmen.connectors.kafka.messages import Reader, Ready
+from fulmen.connectors.kafka.messages import MessageId, Reader, Run
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
 from fulmen.connectors.kafka.rereading import Rereading
 from fulmen.connectors.kafka.topic import (
@@ -58,7 +58,7 @@ class KafkaSpout(Spout):
     config_model = KafkaSpoutOptions
     transient: ClassVar[Sequence[str]] = (
         *("_options", "_brokers", "_consumer", "_topic", "_reader", "_rereading", "_ready"),
-        *("_is_assigned", "_group", "_troubles", "_tasks", "_report", "_emit"),
+        *("_is_assigned", "_group", "_troubles", "_tasks", "_report", "_collector"),
         *("_context", "_lag_at"),
     )
 
@@ -75,14 +75,14 @@ class KafkaSpout(Spout):
         self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
     ) -> None:
         self._options: KafkaSpoutOptions = context.options
-        self._emit, self._report = collector.emit, collector.report_error
+        self._collector, self._report = collector, collector.report_error
         self._context = context
         self._tasks = range(
             context.task_index, 1_000_000, len(context.tasks(context.component)) or 1
         )
         self._brokers = Brokers(self._options)
         self._reader = Reader(self._options)
-        self._ready: deque[Ready] = deque()
+        self._ready: deque[Run] = deque()
         self._troubles = Troubles(self._brokers, self._report)
         own = f"fulmen-{context.topology}-{context.component}"
         self._group = Group(self._brokers, self._options, own, self._troubles)
@@ -115,13 +115,18 @@ class KafkaSpout(Spout):
         ready = self._ready
         if not ready and not self._fill():
             return
-        values, stream, msg_id = ready.popleft()
-        partition, offset = msg_id
-        if offset >= self.positions[partition]:
-            self.positions[partition] = offset + 1
-        else:
-            self.state.pop(msg_id, None)
-        self._emit(values, stream, msg_id)
+        rows, ids = ready[0].take(self._collector.room)
+        self._collector.emit_many(rows, ready[0].stream, ids)
+        self._emitted(ids)
+        if not ready[0].ids:
+            ready.popleft()
+
+    def _emitted(self, ids: list[MessageId]) -> None:
+        for partition, last in dict(ids).items():  # offsets of a partition rise
+            self.positions[partition] = max(self.positions[partition], last + 1)
+        if self.state:
+            for msg_id in ids:
+                self.state.pop(msg_id, None)
 
     def _fill(self) -> bool:
         """Get what can be emitted next; False: there is nothing now, or what is said is emitted."""
@@ -151,7 +156,7 @@ class KafkaSpout(Spout):
             self._troubles.heard()
             self._ready += self._reader.read(messages)
             return True
-        self._ready += self._reader.read(m for m in messages if m.error() is None)
+        self._ready += self._reader.read([m for m in messages if m.error() is None])
         for message in troubled:
             self._mend(message)
         return bool(self._ready)
@@ -264,7 +269,7 @@ class KafkaSpout(Spout):
 
     def _say_gone(self, text: str, where: str) -> None:
         self._report(text)
-        self._emit([None, text, where], ERRORS_STREAM)
+        self._collector.emit([None, text, where], ERRORS_STREAM)
 
     # ---- what the group is told
 

@@ -15,9 +15,10 @@ from typing_extensions import override
 
 from fulmen.api.arrow import ArrowOutputCollector, ArrowSpoutCollector
 from fulmen.api.declarer import DEFAULT_STREAM
-from fulmen.engine.emitting.collectors import outside, reason_text, unhashable
+from fulmen.engine.emitting.collectors import outside, reason_text
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.routes import Routes
+from fulmen.engine.emitting.spout_collector import unhashable
 from fulmen.errors import CollectorError, StreamError
 
 

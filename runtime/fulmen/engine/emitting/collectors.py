@@ -16,7 +16,6 @@ from fulmen.api.collector import (
     Anchors,
     BasicOutputCollector,
     OutputCollector,
-    SpoutOutputCollector,
     Values,
 )
 from fulmen.api.declarer import DEFAULT_STREAM
@@ -50,14 +49,6 @@ def outside(who: str) -> str:
         f"{who}: emit, ack or fail outside of a callback. Use the collector only inside of"
         " next_tuple, ack, fail, activate, deactivate, execute or drain, and on the thread that"
         " calls them"
-    )
-
-
-def unhashable(who: str, msg_id: Any) -> StreamError:
-    """What is wrong about a message id that can't be looked up."""
-    return StreamError(
-        f"{who}: emit with the message id {_shown(msg_id)}, which is not hashable. Use text, a"
-        " number, or a tuple of them"
     )
 
 
@@ -123,7 +114,7 @@ class Emitter:
         self.check_open()
         if not isinstance(stream, str):  # in Storm that is where anchors or message ids are
             raise StreamError(
-                f"{self._who}: {_shown(stream)} is given as the stream, the second argument of"
+                f"{self._who}: {shown(stream)} is given as the stream, the second argument of"
                 " emit(values, stream). Give a message id as msg_id=..., and anchors as anchors=..."
             )
         routes = self._routes.get(stream)
@@ -134,7 +125,7 @@ class Emitter:
             )
         if isinstance(values, str | bytes) or len(values) != len(routes.fields):
             raise StreamError(
-                f"{self._who}: emit of {_shown(values)} on stream {stream!r}, which has the fields"
+                f"{self._who}: emit of {shown(values)} on stream {stream!r}, which has the fields"
                 f" {list(routes.fields)}. Emit a list with one value for each field, such as"
                 f" [{', '.join(routes.fields)}]"
             )
@@ -172,7 +163,7 @@ class Emitter:
     def _append_direct(self, task: int, stream: str, values: Values, origin: Any) -> None:
         if not hasattr(values, "__len__"):
             raise StreamError(
-                f"{self._who}: emit_direct({_shown(task)}, {_shown(values)}): the values must be a"
+                f"{self._who}: emit_direct({shown(task)}, {shown(values)}): the values must be a"
                 " list or a tuple. It is emit_direct(task, values, stream)"
             )
         buffer = self._buffer(stream, values, direct=True)
@@ -180,71 +171,10 @@ class Emitter:
         buffer.chosen[len(buffer) - 1] = buffer.routes.direct_to(task)
 
 
-def _shown(values: Any) -> str:
+def shown(values: Any) -> str:
+    """What an author gave, for a message: not too much of it."""
     text = repr_of(values)
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-class SpoutCollector(Emitter, SpoutOutputCollector):
-    """The collector of a spout task.
-
-    Attributes:
-        acks_at_once: Calls the spout's `ack`. Set where there are no ackers: then emit acks, as in
-            Storm.
-    """
-
-    acks_at_once: Callable[[Any], None] | None = None
-
-    @override
-    def emit(
-        self,
-        values: Values,
-        stream: str = DEFAULT_STREAM,
-        msg_id: Any = None,
-        need_task_ids: bool = False,
-    ) -> list[int] | None:
-        try:
-            buffer = self._buffers[stream]
-        except (KeyError, TypeError):
-            buffer = self._buffer(stream, values)
-        try:
-            hash(msg_id)
-        except TypeError:
-            raise unhashable(self._who, msg_id) from None
-        if (
-            type(values) is not buffer.kind
-            or len(values) != buffer.width
-            or need_task_ids
-            or self.acks_at_once is not None
-        ):
-            tasks = self._append(stream, values, msg_id, need_task_ids)
-            if self.acks_at_once is not None and msg_id is not None:
-                self.acks_at_once(msg_id)
-            return tasks
-        buffer.flat.extend(values)
-        buffer.origins.append(msg_id)
-        return None
-
-    @override
-    def emit_direct(
-        self, task: int, values: Values, stream: str = DEFAULT_STREAM, msg_id: Any = None
-    ) -> None:
-        try:
-            hash(msg_id)
-        except TypeError:
-            raise unhashable(self._who, msg_id) from None
-        self._append_direct(task, stream, values, msg_id)
-        if self.acks_at_once is not None and msg_id is not None:
-            self.acks_at_once(msg_id)
-
-    def emitted(self) -> int:
-        """How many tuples were emitted since `open`. Called after each: runs may be many."""
-        if self._ordered:
-            return self._earlier + (len(self.runs[-1]) if self.runs else 0)
-        count = 0
-        for buffer in self.runs:  # a third of the time of sum() over a generator
-            count += len(buffer.origins)
-        return count
 
 
 class BoltCollector(Emitter, OutputCollector):
@@ -308,7 +238,7 @@ class BoltCollector(Emitter, OutputCollector):
         for anchor in found:
             if not isinstance(anchor, Tuple):
                 raise StreamError(
-                    f"{self._who}: emit with anchors={_shown(anchors)}: anchors are tuples that"
+                    f"{self._who}: emit with anchors={shown(anchors)}: anchors are tuples that"
                     " the bolt has received, one or a list of them"
                 )
         if len(found) == 1 and found[0]._origin is self.chunk:

@@ -51,9 +51,15 @@ DEFAULTS: Mapping[str, str] = {
     "spark.authenticate": "true",
 }
 
-# SerialGC pauses 3 ms with the little that lives long; a young generation of half the heap lets it
-# run rarely. Without perf data nothing is left in /tmp by a JVM that was killed.
-JAVA_OPTIONS = "-XX:+UseSerialGC -XX:NewRatio=1 -XX:-UsePerfData -XX:+ExitOnOutOfMemoryError"
+# SerialGC pauses 3 ms with the little that lives long. Without perf data nothing is left in /tmp by
+# a JVM that was killed.
+JAVA_OPTIONS = "-XX:+UseSerialGC -XX:-UsePerfData -XX:+ExitOnOutOfMemoryError"
+
+YOUNG_MEGABYTES = 300
+"""The largest young generation: it lets the collector run rarely, but within seconds all of it is
+touched, and so is memory that the JVM takes."""
+
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 AT_LAUNCH = ("spark.master", "spark.driver.", "spark.jars", "spark.submit.")
 """Settings that have to be on the JVM's command line. All others are not, as they may be secret."""
@@ -112,9 +118,12 @@ def _on_this_machine(folder: Path) -> dict[str, str]:
 
 def java_options(heap: str, logs: Path) -> list[str]:
     """The options of a JVM with that heap."""
+    size = java_size(heap)
+    young = min(YOUNG_MEGABYTES << 20, int(size[:-1]) * _UNITS[size[-1]] // 2)
     return [
         JAVA_OPTIONS,
-        f"-Xms{java_size(heap)}",
+        f"-Xms{size}",
+        f"-Xmn{young >> 10}k",
         f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",
         f"'-XX:ErrorFile={logs}/java_crash_%p.log'",
     ]

@@ -16,8 +16,9 @@ from fulmen.api.declarer import DEAD_LETTERS
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.acking.root_ids import root_ids
 from fulmen.engine.emitting.arrow_collectors import ArrowEmits, listed
-from fulmen.engine.emitting.collectors import SpoutCollector, not_a_list
+from fulmen.engine.emitting.collectors import not_a_list
 from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.emitting.spout_collector import SpoutCollector
 from fulmen.engine.emitting.spout_emits import Emits
 from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.header import Poison
@@ -207,7 +208,7 @@ class SpoutTask(TaskBase):
         self.exhausted = bool(self.guarded("is_exhausted", self.instance.is_exhausted))
 
     def _calls(self, room: int, most_bytes: int, deadline: float) -> tuple[int, bool, int]:
-        """Call next_tuple up to `room` times: (tuples emitted, whether to go on, their bytes).
+        """Call next_tuple for `room` tuples: (tuples emitted, whether to go on, their bytes).
 
         The clock is read every few milliseconds, not after each tuple, and so are sizes.
         """
@@ -215,8 +216,9 @@ class SpoutTask(TaskBase):
         emitted, burst, measure = 0, 1, self._measure()
         started = time.monotonic()
         while emitted < room:
+            self.collector.limit = min(room, emitted + burst)
             try:
-                for _ in range(min(burst, room - emitted)):
+                while emitted < self.collector.limit:
                     next_tuple()
                     if FORKED:
                         end_child()
@@ -224,8 +226,6 @@ class SpoutTask(TaskBase):
                     if now == emitted:
                         return emitted, False, measure()
                     emitted = now
-                    if emitted >= room:
-                        break
             except Exception as e:  # author's code
                 end_child()
                 fatal = self.placed.topology.spec.on_error == "crash"

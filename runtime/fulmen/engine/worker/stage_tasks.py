@@ -29,7 +29,7 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.processes import this_process
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
 from fulmen.engine.tasks import forks
-from fulmen.engine.tasks.acker_run import run_ackers
+from fulmen.engine.tasks.acker_batch import run_ackers
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.sink_task import SinkTask
 from fulmen.engine.tasks.kinds import kind_of_bolt

@@ -11,7 +11,13 @@ LEAST = {"bootstrap.servers": "broker:9092", "topic": "orders"}
 
 
 def read(*messages, **config):
-    return Reader(KafkaSpoutOptions.model_validate(LEAST | config)).read(messages)
+    """(values, stream, message id) of each."""
+    runs = Reader(KafkaSpoutOptions.model_validate(LEAST | config)).read(messages)
+    return [
+        (values, run.stream, msg_id)
+        for run in runs
+        for values, msg_id in zip(run.rows, run.ids, strict=True)
+    ]
 
 
 def message(value, offset=5, **more):
@@ -34,6 +40,45 @@ def test_a_time_that_is_not_known_is_null():
         (["a", 123, [("h", b"1")], "k"], "default", (2, 5)),
         (["b", None, [], None], "default", (2, 5)),
     ]
+
+
+def test_messages_stay_in_their_order_whatever_is_wrong_with_them():
+    json = {"format": {"type": "json", "fields": ["a", "b"]}, "include": ["key"]}
+    good, bare = message(b'{"a": 1, "b": 2}', 0, key=b"k"), message(b'{"a": 1}', 3, key=b"k")
+    broken, nothing = message(b"{", 1, key=b"k"), message(None, 2, key=b"k")
+    foreign, last = message(b'{"a": 1, "b": 2}', 4, key=b"\xff"), message(b'{"b": 5}', 5, key=b"k")
+    found = read(good, broken, nothing, bare, foreign, last, **json)
+    assert [msg_id for _, _, msg_id in found] == [(2, i) for i in range(6)]
+    assert [stream for _, stream, _ in found] == [
+        *("default", "errors", "default", "default", "errors", "default")
+    ]
+    values = [values for values, _, _ in found]
+    assert values[0] == [1, 2, "k"]
+    assert values[1][1:] == [values[1][1], "orders[2]@1"]
+    assert values[1][1].startswith("it is not JSON")
+    assert values[2:4] == [[None, None, "k"], [1, None, "k"]]
+    assert values[4][0] == b'{"a": 1, "b": 2}'
+    assert values[5] == [None, 5, "k"]
+
+
+@pytest.mark.parametrize("fields", [["a"], ["a", "b"]])
+@pytest.mark.parametrize("other", [b"{}", b"[1]", b'"ab"', b"7", b"null"])
+def test_a_message_is_read_the_same_whatever_comes_with_it(fields, other):
+    config = {"format": {"type": "json", "fields": fields}}
+    good = message(b'{"a": 1, "b": 2}')
+    assert read(good, message(other, 6), **config) == [
+        *read(good, **config),
+        *read(message(other, 6), **config),
+    ]
+
+
+def test_a_part_of_a_run_is_taken():
+    [run] = Reader(KafkaSpoutOptions.model_validate(LEAST)).read(
+        [message(b"a", 0), message(b"b", 1), message(b"c", 2)]
+    )
+    assert run.take(2) == ([["a"], ["b"]], [(2, 0), (2, 1)])
+    assert run.take(2) == ([["c"]], [(2, 2)])
+    assert run.ids == []
 
 
 def test_the_reason_is_the_most_telling_of_what_was_said():

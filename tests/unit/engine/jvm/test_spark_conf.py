@@ -44,6 +44,14 @@ def test_the_user_changes_defaults_and_adds_settings(conf):
     assert "-Xms1g" in made["spark.driver.extraJavaOptions"]
 
 
+@pytest.mark.parametrize(
+    ("heap", "young"), [("400m", 200), ("600m", 300), ("1g", 300), ("20g", 300)]
+)
+def test_the_young_generation_is_half_of_a_small_heap(conf, heap, young):
+    made = conf({"spark.executor.memory": heap})
+    assert f"-Xmn{young << 10}k" in made["spark.executor.extraJavaOptions"]
+
+
 def test_the_users_java_options_come_after_ours(conf):
     options = conf({"spark.driver.extraJavaOptions": "-Dx=1"})["spark.driver.extraJavaOptions"]
     assert options.startswith("-XX:+UseSerialGC")

@@ -1,0 +1,108 @@
+"""Many tuples by one call: the same as one by one, and no more than there is room for."""
+
+import pytest
+
+from support.hooks import messages
+from support.spout_runs import WHO, recording, with_spout
+
+
+def once(emit):
+    """next_tuple of a spout that emits in its first call."""
+
+    def next_tuple(spout):
+        if not hasattr(spout, "done"):
+            spout.done = True
+            emit(spout.collector)
+
+    return next_tuple
+
+
+ROWS = {
+    "lists": [["a"], ["b"], ["c"]],
+    "tuples": [("a",), ("b",), ("c",)],
+    "both": [["a"], ("b",), ["c"]],
+}
+
+
+@pytest.mark.parametrize("ackers", [0, 1, 2])
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
+def test_each_row_is_a_tuple_with_its_message_id(rows, ackers):
+    calls = []
+    result = with_spout(
+        next_tuple=once(lambda collector: collector.emit_many(rows, msg_ids=[1, None, (2, 3)])),
+        spec={"ackers": ackers},
+        **recording(calls, "ack", "fail"),
+    )
+    assert result.collected("sink") == rows
+    assert sorted(calls, key=str) == [("ack", (2, 3)), ("ack", 1)]
+
+
+def test_without_message_ids_no_row_is_tracked():
+    calls = []
+    result = with_spout(
+        next_tuple=once(lambda collector: collector.emit_many([["a"], ["b"]])),
+        **recording(calls, "ack", "fail"),
+    )
+    assert result.collected("sink") == [["a"], ["b"]]
+    assert result.trees["acked"] == 0
+    assert calls == []
+
+
+def test_no_row_is_nothing_emitted():
+    result = with_spout(next_tuple=once(lambda collector: collector.emit_many([], msg_ids=[])))
+    assert result.report["components"]["source"]["emitted"] == 0
+
+
+def test_rows_before_and_behind_single_emits_keep_their_order():
+    def emit(collector):
+        collector.emit(["a"], msg_id=1)
+        collector.emit_many([["b"], ["c"]], msg_ids=[2, 3])
+        collector.emit(["d"], msg_id=4)
+
+    assert with_spout(next_tuple=once(emit)).collected("sink") == [["a"], ["b"], ["c"], ["d"]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "msg_ids", "error"),
+    [
+        ([["a"], ["b", "c"]], [1, 2], "emit of ['b', 'c'] on stream 'default'"),
+        ([["a"], ["b"]], [1, []], "emit with the message id [], which is not hashable"),
+        ([["a"], "b"], [1, 2], "emit('b'): the values must be a list or a tuple"),
+    ],
+)
+def test_what_is_wrong_with_a_row_is_said_and_the_rows_before_it_are_sent(rows, msg_ids, error):
+    emit = once(lambda collector: collector.emit_many(rows, msg_ids=msg_ids))
+    result = with_spout(next_tuple=emit)
+    assert result.collected("sink") == [["a"]]
+    assert error in messages(result)[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"msg_ids": [1]}, f"{WHO}: emit_many of 2 rows with 1 message ids"),
+        ({"stream": "others"}, "emit on stream 'others', but the component declares ['default'"),
+        ({"stream": [1]}, "[1] is given as the stream"),
+    ],
+)
+def test_what_is_wrong_with_the_call_is_said_and_nothing_is_sent(arguments, error):
+    emit = once(lambda collector: collector.emit_many([["a"], ["b"]], **arguments))
+    result = with_spout(next_tuple=emit)
+    assert result.collected("sink") == []
+    assert error in messages(result)[0]
+
+
+def test_a_spout_that_minds_its_room_keeps_to_max_spout_pending():
+    rooms = []
+
+    def next_tuple(spout):
+        rooms.append(spout.collector.room)
+        ids = list(range(rooms[-1]))
+        spout.collector.emit_many([[i] for i in ids], msg_ids=ids)
+        assert spout.collector.room == 0
+
+    result = with_spout(
+        next_tuple=next_tuple, spec={"max_spout_pending": 7}, options={"batches": 1}
+    )
+    assert result.report["components"]["source"]["emitted"] == sum(rooms) == 7
+    assert max(rooms) > 1
