@@ -22,7 +22,7 @@ AHEAD = 4
 
 
 @dataclass
-class _Queue:
+class Queue:
     """What was fetched of a partition and not taken yet.
 
     Attributes:
@@ -67,7 +67,7 @@ class PartitionReader:
         self._consumer = consumer
         self._topic = topic
         self._most = most
-        self._queues: dict[int, _Queue] = {}
+        self._queues: dict[int, Queue] = {}
 
     def arrived(self, partition: int, start: int) -> tuple[list[Message], int]:
         """What has arrived from an offset on, and the offset behind it. It never waits.
@@ -109,7 +109,7 @@ class PartitionReader:
             self._take_in(0.1)
         return queue.take(count, end)
 
-    def _queue(self, partition: int, start: int) -> _Queue:
+    def _queue(self, partition: int, start: int) -> Queue:
         """The queue of a partition, at an offset."""
         queue = self._queues.get(partition)
         if queue is not None and queue.start <= start <= queue.next:
@@ -117,15 +117,15 @@ class PartitionReader:
         if queue is not None:
             self._drop(partition, queue)
         self._consumer.incremental_assign([TopicPartition(self._topic, partition, start)])
-        queue = self._queues[partition] = _Queue(start, start)
+        queue = self._queues[partition] = Queue(start, start)
         return queue
 
-    def _drop(self, partition: int, queue: _Queue) -> None:
+    def _drop(self, partition: int, queue: Queue) -> None:
         self._resume(partition, queue)  # the client remembers that it is paused
         self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
         del self._queues[partition]
 
-    def _raise_error(self, partition: int, queue: _Queue) -> None:
+    def _raise_error(self, partition: int, queue: Queue) -> None:
         """Say what is wrong. The partition is begun anew when it is asked for again."""
         if queue.error is not None:
             self._drop(partition, queue)
@@ -150,7 +150,7 @@ class PartitionReader:
                 self._consumer.pause([TopicPartition(self._topic, partition)])
                 queue.is_paused = True
 
-    def _resume(self, partition: int, queue: _Queue) -> None:
+    def _resume(self, partition: int, queue: Queue) -> None:
         if queue.is_paused:
             self._consumer.resume([TopicPartition(self._topic, partition)])
             queue.is_paused = False
