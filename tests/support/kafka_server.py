@@ -82,6 +82,7 @@ class KafkaBroker:
             "transaction.state.log.num.partitions": 4,
             "group.initial.rebalance.delay.ms": 0,
             "log.segment.delete.delay.ms": 100,
+            "log.cleaner.backoff.ms": 200,
             "broker.heartbeat.interval.ms": 200,
             "broker.session.timeout.ms": 1000,  # a killed one is let in again after so long
         }

@@ -17,6 +17,9 @@ KeyFormat = Annotated[
 ]
 Part = Literal["key", "topic", "partition", "offset", "timestamp", "headers"]
 
+ATTEMPT = "tx"
+"""The first field of transactional spouts."""
+
 _OURS = {
     "enable.auto.commit": "positions are kept in the checkpoint",
     "enable.auto.offset.store": "positions are kept in the checkpoint",
@@ -114,6 +117,22 @@ class KafkaSpoutOptions(ClientOptions):
     def fields(self) -> tuple[str, ...]:
         """The fields of the stream `default`."""
         return (*self.format.make().fields, *self.include)
+
+
+class TransactionalKafkaSpoutOptions(KafkaSpoutOptions):
+    """What a `TransactionalKafkaSpout` and an `OpaqueTransactionalKafkaSpout` are told."""
+
+    max_messages: Annotated[int, Field(ge=1, le=1_000_000)] = 1_000
+    """How many messages of each partition a transaction has at most."""
+
+    @model_validator(mode="after")
+    def _have_attempts(self) -> Self:
+        if ATTEMPT in self.fields:
+            raise ValueError(
+                f"the field {ATTEMPT!r} is the attempt of the transaction: give that of `format`"
+                " another name"
+            )
+        return self
 
 
 class KafkaSinkOptions(ClientOptions, SinkOptions):
