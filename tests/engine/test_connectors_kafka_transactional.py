@@ -336,7 +336,8 @@ def test_a_topic_that_is_made_again_is_read_from_its_first_message(kafka, topic,
     kafka.produce(topic, numbers(100, 130))
     wait_until(lambda: not is_away(()), "its presence")
     emitted = one.until(lambda emitted: len(values(emitted)) >= 30, "all messages")
-    assert values(emitted) == texts(100, 130)
+    # What lies behind the old position may be read before the brokers have told of the new topic
+    assert sorted(set(values(emitted))) == texts(100, 130)
     reasons = [reason for _, reason, _ in on_errors(emitted)]
     assert f"topic {topic!r} was deleted and made again" in reasons[0]
     assert "in partition 0 from offset 12 on, is gone" in reasons[0]
