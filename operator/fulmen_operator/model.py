@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from fulmen.kube import contract
+from fulmen_operator.reasons import Reason
 
 Manifest = dict[str, Any]
 Object = Mapping[str, Any]
@@ -49,7 +50,7 @@ class Refusal:
         lasting: Whether nothing will happen until somebody changes something.
     """
 
-    reason: str
+    reason: Reason
     message: str
     lasting: bool = False
 

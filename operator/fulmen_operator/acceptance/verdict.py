@@ -16,6 +16,7 @@ from fulmen.topology.resource.spec import ComponentSpec, Metadata, Topology
 from fulmen.topology.validation.check import check
 from fulmen_operator.acceptance.changes import digest, input_hash
 from fulmen_operator.model import Object, Observed
+from fulmen_operator.reasons import Reason
 
 C = TypeVar("C", bound=ComponentSpec)
 
@@ -62,7 +63,7 @@ class Refused:
         again_in: Seconds after which it may be otherwise without a change of the spec.
     """
 
-    reason: str
+    reason: Reason
     message: str
     again_in: float | None = None
 
@@ -78,7 +79,7 @@ def judge(seen: Observed, tasks: Mapping[str, int]) -> Accepted | Refused:
         _document(seen.topology), checkpoint_tasks=tasks, import_classes=False, for_kubernetes=True
     )
     if checked.errors:
-        return Refused("InvalidSpec", listed(checked.errors))
+        return Refused(Reason.INVALID_SPEC, listed(checked.errors))
     given = checked.topology()
     code = _code_of(given.spec.code, seen.source)
     if isinstance(code, Refused):
@@ -122,23 +123,23 @@ def _code_of(code: Code | None, source: Object | None) -> Mapping[str, str] | Re
             f"spec.code.folder: {code.folder!r} is a folder on the machine of whoever wrote it. "
             "Put its files into a ConfigMap: fulmen manifest FILE | kubectl apply -f -"
         )
-        return Refused("InvalidSpec", message)
+        return Refused(Reason.INVALID_SPEC, message)
     if code.config_map is None:
         return code.files
     if source is None:
         message = f"spec.code.configMap: there is no ConfigMap {code.config_map!r}. Make it."
-        return Refused("CodeNotFound", message, again_in=30)
+        return Refused(Reason.CODE_NOT_FOUND, message, again_in=30)
     files = dict(source.get("data") or {})
     if not files:
         message = f"spec.code.configMap: ConfigMap {code.config_map!r} has no data."
-        return Refused("CodeNotFound", message, again_in=30)
+        return Refused(Reason.CODE_NOT_FOUND, message, again_in=30)
     size = sum(len(text.encode()) for text in files.values())
     if size > MAX_CODE_BYTES:
         message = (
             f"spec.code.configMap: ConfigMap {code.config_map!r} has {size} bytes, but at most "
             f"{MAX_CODE_BYTES} are allowed. Put the code into an image."
         )
-        return Refused("CodeTooBig", message, again_in=30)
+        return Refused(Reason.CODE_TOO_BIG, message, again_in=30)
     return files
 
 

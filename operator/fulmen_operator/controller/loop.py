@@ -12,6 +12,7 @@ from fulmen_operator.controller.queue import Queue
 from fulmen_operator.metrics import RECONCILES, SECONDS, show
 from fulmen_operator.model import Decision, Event, Key, Observed, Refusal, StartDriver, Trial
 from fulmen_operator.ownership import InTheWay
+from fulmen_operator.reasons import Reason
 from fulmen_operator.reconcile.decide import decide
 from fulmen_operator.settings import Settings
 
@@ -181,7 +182,7 @@ async def _carry_out(
                 obstacles.append(obstacle)
     except CallFailed as error:
         if error.is_refusal and not error.is_namespace_going:
-            memory.refusals[key] = Refusal("Refused", error.message)
+            memory.refusals[key] = Refusal(Reason.REFUSED, error.message)
         raise
     if obstacles:
         return _hindered(key, obstacles, memory)
@@ -193,7 +194,7 @@ async def _carry_out(
 def _hindered(key: Key, obstacles: list[InTheWay], memory: Memory) -> Done:
     """Remember what is in the way, and look later whether it still is."""
     passing = all(obstacle.passing for obstacle in obstacles)
-    reason = "EarlierTopologyEnds" if passing else "ObjectInTheWay"
+    reason = Reason.EARLIER_TOPOLOGY_ENDS if passing else Reason.OBJECT_IN_THE_WAY
     message = " ".join(obstacle.message for obstacle in obstacles)
     refusal = Refusal(reason, message, lasting=not passing)
     is_news = memory.refusals.get(key) != refusal

@@ -4,6 +4,7 @@ from fulmen.kube import contract
 from fulmen_operator.acceptance.pod_security import forbidden
 from fulmen_operator.acceptance.verdict import Accepted, Refused, listed
 from fulmen_operator.manifests.pod_template import with_template
+from fulmen_operator.reasons import Reason
 from fulmen_operator.settings import Settings
 
 
@@ -26,4 +27,4 @@ def permitted(judged: Accepted | Refused, settings: Settings) -> Accepted | Refu
         f"This operator lets topologies have what the pod security standard {level!r} allows. "
         "Leave it out, or ask whoever installed the operator to set the chart's podTemplate.allow."
     )
-    return Refused("InvalidSpec", f"{listed(found)} {cure}")
+    return Refused(Reason.INVALID_SPEC, f"{listed(found)} {cure}")

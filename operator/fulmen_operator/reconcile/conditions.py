@@ -20,16 +20,15 @@ from typing import Final, Literal
 
 from fulmen.topology.resource.status import MAX_CONDITION_MESSAGE, Condition, Placement
 from fulmen_operator.model import Refusal, clipped, text_of
+from fulmen_operator.reasons import ON_THE_WAY, AnyReason, Foreign, Reason
 from fulmen_operator.reconcile.rollout import Verdict
 from fulmen_operator.reconcile.step import Overdue, Step
 
 Truth = Literal["True", "False", "Unknown"]
-Said = tuple[Truth, str, str, int]
+Said = tuple[Truth, AnyReason, str, int]
 """Status, reason, message, generation."""
 
 READY: Final = ("Active", "Inactive", "Suspended")
-ON_THE_WAY: Final = ("Pending", "Starting", "Rebalancing", "Draining")
-FINE: Final = "AsExpected"
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Facts:
     desired: int
     ready: int
     rows: Sequence[Placement]
-    waiting: tuple[str, str] | None = None
+    waiting: tuple[AnyReason, str] | None = None
 
 
 def conditions(
@@ -110,7 +109,7 @@ def _ready(facts: Facts) -> Said:
     if step.report is not None and (outage := step.report.outage) is not None:
         since = text_of(datetime.fromtimestamp(outage.since, UTC))
         message = f"since {since}, and tried again: {outage.message}"
-        return "False", outage.reason, message, facts.generation
+        return "False", Foreign(outage.reason), message, facts.generation
     if step.state in READY:
         applied = step.report.generation if step.report else revision.generation
         return "True", step.state, step.message, min(applied, revision.generation)
@@ -127,8 +126,8 @@ def _reconciling(facts: Facts) -> Said:
         return "True", step.state, step.message, facts.generation
     report, revision = step.report if step else None, verdict.revision
     if report and revision and report.generation < revision.generation:
-        return "True", "Applying", "the driver takes the change over", facts.generation
-    return "False", FINE, "", facts.generation
+        return "True", Reason.APPLYING, "the driver takes the change over", facts.generation
+    return "False", Reason.AS_EXPECTED, "", facts.generation
 
 
 def _stalled(facts: Facts) -> Said:
@@ -139,13 +138,13 @@ def _stalled(facts: Facts) -> Said:
         return "True", step.reason, step.message, facts.generation
     if step is not None and step.hopeless:
         return "True", *step.hopeless, facts.generation
-    return "False", FINE, "", facts.generation
+    return "False", Reason.AS_EXPECTED, "", facts.generation
 
 
 def _accepted(facts: Facts) -> Said:
     """What the driver finds out about the author's classes counts as well."""
     step, verdict = facts.step, facts.verdict
-    if step is not None and step.is_stalled and step.reason == "InvalidSpec":
+    if step is not None and step.is_stalled and step.reason == Reason.INVALID_SPEC:
         return "False", step.reason, step.message, facts.generation
     return verdict.status, verdict.reason, verdict.message, facts.generation
 
@@ -153,7 +152,7 @@ def _accepted(facts: Facts) -> Said:
 def _placed(facts: Facts, refusal: Refusal | None) -> Said:
     step = facts.step
     if step is None:
-        return "False", "NotAccepted", "nothing was accepted yet", facts.generation
+        return "False", Reason.NOT_ACCEPTED, "nothing was accepted yet", facts.generation
     if step.report is None or step.state not in ("Active", "Inactive", "Rebalancing"):
         refused = (refusal.reason, refusal.message) if refusal else None
         reason, words = step.trouble or facts.waiting or refused or (step.state, "")
@@ -162,11 +161,11 @@ def _placed(facts: Facts, refusal: Refusal | None) -> Said:
     hosting = sum(bool(row.executors) for row in facts.rows if row.worker >= 0)
     needed = sum(bool(row.planned) for row in facts.rows if row.worker >= 0)
     if hosting < needed:
-        reason, words = facts.waiting or ("WorkersMissing", f"{facts.ready} are ready")
+        reason, words = facts.waiting or (Reason.WORKERS_MISSING, f"{facts.ready} are ready")
         message = f"{hosting} of {needed} workers host executors; {words}"
         return "False", reason, message, facts.generation
     moved = [row.worker for row in facts.rows if set(row.planned) != set(row.executors)]
     if moved:
         message = f"not as planned: workers {', '.join(map(str, moved[:20]))}"
-        return "False", "Moving", message, facts.generation
-    return "True", "AsPlanned", "", facts.generation
+        return "False", Reason.MOVING, message, facts.generation
+    return "True", Reason.AS_PLANNED, "", facts.generation

@@ -39,6 +39,7 @@ from fulmen_operator.model import (
     component_of,
     uid_of,
 )
+from fulmen_operator.reasons import News, news_of
 from fulmen_operator.reconcile.garbage import leftovers
 from fulmen_operator.reconcile.next_step import Situation, driver_of, next_step
 from fulmen_operator.reconcile.pod_states import Next, mounting_for
@@ -59,18 +60,6 @@ WITH_WORKERS: Final = ("Starting", "Active", "Inactive", "Rebalancing")
 """States in which there should be workers."""
 LOOK_AGAIN: Final = 10
 """Seconds after which to look again while workers are missing."""
-EXPECTED: Final = ("AsPlanned", "Moving", "NotAccepted", "WorkersMissing")
-"""Reasons of the condition Placed that nobody has to be told of."""
-COMMON: Final = (
-    "Pending",
-    "Starting",
-    "Rebalancing",
-    "Draining",
-    "Suspending",
-    "Replacing",
-    "EarlierTopologyEnds",
-)
-"""Reasons for not being ready that belong to a topology's life."""
 
 
 def decide(seen: Observed, settings: Settings) -> Decision:
@@ -291,11 +280,11 @@ def _transitions(before: TopologyStatus, status: TopologyStatus) -> list[Event]:
                 events.append(Event("Warning", condition.reason, condition.message))
             case "Placed", "False" if condition.reason == _reason(status, "Ready"):
                 pass  # Ready tells it
-            case "Placed", "False" if condition.reason not in (*EXPECTED, *COMMON, "Failed"):
+            case "Placed", "False" if news_of(condition.reason) is News.TROUBLE:
                 events.append(Event("Warning", condition.reason, condition.message))
             case "Ready", "True":
                 events.append(Event("Normal", condition.reason, condition.message))
-            case "Ready", "False" if condition.reason in COMMON:
+            case "Ready", "False" if news_of(condition.reason) is News.PASSING:
                 if old is not None and old.status == "True":
                     events.append(Event("Normal", condition.reason, condition.message))
             case "Ready", "False" if condition.reason != _reason(status, "SpecAccepted"):

@@ -25,6 +25,7 @@ from fulmen_operator.model import (
     text_of,
     time_of,
 )
+from fulmen_operator.reasons import AnyReason, Foreign, Reason
 from fulmen_operator.reconcile.pod_states import (
     Ending,
     Next,
@@ -46,9 +47,6 @@ from fulmen_operator.reconcile.step import (
     Wait,
 )
 
-SUSPENDING: Final = "Suspending"
-REPLACING: Final = "Replacing"
-"""Reasons for not being ready while a driver goes because the spec says so."""
 FIRST_DELAY: Final = 5
 LONGEST_DELAY: Final = 300
 MOST_FAILURES: Final = 3
@@ -96,7 +94,7 @@ class Situation:
     def had_to_go(self) -> bool:
         """Whether the driver had to go by the spec, when the topology was last looked at."""
         reasons = {c.type: c.reason for c in self.status.conditions}
-        return reasons.get("Ready") in ("Suspended", SUSPENDING, REPLACING)
+        return reasons.get("Ready") in ("Suspended", Reason.SUSPENDING, Reason.REPLACING)
 
     @property
     def directive(self) -> contract.Directive:
@@ -124,12 +122,13 @@ def next_step(now: Situation) -> Step:
     return replace(step, hopeless=_hopeless(now, step, ending))
 
 
-def _hopeless(now: Situation, step: Step, ending: Ending | None) -> tuple[str, str] | None:
+def _hopeless(now: Situation, step: Step, ending: Ending | None) -> tuple[AnyReason, str] | None:
     """Why a version that never worked fails again and again."""
     if now.revision.worked or now.revision.previous or step.state not in ("Pending", "Starting"):
         return None
     last = now.status.restarts
-    failures, reason, message = last.failures, last.cause, last.message
+    failures, message = last.failures, last.message
+    reason: AnyReason = Foreign(last.cause)
     if step.cause is not None:
         failures, reason, message = step.failures, step.cause.reason, step.cause.message
     elif ending is not None and ending.next is Next.LATER:
@@ -147,10 +146,10 @@ def _next_step(now: Situation, driver: Object | None, ending: Ending | None) -> 
         return _after(now, driver, ending)
     if annotation(driver, INPUT_ANNOTATION) != now.revision.input_hash:
         message = f"{name_of(driver)} drains, to be replaced"
-        return _drain(now, driver, REPLACING, message)
+        return _drain(now, driver, Reason.REPLACING, message)
     if is_terminating(driver):
         message = f"{name_of(driver)} was told to end; the next driver starts when it has"
-        return _stay(now, "Draining", "DriverEnding", message, driver)
+        return _stay(now, "Draining", Reason.DRIVER_ENDING, message, driver)
     return _live(now, driver)
 
 
@@ -159,9 +158,9 @@ def _next_step(now: Situation, driver: Object | None, ending: Ending | None) -> 
 
 def _suspend(now: Situation, alive: Object | None) -> Step:
     if alive is not None:
-        return _drain(now, alive, SUSPENDING, f"{name_of(alive)} drains, to be suspended")
+        return _drain(now, alive, Reason.SUSPENDING, f"{name_of(alive)} drains, to be suspended")
     if any(component_of(pod) in (contract.DRIVER, contract.WORKER) for pod in now.seen.pods):
-        step = _stay(now, "Draining", SUSPENDING, "drained; the pods are removed")
+        step = _stay(now, "Draining", Reason.SUSPENDING, "drained; the pods are removed")
     else:
         step = _stay(now, "Suspended", "Suspended", "suspended: no pods, state is kept")
     return replace(step, directive=contract.Directive.DRAIN, does=Clear())
@@ -174,7 +173,7 @@ def _without_driver(now: Situation) -> Step:
         return _start(now, attempt + 1)
     workers = (p for p in now.seen.pods if component_of(p) == contract.WORKER)
     if now.status.driver_pod == name or any(attempt_of(p) == attempt for p in workers):
-        gone = Ending(Next.AT_ONCE, "DriverGone", f"pod {name} was deleted")
+        gone = Ending(Next.AT_ONCE, Reason.DRIVER_GONE, f"pod {name} was deleted")
         return _start(now, attempt + 1, gone, now.status.restarts.failures)
     return _start(now, attempt, failures=now.status.restarts.failures)  # raised, but not made
 
@@ -252,7 +251,7 @@ def _start(now: Situation, attempt: int, cause: Ending | None = None, failures: 
 
 
 def _stay(
-    now: Situation, state: State, reason: str, message: str, driver: Object | None = None
+    now: Situation, state: State, reason: AnyReason, message: str, driver: Object | None = None
 ) -> Step:
     return Step(
         state,
@@ -269,14 +268,14 @@ def _stay(
 # ---- a driver is alive
 
 
-def _drain(now: Situation, driver: Object, reason: str, message: str) -> Step:
+def _drain(now: Situation, driver: Object, reason: AnyReason, message: str) -> Step:
     """Let the driver end its trees; if that lasts too long, end it."""
     most = now.message_timeout + contract.GRACE_SECONDS + DRAIN_MARGIN
     since = now.status.state_since if now.status.state == "Draining" else ""
     left = most - (seconds_since(since, now.seen.now) if since else 0)
     step = _stay(now, "Draining", reason, message, driver)
     # what has committed nothing has begun no trees, and what waits to start does not listen
-    is_idle = step.report is None or (reason == REPLACING and not has_committed(driver))
+    is_idle = step.report is None or (reason == Reason.REPLACING and not has_committed(driver))
     is_over = left <= 0 or waiting_for(driver, now.seen.now) is not None or is_idle
     step = replace(step, directive=contract.Directive.DRAIN, again_in=max(left, 1))
     return replace(step, does=Stop()) if is_over and not is_terminating(driver) else step
@@ -301,7 +300,7 @@ def _live(now: Situation, driver: Object) -> Step:
     if waited > now.start_timeout:
         who = "no worker is" if is_deserted else f"{name_of(driver)} is not"
         why = f": {said}" if said else ""
-        trouble = trouble or ("StartTimeout", f"{who} ready after {now.start_timeout} s{why}")
+        trouble = trouble or (Reason.START_TIMEOUT, f"{who} ready after {now.start_timeout} s{why}")
         return replace(step, does=Overdue(trouble), message=trouble[1])
     return replace(
         step,
@@ -339,7 +338,7 @@ def _state_of(driver: Object, report: contract.Report | None) -> tuple[State, st
     return state, report.message or WORDS[state]
 
 
-def _what_is_waited_for(now: Situation, driver: Object) -> tuple[tuple[str, str] | None, str]:
+def _what_is_waited_for(now: Situation, driver: Object) -> tuple[tuple[AnyReason, str] | None, str]:
     """What keeps the driver from starting, else what keeps its workers; and since when."""
     since = str(driver["metadata"]["creationTimestamp"])
     if trouble := waiting_for(driver, now.seen.now):
@@ -357,6 +356,6 @@ def _what_is_waited_for(now: Situation, driver: Object) -> tuple[tuple[str, str]
     return None, since
 
 
-def refused_worker(seen: Observed) -> tuple[str, str]:
+def refused_worker(seen: Observed) -> tuple[AnyReason, str]:
     """Why the API server takes no further worker: the reason and its words."""
-    return "WorkerRefused", f"no further worker is taken: {seen.missing}"
+    return Reason.WORKER_REFUSED, f"no further worker is taken: {seen.missing}"

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from fulmen.kube import contract
 from fulmen_operator.model import Object, name_of, seconds_since, time_of
+from fulmen_operator.reasons import AnyReason, Foreign, Reason
 
 GONE_AFTER: Final = 30
 """Seconds beyond its grace period after which a pod that should end is on a dead node."""
@@ -61,7 +62,7 @@ class Ending:
     """
 
     next: Next
-    reason: str
+    reason: AnyReason
     message: str
     at: datetime | None = None
     errors: tuple[contract.Mistake, ...] = ()
@@ -90,19 +91,20 @@ def _of_exit(pod: Object, terminated: Object, at: datetime | None) -> Ending:
     code, said = terminated["exitCode"], _said(terminated)
     message = said.message if said else _last_words(terminated)
     errors = said.errors if said else ()
-    reason: str = said.reason if said else "Error"
+    reason: AnyReason = said.reason if said else "Error"
     match code:
         case contract.ExitCode.FINISHED:
             return Ending(Next.AT_ONCE, said.reason if said else "Finished", message, at)
         case contract.ExitCode.TERMINATED:
             return Ending(Next.AT_ONCE, said.reason if said else "Terminated", message, at)
         case contract.ExitCode.MISTAKE:
-            return Ending(Next.NEVER, said.reason if said else "InvalidSpec", message, at, errors)
+            reason = said.reason if said else Reason.INVALID_SPEC
+            return Ending(Next.NEVER, reason, message, at, errors)
         case contract.ExitCode.CHECKPOINT if reason in ("CheckpointLost", "CheckpointMismatch"):
             return Ending(Next.NEVER, reason, message, at, errors)
         case _ if terminated.get("reason") == "OOMKilled":
-            cure = "If it repeats, raise its memory limit."
-            return Ending(Next.LATER, "OOMKilled", f"{name_of(pod)} ran out of memory. {cure}", at)
+            text = f"{name_of(pod)} ran out of memory. If it repeats, raise its memory limit."
+            return Ending(Next.LATER, Reason.OOM_KILLED, text, at)
         case _:
             text = message or f"{name_of(pod)} ended with exit code {code}"
             return Ending(Next.LATER, reason, text, at, errors)
@@ -115,7 +117,9 @@ def _ended_without_container(pod: Object, now: datetime) -> Ending | None:
     if phase not in ("Failed", "Succeeded") and not lost:
         return None
     trouble = _disruption(pod)
-    reason, message = trouble or (str(status.get("reason") or "PodLost"), status.get("message", ""))
+    given = status.get("reason")
+    unknown = Foreign(str(given)) if given else Reason.POD_LOST
+    reason, message = trouble or (unknown, status.get("message", ""))
     text = message or f"{name_of(pod)} is gone without a word"
     known = trouble is not None or lost or reason in POD_TROUBLE
     return Ending(Next.AT_ONCE if known else Next.LATER, reason, text, _last_seen(pod))
@@ -131,14 +135,15 @@ def _is_lost(pod: Object, now: datetime) -> bool:
     return by_node or seconds_since(deletion, now) > GONE_AFTER
 
 
-def _disruption(pod: Object) -> tuple[str, str] | None:
+def _disruption(pod: Object) -> tuple[AnyReason, str] | None:
     """By whom a pod was ended for reasons that are not its own, and in which words."""
     status = pod.get("status", {})
     for condition in status.get("conditions") or ():
         if condition["type"] == "DisruptionTarget" and condition["status"] == "True":
-            return str(condition.get("reason", "Evicted")), str(condition.get("message", ""))
+            reason = Foreign(str(condition.get("reason", "Evicted")))
+            return reason, str(condition.get("message", ""))
     if status.get("reason") in POD_TROUBLE:
-        return str(status["reason"]), str(status.get("message", ""))
+        return Foreign(str(status["reason"])), str(status.get("message", ""))
     return None
 
 
@@ -202,7 +207,7 @@ def is_ready(pod: Object) -> bool:
     )
 
 
-def waiting_for(pod: Object, now: datetime) -> tuple[str, str] | None:
+def waiting_for(pod: Object, now: datetime) -> tuple[AnyReason, str] | None:
     """What keeps a pod from starting, in Kubernetes' own words; None if it runs or just begins."""
     status = pod.get("status", {})
     if status.get("phase") != "Pending":
@@ -213,18 +218,18 @@ def waiting_for(pod: Object, now: datetime) -> tuple[str, str] | None:
             if reason == GATED:
                 return None
             where = ONE_NODE if _is_bound(pod) else ""
-            return str(reason), f"{name_of(pod)}: {condition.get('message', '')}{where}"
+            return Foreign(str(reason)), f"{name_of(pod)}: {condition.get('message', '')}{where}"
     containers = (*_all(status, "initContainerStatuses"), *_all(status, "containerStatuses"))
     for container in containers:
         waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
             words = waiting.get("message") or waiting["reason"]
-            return str(waiting["reason"]), f"{name_of(pod)}: {words}"
+            return Foreign(str(waiting["reason"])), f"{name_of(pod)}: {words}"
     left = mounting_for(pod, now)
     if left is None or left > 0:
         return None
     needed = ", ".join(_volumes(pod)) or "none that could be missing"
-    return "VolumesNotMounted", (
+    return Reason.VOLUMES_NOT_MOUNTED, (
         f"{name_of(pod)} has a node, but its volumes are not mounted after {MOUNT_SECONDS} s. What"
         f" they need: {needed}. Is all of it there? `kubectl describe pod {name_of(pod)}` shows"
         " why, as the events of the kubelet say it"

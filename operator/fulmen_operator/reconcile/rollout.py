@@ -32,6 +32,7 @@ from fulmen_operator.model import (
     seconds_since,
     uid_of,
 )
+from fulmen_operator.reasons import AnyReason, Reason
 from fulmen_operator.reconcile.pod_states import Next, preflight_ending_of, waiting_for
 from fulmen_operator.settings import Settings
 
@@ -57,7 +58,7 @@ class Verdict:
 
     revision: contract.Revision | None
     status: Literal["True", "False", "Unknown"]
-    reason: str
+    reason: AnyReason
     message: str
     actions: tuple[Action, ...] = ()
     trial: Trial | None = None
@@ -94,7 +95,7 @@ def consider(
         revision = before if same else new_revision(seen, judged, before, settings)
         return _accepted(seen, judged, revision)
     if before is not None and before.rolled_back and was_given_up(before, judged, seen.generation):
-        return Verdict(before, "False", "RolledBack", _told(before.rolled_back))
+        return Verdict(before, "False", Reason.ROLLED_BACK, _told(before.rolled_back))
     candidate = new_revision(seen, judged, before, settings)
     if before is not None:
         candidate = on_trial(candidate, before)
@@ -116,7 +117,7 @@ def _accepted(seen: Observed, judged: Accepted, revision: contract.Revision) -> 
     return Verdict(
         revision,
         "True",
-        "AcceptedWithWarnings" if judged.warnings else "Accepted",
+        Reason.ACCEPTED_WITH_WARNINGS if judged.warnings else Reason.ACCEPTED,
         " ".join(judged.warnings),
         actions=_code(seen, judged),
         code_name=judged.code_name,
@@ -152,7 +153,7 @@ def _try(
     return Verdict(
         before,
         "Unknown",
-        "Checking",
+        Reason.CHECKING,
         f"{name} validates it with its own image and code; meanwhile the last good one runs",
         actions=actions,
         preflight=name,
@@ -176,9 +177,9 @@ def _dry_run(
         driver = driver_pod(seen, judged, final, attempt + 1, policy)
         pods = [_for_trial(seen, pod) for pod in (driver, final.worker_pod)]
         trial = Trial(judged.hash, (*pods, *others))
-        return Verdict(before, "Unknown", "Checking", "its pods are checked", trial=trial)
+        return Verdict(before, "Unknown", Reason.CHECKING, "its pods are checked", trial=trial)
     if seen.trial[1]:
-        return Verdict(before, "False", "PodRefused", seen.trial[1], again_in=REFUSED_SECONDS)
+        return Verdict(before, "False", Reason.POD_REFUSED, seen.trial[1], again_in=REFUSED_SECONDS)
     return None
 
 
@@ -210,7 +211,7 @@ def _after_preflight(
     verdict = Verdict(
         before,
         "Unknown",
-        "Checking",
+        Reason.CHECKING,
         f"{name} validates it; meanwhile the last good one runs",
         preflight=name,
         code_name=judged.code_name,
@@ -223,7 +224,7 @@ def _after_preflight(
     numbered = texts
     if len(texts) > 1:  # its message says how many: there may be more than it had room for
         numbered = [ending.message, *(f"({n}) {t}" for n, t in enumerate(texts, 1))]
-    reason = "InvalidSpec" if ending.next is Next.NEVER else "PreflightFailed"
+    reason = Reason.INVALID_SPEC if ending.next is Next.NEVER else Reason.PREFLIGHT_FAILED
     message = " ".join([ending.where, *numbered]).strip()
     return replace(verdict, status="False", reason=reason, message=message)
 
@@ -233,7 +234,7 @@ def _during_preflight(seen: Observed, judged: Accepted, pod: Object, verdict: Ve
     limit = judged.topology.spec.start_timeout_seconds
     waited = seconds_since(str(pod["metadata"]["creationTimestamp"]), seen.now)
     if waited > limit:
-        reason, words = trouble or ("PreflightTimeout", f"{name_of(pod)} has not ended")
+        reason, words = trouble or (Reason.PREFLIGHT_TIMEOUT, f"{name_of(pod)} has not ended")
         message = f"{words} (after {limit} s)"
         return replace(verdict, status="False", reason=reason, message=message)
     message = trouble[1] if trouble else verdict.message

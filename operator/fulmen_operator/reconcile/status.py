@@ -30,6 +30,7 @@ from fulmen_operator.model import (
     name_of,
     text_of,
 )
+from fulmen_operator.reasons import AnyReason, Reason
 from fulmen_operator.reconcile.conditions import Facts, conditions
 from fulmen_operator.reconcile.next_step import driver_of, refused_worker
 from fulmen_operator.reconcile.pod_states import is_ready, is_terminating, report_of, waiting_for
@@ -148,7 +149,7 @@ def paused(seen: Observed, before: TopologyStatus) -> TopologyStatus:
     condition = Condition(
         type="Reconciling",
         status="False",
-        reason="Paused",
+        reason=Reason.PAUSED,
         message=message,
         observed_generation=seen.generation,
         last_transition_time=(
@@ -263,7 +264,7 @@ def _ready_worker_pods(seen: Observed, attempt: int) -> int:
     )
 
 
-def _waiting_worker(seen: Observed, attempt: int) -> tuple[str, str] | None:
+def _waiting_worker(seen: Observed, attempt: int) -> tuple[AnyReason, str] | None:
     """What keeps workers from starting: of the pods that there are, else of those there are not."""
     workers = (
         pod

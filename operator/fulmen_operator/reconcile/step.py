@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from fulmen.kube import contract
 from fulmen.topology.resource.status import State
+from fulmen_operator.reasons import AnyReason
 from fulmen_operator.reconcile.pod_states import Ending
 
 
@@ -50,7 +51,7 @@ class Wait:
         trouble: What keeps pods from starting, if it is known: the reason and Kubernetes' words.
     """
 
-    trouble: tuple[str, str] | None = None
+    trouble: tuple[AnyReason, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Overdue:
         trouble: What keeps pods from starting: the reason and Kubernetes' words.
     """
 
-    trouble: tuple[str, str]
+    trouble: tuple[AnyReason, str]
 
 
 @dataclass(frozen=True)
@@ -90,12 +91,12 @@ class Step:
     """
 
     state: State
-    reason: str
+    reason: AnyReason
     message: str
     directive: contract.Directive
     attempt: int
     does: Does = Stay()
-    hopeless: tuple[str, str] | None = None
+    hopeless: tuple[AnyReason, str] | None = None
     failures: int = 0
     report: contract.Report | None = None
     again_in: float | None = None
@@ -106,7 +107,7 @@ class Step:
         return self.does.cause if isinstance(self.does, Start) else None
 
     @property
-    def trouble(self) -> tuple[str, str] | None:
+    def trouble(self) -> tuple[AnyReason, str] | None:
         """What keeps pods from starting, if that is waited for: the reason and the words."""
         return self.does.trouble if isinstance(self.does, Wait | Overdue) else None
 

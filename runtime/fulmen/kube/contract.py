@@ -265,11 +265,14 @@ class ReportedError(ContractModel):
     count: int = 1
 
 
+OutageReason = Literal["CheckpointUnreachable", "ServiceUnavailable"]
+
+
 class CheckpointOutage(ContractModel):
     """What the driver can't do without, and waits for.
 
     Attributes:
-        reason: The reason for programs, as in a condition.
+        reason: For programs, as in a condition: an `OutageReason`, or one of a newer driver.
         since: When it began, in seconds of the Unix clock.
         message: What happened, in one line.
     """

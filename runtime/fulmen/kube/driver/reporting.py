@@ -18,6 +18,7 @@ from fulmen.kube.contract import (
     WORKER_LABEL,
     CheckpointOutage,
     DriverPhase,
+    OutageReason,
     Report,
     ReportedError,
 )
@@ -214,6 +215,7 @@ def failing_head(totals: Totals) -> str:
 
 def _outage_of(running: RunningTopology) -> CheckpointOutage | None:
     """The checkpoint's, or else that of a service that a component needs."""
+    reason: OutageReason
     if (outage := running.outage) is not None:
         reason, since, message = "CheckpointUnreachable", outage.since, outage.reason
     elif (away := running.away) is not None:

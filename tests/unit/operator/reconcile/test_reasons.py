@@ -1,62 +1,48 @@
-"""Every reason of a condition is explained in docs/operations.md."""
+"""Every reason of a condition or an event is explained in docs/operations.md."""
 
-import ast
 import re
 from typing import get_args
 
 import pytest
 
-from fulmen.kube.contract import EndReason
+from fulmen.kube.contract import EndReason, OutageReason
 from fulmen.topology.resource.status import State
-from support.pages import ROOT
-from support.reasons import explained
+from fulmen_operator.reasons import News, Reason, news_of
+from support.reasons import PAGE, explained
 
-TABLE = explained()
 NEVER_A_REASON = {"Drained", "Finished", "Valid", "Terminated", "Failed"}
-MODULES = (
-    "acceptance/verdict",
-    "controller/loop",
-    "reconcile/conditions",
-    "reconcile/next_step",
-    "reconcile/rollout",
-    "reconcile/status",
+"""Ends of a driver, and a state, that no condition gives: another reason says more."""
+OF_KUBERNETES = {"Unschedulable", "ImagePullBackOff", "ErrImagePull"}
+"""Examples that the page gives of reasons in Kubernetes' own words."""
+
+
+def of_events():
+    """The reasons that the page explains below the table, where only events have them."""
+    text = PAGE.read_text(encoding="utf-8")
+    [line] = re.findall(r"^There are further reasons of events: (.+?), and the", text, re.M | re.S)
+    return set(re.findall(r"`(\w+)`", line))
+
+
+def test_the_page_explains_all_reasons_and_no_others():
+    given = {*Reason, *get_args(State), *get_args(EndReason), *get_args(OutageReason)}
+    assert explained() | of_events() == (given - NEVER_A_REASON) | OF_KUBERNETES
+
+
+def test_a_reason_of_events_is_in_no_table():
+    assert explained() & of_events() == set()
+
+
+@pytest.mark.parametrize(
+    ("reason", "news"),
+    [
+        ("Moving", News.EXPECTED),
+        ("Failed", News.EXPECTED),
+        ("Draining", News.PASSING),
+        ("Replacing", News.PASSING),
+        ("WorkerRefused", News.TROUBLE),
+        ("CheckpointLost", News.TROUBLE),
+        ("Unschedulable", News.TROUBLE),
+    ],
 )
-CALLS = {"Refused": 0, "Refusal": 0, "Verdict": 2, "_stay": 2, "_drain": 2, "Step": 1}
-"""Calls that are given a reason, and as which argument."""
-
-
-def reasons_in(module):
-    """The reasons that a module names: constants where a reason is expected."""
-    text = (ROOT / "operator" / "fulmen_operator" / f"{module}.py").read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(text)):
-        match node:
-            case ast.Call(func=ast.Name(id=name), args=args) if name in CALLS:
-                found = args[CALLS[name] :][:1]
-            case ast.keyword(arg="reason", value=value):
-                found = [value]
-            case ast.Assign(targets=[ast.Name(id="reason")], value=ast.IfExp(_, one, other)):
-                found = [one, other]
-            case ast.Return(value=ast.Tuple(elts=[ast.Constant(), second, *_])):
-                found = [second]
-            case ast.Tuple(elts=[ast.Constant(value=str()) as first, ast.JoinedStr()]):
-                found = [first]
-            case _:
-                found = []
-        for value in found:
-            if isinstance(value, ast.Constant) and re.fullmatch(r"[A-Z]\w+", str(value.value)):
-                yield value.value
-
-
-def test_reasons_are_found():
-    found = {reason for module in MODULES for reason in reasons_in(module)}
-    expected = {"CodeTooBig", "PodRefused", "Checking", "Applying", "StartTimeout", "Suspended"}
-    assert expected | {"PreflightFailed", "PreflightTimeout", "DriverEnding", "Paused"} <= found
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_every_reason_is_explained(module):
-    assert set(reasons_in(module)) - TABLE - NEVER_A_REASON - {"True", "False"} == set()
-
-
-def test_every_end_and_state_is_explained():
-    assert {*get_args(EndReason), *get_args(State)} - TABLE - NEVER_A_REASON == set()
+def test_a_reason_says_who_is_told_of_it(reason, news):
+    assert news_of(reason) is news
