@@ -1,4 +1,5 @@
 """Tuple trees: Storm's acker algorithm over columns, and the acker's task.
 
-The rule itself is `trees.step`. Uses `tuples`; used by whatever sends messages to ackers.
+The rule itself is `trees.step`. Uses `tuples`, and `checkpoint.rewriting` for what the task keeps;
+used by whatever sends messages to ackers.
 """

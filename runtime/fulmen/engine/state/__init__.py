@@ -1,5 +1,5 @@
 """What a component keeps for good, and how it becomes bytes.
 
 Durable fields, keyed state in segments, messages of spouts that have not ended, tuples that were
-dropped. Uses nothing else of the engine; used by tasks, and by those who read a checkpoint.
+dropped. Uses `tuples` and `checkpoint`; used by tasks, and by those who read a checkpoint.
 """
