@@ -155,13 +155,13 @@ class PostgresMap(StoredMap):
         pool = pool_of(("postgres", self._dsn))
         lent: Connection
         with (
-            self._connection.translated(self, self._dsn),
+            self._connection.translated(self.where, self._dsn),
             pool.lent(lambda: self._connection.connect(self._dsn)) as lent,
         ):
             known = lent.known.get(self.where)
             with lent.transaction() as db:
                 if known is None:
-                    self._connection.make_or_check(self, db)
+                    self._connection.make_or_check(self, self._names, db)
                 else:
                     self.owner.refuse_other(self.where, known)
                 yield db

@@ -6,7 +6,7 @@ import re
 import select
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 from psycopg import errors
@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Composed, Identifier
 
 from fulmen.transactional.errors import StoreError, StoreRefused, StoreUnavailable
-from fulmen.transactional.maps import Owner
+from fulmen.transactional.maps import Owner, StoredMap
 from fulmen.transactional.stores.tables import (
     MAPS,
     MARKS,
@@ -22,9 +22,6 @@ from fulmen.transactional.stores.tables import (
     POSTGRES_TYPES,
     must_be_made,
 )
-
-if TYPE_CHECKING:
-    from fulmen.transactional.stores.postgres import PostgresMap
 
 CONNECT_SECONDS = 10
 IDLE_SECONDS = 30
@@ -42,6 +39,9 @@ FILLED = 70
 """Per cent of a page. The rest is for changed rows: no index changes, so it is twice as fast."""
 CREATES_ONE_AT_A_TIME = 0x66756C6D656E
 """The number of the advisory lock under which tables are made."""
+
+Names = Mapping[str, Identifier]
+"""The names of a map's tables, for statements: `table`, `maps` and `marks`."""
 
 
 class Connection:
@@ -124,7 +124,7 @@ def _understood(dsn: str) -> Mapping[str, Any] | None:
     return given if is_port and "@" not in str(given.get("dbname") or "") else None
 
 
-def names(schema: str, table: str) -> dict[str, Identifier]:
+def names(schema: str, table: str) -> Names:
     """The names of tables, for statements."""
     tables = {"table": table, "maps": MAPS, "marks": MARKS}
     return {
@@ -133,47 +133,46 @@ def names(schema: str, table: str) -> dict[str, Identifier]:
     }
 
 
-def composed(statement: str, parts: Mapping[str, Identifier]) -> Composed:
+def composed(statement: str, parts: Names) -> Composed:
     """A statement with names in it."""
     return SQL(statement).format(**parts)
 
 
-def make_or_check(a_map: PostgresMap, db: psycopg.Connection[Any]) -> None:
+def make_or_check(a_map: StoredMap, tables: Names, db: psycopg.Connection[Any]) -> None:
     """Make the tables of a map that is new; else see whose it is.
 
     Raises:
         StoreRefused: It is somebody else's, or its table is gone.
     """
-    if _is_known(a_map, db):
+    if _is_known(a_map, tables, db):
         return
     # Others may be at it: only under the lock are both answers of the same moment.
     db.execute("SELECT pg_advisory_xact_lock(%s)", [CREATES_ONE_AT_A_TIME])
-    found = _found(a_map, db)
-    if must_be_made(a_map, a_map.name, found, _exists(a_map, db, "table")):
-        _make(a_map, db)
+    found = _found(a_map, tables, db)
+    if must_be_made(a_map, a_map.name, found, _exists(tables["table"], db)):
+        _make(a_map, tables, db)
 
 
-def _is_known(a_map: PostgresMap, db: psycopg.Connection[Any]) -> bool:
-    return _found(a_map, db) == a_map.owner and _exists(a_map, db, "table")
+def _is_known(a_map: StoredMap, tables: Names, db: psycopg.Connection[Any]) -> bool:
+    return _found(a_map, tables, db) == a_map.owner and _exists(tables["table"], db)
 
 
-def _found(a_map: PostgresMap, db: psycopg.Connection[Any]) -> Owner | None:
-    if not _exists(a_map, db, "maps"):
+def _found(a_map: StoredMap, tables: Names, db: psycopg.Connection[Any]) -> Owner | None:
+    if not _exists(tables["maps"], db):
         return None
     columns = SQL(", ").join(map(Identifier, OWNER_COLUMNS))
-    select = SQL("SELECT {} FROM {} WHERE map = %s").format(columns, a_map.names["maps"])
+    select = SQL("SELECT {} FROM {} WHERE map = %s").format(columns, tables["maps"])
     row = db.execute(select, [a_map.name]).fetchone()
     return Owner(*row) if row else None
 
 
-def _exists(a_map: PostgresMap, db: psycopg.Connection[Any], what: str) -> bool:
-    name = a_map.names[what].as_string(db)
-    row = db.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone()
+def _exists(table: Identifier, db: psycopg.Connection[Any]) -> bool:
+    row = db.execute("SELECT to_regclass(%s) IS NOT NULL", [table.as_string(db)]).fetchone()
     return bool(row and row[0])
 
 
-def _make(a_map: PostgresMap, db: psycopg.Connection[Any]) -> None:
-    owner, parts = a_map.owner, a_map.names
+def _make(a_map: StoredMap, tables: Names, db: psycopg.Connection[Any]) -> None:
+    owner = a_map.owner
     key, value = POSTGRES_TYPES[owner.key], POSTGRES_TYPES[owner.value]
     if owner.key in ("text", "json"):
         key = 'text COLLATE "C"'  # compared as bytes: faster, and the same everywhere
@@ -187,8 +186,8 @@ def _make(a_map: PostgresMap, db: psycopg.Connection[Any]) -> None:
         f"CREATE TABLE {{table}} (key {key} PRIMARY KEY, value {value} NOT NULL,"
         f" txid bigint NOT NULL, task integer NOT NULL{previous}) WITH (fillfactor = {FILLED})",
     ):
-        db.execute(composed(statement, parts))
-    insert = composed("INSERT INTO {maps} VALUES (%s, %s, %s, %s, %s, %s, %s)", parts)
+        db.execute(composed(statement, tables))
+    insert = composed("INSERT INTO {maps} VALUES (%s, %s, %s, %s, %s, %s, %s)", tables)
     db.execute(insert, [a_map.name, *(getattr(owner, name) for name in OWNER_COLUMNS)])
 
 
@@ -237,14 +236,14 @@ UNWELCOME = re.compile(
 
 
 @contextmanager
-def translated(a_map: PostgresMap, dsn: str) -> Iterator[None]:
+def translated(where: str, dsn: str) -> Iterator[None]:
     """Turn errors of psycopg into ours, without the password."""
     try:
         yield
     except psycopg.Error as error:
         said = " ".join(str(error).split())
         text = without_password(said, dsn)
-        raise _meant(a_map.where, error, text) from (error if text == said else None)
+        raise _meant(where, error, text) from (error if text == said else None)
 
 
 def without_password(text: str, dsn: str) -> str:
