@@ -16,7 +16,7 @@ FulmenError
         Unavailable         it can't connect to what it needs, and may do so later
                             (engine/tasks/task_base.py)
     ValidationFailed        a topology's document has mistakes: all of them, not only the first
-    BadInput                the user's file or option can't be used (cli/__init__.py)
+    BadInput                the user's file or option can't be used (cli/bad_input.py)
         Replaced            a topology was deleted while a command looked after it (cli/kubectl.py)
     CheckpointError         the checkpoint can't be read or written
         AlreadyExists       a put found its key taken

@@ -12,7 +12,7 @@ import pytest
 from kubernetes import config
 from kubernetes.client import Configuration
 
-from fulmen.cli import BadInput
+from fulmen.cli.bad_input import BadInput
 from fulmen.cli.kubectl import Kubectl
 from fulmen.kube.driver import api as driver_api
 from fulmen_operator.cluster.access import Access

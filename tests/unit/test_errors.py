@@ -6,7 +6,7 @@ import re
 import pytest
 
 from fulmen import errors
-from fulmen.cli import BadInput
+from fulmen.cli.bad_input import BadInput
 from fulmen.cli.kubectl import Replaced, _Conflict, _NotFound
 from fulmen.connectors.files.local import BadPlace
 from fulmen.engine.protocol.summary import ErrorReport

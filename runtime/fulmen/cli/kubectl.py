@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import click
 
-from fulmen.cli import BadInput
+from fulmen.cli.bad_input import BadInput
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import GROUP, PLURAL, VERSION
 from fulmen.topology.problems import did_you_mean

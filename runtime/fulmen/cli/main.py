@@ -13,9 +13,10 @@ from typing import Any
 
 import click
 
-from fulmen.cli import BAD_INPUT, FAILURE, BadInput
+from fulmen.cli.bad_input import BAD_INPUT, BadInput
 from fulmen.errors import CodeError, DeclarationError, FulmenError, ValidationFailed
 
+FAILURE = 1
 TRACEBACK_VARIABLE = "FULMEN_TRACEBACK"
 MODULES = {
     "activate": "lifecycle",

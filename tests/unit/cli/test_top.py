@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from fulmen.cli import BadInput
+from fulmen.cli.bad_input import BadInput
 from fulmen.cli.commands import top
 from fulmen.cli.commands.top import read_url, read_view
 from fulmen.cli.display.top_view import topologies_table, topology_picture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from fulmen.cli import BadInput
+from fulmen.cli.bad_input import BadInput
 from fulmen.topology.resource.base import DNS_NAME
 
 TEMPLATES = files("fulmen.cli") / "templates"

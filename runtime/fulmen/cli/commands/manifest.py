@@ -10,7 +10,7 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
-from fulmen.cli import BadInput
+from fulmen.cli.bad_input import BadInput
 from fulmen.cli.topology_file import check_document, read_file, tell_warnings, topology_arguments
 from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.reading.documents import dump_yaml, to_yaml

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import click
 
-from fulmen.cli import BadInput
+from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster_topology import progress
 from fulmen.cli.kubectl import Json, Kubectl, cluster_command
 from fulmen.errors import FulmenError, ValidationFailed

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from fulmen.checkpoint import Store
-from fulmen.cli import BadInput
+from fulmen.cli.bad_input import BadInput
 from fulmen.cli.local.run_checkpoint import as_uri, wanted_uri
 from fulmen.cli.topology_file import read_file
 from fulmen.engine.state.committed_state import (

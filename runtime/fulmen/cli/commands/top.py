@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from fulmen.cli import BadInput
+from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster_topology import state_of
 from fulmen.cli.display.output import open_console
 from fulmen.cli.display.top_view import TopologyView, topologies_table, topology_picture

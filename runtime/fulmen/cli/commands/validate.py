@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fulmen.cli import BAD_INPUT
+from fulmen.cli.bad_input import BAD_INPUT
 from fulmen.cli.topology_file import check_file, tell_warnings, topology_arguments
 from fulmen.errors import CodeError, ValidationFailed
 from fulmen.topology.problems import Problem

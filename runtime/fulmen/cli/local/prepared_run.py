@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fulmen.cli import BadInput
+from fulmen.cli.bad_input import BadInput
 from fulmen.cli.local.environment import environment_of
 from fulmen.cli.local.run_checkpoint import Known, look_at, place, wanted_uri
 from fulmen.cli.topology_file import check_document, read_file, tell_warnings

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fulmen.checkpoint import CommitLog, Store, tasks_in
-from fulmen.cli import BadInput
+from fulmen.cli.bad_input import BadInput
 from fulmen.errors import CheckpointError, Unreachable
 from fulmen.topology.resource.spec import ACKER, Topology
 
