@@ -80,8 +80,8 @@ class Outcome:
         trees: The trees that are still pending.
         acked: Roots of the trees that ended well, ascending.
         born: When each of those was emitted.
-        failed: Root and reason of the others that ended.
-        timed_out: How many of those timed out.
+        failed: Root and reason of those that failed.
+        timed_out: Roots of those that timed out, ascending.
         changed: Which of `trees` are new or have another value or time than before.
         ended_before: Roots that were pending before the batch and no longer are.
     """
@@ -90,9 +90,14 @@ class Outcome:
     acked: Ids
     born: Times
     failed: Sequence[tuple[int, str]]
-    timed_out: int
+    timed_out: Sequence[int]
     changed: npt.NDArray[np.bool_]
     ended_before: Ids
+
+    @property
+    def not_acked(self) -> list[tuple[int, str]]:
+        """Root and reason of all trees that failed or timed out."""
+        return [*self.failed, *((root, TIMED_OUT) for root in self.timed_out)]
 
 
 def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float) -> Outcome:
@@ -107,7 +112,7 @@ def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float)
         trees = _insert(trees, Trees(roots, values, np.full(len(roots), clock), born))
     n = len(trees)
     if n == 0:  # as most ackers of a light batch: an eighth of the time
-        return Outcome(trees, EMPTY_IDS, EMPTY_TIMES, (), 0, np.zeros(0, np.bool_), EMPTY_IDS)
+        return Outcome(trees, EMPTY_IDS, EMPTY_TIMES, (), (), np.zeros(0, np.bool_), EMPTY_IDS)
     values, since = trees.values.copy(), trees.since.copy()
     touched = trees.place(before.roots)
     changed = np.ones(n, np.bool_)
@@ -131,16 +136,14 @@ def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float)
     ends = done | failed | late
     left = ~ends
     after = replace(trees, values=values, since=since).take(left)
-    ended = [(int(trees.roots[i]), reasons[i]) for i in np.flatnonzero(failed).tolist()]
-    ended += [(root, TIMED_OUT) for root in trees.roots[late].tolist()]
     was = np.zeros(n, np.bool_)
     was[touched] = True
     return Outcome(
         after,
         trees.roots[done],
         trees.born[done],
-        ended,
-        int(late.sum()),
+        [(int(trees.roots[i]), reasons[i]) for i in np.flatnonzero(failed).tolist()],
+        trees.roots[late].tolist(),
         changed[left],
         trees.roots[ends & was],
     )

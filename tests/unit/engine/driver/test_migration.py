@@ -1,6 +1,5 @@
 """A topology that goes on in another shape: nothing is forgotten, and nothing mixed up."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given
