@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fulmen.api.grouping import CustomStreamGrouping
+from fulmen.api.custom_grouping import CustomStreamGrouping
 from fulmen.engine.grouping.column_hash import (
     Hashes,
     arrow_column_hash,

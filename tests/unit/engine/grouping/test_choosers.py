@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fulmen import TransactionAttempt
-from fulmen.api.grouping import CustomStreamGrouping
+from fulmen.api.custom_grouping import CustomStreamGrouping
 from fulmen.engine.grouping.choosers import choose_one, make_chooser
 from fulmen.engine.grouping.column_hash import java_hash, list_hash
 from fulmen.engine.grouping.partial_key import two_choices
