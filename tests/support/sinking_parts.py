@@ -2,7 +2,7 @@
 
 `limits.json` says how many rows each task of the source has by now. What is in a row is random, and
 its task keeps it, so that the checkpoint says what was emitted. A row with a high amount is refused
-by the table. Under exactly-once it goes to a bolt that keeps it, under at-least-once its tree fails.
+by the table. Under exactly-once it goes to a bolt that keeps it, else its tree fails.
 """
 
 import json
