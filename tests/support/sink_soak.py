@@ -355,6 +355,7 @@ def soak(kind, seed, enough, maker=maker, killed_kind=KilledSinks):
                     print(f"seed {seed}, topology {number}: {killed.name}", flush=True)
                     for _ in range(ROUNDS_OF_TOPOLOGY):
                         killed.round()
+                        print(f"{faults(figures)} faults: {figures}", flush=True)
                         if faults(figures) >= enough:
                             break
                     killed.drain()
