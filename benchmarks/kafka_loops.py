@@ -43,7 +43,8 @@ def upsert(db: psycopg.Connection[Any], counts: dict[str, int]) -> None:
 def bare(brokers: str, topic: str, messages: int, dsn: str) -> float:
     """One loop, with the same clients and no engine: at least once, without state on a disk."""
     settings = {"bootstrap.servers": brokers, "group.id": "bare", "enable.auto.commit": False}
-    consumer = Consumer(settings | {"auto.offset.reset": "earliest"})
+    settings |= {"auto.offset.reset": "earliest", "fetch.queue.backoff.ms": 10}  # as Fulmen's
+    consumer = Consumer(settings)
     consumer.subscribe([topic])
     counts: dict[str, int] = {}
     with psycopg.connect(dsn, autocommit=True) as db:

@@ -37,8 +37,11 @@ GROUPS = {
     "decide": (
         ["fulmen_operator/reconcile/decide.py"],
         [
-            f"operator/reconcile/test_{name}.py"
-            for name in ("lifecycle", "losses", "replacing", "status", "trying")
+            "operator/test_ownership.py",
+            *(
+                f"operator/reconcile/test_{name}.py"
+                for name in ("decide", "lifecycle", "losses", "replacing", "status", "trying")
+            ),
         ],
     ),
 }

@@ -11,11 +11,12 @@ from fulmen.testing import ManualClock
 
 
 class Emits:
-    """A collector that keeps what it gets."""
+    """A collector that keeps what it gets, and has room for a number of tuples."""
 
     def __init__(self):
         self.taken = []
         self.reported = []
+        self.room = 1
 
     def emit(self, values, stream="default", msg_id=None, msg_ids=None):
         if not isinstance(values, pa.RecordBatch):
@@ -24,6 +25,11 @@ class Emits:
         ids = [None] * values.num_rows if msg_ids is None else list(msg_ids)
         rows = zip(*(column.to_pylist() for column in values.columns), strict=True)
         self.taken += [(stream, list(r), i) for r, i in zip(rows, ids, strict=True)]
+
+    def emit_many(self, rows, stream="default", msg_ids=None):
+        assert len(rows) <= self.room
+        for values, msg_id in zip(rows, msg_ids or [None] * len(rows), strict=True):
+            self.emit(values, stream, msg_id)
 
     def report_error(self, error):
         self.reported.append(str(error))
@@ -97,10 +103,13 @@ class SpoutLives:
             self.spout.fail(msg_id, "a reason")
         emitted = []
         for _ in range(calls):
+            self.collector.room = calls - len(emitted)
             self.spout.next_tuple()
             if not (taken := self.collector.take()):
                 break
             emitted += taken
+            if len(emitted) >= calls:
+                break
         return SimpleNamespace(emitted=emitted, acks=acks, fails=fails)
 
     def commit(self, attempt):

@@ -40,13 +40,23 @@ def opened(kind, journals, options, task, collector, max_spout_pending=None):
 
 
 class Collector:
-    """Keeps what was emitted since the last commit."""
+    """Keeps what was emitted since the last commit.
+
+    Attributes:
+        room: How many may be emitted in the call at hand.
+    """
 
     def __init__(self):
         self.emits, self.errors = [], []
+        self.room = 1
 
     def emit(self, values, stream="default", msg_id=None, need_task_ids=False):
         self.emits.append((msg_id, stream, list(values)))
+
+    def emit_many(self, rows, stream="default", msg_ids=None):
+        assert len(rows) <= self.room
+        for values, msg_id in zip(rows, msg_ids or [None] * len(rows), strict=True):
+            self.emit(values, stream, msg_id)
 
     def report_error(self, error):
         self.errors.append(str(error))
@@ -92,8 +102,8 @@ class SourceLife:
         self.deliver()
         before = len(self.collector.emits)
         try:
-            for _ in range(most):
-                emitted = len(self.collector.emits)
+            while (emitted := len(self.collector.emits)) < before + most:
+                self.collector.room = before + most - emitted
                 self.source.next_tuple()
                 if len(self.collector.emits) == emitted:
                     break

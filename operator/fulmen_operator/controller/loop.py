@@ -238,14 +238,14 @@ async def _one(
         if error.is_namespace_going:
             queue.done(key, GOING_SECONDS)
             return "gone"
-        logger.warning("%s: %s; again in %.0f s", key, error, queue.failed(key))
+        logger.warning("%s: %s. It is tried again in %.0f s", key, error, queue.failed(key))
         return "error"
     except TimeoutError:
-        logger.warning("%s: given up after %d s", key, RECONCILE_SECONDS)
+        logger.warning("%s: not reconciled within %d s. It is tried again", key, RECONCILE_SECONDS)
         queue.failed(key)
         return "error"
     except Exception:  # a mistake of ours about one topology must not stop the others
-        logger.exception("%s: a mistake of the operator's", key)
+        logger.exception("%s: a mistake in the operator", key)
         queue.failed(key)
         return "error"
     match reconciled:
@@ -253,7 +253,7 @@ async def _one(
             queue.forget(key)
             return "gone"
         case Again(why):
-            logger.debug("%s: again: %s", key, why)
+            logger.debug("%s is reconciled again: %s", key, why)
             queue.done(key, AGAIN_SECONDS)
             return "conflict"
         case Done(again_in):

@@ -86,7 +86,7 @@ async def keep_fresh(
         try:
             news = await refresh(api, store, namespaces)
         except CallFailed as error:
-            logger.warning("%s; again in %d s", error, RETRY_SECONDS)
+            logger.warning("%s. It is tried again in %d s", error, RETRY_SECONDS)
             await asyncio.sleep(RETRY_SECONDS)
             continue
         for key in news:

@@ -210,13 +210,12 @@ def _applied(seen: Observed, wanted: list[Manifest]) -> list[Action]:
 
 
 def is_as_wanted(found: Object, manifest: Manifest) -> bool:
-    """Whether an object is what was applied, by its mark, and nobody has changed that since.
+    """Whether an object is what was applied, its mark included, and nobody has changed that since.
 
     Both are of one kind: in lists, objects don't say which.
     """
-    marks = annotation(found, APPLIED_ANNOTATION), annotation(manifest, APPLIED_ANNOTATION)
     wanted = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
-    return marks[0] == marks[1] and _covers(found, wanted)
+    return _covers(found, wanted)
 
 
 def _covers(found: object, wanted: object) -> bool:

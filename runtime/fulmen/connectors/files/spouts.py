@@ -16,12 +16,14 @@ from typing_extensions import override
 from fulmen.api.arrow import ArrowSpout
 from fulmen.connectors.files.local import Changed
 from fulmen.connectors.files.options import FileSpoutOptions, ParquetSpoutOptions
-from fulmen.connectors.files.positions import PLACES, Found, place_of
+from fulmen.connectors.files.positions import PLACES, Found, message_id, place_of
 from fulmen.connectors.files.reading import ERROR_FIELDS, FilesSpout
 from fulmen.connectors.files.records import Record, records
 from fulmen.connectors.formats import CsvOptions, Format, Malformed
 
 _SHOWN_BYTES = 1000
+_BYTES_AT_ONCE = 1 << 20
+"""So much is read at once, or one record that is longer."""
 _NOT_GZIP = (EOFError, zlib.error, BadGzipFile)
 _BOM = b"\xef\xbb\xbf"
 
@@ -54,19 +56,39 @@ class FileSpout(FilesSpout):
     @override
     def emit_next(self, number: int) -> bool:
         try:
-            record = next(self._read(number), None)
+            some = self._next_records(number)
         except _NOT_GZIP as error:
             return self._corrupt(number, error)
-        if record is None:
+        if not some:
             self._records = None
             self.end_file(is_done=self._is_whole)
             return False
-        if record.start == 0 and self.options.header:
-            self.positions[number].offset = record.end
-            return self.emit_next(number)
-        msg_id = self.emitted(number, record.start, record.end)
-        self._emit(number, record, msg_id)
+        self.emitted(number, some[0].start, some[-1].end, len(some))
+        self._emit(number, some)
         return True
+
+    def _next_records(self, number: int) -> list[Record]:
+        """As many as there is room for, or as are enough; none: there are no more for now.
+
+        Raises:
+            EOFError, zlib.error, BadGzipFile: The next one can't be unpacked.
+        """
+        some: list[Record] = []
+        room, size = self.collector.room, 0
+        try:
+            for record in self._read(number):
+                if record.start == 0 and self.options.header:
+                    self.positions[number].offset = record.end
+                    continue
+                some.append(record)
+                size += len(record.data)
+                if len(some) >= room or size >= _BYTES_AT_ONCE:
+                    break
+        except _NOT_GZIP:
+            if not some:
+                raise
+            self._records = None  # it is met again, behind these
+        return some
 
     def _read(self, number: int) -> Iterator[Record]:
         if self._records is None:
@@ -84,18 +106,23 @@ class FileSpout(FilesSpout):
             most_bytes=self.options.max_line_bytes,
         )
 
-    def _emit(self, number: int, record: Record, msg_id: int) -> None:
-        try:
+    def _emit(self, number: int, some: Sequence[Record]) -> None:
+        rows: list[list[Any]] = []
+        ids: list[int] = []
+        extra = [] if self.options.file_field is None else [self.positions[number].path]
+        found = self._reader(number).decode_each([record.data for record in some])
+        for record, values in zip(some, found, strict=True):
+            msg_id = message_id(number, record.start)
+            reason = str(values) if isinstance(values, Malformed) else ""
             if record.is_too_long:
-                raise Malformed(f"it has more than {self.options.max_line_bytes} bytes")
-            values = self._reader(number).decode(record.data)
-        except Malformed as error:
-            place = self.where(number, record.start)
-            self.emit_error([record.data[:_SHOWN_BYTES], str(error), place], msg_id)
-            return
-        if self.options.file_field is not None:
-            values.append(self.positions[number].path)
-        self.collector.emit(values, msg_id=msg_id)
+                reason = f"it has more than {self.options.max_line_bytes} bytes"
+            if isinstance(values, Malformed) or reason:
+                place = self.where(number, record.start)
+                self.emit_error([record.data[:_SHOWN_BYTES], reason, place], msg_id)
+            else:
+                rows.append(values + extra)
+                ids.append(msg_id)
+        self.collector.emit_many(rows, msg_ids=ids)
 
     def _reader(self, number: int) -> _Reader:
         opened = self.content(number)
@@ -121,7 +148,7 @@ class FileSpout(FilesSpout):
         if record is None:
             raise Changed("the file has become shorter")
         self.progress.again.popleft()
-        self._emit(number, record, msg_id)
+        self._emit(number, [record])
 
     @override
     def emit_error(self, values: Sequence[Any], msg_id: int | None) -> None:
@@ -162,16 +189,14 @@ class _Reader:
             type="csv", fields=tuple(map(str, range(len(names)))), delimiter=options.delimiter
         ).make()
 
-    def decode(self, data: bytes) -> list[Any]:
-        """The values of a record.
-
-        Raises:
-            Malformed: It is not in the format.
-        """
+    def decode_each(self, data: Sequence[bytes]) -> list[list[Any] | Malformed]:
+        """The values of each record, or why it can't be read."""
         if self._problem:
-            raise Malformed(self._problem)
-        values = self._format.decode(data)
-        return values if self._at is None else [values[i] for i in self._at]
+            return [Malformed(self._problem)] * len(data)
+        found, at = self._format.decode_each(data), self._at
+        if at is None:
+            return found
+        return [v if isinstance(v, Malformed) else [v[i] for i in at] for v in found]
 
 
 def _names(data: bytes, options: CsvOptions) -> list[str]:

@@ -49,6 +49,10 @@ _VAGUE = (
 )
 _MOST_TELLING = (*_FINAL, *_VAGUE)
 
+_FETCHING = {"fetch.queue.backoff.ms": 10}
+"""What the client has fetched ahead is emitted in less than a second. By default it waits that long
+before it fetches more, and nothing can be emitted meanwhile."""
+
 
 class Brokers:
     """Where a component's clients connect to, and what they have said of it.
@@ -115,6 +119,7 @@ class Brokers:
         """
         return self.make(
             Consumer,
+            _FETCHING,
             group_id=group,
             isolation_level=isolation,
             enable_auto_commit=False,

@@ -376,12 +376,12 @@ class Coordinator:
     def has_nothing_more(self) -> bool:
         """Whether spouts have said that nothing will come, or nothing has come for some batches.
 
-        Bolts may hold tuples all the same, if it is not settled. While one of them holds the
-        spouts, something is to come.
+        Bolts may hold tuples all the same, if it is not settled. Something is to come while one
+        of them holds the spouts; and it may be while batches leave out a tuple that is suspected.
         """
         if self.holds:
             return False
-        is_over = self.idle.is_over
+        is_over = self.idle.is_over and self.crashes.limit is None
         if self.transactions is not None:  # pauses after failures are idle, and not the end
             is_over = self._empty_batches >= IDLE_BATCHES_TO_END
         return self.is_quiet and (self.exhausted or is_over)

@@ -319,9 +319,10 @@ class BasicCollector(Emitter, BasicOutputCollector):
 
 def reason_text(reason: str | BaseException | None) -> str:
     """What the spout hears: of an exception, which authors give as well, with its kind."""
-    if isinstance(reason, BaseException):
-        return error_text(reason)
-    return text_of(reason) if reason else EXPLICIT
+    if reason is None:
+        return EXPLICIT
+    text = error_text(reason) if isinstance(reason, BaseException) else text_of(reason)
+    return text or EXPLICIT
 
 
 def not_a_list(who: str, values: Any) -> StreamError:

@@ -77,7 +77,7 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
             refused.append(f"{candidate.source}: {candidate.java} {e}")
             continue
         for reason in refused:
-            _log.warning("not used: %s; used: Java %d from %s", reason, version, candidate.source)
+            _log.warning("%s. Java %d from %s is used", reason, version, candidate.source)
         if _lacks_vector(home):
             home = _mirror(home, _cache_folder(environ))
         return JavaHome(home, version, candidate.source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -131,7 +132,8 @@ class SpoutTask(TaskBase):
     def _ack(self, msg_ids: list[Any]) -> None:
         if self.failures:
             for msg_id in msg_ids:
-                self.failures.pop(msg_id, None)
+                with suppress(Exception):  # an author's ==
+                    self.failures.pop(msg_id, None)
         self.tell_acked(msg_ids)
 
     def tell_acked(self, msg_ids: list[Any]) -> None:
@@ -153,7 +155,8 @@ class SpoutTask(TaskBase):
             raise ComponentFailed(self.report(e, fatal=True, what="ack")) from e
 
     def _fail(self, msg_id: Any, reason: str) -> None:
-        self.failures[msg_id] = self.failures.pop(msg_id, (0, ""))[0] + 1, reason
+        with suppress(Exception):  # an author's ==: such failures are not counted
+            self.failures[msg_id] = self.failures.pop(msg_id, (0, ""))[0] + 1, reason
         if len(self.failures) > _FAILURES:  # of messages that are never emitted again
             del self.failures[next(iter(self.failures))]
         if self._takes_reason:
@@ -296,7 +299,10 @@ class SpoutTask(TaskBase):
         limit = self.placed.topology.spec.max_replays
         dead: dict[int, list[Any]] = {}
         for i, msg_id in enumerate(emits.msg_ids):
-            found = self.failures.get(msg_id) if msg_id is not None else None
+            found = None
+            if msg_id is not None:
+                with suppress(Exception):  # an author's ==
+                    found = self.failures.get(msg_id)
             if found is None:
                 continue
             if limit is None or found[0] < limit:
@@ -334,12 +340,11 @@ class SpoutTask(TaskBase):
         msg_ids = emits.msg_ids
         if not self.placed.acking or msg_ids is None:
             return [], EMPTY_IDS, None, slice(None)
-        if None not in msg_ids:
-            roots = root_ids(self.origin, self.sequence, len(msg_ids))
-            return list(msg_ids), roots, Lineage(roots, roots), slice(None)
-        mask = np.array([msg_id is not None for msg_id in msg_ids])
-        ids = [msg_id for msg_id in msg_ids if msg_id is not None]
+        ids = [msg_id for msg_id in msg_ids if msg_id is not None]  # an author's == may raise
         roots = root_ids(self.origin, self.sequence, len(ids))
+        if len(ids) == len(msg_ids):
+            return ids, roots, Lineage(roots, roots), slice(None)
+        mask = np.array([msg_id is not None for msg_id in msg_ids])
         if not ids:
             return ids, roots, None, mask
         offsets = np.concatenate(([0], np.cumsum(mask)))

@@ -31,7 +31,7 @@ class EventLog:
         """A batch counted."""
         self.heard = self.counted = time.monotonic()
         if totals.batches == 1:
-            _log.info("the first batch was committed")
+            _log.info("The first batch is committed")
         self.latest = ""
 
     def error(self, error: ErrorReport) -> None:

@@ -81,7 +81,7 @@ def drive(environ: Mapping[str, str]) -> tuple[int, Ended]:
             return DriverPod(where, api, revisions, revision, termination).run()
         except Terminated:
             return ExitCode.TERMINATED, Ended(
-                reason="Terminated", message="ended by SIGTERM before the first batch"
+                reason="Terminated", message="SIGTERM ended the driver before its first batch"
             )
         except Exception as e:  # noqa: BLE001 (whatever it is, the pod ends and says why)
             code, ended = of_error(e)
@@ -138,7 +138,7 @@ class DriverPod:
         topology = runnable.topology
         checkpoint = str(topology.spec.checkpoint.uri)
         _log.info(
-            "topology %r, generation %d, attempt %d; checkpoint %s",
+            "Starting topology %r: generation %d, attempt %d, checkpoint %s",
             topology.name,
             self._revision.generation,
             self._where.attempt,
@@ -263,7 +263,7 @@ class DriverPod:
     def _how_it_ended(self, running: RunningTopology) -> tuple[int, Ended]:
         batch = running.coordinator.number
         if self._stop.now:
-            message = f"ended by SIGTERM after batch {batch} was committed"
+            message = f"SIGTERM ended the driver after batch {batch} was committed"
             return ExitCode.TERMINATED, Ended(reason="Terminated", message=message)
         self._phase = DriverPhase.FINISHED
         return ExitCode.FINISHED, Ended(reason="Drained", message=f"drained, at batch {batch}")
@@ -279,14 +279,16 @@ class DriverPod:
         timeout = self._running.topology.spec.message_timeout_seconds
         seconds = min(timeout, self._grace - GRACE_SECONDS) - asked
         if is_deleted:
-            _log.info("SIGTERM, and the topology is deleted: draining, for %d s at most", seconds)
+            _log.info(
+                "Got SIGTERM, and the topology is deleted: draining for at most %d s", seconds
+            )
             self._stop.drain = True
             if self._is_drained_within(seconds):
                 return
             self._stop.now = True
             left = GRACE_SECONDS - MARGIN_SECONDS if self._has_workers() else 0.0
         else:
-            _log.info("SIGTERM: ending with the current batch")
+            _log.info("Got SIGTERM: the driver ends after the current batch")
             self._stop.now = True
             left = seconds + GRACE_SECONDS - MARGIN_SECONDS
         if not self._ended.wait(left):
@@ -299,8 +301,8 @@ class DriverPod:
         while not self._ended.wait(1.0):
             without_workers = 0 if self._has_workers() else without_workers + 1
             if without_workers > PATIENCE_SECONDS or time.monotonic() > deadline:
-                what = "worker" if without_workers else "time"
-                _log.warning("not drained: no %s is left", what)
+                reason = "no worker is left" if without_workers else "its time is over"
+                _log.warning("The topology is not drained: %s", reason)
                 return False
         return True
 
@@ -320,7 +322,7 @@ class DriverPod:
 
     def _give_up(self) -> None:
         """End at once: a batch hangs, or no worker is left. What is committed stays."""
-        message = "ended by SIGTERM in the middle of a batch, which the next driver runs again"
+        message = "SIGTERM ended the driver in the middle of a batch. The next driver runs it again"
         _log.warning("%s", message)
         write_ended(Ended(reason="Terminated", message=message))
         os._exit(ExitCode.TERMINATED)

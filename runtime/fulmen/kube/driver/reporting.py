@@ -88,9 +88,9 @@ class Reporter:
             if is_last or self._is_due(report):
                 self._patch(report)
         except ApiError as e:
-            _log.warning("%s; the next report will include it", e)
+            _log.warning("%s. The next report will include what this one said", e)
         except Exception:  # noqa: BLE001 (a thread that ended would leave the topology as it looks)
-            _log.exception("no report could be made")
+            _log.exception("A report could not be made")
 
     def _is_due(self, report: Report) -> bool:
         """Whether a report says what it should not wait with, or has waited for long enough."""
@@ -136,7 +136,7 @@ class WorkerPods:
             try:
                 self._look(hosts)
             except ApiError as e:
-                _log.warning("%s; workers' pods will be looked up later", e)
+                _log.warning("%s. The workers' pods will be looked up later", e)
         return self._names
 
     def _look(self, hosts: Sequence[str | None]) -> None:

@@ -40,7 +40,7 @@ class Revisions:
             except ApiError as e:
                 if e.status not in (0, 429, 500, 502, 503, 504) or attempt == FIRST_TRIES - 1:
                     raise
-                _log.warning("%s; trying again", e)
+                _log.warning("%s. The topology is asked for again", e)
                 self._stopped.wait(min(LONGEST_PAUSE_SECONDS, 0.5 * 2**attempt))
         raise AssertionError
 
@@ -64,7 +64,7 @@ class Revisions:
                 failures = 0
             except FulmenError as e:
                 if failures == 0:
-                    _log.warning("%s; going on as last told", e)
+                    _log.warning("%s. The topology continues as it was last read", e)
                 failures += 1
                 self._stopped.wait(min(LONGEST_PAUSE_SECONDS, 0.2 * 2 ** min(failures, 10)))
 

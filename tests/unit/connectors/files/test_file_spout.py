@@ -264,6 +264,28 @@ def test_a_compressed_file_that_is_still_written_is_waited_for(tmp_path):
     assert life.batch()[1:] == [["last"]]
 
 
+def test_lines_before_the_place_where_a_gzip_is_damaged_are_emitted(tmp_path):
+    lines = [os.urandom(500).hex() for _ in range(100)]
+    whole = gzip.compress("".join(f"{line}\n" for line in lines).encode())
+    (tmp_path / "a.gz").write_bytes(whole[: len(whole) // 2])
+    life = lives(tmp_path / "a.gz", follow=False)
+    life.finish()
+    good = [value for (value,) in life.values()]
+    assert 20 < len(good) < 80
+    assert good == lines[: len(good)]
+    [(stream, (data, reason, _))] = life.untracked
+    assert (stream, data) == ("errors", b"")
+    assert reason.startswith("it is not gzip")
+
+
+def test_long_lines_are_read_a_megabyte_at_once(tmp_path):
+    (tmp_path / "a.log").write_bytes(b"".join(b"x" * 100_000 + b"\n" for _ in range(40)))
+    life = lives(tmp_path / "a.log")
+    life.collector.room = 1000
+    life.spout.next_tuple()
+    assert len(life.collector.take()) == 11
+
+
 def test_what_is_no_gzip_goes_to_errors_as_a_whole(tmp_path):
     (tmp_path / "a.gz").write_bytes(b"no gzip at all")
     life = lives(tmp_path / "a.gz")

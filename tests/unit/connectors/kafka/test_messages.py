@@ -102,3 +102,11 @@ def test_properties_cannot_take_the_place_of_what_is_set(name):
         bootstrap_servers="b", security_protocol="SSL", properties={name: "x"}
     )
     assert Brokers(options).settings()[name] != "x"
+
+
+@pytest.mark.parametrize(("given", "used"), [({}, 10), ({"fetch.queue.backoff.ms": 500}, 500)])
+def test_how_often_a_consumer_looks_whether_to_fetch_more_can_be_set(monkeypatch, given, used):
+    made = []
+    monkeypatch.setattr("fulmen.connectors.kafka.client.Consumer", made.append)
+    Brokers(KafkaSpoutOptions.model_validate(LEAST | {"properties": given})).consumer("g")
+    assert made[0]["fetch.queue.backoff.ms"] == used

@@ -400,6 +400,21 @@ def test_poison_is_found_and_all_else_is_processed(data, tasks, poisons):
     assert set(source.given_up) == poison
 
 
+def test_batches_without_any_tuple_do_not_end_a_topology_that_suspects_one(coordinator):
+    for _ in range(100):
+        header = coordinator.begin()
+        if header.permits and not any(header.permits.values()):
+            coordinator.succeed()
+            assert not coordinator.it.has_nothing_more
+        else:
+            coordinator.fail()
+    assert coordinator.it.idle.is_over
+    for _ in range(30):
+        coordinator.begin()
+        coordinator.succeed()
+    assert coordinator.it.has_nothing_more
+
+
 def test_a_batch_that_fails_without_any_tuple_is_hopeless():
     coordinator = Checked(placed(3))
     poisoned = set()

@@ -80,7 +80,7 @@ def test_a_java_that_is_too_old_is_passed_over_and_said_so(make_java, environ, c
     environ["PATH"] = str(make_java("new") / "bin")
     assert find_java(environ).source == "PATH"
     assert caplog.messages == [
-        f"not used: JAVA_HOME: {environ['JAVA_HOME']}/bin/java is Java 8; used: Java 17 from PATH"
+        f"JAVA_HOME: {environ['JAVA_HOME']}/bin/java is Java 8. Java 17 from PATH is used"
     ]
 
 

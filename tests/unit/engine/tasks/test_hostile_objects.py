@@ -5,9 +5,11 @@ Each topology sends six tuples to another worker; the third has the object in it
 
 import pytest
 
-from fulmen import BasicBolt, FailedException, Spout, TopologyBuilder
+from fulmen import BasicBolt, Bolt, FailedException, Spout, TopologyBuilder
 from fulmen.errors import error_text, repr_of, text_of
+from fulmen.testing import run
 from support.engine_runs import make_driver
+from support.hooks import HookBasicBolt, HookSpout, hooks
 from support.hostile import Hostile, HostileList, Unsayable, nested
 
 TUPLES, BAD = 6, 3
@@ -51,6 +53,19 @@ class Raise(BasicBolt):
     def execute(self, tup, collector):
         if tup["value"] == BAD:
             raise Raise.error()
+
+
+class Refuse(Bolt):
+    """Fails a tuple with a reason that is no text."""
+
+    def prepare(self, conf, context, collector):
+        self.collector = collector
+
+    def execute(self, tup):
+        if tup["value"] == BAD:
+            self.collector.fail(tup, Hostile())
+        else:
+            self.collector.ack(tup)
 
 
 def ends(made=lambda: BAD, grouping="shuffle", bolt=Pass):
@@ -110,6 +125,52 @@ def test_a_value_that_is_nested_as_deeply_as_json_mostly_is_arrives():
 def test_an_exception_that_can_not_be_printed_fails_its_tuple_alone(error):
     Raise.error = error
     check(ends(bolt=Raise), f"<{error.__qualname__}, whose __str__ raised RuntimeError>")
+
+
+class Incomparable:
+    """A message id that can't be compared, not even with None."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __hash__(self):
+        return 7
+
+    def __eq__(self, other):
+        raise AttributeError("no")
+
+
+def test_message_ids_that_can_not_be_compared_are_acked_and_failed_as_any():
+    ends, bad = [], (BAD, BAD + 1)
+
+    def next_tuple(spout):
+        spout.number = getattr(spout, "number", 0) + 1
+        if spout.number <= 2 * TUPLES:  # each twice; some fail at first
+            number = 1 + (spout.number - 1) % TUPLES
+            spout.collector.emit([spout.number], msg_id=Incomparable(number))
+
+    def execute(bolt, tup, collector):
+        if tup["x"] in bad:
+            raise FailedException("not yet")
+
+    functions = {
+        "next_tuple": next_tuple,
+        "ack": lambda spout, msg_id: ends.append((msg_id.number, "acked")),
+        "fail": lambda spout, msg_id, _: ends.append((msg_id.number, "failed")),
+    }
+    builder = TopologyBuilder("incomparable", max_spout_pending=1)
+    builder.set_spout("source", HookSpout).set_config(hooks(**functions))
+    bolt = builder.set_bolt("bolt", HookBasicBolt).set_config(hooks(execute=execute))
+    bolt.shuffle_grouping("source")
+    run(builder)
+    numbers = range(1, TUPLES + 1)
+    assert ends == [(n, "failed" if n in bad else "acked") for n in numbers] + [
+        (n, "acked") for n in numbers
+    ]
+
+
+def test_a_reason_whose_methods_raise_fails_its_tuple_all_the_same():
+    check(ends(bolt=Refuse), "<Hostile, whose __str__ raised RuntimeError>")
 
 
 def test_what_an_object_says_about_itself_never_raises():
