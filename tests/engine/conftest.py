@@ -1,12 +1,16 @@
 """What several tests with real servers use."""
 
+import zlib
+
 import pytest
 
 from fulmen.transactional.stores.pools import close_all
+from support.avro_topics import AvroTopic
 from support.kafka_server import running_kafka
 from support.postgres import running_postgres
 from support.rabbitmq_server import running_rabbitmq
 from support.redis_server import running_redis
+from support.registry_server import running_registry
 from support.s3 import running_s3
 
 
@@ -44,3 +48,18 @@ def kafka():
     """A Kafka broker; its tests use a topic each."""
     with running_kafka() as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def registry():
+    """A schema registry; its tests use a subject each."""
+    with running_registry() as server:
+        yield server
+
+
+@pytest.fixture
+def avro(request, kafka, registry):
+    """A topic of the test's own, with messages in Avro."""
+    made = AvroTopic(kafka, registry, f"avro-{zlib.crc32(request.node.name.encode()):x}")
+    yield made
+    made.close()

@@ -70,6 +70,28 @@ def test_partitions_are_divided_among_the_tasks(kafka, topic, spout):
     assert (even.spout.positions, odd.spout.positions) == ({0: 4, 2: 4}, {1: 4})
 
 
+def test_the_lag_in_seconds_is_the_age_of_the_oldest_message_at_hand(kafka, topic, spout):
+    kafka.make_topic(topic, 1)
+    life = spout()
+    began = int(1000 * (time.time() - 100_000))
+    told = []
+
+    def looks():
+        kafka.produce(topic, numbers(0, 1), timestamp=began)
+        life.spout._lag_at = 0.0
+        told.append(life.spout._context.signals.take_lag() or (None, None))
+        return (told[-1][1] or 0) >= 100_000
+
+    life.until(looks, "a lag in seconds")
+    assert told[-1].messages > 0
+
+    def is_zero():
+        life.spout._lag_at = 0.0
+        return life.spout._context.signals.take_lag() == (0, 0.0)
+
+    life.until(is_zero, "a lag of nothing")
+
+
 def test_parts_of_a_message_are_fields(kafka, topic, spout):
     kafka.make_topic(topic, 2)
     headers = [("trace", b"\0\xff"), ("trace", None)]

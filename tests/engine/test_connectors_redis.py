@@ -227,6 +227,29 @@ def test_an_entry_that_was_trimmed_is_told_of_and_left(redis_server, client, nam
     assert kept(client, RedisStreamSpout, name) == 0
 
 
+def test_the_lag_of_a_stream_is_the_age_of_the_oldest_entry_that_was_not_emitted(
+    redis_server, client, name
+):
+    now = client.time()[0] * 1000
+    for age in (100_000, 60):
+        client.xadd(name, {"value": str(age)}, id=f"{now - age * 1000}-0")
+    life = life_of(redis_server, RedisStreamSpout, name, count=1, id="0").start()
+    assert life.turn(1) == 1  # when it is told, the first one is read, and not emitted
+    lag = life.source._context.signals.take_lag()
+    assert lag.messages == 2
+    assert lag.seconds >= 100_000
+    assert 60 <= life.source.seconds_behind() < 100_000  # the other one is in Redis
+    assert life.turn(1) == 1
+    assert life.source.seconds_behind() == 0.0
+
+
+def test_ids_that_are_no_times_tell_no_lag_in_seconds(redis_server, client, name):
+    client.xadd(name, {"value": "a"}, id="1-1")
+    life = life_of(redis_server, RedisStreamSpout, name, id="0").start()
+    life.turn(1)
+    assert life.source._context.signals.take_lag() == (1, None)
+
+
 def test_a_group_that_was_removed_is_created_again(redis_server, client, name):
     add(client, RedisStreamSpout, name, ["a", "b"])
     life = life_of(redis_server, RedisStreamSpout, name).start()

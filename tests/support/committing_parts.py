@@ -179,8 +179,7 @@ class Writer(BatchBolt, Committer):
 
     def finish_batch(self):
         tell(self.conf, "commits", f"{self.table} {self.attempt.txid}")
-        while (Path(self.conf["folder"]) / "hold").exists():
-            time.sleep(0.01)
+        self.hold()
         for a_map in self.maps:
             time.sleep(UNFORESEEN.random() ** 3 * LONGEST_PAUSE)
             try:
@@ -189,6 +188,16 @@ class Writer(BatchBolt, Committer):
                 tell(self.conf, "refused", late)
                 raise
         self.emit()
+
+    def hold(self):
+        """Wait as long as one of two files is there; of the second one others are told."""
+        folder = Path(self.conf["folder"])
+        while (folder / "hold").exists():
+            time.sleep(0.01)
+        if self.table == "totals" and self.sums and (folder / "hold-totals").exists():
+            tell(self.conf, "held", self.attempt)
+            while (folder / "hold-totals").exists():
+                time.sleep(0.01)
 
     def emit(self):
         """Nothing is behind it."""

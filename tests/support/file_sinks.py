@@ -124,12 +124,7 @@ class RollingLives:
 
     def commit(self):
         self.number += 1
-        updates = self.author.updates(self.number, 1)
-        for journal, (data, keep_from) in updates.items():
-            if keep_from == self.number:
-                self.journals.pop(journal, None)
-            if data is not None:
-                self.journals.setdefault(journal, []).append(data)
+        updates = self.author.write_down(self.journals, self.number)
         self.acked.update(self.acks)
         self.is_told = not updates
 

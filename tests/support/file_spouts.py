@@ -114,13 +114,8 @@ class SpoutLives:
 
     def commit(self, attempt):
         self.number += 1
-        updates = self.author.updates(self.number, 1)
+        updates = self.author.write_down(self.journals, self.number)
         self.written = sum(len(data or b"") for data, _ in updates.values())
-        for journal, (data, keep_from) in updates.items():
-            if keep_from == self.number:
-                self.journals.pop(journal, None)
-            if data is not None:
-                self.journals.setdefault(journal, []).append(data)
         self.acked += [self.pending.pop(msg_id) for msg_id in attempt.acks]
         for msg_id in attempt.fails:
             del self.pending[msg_id]

@@ -82,6 +82,7 @@ class KafkaBroker:
             "transaction.state.log.num.partitions": 4,
             "group.initial.rebalance.delay.ms": 0,
             "log.segment.delete.delay.ms": 100,
+            "log.cleaner.backoff.ms": 200,
             "broker.heartbeat.interval.ms": 200,
             "broker.session.timeout.ms": 1000,  # a killed one is let in again after so long
         }
@@ -201,10 +202,15 @@ def done(futures):
         future.result(SECONDS)
 
 
+def folder_of_servers():
+    """Where `scripts/test-servers` puts what Maven fetches."""
+    default = Path.home() / ".cache" / "fulmen-tests"
+    return Path(os.environ.get("FULMEN_TEST_SERVERS", default))
+
+
 def installed():
     """The folder of the broker."""
-    default = Path.home() / ".cache" / "fulmen-tests"
-    return Path(os.environ.get("FULMEN_TEST_SERVERS", default)) / f"kafka-{VERSION}"
+    return folder_of_servers() / f"kafka-{VERSION}"
 
 
 @contextmanager

@@ -63,6 +63,7 @@ class TransactionRun:
     def _write(self, spout, shape):
         is_blocking = shape.pop("blocking", False)
         b = TransactionalTopologyBuilder("counted", "source", spout, 2, config=self.config, **shape)
+        b.get_spout_declarer().set_config(self.source_config())
         b.set_bolt("spread", parts.Spread, 2).shuffle_grouping("source")
         count = b.set_bolt("count", parts.Count, self.tasks).set_blocking(is_blocking)
         count.fields_grouping("spread", ["key"])
@@ -77,6 +78,10 @@ class TransactionRun:
         spec["code"] = {"folder": "."}
         shutil.copy(parts.__file__, self.folder)
         (self.folder / "counted.yaml").write_text(yaml.safe_dump(document))
+
+    def source_config(self):
+        """The source's own config."""
+        return {}
 
     def __enter__(self):
         return self

@@ -14,6 +14,7 @@ from collections import Counter
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from fulmen import OpaquePartitionedTransactionalSpout
 from fulmen.transactional.stores.pools import close_all
 from support import committing_parts as parts
 from support.audited_stores import (
@@ -30,7 +31,8 @@ from support.transaction_run import TransactionRun
 STORE, TAKEOVER = "store", "takeover"
 KINDS = (*[PYTHON] * 8, *[STORE] * 6, DRIVER, JVM, *[TAKEOVER] * 2, PAUSE, PAUSE)
 """What ends a run costs a start of Spark's each time, so it is done less often."""
-KILLS = (PYTHON, JVM, DRIVER, *SERVERS)
+KAFKA = "Kafka"
+KILLS = (PYTHON, JVM, DRIVER, KAFKA, *SERVERS)
 ROUNDS_OF_SHAPE = 8
 PAUSE_SECONDS = 2
 STOPPED_SECONDS = 60
@@ -102,7 +104,15 @@ def running_servers():
 
 
 class KilledTransactions:
-    """One shape, to which things happen."""
+    """One shape, to which things happen.
+
+    Attributes:
+        spouts: Of which classes its source may be.
+        kinds: What may happen, each as likely as it is often here.
+    """
+
+    spouts = (parts.Repeated, parts.Changing)
+    kinds = KINDS
 
     def __init__(self, folder, seed, number, servers, figures):
         self.rng = rng = random.Random(f"{seed}/{number}")
@@ -111,8 +121,9 @@ class KilledTransactions:
         kinds = list(dict.fromkeys(kinds))
         name = f"s{zlib.crc32(str(folder).encode()):08x}{number:03}"  # nobody has used it before
         stores = [servers.store(kind, folder, name) for kind in kinds]
-        spout = rng.choice([parts.Repeated, parts.Changing])
-        rules = ["opaque"] if spout is parts.Changing else ["transactional"] * 4 + ["opaque"]
+        spout = rng.choice(self.spouts)
+        is_opaque = issubclass(spout, OpaquePartitionedTransactionalSpout)
+        rules = ["opaque"] if is_opaque else ["transactional"] * 4 + ["opaque"]
         shape = {
             "workers": rng.randint(1, 3),
             "max_spout_pending": rng.randint(1, 4),
@@ -121,10 +132,14 @@ class KilledTransactions:
             "rule": rng.choice(rules),
         }
         self.name = f"{'+'.join(kinds)}, {spout.__name__}, {shape}"
-        self.run = TransactionRun(folder, stores, spout=spout, **shape)
+        self.run = self.make_run(folder, stores, servers, spout=spout, **shape)
         self.figures = figures
         self.is_harmed = False
         self.paused = []
+
+    def make_run(self, folder, stores, servers, **shape):
+        """The topology."""
+        return TransactionRun(folder, stores, **shape)
 
     def __enter__(self):
         return self
@@ -161,7 +176,7 @@ class KilledTransactions:
             self.go_on()
             self.keep_running()
             self.wait_for_a_moment()
-            for kind in [self.rng.choice(KINDS) for _ in range(self.rng.choice((1, 2, 2, 3)))]:
+            for kind in [self.rng.choice(self.kinds) for _ in range(self.rng.choice((1, 2, 2, 3)))]:
                 if done := self.harm(kind):
                     self.figures.count(done)
 
@@ -263,7 +278,15 @@ def kind_of_turn(seed, number):
     return ("sqlite", "postgres", "redis")[(seed + number) % 3]
 
 
-def soak(seed, seconds, kills=float("inf"), first=1, rounds=ROUNDS_OF_SHAPE):
+def soak(
+    seed,
+    seconds,
+    kills=float("inf"),
+    first=1,
+    rounds=ROUNDS_OF_SHAPE,
+    kind=KilledTransactions,
+    running=running_servers,
+):
     """Shapes until so many seconds have passed, or so many kills were made. Returns the figures.
 
     Args:
@@ -272,17 +295,19 @@ def soak(seed, seconds, kills=float("inf"), first=1, rounds=ROUNDS_OF_SHAPE):
         kills: Until so many.
         first: The number of the first shape.
         rounds: Of each shape.
+        kind: The class of a shape.
+        running: Starts the servers that it needs.
     """
     figures, end, number = Figures(), time.monotonic() + seconds, first
 
     def is_over():
         return time.monotonic() >= end or figures.killed >= kills
 
-    with running_servers() as servers:
+    with running() as servers:
         while not is_over():
             with ExitStack() as stack:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-                shape = KilledTransactions(folder, seed, number, servers, figures)
+                shape = kind(folder, seed, number, servers, figures)
                 stack.enter_context(shape)
                 print(f"seed {seed}, shape {number}: {shape.name}", flush=True)
                 try:

@@ -68,16 +68,21 @@ class Writer(BasicBolt):
 
 
 class Losable(Steady):
-    """Workers of which the first is lost in the next attempt, if `loses`."""
+    """Workers of which the first is lost in the next attempt, if `loses`.
+
+    Attributes:
+        is_clusters: The cluster takes it away.
+    """
 
     loses = False
+    is_clusters = False
 
     def run(self, header, timeout_seconds):
         if self.loses:
             self.loses = False
             self._workers[0].close()
             self._workers[0] = self._worker()
-            raise JobFailed("worker 0 was lost")
+            raise JobFailed("worker 0 was lost", is_clusters=self.is_clusters)
         return super().run(header, timeout_seconds)
 
 

@@ -93,6 +93,14 @@ def test_tests_beside_the_code_are_left_out(tmp_path):
     assert result.stderr == ""
 
 
+def test_schemas_of_avro_beside_the_code_are_taken_along(tmp_path):
+    file = written(tmp_path)
+    (tmp_path / "code" / "order.avsc").write_text('"string"')
+    result = invoke(file)
+    assert source_of(result)["data"] == {"letters.py": CODE, "order.avsc": '"string"'}
+    assert result.stderr == ""
+
+
 def test_values_can_be_set(tmp_path):
     result = invoke(written(tmp_path), "--set", "spec.workers=3")
     _, topology = yaml.safe_load_all(result.stdout)

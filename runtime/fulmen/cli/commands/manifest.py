@@ -103,15 +103,16 @@ def _text_of(file: Path) -> str:
 
 
 def python_files(folder: Path) -> dict[str, str]:
-    """The Python files of a folder, by name; tests are left out, by pytest's names.
+    """The Python files of a folder, and its schemas of Avro, by name; tests are left out.
 
     Raises:
         BadInput: There are none, too many bytes in them, or some in folders below.
     """
     found = [path for path in sorted(folder.glob("[!.]*.py")) if not _is_test(path)]
-    files = {path.name: _text_of(path) for path in found}
-    if not files:
+    if not found:
         raise BadInput(f"the folder '{folder}' has no Python files.")
+    found += sorted(folder.glob("[!.]*.avsc"))
+    files = {path.name: _text_of(path) for path in found}
     if packages := sorted(path.parent.name for path in folder.glob("*/__init__.py")):
         raise BadInput(
             f"the folder '{folder}' has a package, '{packages[0]}', but folders can't be"
@@ -142,7 +143,7 @@ def other_files(folder: Path, but: Path) -> list[str]:
     rest = [
         path
         for path in sorted(folder.iterdir())
-        if path.suffix not in (".py", ".md")
+        if path.suffix not in (".py", ".md", ".avsc")
         and not path.name.startswith((".", "__pycache__"))
         and path.resolve() != but.resolve()
     ]

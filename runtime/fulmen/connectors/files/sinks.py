@@ -110,8 +110,8 @@ class RollingFileSink(Bolt):
     last of its rows, under a name that is part of that commit, and appears whole. So each row is in
     one file, whatever is repeated. When the topology is drained, all rows are written.
 
-    While the folder or bucket is away, rows stay in the checkpoint, and each batch waits up to
-    `wait_seconds` for it.
+    While the folder or bucket is away, rows stay in the checkpoint. The spouts are held, so that
+    these do not become more and more, and each batch waits up to `wait_seconds` for it.
     """
 
     config_model = RollingFileSinkOptions
@@ -181,7 +181,7 @@ class RollingFileSink(Bolt):
         while self.full and self.full[0].number <= number:
             full = self.full[0]
             chunks = [self.state[i] for i in range(full.first, full.end)]
-            self._put(full.name, self._content.file(chunks))
+            self._put_or_hold(full.name, self._content.file(chunks))
             for i in range(full.first, full.end):
                 del self.state[i]
             self.full.pop(0)
@@ -211,6 +211,14 @@ class RollingFileSink(Bolt):
         name = file_name(self._options.prefix, label, number, tag, self._content.suffix)
         self.full.append(Full(name, number, self.first, self.end))
         self.first, self.size, self.since = self.end, 0, None
+
+    def _put_or_hold(self, name: str, data: bytes) -> None:
+        try:
+            self._put(name, data)
+        except ServiceUnavailable as error:
+            self._context.hold_spouts(f"a file can't be written: {error}")
+            raise
+        self._context.release_spouts()
 
     def _put(self, name: str, data: bytes) -> None:
         deadline = time.monotonic() + self.wait_seconds

@@ -1,9 +1,11 @@
-"""How messages are written down: as text, bytes, JSON or CSV.
+"""How messages are written down: as text, bytes, JSON, CSV or Avro.
 
 A format turns the bytes of a message into the values of a tuple, and back. Uses `options`; used by
-the rooms of all connectors, each of which has an option `format`.
+the rooms of all connectors, each of which has an option `format`. `avro` is for messages that may
+be any bytes, and come one by one.
 """
 
+from fulmen.connectors.formats.avro import AvroKeyOptions, AvroOptions, MessageFormatOptions
 from fulmen.connectors.formats.base import Format, Malformed, encode_each
 from fulmen.connectors.formats.options import (
     BytesOptions,
@@ -14,12 +16,15 @@ from fulmen.connectors.formats.options import (
 )
 
 __all__ = [
+    "AvroKeyOptions",
+    "AvroOptions",
     "BytesOptions",
     "CsvOptions",
     "Format",
     "FormatOptions",
     "JsonOptions",
     "Malformed",
+    "MessageFormatOptions",
     "TextOptions",
     "encode_each",
 ]

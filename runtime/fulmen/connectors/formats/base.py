@@ -22,6 +22,13 @@ class Format(ABC):
 
     fields: tuple[str, ...]
 
+    def connect(self) -> None:
+        """Called in `open` or `prepare`: see that what the format needs is there.
+
+        Raises:
+            ServiceUnavailable: It is away. Formats that need something may also raise this later.
+        """
+
     @abstractmethod
     def decode(self, data: bytes) -> list[Any]:
         """The values of a message.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
@@ -16,13 +16,19 @@ from fulmen.connectors.options import Options
 Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(max_length=1000)]
 
 
-class _OneFormat(Options):
+class OneFormat(Options):
+    """What all formats have."""
+
     @abstractmethod
     def make(self) -> Format:
         """The format."""
 
+    def for_topic(self, topic: str | None, part: str = "value") -> Self:  # noqa: ARG002
+        """The same for one part of a topic's messages; it matters to formats with schemas."""
+        return self
 
-class TextOptions(_OneFormat):
+
+class TextOptions(OneFormat):
     """The whole message is one text."""
 
     type: Literal["text"] = "text"
@@ -36,7 +42,7 @@ class TextOptions(_OneFormat):
         return TextFormat(self.field, self.encoding)
 
 
-class BytesOptions(_OneFormat):
+class BytesOptions(OneFormat):
     """The whole message, as it is."""
 
     type: Literal["bytes"]
@@ -48,7 +54,7 @@ class BytesOptions(_OneFormat):
         return BytesFormat(self.field)
 
 
-class JsonOptions(_OneFormat):
+class JsonOptions(OneFormat):
     """The message is a JSON object, whose members are the fields; or any JSON value."""
 
     type: Literal["json"]
@@ -63,7 +69,7 @@ class JsonOptions(_OneFormat):
         return JsonFormat(self.fields, self.required)
 
 
-class CsvOptions(_OneFormat):
+class CsvOptions(OneFormat):
     """The message is one record of values with separators between them."""
 
     type: Literal["csv"]

@@ -1,11 +1,28 @@
 """Kafka: topics as sources and sinks.
 
 Uses `formats`, and Kafka's own client (librdkafka, by confluent-kafka), which is the extra `kafka`.
-`spout` reads and `sink` writes; `options` is what both are told in a topology's file.
+The spouts use `reading`, and the sink is in `writing`; `options` is what all are told in a
+topology's file.
 """
 
-from fulmen.connectors.kafka.options import KafkaSinkOptions, KafkaSpoutOptions
-from fulmen.connectors.kafka.sink import KafkaSink
+from fulmen.connectors.kafka.options import (
+    KafkaSinkOptions,
+    KafkaSpoutOptions,
+    TransactionalKafkaSpoutOptions,
+)
 from fulmen.connectors.kafka.spout import KafkaSpout
+from fulmen.connectors.kafka.transactional_spouts import (
+    OpaqueTransactionalKafkaSpout,
+    TransactionalKafkaSpout,
+)
+from fulmen.connectors.kafka.writing.sink import KafkaSink
 
-__all__ = ["KafkaSink", "KafkaSinkOptions", "KafkaSpout", "KafkaSpoutOptions"]
+__all__ = [
+    "KafkaSink",
+    "KafkaSinkOptions",
+    "KafkaSpout",
+    "KafkaSpoutOptions",
+    "OpaqueTransactionalKafkaSpout",
+    "TransactionalKafkaSpout",
+    "TransactionalKafkaSpoutOptions",
+]

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, Field, field_validator, model_validator
+from pydantic import AwareDatetime, Discriminator, Field, Tag, field_validator, model_validator
 
-from fulmen.connectors.formats import FormatOptions, TextOptions
+from fulmen.connectors.formats import AvroKeyOptions, MessageFormatOptions, TextOptions
 from fulmen.connectors.options import Options, SinkOptions
 
 Text = Annotated[str, Field(min_length=1)]
 TopicName = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._-]+$")]
+KeyFormat = Annotated[
+    Annotated[Literal["text", "bytes"], Tag("name")] | Annotated[AvroKeyOptions, Tag("avro")],
+    Discriminator(lambda given: "name" if isinstance(given, str) else "avro"),
+]
 Part = Literal["key", "topic", "partition", "offset", "timestamp", "headers"]
+
+ATTEMPT = "tx"
+"""The first field of transactional spouts."""
 
 _OURS = {
     "enable.auto.commit": "positions are kept in the checkpoint",
@@ -64,12 +71,12 @@ class KafkaSpoutOptions(ClientOptions):
 
     topic: TopicName
     """The topic to read. Each task reads some of its partitions."""
-    format: FormatOptions = TextOptions()
+    format: MessageFormatOptions = TextOptions()
     """How a message's value becomes fields."""
     include: tuple[Part, ...] = ()
     """Parts of a message that are to be fields as well, after those of the format."""
-    key_format: Literal["text", "bytes"] = "text"
-    """What the field `key` is."""
+    key_format: KeyFormat = "text"
+    """What the field `key` is: `text`, `bytes`, or a mapping with `type: avro`."""
     start: Literal["earliest", "latest", "timestamp", "group"] = "earliest"
     """Where to begin a partition that the checkpoint has no position of: at its first message, at
     its end, at the first message of a time (`startTimestamp`), or at the offset that the group
@@ -112,6 +119,22 @@ class KafkaSpoutOptions(ClientOptions):
         return (*self.format.make().fields, *self.include)
 
 
+class TransactionalKafkaSpoutOptions(KafkaSpoutOptions):
+    """What a `TransactionalKafkaSpout` and an `OpaqueTransactionalKafkaSpout` are told."""
+
+    max_messages: Annotated[int, Field(ge=1, le=1_000_000)] = 1_000
+    """How many messages of each partition a transaction has at most."""
+
+    @model_validator(mode="after")
+    def _have_attempts(self) -> Self:
+        if ATTEMPT in self.fields:
+            raise ValueError(
+                f"the field {ATTEMPT!r} is the attempt of the transaction: give that of `format`"
+                " another name"
+            )
+        return self
+
+
 class KafkaSinkOptions(ClientOptions, SinkOptions):
     """What a `KafkaSink` is told."""
 
@@ -122,12 +145,31 @@ class KafkaSinkOptions(ClientOptions, SinkOptions):
     """The field that names a row's topic. A row that has null there goes to `topic`."""
     key_field: Text | None = None
     """The field with the message's key: text, bytes or an integer. Default: messages have none."""
+    key_format: AvroKeyOptions | None = None
+    """A mapping with `type: avro`, for keys in Avro. Default: keys are as they are."""
     partition_field: Text | None = None
     """The field with the number of the partition. Default, and for null: as `partitioner` says."""
     timestamp_field: Text | None = None
     """The field with the message's time in milliseconds since 1970. Default, and for null: now."""
     headers_field: Text | None = None
     """The field with the headers: a mapping, or a list of pairs of a name and bytes or text."""
-    format: FormatOptions = TextOptions()
+    format: MessageFormatOptions = TextOptions()
     """How a row becomes a message's value. By default it has all fields but those that
     `topicField`, `partitionField`, `timestampField` and `headersField` name."""
+
+    @model_validator(mode="after")
+    def _know_subjects(self) -> Self:
+        if self.key_format is not None and self.key_field is None:
+            raise ValueError("`keyFormat` needs `keyField`")
+        self.formats()
+        return self
+
+    def formats(self) -> tuple[MessageFormatOptions, AvroKeyOptions | None]:
+        """The formats of values and keys, with the subjects of their schemas.
+
+        Raises:
+            ValueError: A subject can't be told.
+        """
+        topic = self.topic if self.topic_field is None else None
+        key = self.key_format and self.key_format.for_topic(topic, "key")
+        return self.format.for_topic(topic), key

@@ -17,32 +17,37 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 from typing_extensions import override
 
 from fulmen.api.collector import SpoutOutputCollector
 from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
-from fulmen.api.sinks import ERRORS_STREAM
-from fulmen.connectors.kafka.client import (
-    NO_TOPIC,
-    Brokers,
-    error_of,
-    is_lost,
-    no_topic,
-    reason_of,
-)
-from fulmen.connectors.kafka.messages import MessageId, Reader, Run
+from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
+from fulmen.connectors.kafka.client import NO_TOPIC, Brokers
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
-from fulmen.connectors.kafka.rereading import Rereading
-from fulmen.connectors.kafka.topic import Description, Topic, ends_of, first_positions
+from fulmen.connectors.kafka.reading.group import Group
+from fulmen.connectors.kafka.reading.messages import MessageId, Reader, Run
+from fulmen.connectors.kafka.reading.rereading import Rereading
+from fulmen.connectors.kafka.reading.topic import (
+    FROM_THE_FIRST,
+    LAG_SECONDS,
+    Description,
+    Topic,
+    first_positions,
+    place_after,
+    unread,
+)
+from fulmen.connectors.kafka.reading.troubles import Troubles
 
 AT_ONCE = 2_000
 """So many messages are taken from the client at once: enough that the call costs nothing."""
-LAG_SECONDS = 1.0
-"""So often the lag is told."""
-REPEAT_SECONDS = 30.0
-"""After so long, the same trouble is reported again."""
 
 
 class KafkaSpout(Spout):
@@ -59,8 +64,8 @@ class KafkaSpout(Spout):
     config_model = KafkaSpoutOptions
     transient: ClassVar[Sequence[str]] = (
         *("_options", "_brokers", "_consumer", "_topic", "_reader", "_rereading", "_ready"),
-        *("_is_assigned", "_told_group", "_troubles", "_tasks", "_report", "_collector"),
-        *("_context", "_lag_at"),
+        *("_is_assigned", "_group", "_troubles", "_tasks", "_report", "_collector"),
+        *("_context", "_lag_at", "_behind", "_fetched"),
     )
 
     def __init__(self) -> None:
@@ -84,13 +89,15 @@ class KafkaSpout(Spout):
         self._brokers = Brokers(self._options)
         self._reader = Reader(self._options)
         self._ready: deque[Run] = deque()
-        self._troubles: dict[str, float] = {}
-        self._told_group: dict[int, int] = {}
-        self._lag_at = 0.0
-        self._group = self._options.group_id or f"fulmen-{context.topology}-{context.component}"
+        self._fetched: list[Message] = []
+        self._troubles = Troubles(self._brokers, self._report)
+        own = f"fulmen-{context.topology}-{context.component}"
+        self._group = Group(self._brokers, self._options, own, self._troubles)
+        self._lag_at, self._behind = 0.0, 0
         self._connect()
         try:
             self._brokers.metadata(self._consumer, self._options.topic)
+            self._reader.connect()
         except BaseException:
             self._consumer.close()
             raise
@@ -98,12 +105,12 @@ class KafkaSpout(Spout):
     def _connect(self) -> None:
         options, brokers = self._options, self._brokers
         self._consumer = brokers.consumer(
-            self._group, options.isolation_level, on_commit=self._committed_to_group
+            self._group.name, options.isolation_level, on_commit=self._group.answered
         )
         self._topic = Topic(brokers, options.topic, options.refresh_seconds)
         self._rereading = Rereading(
             lambda: brokers.consumer(
-                self._group, options.isolation_level, enable_partition_eof=True
+                self._group.name, options.isolation_level, enable_partition_eof=True
             ),
             options.topic,
         )
@@ -134,32 +141,47 @@ class KafkaSpout(Spout):
         try:
             self._look_around()
             self._tell_lag()
+            if self._fetched:
+                return self._read()
             if self.state:
                 found, gone = self._rereading.find(list(self.state))
                 for partition, offset in gone:
                     self._give_up(partition, offset)
-                self._ready += self._reader.read(found)
-                if self._ready or gone:
-                    return bool(self._ready)
+                if found or gone:
+                    self._fetched = found
+                    return self._read()
             messages = self._consumer.consume(AT_ONCE, 0)
         except KafkaException as error:
-            self._away(error)
+            self._troubles.away(error)
             return False
         if not messages:
             if self._brokers.is_away:
-                self._away()
+                self._troubles.away()
             return False
+        if self._behind:
+            self._tell_age(messages)
         return self._take(messages)
 
     def _take(self, messages: list[Message]) -> bool:
         troubled = [message for message in messages if message.error() is not None]
         if not troubled:
-            self._heard()
-            self._ready += self._reader.read(messages)
-            return True
-        self._ready += self._reader.read([m for m in messages if m.error() is None])
+            self._troubles.heard()
+            self._fetched = messages
+            return self._read()
+        self._fetched = [message for message in messages if message.error() is None]
         for message in troubled:
             self._mend(message)
+        return self._read()
+
+    def _read(self) -> bool:
+        """Make tuples of messages; if their schemas can't be had now, they wait."""
+        try:
+            self._ready += self._reader.read(self._fetched)
+        except ServiceUnavailable as error:
+            self._troubles.tell("format", str(error))
+            return False
+        self._fetched = []
+        self._troubles.over("format")
         return bool(self._ready)
 
     # ---- partitions
@@ -169,20 +191,9 @@ class KafkaSpout(Spout):
         if not self._is_assigned:
             self._take_over(self._topic.describe())
         else:
-            try:
-                news = self._topic.news()
-            except KafkaException as error:
-                if is_lost(error):  # a topic can't be told about while its brokers are away
-                    self._away(error)
-                    return
-                if error_of(error).code() in NO_TOPIC:
-                    self._heard()
-                self._trouble("topic", f"{self._brokers.service}: {reason_of(error_of(error))}")
-                return
-            if news is not None:
-                self._heard()
-                if not self._is_known(news):
-                    self._take_over(news)
+            news = self._troubles.news_of(self._topic)
+            if news is not None and not self._is_known(news):
+                self._take_over(news)
 
     def _is_known(self, found: Description) -> bool:
         return found.topic_id == self.topic_id and not self._new_partitions(found)
@@ -201,26 +212,35 @@ class KafkaSpout(Spout):
         if None not in known:
             messages = sum(filter(None, known)) + len(self.state)
             self._context.lag(messages=messages, seconds=None if messages else 0.0)
+            self._behind = messages
+
+    def _tell_age(self, messages: list[Message]) -> None:
+        """How old the oldest message is that was just fetched, if the lag was told without that."""
+        behind, self._behind = self._behind, 0
+        stamps = [message.timestamp() for message in messages if message.error() is None]
+        times = [milliseconds for kind, milliseconds in stamps if kind != TIMESTAMP_NOT_AVAILABLE]
+        if times:
+            seconds = time.time() - min(times) / 1000  # noqa: TID251 (as the messages' own)
+            self._context.lag(messages=behind, seconds=seconds)
 
     def _unread(self, partition: int, position: int) -> int | None:
-        at = TopicPartition(self._options.topic, partition)
-        known = self._consumer.get_watermark_offsets(at, cached=True)
-        return max(0, known[1] - position) if known and known[1] >= 0 else None
+        return unread(self._consumer, self._options.topic, partition, position)
 
     def _take_over(self, found: Description) -> None:
         """Read all partitions from their positions, and new ones from where they begin."""
         options = self._options
         if self.topic_id and found.topic_id != self.topic_id:
             self._begin_anew(found.topic_id)
-        first = options if not self.topic_id else options.model_copy(update=_FROM_THE_FIRST)
+        first = options if not self.topic_id else options.model_copy(update=FROM_THE_FIRST)
         begun = first_positions(self._consumer, first, self._new_partitions(found))
         self.positions |= begun
         self.topic_id = found.topic_id
-        self._heard()
+        self._troubles.heard()
         self._assign()
 
     def _assign(self) -> None:
-        self._ready.clear()  # it is read again
+        self._ready.clear()  # all of it comes again
+        self._fetched = []
         self._consumer.assign(
             [TopicPartition(self._options.topic, *place) for place in self.positions.items()]
         )
@@ -243,16 +263,14 @@ class KafkaSpout(Spout):
 
     def _mend(self, message: Message) -> None:
         """Something is wrong with a partition."""
-        error, topic = message.error(), self._options.topic
+        error = message.error()
         assert error is not None
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._find_place(message.partition())
-        elif error.code() in NO_TOPIC:
+            return
+        if error.code() in NO_TOPIC:
             self._topic.ask()
-            self._trouble("topic", f"{self._brokers.service}: {reason_of(no_topic(topic))}")
-        else:
-            text = f"{self._brokers.service}, topic {topic!r}: {reason_of(error)}"
-            self._trouble(str(error.code()), text)
+        self._troubles.of_partition(error, self._options.topic)
 
     def _find_place(self, partition: int | None) -> None:
         """The next message of a partition is not in the topic, or not in this one."""
@@ -261,23 +279,11 @@ class KafkaSpout(Spout):
         if found.topic_id != self.topic_id:
             self._take_over(found)
             return
-        first, end = ends_of(self._consumer, self._options.topic, partition)
         position = self.positions[partition]
-        if position < first:
-            self._say_gone(
-                f"{first - position} messages of partition {partition} were deleted before they"
-                f" were read, from offset {position} on: the topic keeps them for too short a time."
-                f" Reading goes on at offset {first}",
-                self._reader.position(partition, position),
-            )
-            self.positions[partition] = first
-        elif position > end:
-            self._say_gone(
-                f"partition {partition} ends at offset {end}, before offset {position}, which is to"
-                f" be read next: its brokers have lost messages. Reading goes on at offset {end}",
-                self._reader.position(partition, position),
-            )
-            self.positions[partition] = end
+        found_at, reason = place_after(self._consumer, self._options.topic, partition, position)
+        if reason is not None:
+            self._say_gone(reason, self._reader.position(partition, position))
+            self.positions[partition] = found_at
         self._assign()
 
     # ---- what becomes of messages
@@ -299,48 +305,14 @@ class KafkaSpout(Spout):
         self._report(text)
         self._collector.emit([None, text, where], ERRORS_STREAM)
 
-    def _trouble(self, kind: str, text: str) -> None:
-        """Report it, unless trouble of that kind was reported a moment ago."""
-        now = time.monotonic()
-        if now - self._troubles.get(kind, -REPEAT_SECONDS) >= REPEAT_SECONDS:
-            self._troubles[kind] = now
-            self._report(text)
-
-    def _away(self, error: KafkaException | None = None) -> None:
-        self._trouble("away", str(self._brokers.unavailable(error)))
-
-    def _heard(self) -> None:
-        """The brokers have answered."""
-        self._brokers.forget()
-        self._troubles.pop("away", None)
-
     # ---- what the group is told
 
     @override
     def committed(self, number: int) -> None:
-        if self._options.group_id is None or not self._is_assigned:
-            return
-        changed = {p: at for p, at in self.positions.items() if self._told_group.get(p) != at}
-        if changed:
-            self._told_group |= changed
-            topic = self._options.topic
-            offsets = [TopicPartition(topic, *place) for place in changed.items()]
-            self._consumer.commit(offsets=offsets, asynchronous=True)
-
-    def _committed_to_group(self, error: KafkaError | None, _offsets: list[TopicPartition]) -> None:
-        if error is not None and error.code() != KafkaError._NO_OFFSET:
-            self._told_group = {}
-            self._trouble(
-                "group",
-                f"{self._brokers.service}: positions are not committed to group {self._group!r}"
-                f" ({reason_of(error)}). The checkpoint has them, so nothing is lost. If other"
-                " consumers are members of that group, give the spout a `group.id` of its own",
-            )
+        if self._is_assigned:
+            self._group.tell(self._consumer, self.positions)
 
     @override
     def close(self) -> None:
         self._rereading.close()
         self._consumer.close()
-
-
-_FROM_THE_FIRST = {"start": "earliest", "start_timestamp": None}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from fulmen.connectors.formats import FormatOptions, TextOptions
+from fulmen.connectors.formats import MessageFormatOptions, TextOptions
 from fulmen.connectors.formats.options import Names
 from fulmen.connectors.options import Options, SinkOptions
 from fulmen.connectors.templates import Template
@@ -46,7 +46,7 @@ class RabbitSpoutOptions(_ConnectionOptions):
     prefetch_count: Annotated[int, Field(ge=1, le=MOST_PREFETCHED)] | None = None
     """How many messages the broker hands out before it has acks for them. Default: the topology's
     `maxSpoutPending`, and 1000 if it has none."""
-    format: FormatOptions = TextOptions()
+    format: MessageFormatOptions = TextOptions()
     """How messages are written down."""
     properties: tuple[Property, ...] = ()
     """Properties of a message, and of its delivery, that become further fields of the tuple, after
@@ -74,7 +74,7 @@ class RabbitSinkOptions(SinkOptions, _ConnectionOptions):
     name, whose routing keys are names of queues."""
     routing_key: Template = ""
     """The routing key; `{name}` is replaced."""
-    format: FormatOptions = TextOptions()
+    format: MessageFormatOptions = TextOptions()
     """How a row is written down."""
     message_id: Template = ""
     """The message id; `{name}` is replaced. Default: one that follows from the batch and the
@@ -96,3 +96,8 @@ class RabbitSinkOptions(SinkOptions, _ConnectionOptions):
     """Of the exchange that is declared."""
     durable: bool = True
     """Of the exchange or queue that is declared: it outlives the broker."""
+
+    @model_validator(mode="after")
+    def _know_subject(self) -> Self:
+        self.format.for_topic(None)
+        return self

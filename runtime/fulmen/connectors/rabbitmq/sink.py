@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
-from fulmen.connectors.formats import Malformed, encode_each
+from fulmen.connectors.formats import Format, Malformed, encode_each
 from fulmen.connectors.formats.base import positions
 from fulmen.connectors.options import Options
 from fulmen.connectors.rabbitmq.connection import Broker
@@ -45,6 +45,7 @@ class RabbitSink(Sink):
         "_publisher",
         "_fields",
         "_encode",
+        "_format",
     )
 
     def __init__(self) -> None:
@@ -61,11 +62,12 @@ class RabbitSink(Sink):
         """
         self._context = context
         self._options: RabbitSinkOptions = context.options
+        self._format = self._options.format.for_topic(None).make()
         self._fields: tuple[str, ...] | None = None
         for component, stream in context.sources:
             fields = context.streams[component][stream].fields
             try:
-                _encoder(self._options, fields)
+                _encoder(self._options, self._format, fields)
             except Malformed as error:
                 raise ValueError(
                     f"bolt {context.component!r}: in what it receives from {component!r}, {error}"
@@ -91,7 +93,8 @@ class RabbitSink(Sink):
     @override
     def encode(self, rows: Rows) -> Sequence[Any]:
         if rows.fields != self._fields:
-            self._fields, self._encode = rows.fields, _encoder(self._options, rows.fields)
+            self._fields = rows.fields
+            self._encode = _encoder(self._options, self._format, rows.fields)
         return encode_each(rows, self._encode)
 
     @override
@@ -137,7 +140,7 @@ class RabbitSink(Sink):
 
 
 def _encoder(
-    options: RabbitSinkOptions, fields: Sequence[str]
+    options: RabbitSinkOptions, form: Format, fields: Sequence[str]
 ) -> Callable[[Sequence[Any]], Encoded]:
     """A function that makes a message of a row. It raises Malformed for rows it can't.
 
@@ -152,7 +155,7 @@ def _encoder(
             ("message id", options.message_id),
         )
     ]
-    body = options.format.make().encoder(fields)
+    body = form.encoder(fields)
     headers = list(zip(options.headers, positions(options.headers, fields), strict=True))
 
     def encode(values: Sequence[Any]) -> Encoded:

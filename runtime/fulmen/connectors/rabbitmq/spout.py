@@ -21,7 +21,7 @@ from typing_extensions import override
 from fulmen.api.collector import MessageId, SpoutOutputCollector
 from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
-from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.options import Options
 from fulmen.connectors.rabbitmq.connection import Broker
@@ -96,6 +96,7 @@ class RabbitSpout(Spout):
         title = f"{context.topology} {context.component} {context.task_index}"
         self._broker = Broker(self._options.url, self._options.heartbeat, title)
         self._formatter = self._options.format.make()
+        self._formatter.connect()
         self._held: dict[MessageId, _Held] = {}
         self._again: deque[MessageId] = deque()
         self._not_before = self.now()
@@ -172,6 +173,9 @@ class RabbitSpout(Spout):
             self.state[msg_id] = IN_FLIGHT
         try:
             values = self._formatter.decode(delivery.body)
+        except ServiceUnavailable as error:  # its schema can't be had now
+            self.fail(msg_id, str(error))
+            raise
         except Malformed as error:
             place = f"{self._options.queue}: {delivery.properties.message_id or msg_id}"
             shown = [delivery.body, str(error), place]

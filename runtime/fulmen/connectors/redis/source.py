@@ -107,6 +107,10 @@ class RedisSource(Spout, Generic[M]):
     def left(self) -> int | None:
         """How many messages nobody has read; None: Redis does not know it."""
 
+    def seconds_behind(self) -> float | None:
+        """How old the oldest message is that was not emitted; None: Redis does not know it."""
+        return None
+
     def seconds_between_looks(self) -> float | None:
         """How often lost messages are looked for; None: only when something went wrong."""
         return LOOK_SECONDS
@@ -125,14 +129,18 @@ class RedisSource(Spout, Generic[M]):
                 self._read.extend(self._new())
             if self.now() >= self._lag_at:
                 self._lag_at = self.now() + LAG_SECONDS
-                left = self.left()
-                self._context.lag(messages=None if left is None else left + len(self._read))
+                self._tell_lag()
         except ServiceUnavailable:
             self._look_at = self.now()  # an answer may have been lost
             raise
         waiting = self._fetched or self._read
         if waiting:
             self._emit(*waiting.popleft())
+
+    def _tell_lag(self) -> None:
+        left = self.left()
+        messages = None if left is None else left + len(self._read)
+        self._context.lag(messages=messages, seconds=self.seconds_behind())
 
     def _look(self) -> None:
         read = {msg_id for msg_id, _ in self._read}

@@ -19,6 +19,8 @@ from fulmen.connectors.redis.options import StreamSpoutOptions
 from fulmen.connectors.redis.source import ERROR_FIELDS, RedisSource
 
 PAGE = 1000
+_EARLIEST = 1e9
+"""Seconds of time.time(): an id that begins with less was made up by whoever added the entry."""
 Entry = dict[bytes, bytes]
 
 
@@ -163,6 +165,28 @@ class RedisStreamSpout(RedisSource[Entry]):
                     found: int | None = group.get("lag")
                     return found
         return None
+
+    @override
+    def seconds_behind(self) -> float | None:
+        """By the ids of entries, which begin with the time that they were added at."""
+        client, options = self._server.client, self._options
+        with self._server.told():
+            if self._read:
+                first = self._read[0][0]
+            else:
+                groups = client.xinfo_groups(options.key)
+                read = [
+                    g["last-delivered-id"] for g in groups if g["name"] == options.group.encode()
+                ]
+                rest = client.xrange(options.key, f"({read[0].decode()}", count=1) if read else ()
+                if not rest:
+                    return 0.0 if read else None
+                first = rest[0][0].decode()
+            seconds, microseconds = client.time()
+        added = int(first.partition("-")[0]) / 1000
+        if added < _EARLIEST:
+            return None
+        return max(0.0, float(seconds + microseconds / 1e6 - added))
 
     @override
     def decode(self, msg_id: str, message: Entry) -> list[Any]:

@@ -20,6 +20,7 @@ from fulmen.engine.batches.crashes import Crashes
 from fulmen.engine.batches.done import Done, count, ended_trees, executed
 from fulmen.engine.batches.idle import HOLD_SECONDS, IDLE_BATCHES_TO_END, Idle
 from fulmen.engine.batches.permits import FIRST_PERMIT, next_permit
+from fulmen.engine.batches.service_probe import ServiceProbe
 from fulmen.engine.batches.stage_skipping import StageSkipping
 from fulmen.engine.batches.summaries import WantsBatch, holds_after, restore_seconds, work_seconds
 from fulmen.engine.batches.transactions import Transactions
@@ -51,6 +52,7 @@ class Coordinator:
         active: Whether spouts may emit.
         permit: How many tuples each spout task may emit in a batch.
         emit_seconds: How long spouts may emit in a batch. 0: as the target says.
+        probe: Whether the next attempt only asks for a service that was away.
         drains: Whether bolts get their last turn in the next batch.
         drained: Whether they have had it since they last executed anything.
         transactions: Of a transactional topology.
@@ -75,6 +77,7 @@ class Coordinator:
     spout_pending: int = 0
     exhausted: bool = False
     idle: Idle = field(default_factory=Idle)
+    probe: ServiceProbe = field(default_factory=ServiceProbe)
     drains: bool = False
     drained: bool = False
     attempt: Header | None = None
@@ -119,7 +122,7 @@ class Coordinator:
             self.clock += max(0.0, now - self._mark)  # workers measure with a clock of their own
         self._mark = now
         permits, poisoned = self.crashes.permits(self._spout_tasks())
-        if self.holds and permits is not None:
+        if self.probe.is_next or (self.holds and permits is not None):
             permits, poisoned = dict.fromkeys(self._spout_tasks(), 0), ()
         most = self.placed.limits.header_bytes
         large = self.deliveries and len(pack_deliveries(self.deliveries)) > most
@@ -250,14 +253,17 @@ class Coordinator:
         self.spout_pending = sum(self._spout_pending_by_task.values())
         self.exhausted = self._is_exhausted()
         self.holds = done.holds
-        self.idle.committed(done.idle and not self.holds)
+        was_probe = self.probe.committed()
+        is_idle = done.idle and not self.holds and not was_probe
+        self.idle.committed(is_idle)
         self._did_nothing = done.idle
-        is_empty = done.idle and not self._is_waiting and not self.holds
+        is_empty = is_idle and not self._is_waiting
         self._empty_batches = self._empty_batches + 1 if is_empty else 0
         self.drained = done.header.drains or (self.drained and not executed(done.summaries))
         self.drained &= not self.holds
         self.drains = False
-        self._adapt(done, commit_work)
+        if not was_probe:  # it says nothing about batches that have tuples
+            self._adapt(done, commit_work)
 
     def _is_exhausted(self) -> bool:
         """Whether every spout task has said so; one whose first turn has not ended has not."""
@@ -267,7 +273,13 @@ class Coordinator:
         return bool(tasks) and all(self._exhausted_by_task.get(task) for task in tasks)
 
     def failed(
-        self, now: float, reason: str = "", is_outage: bool = False, traceback: str = ""
+        self,
+        now: float,
+        reason: str = "",
+        is_outage: bool = False,
+        traceback: str = "",
+        *,
+        is_service_away: bool = False,
     ) -> None:
         """The attempt came to nothing.
 
@@ -276,8 +288,10 @@ class Coordinator:
             reason: Why, in one line.
             is_outage: No tuple can be to blame: the store is away, or the cluster took a worker.
             traceback: Of what failed in a worker, if there is one.
+            is_service_away: A component can't reach what it connects to.
         """
         self._is_retry = True
+        self.probe.failed(is_service_away=is_service_away and self.transactions is None)
         self._mark = now
         self.attempt = None
         self.idle.failed()

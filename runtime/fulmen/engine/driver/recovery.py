@@ -63,6 +63,7 @@ class Recovery:
         Raises:
             TopologyFailed: The topology can't go on.
         """
+        self.away = None
         match error:
             case Unavailable():
                 self._unavailable(coordinator, header, error.report)
@@ -81,6 +82,7 @@ class Recovery:
             Fenced: Another driver has taken over.
             TopologyFailed: The topology can't go on.
         """
+        self.away = None
         if void.report is not None:  # of a driver that was superseded, others use what it uses
             self._check_is_newest()
         if void.report is not None and void.report.fatal:
@@ -152,6 +154,9 @@ class Recovery:
         Raises:
             TopologyFailed: It is neither, and happens without any tuple too.
         """
+        if not is_outage:  # nothing that is away is known to hold up the batch
+            with self.totals.lock:
+                self.totals.waits.services_are_back()
         self.totals.attempt_failed(reason)
         self.observer.attempt_failed(header.number, reason)
         alive = self.jobs.recover()
@@ -162,7 +167,9 @@ class Recovery:
         if is_outage or is_hopeless:
             self.sleep(min(5.0, 0.1 * 2**self._outages))
             self._outages = min(self._outages + 1, 16)
-        coordinator.failed(self.steady(), reason, is_outage, traceback)
+        coordinator.failed(
+            self.steady(), reason, is_outage, traceback, is_service_away=self.away is not None
+        )
         if coordinator.hopeless and not is_hopeless:
             self._hopeless(coordinator, header, reason, is_loss)
         self.planner.replan(alive)

@@ -132,13 +132,19 @@ class AuthorInstance:
         found |= self._guard("pickling self.state", lambda: self.state.updates(number, calls))
         return found
 
-    def write_down(self, journals: dict[str, list[bytes]], number: int) -> None:
-        """Bring journals up to date, as commit `number` does with those of a checkpoint."""
-        for journal, (data, keep_from) in self.updates(number).items():
+    def write_down(self, journals: dict[str, list[bytes]], number: int) -> dict[str, Update]:
+        """Bring journals up to date, as commit `number` does with those of a checkpoint.
+
+        Returns:
+            What the commit had to write.
+        """
+        updates = self.updates(number)
+        for journal, (data, keep_from) in updates.items():
             if keep_from == number:
                 journals.pop(journal, None)
             if data is not None:
                 journals.setdefault(journal, []).append(data)
+        return updates
 
     def take_warnings(self) -> list[str]:
         """What there is to say of its fields; each warning is given once."""

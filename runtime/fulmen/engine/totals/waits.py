@@ -76,6 +76,10 @@ class Waits:
         """The source of transactions reaches what it needs."""
         self.away = {name: away for name, away in self.away.items() if away.stops_batches}
 
+    def services_are_back(self) -> None:
+        """All components reach what batches need."""
+        self.away = {name: away for name, away in self.away.items() if not away.stops_batches}
+
     def add(self, summaries: Sequence[Summary], holds: Mapping[int, str]) -> None:
         """A batch was committed: nothing was away that it needs.
 
@@ -83,7 +87,7 @@ class Waits:
             summaries: Of all its parts.
             holds: Why spouts emit nothing after it.
         """
-        self.away = {name: away for name, away in self.away.items() if not away.stops_batches}
+        self.services_are_back()
         self.holds = holds
         for summary in summaries:
             self.lags.update(summary.lags)

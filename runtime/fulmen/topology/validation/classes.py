@@ -8,6 +8,7 @@ from typing import Any
 from fulmen import api
 from fulmen.errors import CodeError, DeclarationError
 from fulmen.topology.code.callbacks import mistaken_callbacks
+from fulmen.topology.code.error_streams import mistaken_errors
 from fulmen.topology.code.loading import (
     create_grouping,
     instantiate,
@@ -105,8 +106,11 @@ class Classes:
         except DeclarationError as error:
             message = f"{part.label}: {str(error).rstrip('.')}"
             yield Problem(f"{part.path}.class", message)
-        else:
-            self.streams.setdefault(part.name or "", streams)
+            return
+        self.streams.setdefault(part.name or "", streams)
+        cls = instance if isinstance(instance, type) else type(instance)
+        if (wrong := mistaken_errors(cls, streams, checked.options)) is not None:
+            yield Problem(f"{part.path}.class", f"{part.label}: {wrong[0]}", wrong[1])
 
     def _committer(self, part: ComponentPart, instance: Any) -> Iterator[Problem]:
         cls = instance if isinstance(instance, type) else type(instance)

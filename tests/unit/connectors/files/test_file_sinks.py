@@ -12,10 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
+from fulmen import TopologyBuilder
 from fulmen.api import Rows, ServiceUnavailable
 from fulmen.connectors.files import RollingFileSink
 from fulmen.connectors.files.local import BadPlace, LocalFolder
 from fulmen.connectors.files.options import FileSinkOptions, RollingFileSinkOptions
+from fulmen.engine.driver.driver import Stop
+from fulmen.testing import ManualClock
+from support.engine_runs import Numbers, Steady, make_driver, new_store
 from support.file_sinks import RollingLives, made, mark, write, written
 
 JSON = {"type": "json"}
@@ -242,6 +246,32 @@ def test_a_file_that_could_not_be_written_is_written_when_a_tick_comes(tmp_path,
     life.run(tick=True)
     assert numbers(tmp_path) == [1]
     assert len(life.errors) == 1
+
+
+def test_spouts_are_held_while_files_cannot_be_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(RollingFileSink, "wait_seconds", 0.0)
+    builder = TopologyBuilder("held")
+    builder.set_spout("numbers", Numbers).set_config({"limit": 500})
+    bolt = builder.set_bolt("files", RollingFileSink).shuffle_grouping("numbers")
+    bolt.set_config({"path": str(tmp_path), "format": JSON, "roll_bytes": 1})
+    clock, store = ManualClock(100.0), new_store()
+    jobs = Steady(clock, store=store)
+    running = make_driver(builder, store=store, clock=clock, jobs=jobs).start()
+    running.coordinator.set_batch_size(permit=20)
+    with no_room(1):
+        for _ in range(3):  # the first batch is committed, and its file can't be written
+            assert running.step()
+        emitted = running.totals.report()["components"]["numbers"]["emitted"]
+        assert emitted < 500
+        for _ in range(10):
+            assert running.step()
+        assert running.totals.report()["components"]["numbers"]["emitted"] == emitted
+        [reason] = running.coordinator.holds.values()
+        assert "a file can't be written: folder" in reason
+    assert numbers(tmp_path) == []
+    running.run(Stop(when_drained=True))
+    running.close()
+    assert sorted(row["number"] for row in written(tmp_path)) == [*range(500)]
 
 
 def test_nothing_of_written_rows_stays_in_the_checkpoint(tmp_path):

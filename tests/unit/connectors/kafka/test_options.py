@@ -3,7 +3,15 @@
 import pytest
 from pydantic import ValidationError
 
-from fulmen.connectors.kafka import KafkaSink, KafkaSinkOptions, KafkaSpout, KafkaSpoutOptions
+from fulmen.connectors.kafka import (
+    KafkaSink,
+    KafkaSinkOptions,
+    KafkaSpout,
+    KafkaSpoutOptions,
+    OpaqueTransactionalKafkaSpout,
+    TransactionalKafkaSpout,
+    TransactionalKafkaSpoutOptions,
+)
 
 LEAST = {"bootstrap.servers": "broker:9092", "topic": "orders"}
 CSV = {"type": "csv", "fields": ["offset"]}
@@ -50,9 +58,33 @@ def test_a_spout_reads_all_that_is_committed_unless_it_is_told_otherwise():
     assert options.fields == ("value",)
 
 
+@pytest.mark.parametrize("kind", [TransactionalKafkaSpout, OpaqueTransactionalKafkaSpout])
+def test_the_first_field_of_a_transactional_spout_is_the_attempt(kind):
+    json = {"type": "json", "fields": ["user", "url"]}
+    options = kind.config_model.model_validate(LEAST | {"format": json, "include": ["key"]})
+    assert kind().outputs_for(options) == {
+        "default": ("tx", "user", "url", "key"),
+        "errors": ("tx", "data", "reason", "position"),
+    }
+    assert options.max_messages == 1_000
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        ({"format": {"type": "json", "fields": ["tx"]}}, "the field 'tx' is the attempt of"),
+        ({"maxMessages": 0}, "greater than or equal to 1"),
+        ({"start": "group"}, "`start: group` needs `group.id`"),
+    ],
+)
+def test_options_of_a_transactional_spout_must_fit_together(config, text):
+    with pytest.raises(ValidationError, match=text):
+        TransactionalKafkaSpoutOptions.model_validate(LEAST | config)
+
+
 def test_passwords_are_in_no_text():
     secret = {"sasl.password": "s3cret", "properties": {"ssl.key.password": "s3cret"}}
-    for kind in (KafkaSpoutOptions, KafkaSinkOptions):
+    for kind in (TransactionalKafkaSpoutOptions, KafkaSinkOptions):
         assert "s3cret" not in repr(kind.model_validate(LEAST | secret))
         with pytest.raises(ValidationError) as raised:
             kind.model_validate(LEAST | secret | {"topic": 7})

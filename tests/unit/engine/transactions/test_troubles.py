@@ -12,6 +12,7 @@ from fulmen.errors import TopologyFailed
 from fulmen.testing import run
 from support.outside_stores import STORES, fresh_store
 from support.raising_parts import ALL, Returned, raising, script
+from support.transactional_sources import RowsEmitter
 from support.transactional_words import collected
 
 MOST = pytest.mark.parametrize("most", [1, 3])
@@ -128,6 +129,23 @@ def test_a_bolt_that_raises_fails_the_attempt(method, error, most):
     assert {one.component for one in failed} == {component}
     assert {one.reason for one in failed} == {"not now" if is_failed else message}
     assert 1 <= len(failed) <= 2
+
+
+def gone_if_first(emitter, attempt, *args):
+    if attempt.txid == 1:
+        raise LookupError("it is gone")
+    RowsEmitter.emit_partition_batch(emitter, attempt, *args)
+
+
+def test_a_part_that_can_never_be_emitted_again_is_given_up():
+    usual = RowsEmitter.emit_partition_batch
+    again = [usual, usual, *[gone_if_first] * 40]  # both partitions are emitted once
+    methods = {"basic": [FailedException("no")], "emit_partition_batch": again}
+    ran = Ran("parts", methods, max_replays=2).end()
+    (given_up,) = ran.result.transactions.given_up
+    assert (given_up.txid, given_up.reason) == (1, "emit: LookupError: it is gone")
+    assert sorted(collected(ran.outside.all())) == [2, 3, 6]
+    assert len(ran.outside.get(("script", "emit_partition_batch"))) > 30, "it is tried no more"
 
 
 @pytest.mark.parametrize("method", [*BOLTS, "emit_partition_batch_new"])

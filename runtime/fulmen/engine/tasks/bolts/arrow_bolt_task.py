@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from fulmen.api.tuples import TICK_COMPONENT
 from fulmen.engine.emitting.arrow_collectors import ArrowCollector
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
+from fulmen.engine.tasks.event_loop import refuse_awaitable
 from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.engine.tuples.mixed_columns import fitting
@@ -39,7 +41,7 @@ class ArrowBoltTask(BoltTask):
             return
         try:
             what = "tick" if self.callback == "execute" else self.callback
-            getattr(self.instance, what)(collector)
+            refuse_awaitable(getattr(self.instance, what)(collector))
         except Exception as e:  # noqa: BLE001 (author's code)
             self.note_failure(0, e)
             self.failed.clear()  # there is no row to fail
@@ -47,11 +49,12 @@ class ArrowBoltTask(BoltTask):
     def _execute_rows(self, chunk: Chunk) -> None:
         """Call `execute` with all rows, but those whose values don't fit into a column."""
         collector, rows = self.collector, None
+        call: Callable[..., object] = self.instance.execute
         try:
             batch, rows = self._batch(chunk)
             collector.rows = batch.num_rows
             if collector.rows:
-                self.instance.execute(batch, collector)
+                refuse_awaitable(call(batch, collector))
         except Exception as e:  # noqa: BLE001 (author's code)
             self.note_failure(0, e)
             _, reason = self.failed.pop()

@@ -33,6 +33,7 @@ from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.statistics import ACKED, EXECUTED, FAILED, add_chunk, add_task
+from fulmen.engine.tasks.event_loop import refuse_awaitable
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
 from fulmen.engine.tuples.chunk import Chunk, Ids
@@ -264,7 +265,8 @@ class BasicBoltTask(BoltTask):
 
     @override
     def execute(self, chunk: Chunk) -> None:
-        execute, collector = self.instance.execute, self.collector
+        collector = self.collector
+        execute: Callable[..., object] = self.instance.execute
         if self.callback != "execute":
             turn = getattr(self.instance, self.callback)
             execute = lambda tup, collector: turn(collector)  # noqa: ARG005, E731
@@ -278,7 +280,8 @@ class BasicBoltTask(BoltTask):
                 tup.values = values
                 tup._i = collector.position
             try:
-                execute(tup, collector)
+                if (returned := execute(tup, collector)) is not None:
+                    refuse_awaitable(returned)
             except Exception as e:  # noqa: BLE001 (author's code)
                 self.note_failure(collector.position, e)
             if FORKED:
@@ -299,7 +302,7 @@ class AnchoringBoltTask(BoltTask):
 
     @override
     def execute(self, chunk: Chunk) -> None:
-        execute = self.instance.execute
+        execute: Callable[[Tuple], object] = self.instance.execute
         if self.callback != "execute":
             turn = getattr(self.instance, self.callback)
             execute = lambda tup: turn()  # noqa: ARG005, E731
@@ -314,7 +317,8 @@ class AnchoringBoltTask(BoltTask):
                 tup.values = values
                 tup._i = position
             try:
-                execute(tup)
+                if (returned := execute(tup)) is not None:
+                    refuse_awaitable(returned)
             except Exception as e:  # noqa: BLE001 (author's code)
                 self.note_failure(position, e)
                 if tup._i >= 0:

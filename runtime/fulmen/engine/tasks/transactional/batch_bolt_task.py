@@ -26,6 +26,7 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.tasks.bolts.bolt_task import OURS, BasicBoltTask, BoltTask, held
+from fulmen.engine.tasks.event_loop import refuse_awaitable
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.transactional.batch_instance import BatchInstance, InstanceCollectors
 from fulmen.engine.tasks.transactional.transactional_task import BatchCollector, TransactionalTask
@@ -136,7 +137,8 @@ class BatchBoltTask(TransactionalTask, BoltTask):
                 tup.values = values
                 tup._i = position
             try:
-                call(tup)
+                if (returned := call(tup)) is not None:
+                    refuse_awaitable(returned)
             except Exception as e:  # noqa: BLE001 (author's code)
                 self._raised(attempt, e)
                 call = None
@@ -146,7 +148,7 @@ class BatchBoltTask(TransactionalTask, BoltTask):
         for tup in kept:
             tup._origin, tup._i = held(chunk, tup._i, 0), ~HELD
 
-    def _execute_of(self, attempt: TransactionAttempt) -> Callable[[Tuple], None] | None:
+    def _execute_of(self, attempt: TransactionAttempt) -> Callable[[Tuple], object] | None:
         instance = self._instance(attempt)
         if instance is None:
             return None

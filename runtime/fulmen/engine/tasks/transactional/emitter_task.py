@@ -121,7 +121,7 @@ class EmitterTask(TransactionalTask):
                 yield partial(self._emit_opaque, attempt, partition)
         elif isinstance(self.instance, PartitionedTransactionalSpout):
             for partition in self._partitions(metadata):
-                yield partial(self._emit_again_or_new, attempt, partition)
+                yield partial(self._emit_again_or_new, opened, partition)
         elif not opened.is_dropped:
             yield partial(self.emitter.emit_batch, attempt, metadata, self.collector)
 
@@ -129,10 +129,12 @@ class EmitterTask(TransactionalTask):
         tasks = self.placed.plan.tasks(self.component)
         return range(self.task - tasks.start, count, len(tasks))
 
-    def _emit_again_or_new(self, attempt: TransactionAttempt, partition: int) -> None:
-        ends: Ends = self.ends.get(partition, ())
+    def _emit_again_or_new(self, opened: Opened, partition: int) -> None:
+        attempt, ends = opened.attempt, self.ends.get(partition, ())
         known = dict(ends)
         if attempt.txid in known:
+            if opened.is_dropped:  # perhaps since this partition can't emit it again
+                return
             end = known[attempt.txid]
             self.emitter.emit_partition_batch(attempt, self.collector, partition, end)
         elif not any(txid > attempt.txid for txid in known):  # else it had no part in this one

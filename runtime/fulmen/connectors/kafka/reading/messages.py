@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Message
 
 from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.sinks import ERRORS_STREAM
-from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats import AvroKeyOptions, Format, Malformed
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
 
 MessageId = tuple[int, int]
@@ -44,10 +45,11 @@ class Reader:
     def __init__(self, options: KafkaSpoutOptions) -> None:
         self._topic = options.topic
         made = options.format.make()
+        self._formats = [made]
         self._decode_each = made.decode_each
         self._nulls = [None] * len(made.fields)
         parts: dict[str, Callable[[Message], Any]] = {
-            "key": _text_key if options.key_format == "text" else Message.key,
+            "key": self._key_part(options.key_format),
             "topic": Message.topic,
             "partition": Message.partition,
             "offset": Message.offset,
@@ -56,11 +58,29 @@ class Reader:
         }
         self._parts = [parts[name] for name in options.include]
 
+    def _key_part(self, chosen: str | AvroKeyOptions) -> Callable[[Message], Any]:
+        if isinstance(chosen, str):
+            return _text_key if chosen == "text" else Message.key
+        self._formats.append(chosen.make())
+        return partial(_avro_key, self._formats[-1])
+
+    def connect(self) -> None:
+        """See that what the formats need is there.
+
+        Raises:
+            ServiceUnavailable: It is away.
+        """
+        for form in self._formats:
+            form.connect()
+
     def read(self, messages: Sequence[Message]) -> list[Run]:
         """All of them, in their order. What can't be read is for the stream `errors`.
 
         Args:
             messages: Without errors of the client.
+
+        Raises:
+            ServiceUnavailable: What a format needs is away. Read them again later.
         """
         found = self._values([message.value() for message in messages])
         for part in self._parts:
@@ -100,6 +120,14 @@ def _text_key(message: Message) -> str | None:
         return None if key is None else key.decode()
     except UnicodeDecodeError as error:
         raise Malformed(f"its key is not text in utf-8: {error}") from None
+
+
+def _avro_key(form: Format, message: Message) -> Any:
+    key = message.key()
+    try:
+        return None if key is None else form.decode(key)[0]
+    except Malformed as error:
+        raise Malformed(f"its key: {error}") from None
 
 
 def _milliseconds(message: Message) -> int | None:

@@ -10,11 +10,11 @@ from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
-from fulmen.connectors.formats import BytesOptions, Malformed, TextOptions, encode_each
+from fulmen.connectors.formats import BytesOptions, Format, Malformed, TextOptions, encode_each
 from fulmen.connectors.kafka.client import Brokers
 from fulmen.connectors.kafka.options import KafkaSinkOptions
-from fulmen.connectors.kafka.producing import Delivery, Row, reason_of_refusal
-from fulmen.connectors.kafka.transactions import Transactions
+from fulmen.connectors.kafka.writing.producing import Delivery, Row, reason_of_refusal
+from fulmen.connectors.kafka.writing.transactions import Transactions
 
 Values = Sequence[Any]
 Part = Callable[[Values], Any]
@@ -31,6 +31,7 @@ class KafkaSink(Sink):
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
     transient: ClassVar[Sequence[str]] = (
         *("_options", "_brokers", "_deliveries", "_transactions", "_encoders"),
+        *("_format", "_key_format"),
     )
 
     @override
@@ -39,6 +40,9 @@ class KafkaSink(Sink):
         self._options = options
         self._brokers = Brokers(options)
         self._encoders: dict[tuple[str, ...], _Encoder] = {}
+        values, keys = options.formats()
+        self._format = values.make()
+        self._key_format = keys.make() if keys is not None else None
         for component, stream in context.sources:
             self._encoder_of(context.streams[component][stream].fields)
         names_places = bool(options.topic_field or options.partition_field)
@@ -56,7 +60,7 @@ class KafkaSink(Sink):
 
     def _encoder_of(self, fields: tuple[str, ...]) -> _Encoder:
         if fields not in self._encoders:
-            self._encoders[fields] = _Encoder(self._options, fields)
+            self._encoders[fields] = _Encoder(self._options, fields, self._format, self._key_format)
         return self._encoders[fields]
 
     @override
@@ -110,11 +114,18 @@ class KafkaSink(Sink):
 class _Encoder:
     """Makes messages of rows that have certain fields."""
 
-    def __init__(self, options: KafkaSinkOptions, fields: Sequence[str]) -> None:
+    def __init__(
+        self,
+        options: KafkaSinkOptions,
+        fields: Sequence[str],
+        form: Format,
+        key_form: Format | None,
+    ) -> None:
         """Look for what the options name.
 
         Raises:
             Malformed: A field is missing.
+            ServiceUnavailable: What a format needs is away.
         """
         self._topic = options.topic
         places = {
@@ -129,12 +140,15 @@ class _Encoder:
         beside = {name for part, name in places.items() if part != "key" or one}
         kept = [i for i, name in enumerate(fields) if name not in beside]
         names = [fields[i] for i in kept]
-        encode = options.format.make().encoder(names)
+        encode = form.encoder(names)
         self._value = _value_of(encode, kept)
         if one is not None:
             only = 0 if len(kept) == 1 else names.index(one.field)
             self._value = _value_or_none(encode, kept, kept[only])
-        self._parts = [(part, i, _PARTS[part]) for part, i in at.items()]
+        made = _PARTS
+        if key_form is not None and options.key_field is not None:
+            made = _PARTS | {"key": _avro_key(key_form.encoder([options.key_field]))}
+        self._parts = [(part, i, made[part]) for part, i in at.items()]
 
     def encode(self, values: Values) -> Row:
         """One message.
@@ -170,6 +184,16 @@ def _key(value: Any) -> bytes:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value).encode()
     raise Malformed(f"a key must be text, bytes or an integer, not {type(value).__name__}")
+
+
+def _avro_key(encode: Callable[[Values], bytes]) -> Part:
+    def made(value: Any) -> bytes:
+        try:
+            return encode([value])
+        except Malformed as error:
+            raise Malformed(f"the key: {error}") from None
+
+    return made
 
 
 def _name_of_topic(value: Any) -> str:

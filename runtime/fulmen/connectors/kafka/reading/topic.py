@@ -20,6 +20,11 @@ from confluent_kafka.admin import AdminClient
 from fulmen.connectors.kafka.client import NO_TOPIC, SECONDS, Brokers, error_of, no_topic
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
 
+LAG_SECONDS = 1.0
+"""So often the lag is told."""
+FROM_THE_FIRST = {"start": "earliest", "start_timestamp": None}
+"""How the options change for partitions that are added later, and for a topic made again."""
+
 
 @dataclass(frozen=True)
 class Description:
@@ -38,11 +43,24 @@ class Topic:
     """Asks the brokers about a topic every few seconds, without waiting for the answer."""
 
     def __init__(self, brokers: Brokers, name: str, refresh_seconds: float) -> None:
+        self._brokers = brokers
         self._admin = brokers.make(AdminClient)
         self._name = name
         self._seconds = refresh_seconds
         self._asked: Future[Any] | None = None
         self._next = time.monotonic() + refresh_seconds
+
+    def connect(self) -> Description:
+        """Wait until the brokers tell of the topic.
+
+        Raises:
+            ServiceUnavailable: They don't, or there is no such topic.
+        """
+        self._brokers.metadata(self._admin, self._name)
+        try:
+            return self.describe()
+        except KafkaException as error:
+            raise self._brokers.unavailable(error) from None
 
     def ask(self) -> Future[Any]:
         """Ask now; the answer comes with `news`."""
@@ -124,6 +142,38 @@ def first_positions(
             first, end = ends_of(consumer, topic, part.partition)
             found[part.partition] = end if at_end else first
     return found
+
+
+def place_after(
+    consumer: Consumer, topic: str, partition: int, position: int
+) -> tuple[int, str | None]:
+    """Where to go on in a partition that does not have the offset that is to be read next.
+
+    Returns:
+        The offset, and what is gone, for people; None: the offset is there after all.
+
+    Raises:
+        KafkaException: The brokers do not answer.
+    """
+    first, end = ends_of(consumer, topic, partition)
+    if position < first:
+        return first, (
+            f"{first - position} messages of partition {partition} were deleted before they"
+            f" were read, from offset {position} on: the topic keeps them for too short a time."
+            f" Reading goes on at offset {first}"
+        )
+    if position > end:
+        return end, (
+            f"partition {partition} ends at offset {end}, before offset {position}, which is to"
+            f" be read next: its brokers have lost messages. Reading goes on at offset {end}"
+        )
+    return position, None
+
+
+def unread(consumer: Consumer, topic: str, partition: int, position: int) -> int | None:
+    """How many messages of a partition are to be read, by what the last fetch has said."""
+    known = consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
+    return max(0, known[1] - position) if known and known[1] >= 0 else None
 
 
 def _known(answers: Iterable[TopicPartition]) -> dict[int, int]:

@@ -1,0 +1,62 @@
+"""What a consumer group is told of positions, for tools that watch lag. Nothing is read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from fulmen.connectors.kafka.client import Brokers, reason_of
+from fulmen.connectors.kafka.options import KafkaSpoutOptions
+from fulmen.connectors.kafka.reading.troubles import Troubles
+
+
+class Group:
+    """The group that a source's consumers belong to.
+
+    Attributes:
+        name: Of the group.
+    """
+
+    def __init__(
+        self, brokers: Brokers, options: KafkaSpoutOptions, default: str, troubles: Troubles
+    ) -> None:
+        """A group that is told positions if the options name it.
+
+        Args:
+            brokers: Where it is.
+            options: Of the source.
+            default: Its name if the options have none.
+            troubles: Reports that it can't be told.
+        """
+        self.name = options.group_id or default
+        self._is_told = options.group_id is not None
+        self._service, self._topic = brokers.service, options.topic
+        self._troubles = troubles
+        self._told: dict[int, int] = {}
+
+    def tell(self, consumer: Consumer, positions: Mapping[int, int]) -> None:
+        """Commit positions that have changed, without waiting.
+
+        Args:
+            consumer: One whose `on_commit` is `answered`.
+            positions: By partition.
+        """
+        if not self._is_told:
+            return
+        changed = {p: at for p, at in positions.items() if self._told.get(p) != at}
+        if changed:
+            self._told |= changed
+            offsets = [TopicPartition(self._topic, *place) for place in changed.items()]
+            consumer.commit(offsets=offsets, asynchronous=True)
+
+    def answered(self, error: KafkaError | None, _offsets: list[TopicPartition]) -> None:
+        """What has become of a commit."""
+        if error is not None and error.code() != KafkaError._NO_OFFSET:
+            self._told = {}
+            self._troubles.tell(
+                "group",
+                f"{self._service}: positions are not committed to group {self.name!r}"
+                f" ({reason_of(error)}). The checkpoint has them, so nothing is lost. If other"
+                " consumers are members of that group, give the spout a `group.id` of its own",
+            )

@@ -1,0 +1,172 @@
+"""Reads partitions from any offset, each in its order, all by one consumer.
+
+Messages are fetched ahead, while the topology does other things. What has arrived waits in a queue
+for each partition. A partition whose queue is long is paused, so that others are heard.
+
+Offsets have gaps: compaction removes messages, and transactions end with marks that readers never
+see. So a queue knows how far it was fetched (`fetched`), which may be behind its last message.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+AT_ONCE = 2_000
+"""So many messages are taken from the client at once: enough that the call costs nothing."""
+AHEAD = 4
+"""A partition is paused when so many times what is asked for at once has arrived."""
+
+
+@dataclass
+class Queue:
+    """What was fetched of a partition and not taken yet.
+
+    Attributes:
+        start: Everything before that was taken, or sought over.
+        fetched: Everything before that has arrived.
+        error: What the brokers have against going on.
+    """
+
+    start: int
+    fetched: int
+    messages: deque[Message] = field(default_factory=deque)
+    error: KafkaError | None = None
+    is_paused: bool = False
+
+    @property
+    def next(self) -> int:
+        """The first offset, from `start` on, that has a message as far as is known."""
+        return _offset(self.messages[0]) if self.messages else self.fetched
+
+    def take(self, most: int, before: int | None = None) -> list[Message]:
+        """The next messages: at most so many, and none from the offset `before` on."""
+        found: list[Message] = []
+        while self.messages and len(found) < most:
+            if before is not None and _offset(self.messages[0]) >= before:
+                break
+            found.append(self.messages.popleft())
+        self.start = _offset(found[-1]) + 1 if found else self.start
+        return found
+
+
+class PartitionReader:
+    """The partitions of one task."""
+
+    def __init__(self, consumer: Consumer, topic: str, most: int) -> None:
+        """Nothing is fetched before it is asked for.
+
+        Args:
+            consumer: With `enable.partition.eof`, and without partitions.
+            topic: Which topic.
+            most: How many messages are asked for at once.
+        """
+        self._consumer = consumer
+        self._topic = topic
+        self._most = most
+        self._queues: dict[int, Queue] = {}
+
+    def arrived(self, partition: int, start: int) -> tuple[list[Message], int]:
+        """What has arrived from an offset on, and the offset behind it. It never waits.
+
+        Raises:
+            KafkaException: Nothing has arrived, and the brokers say why.
+        """
+        queue = self._queue(partition, start)
+        if len(queue.messages) < self._most:
+            self._resume(partition, queue)
+            self._take_in(0)
+        found = queue.take(self._most)
+        if not found:
+            self._raise_error(partition, queue)
+        return found, queue.next
+
+    def between(
+        self, partition: int, start: int, end: int, count: int, seconds: float
+    ) -> list[Message]:
+        """All messages from an offset up to another one. Waits until they have arrived.
+
+        Args:
+            partition: Which.
+            start: The first offset.
+            end: The offset behind the last one.
+            count: How many there are at most: if so many have arrived, these are all.
+            seconds: How long to wait at most.
+
+        Raises:
+            KafkaException: They do not arrive.
+        """
+        queue = self._queue(partition, start)
+        self._resume(partition, queue)
+        deadline = time.monotonic() + seconds
+        while len(queue.messages) < count and queue.fetched < end:
+            self._raise_error(partition, queue)
+            if time.monotonic() > deadline:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+            self._take_in(0.1)
+        return queue.take(count, end)
+
+    def _queue(self, partition: int, start: int) -> Queue:
+        """The queue of a partition, at an offset."""
+        queue = self._queues.get(partition)
+        if queue is not None and queue.start <= start <= queue.next:
+            return queue
+        if queue is not None:
+            self._drop(partition, queue)
+        self._consumer.incremental_assign([TopicPartition(self._topic, partition, start)])
+        queue = self._queues[partition] = Queue(start, start)
+        return queue
+
+    def _drop(self, partition: int, queue: Queue) -> None:
+        self._resume(partition, queue)  # the client remembers that it is paused
+        self._consumer.incremental_unassign([TopicPartition(self._topic, partition)])
+        del self._queues[partition]
+
+    def _raise_error(self, partition: int, queue: Queue) -> None:
+        """Say what is wrong. The partition is begun anew when it is asked for again."""
+        if queue.error is not None:
+            self._drop(partition, queue)
+            raise KafkaException(queue.error)
+
+    def _take_in(self, seconds: float) -> None:
+        """Sort what has arrived. If nothing has, wait for so long."""
+        for message in self._consumer.consume(AT_ONCE, seconds):
+            queue, error = self._queues.get(_partition(message)), message.error()
+            if queue is None:
+                continue
+            if error is None:
+                if _offset(message) >= queue.fetched:
+                    queue.messages.append(message)
+                    queue.fetched = _offset(message) + 1
+            elif error.code() == KafkaError._PARTITION_EOF:
+                queue.fetched = max(queue.fetched, _offset(message))
+            else:
+                queue.error = error
+        for partition, queue in self._queues.items():
+            if len(queue.messages) >= AHEAD * self._most and not queue.is_paused:
+                self._consumer.pause([TopicPartition(self._topic, partition)])
+                queue.is_paused = True
+
+    def _resume(self, partition: int, queue: Queue) -> None:
+        if queue.is_paused:
+            self._consumer.resume([TopicPartition(self._topic, partition)])
+            queue.is_paused = False
+
+    def close(self) -> None:
+        """Let go of the consumer."""
+        self._consumer.close()
+
+
+def _offset(message: Message) -> int:
+    """The offset of a message, or of the end that it tells of."""
+    offset = message.offset()
+    assert offset is not None
+    return offset
+
+
+def _partition(message: Message) -> int:
+    partition = message.partition()
+    return -1 if partition is None else partition

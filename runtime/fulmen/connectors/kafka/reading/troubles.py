@@ -1,0 +1,78 @@
+"""Troubles of a source that it waits for: each is reported, and again only after a while."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from confluent_kafka import KafkaError, KafkaException
+
+from fulmen.connectors.kafka.client import (
+    NO_TOPIC,
+    Brokers,
+    error_of,
+    is_lost,
+    no_topic,
+    reason_of,
+)
+from fulmen.connectors.kafka.reading.topic import Description, Topic
+
+REPEAT_SECONDS = 30.0
+"""After so long, the same trouble is reported again."""
+
+
+class Troubles:
+    """Reports what is wrong with the brokers or the topic.
+
+    Attributes:
+        report: Tells an error of this task.
+    """
+
+    def __init__(self, brokers: Brokers, report: Callable[[str], object]) -> None:
+        self.report = report
+        self._brokers = brokers
+        self._told: dict[str, float] = {}
+
+    def tell(self, kind: str, text: str) -> None:
+        """Report it, unless trouble of that kind was reported a moment ago."""
+        now = time.monotonic()
+        if now - self._told.get(kind, -REPEAT_SECONDS) >= REPEAT_SECONDS:
+            self._told[kind] = now
+            self.report(text)
+
+    def over(self, kind: str) -> None:
+        """Trouble of that kind is over: the next is reported at once."""
+        self._told.pop(kind, None)
+
+    def of_partition(self, error: KafkaError, topic: str) -> None:
+        """A partition of a topic can't be read for now."""
+        if error.code() in NO_TOPIC:
+            self.tell("topic", f"{self._brokers.service}: {reason_of(no_topic(topic))}")
+        else:
+            text = f"{self._brokers.service}, topic {topic!r}: {reason_of(error)}"
+            self.tell(str(error.code()), text)
+
+    def news_of(self, topic: Topic) -> Description | None:
+        """What the brokers have answered about the topic since the last time, if anything."""
+        try:
+            news = topic.news()
+        except KafkaException as error:
+            if is_lost(error):  # a topic can't be told about while its brokers are away
+                self.away(error)
+                return None
+            if error_of(error).code() in NO_TOPIC:
+                self.heard()
+            self.tell("topic", f"{self._brokers.service}: {reason_of(error_of(error))}")
+            return None
+        if news is not None:
+            self.heard()
+        return news
+
+    def away(self, error: KafkaException | None = None) -> None:
+        """The brokers do not answer."""
+        self.tell("away", str(self._brokers.unavailable(error)))
+
+    def heard(self) -> None:
+        """The brokers have answered."""
+        self._brokers.forget()
+        self.over("away")

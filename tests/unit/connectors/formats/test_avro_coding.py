@@ -1,0 +1,213 @@
+"""Values in Avro: what is written can be read, and what can't be is told."""
+
+import datetime
+import json
+import struct
+import uuid
+from contextlib import suppress
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fulmen.connectors.formats import AvroKeyOptions, AvroOptions, Malformed
+from fulmen.connectors.formats.avro.schemas import parsed
+
+ID = 7
+WHERE = {"type": "avro", "schema.registry.url": "http://127.0.0.1:1"}
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def form(schema, /, kind=AvroOptions, **options):
+    """A format that need not ask for schema 7: it is this one."""
+    made = kind.model_validate(WHERE | options).make()
+    made._registry.schemas[ID] = parsed(json.dumps(schema))
+    made._written = ID, made._registry.schemas[ID]
+    return made
+
+
+def record(name, **types):
+    fields = [{"name": field, "type": kind} for field, kind in types.items()]
+    return {"type": "record", "name": name, "fields": fields}
+
+
+# ---- round trips ---------------------------------------------------------------------------------
+
+
+def timestamps(unit):
+    """Times with so many microseconds as their unit."""
+    most = 10**14 // unit
+    return st.integers(-most, most).map(lambda n: EPOCH + datetime.timedelta(microseconds=n * unit))
+
+
+LONGS = st.integers(-(2**63), 2**63 - 1)
+LEAVES = [
+    ("null", st.none()),
+    ("boolean", st.booleans()),
+    ("int", st.integers(-(2**31), 2**31 - 1)),
+    ("long", LONGS),
+    ("float", st.floats(width=32, allow_nan=False)),
+    ("double", st.floats(allow_nan=False)),
+    ("bytes", st.binary()),
+    ("string", st.text()),
+    (
+        {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 3},
+        st.integers(-(10**18) + 1, 10**18 - 1).map(lambda n: Decimal(n).scaleb(-3)),
+    ),
+    ({"type": "int", "logicalType": "date"}, st.dates()),
+    ({"type": "long", "logicalType": "timestamp-millis"}, timestamps(1000)),
+    ({"type": "long", "logicalType": "timestamp-micros"}, timestamps(1)),
+    ({"type": "string", "logicalType": "uuid"}, st.uuids()),
+]
+
+
+@st.composite
+def types(draw, depth=2, name="T"):
+    """A type of Avro, and a strategy for its values. Names of types begin with `name`."""
+    kinds = ["leaf", "nullable", "array", "map", "record", "enum"] if depth else ["leaf"]
+    kind = draw(st.sampled_from(kinds))
+    if kind == "leaf":
+        return draw(st.sampled_from(LEAVES))
+    if kind == "enum":
+        symbols = ["A", "B", "C"]
+        return {"type": "enum", "name": name, "symbols": symbols}, st.sampled_from(symbols)
+    if kind == "record":
+        fields = [draw(types(depth - 1, f"{name}{i}")) for i in range(draw(st.integers(1, 3)))]
+        schema = record(name, **{f"f{i}": inner for i, (inner, _) in enumerate(fields)})
+        return schema, st.fixed_dictionaries({f"f{i}": v for i, (_, v) in enumerate(fields)})
+    inner, values = draw(types(depth - 1, f"{name}0"))
+    if kind == "map":
+        return {"type": "map", "values": inner}, st.dictionaries(st.text(), values, max_size=3)
+    if inner != "null" and not isinstance(inner, list):
+        inner, values = ["null", inner], st.none() | values
+    if kind == "array" and inner != "null":  # else random bytes are an array of 2**60 nulls
+        return {"type": "array", "items": inner}, st.lists(values, max_size=3)
+    return inner, values
+
+
+@given(types(), st.data())
+def test_what_is_written_is_read(kind, data):
+    schema, values = kind
+    value = data.draw(values)
+    made = form(record("Row", n="int", value=schema), fields=["value", "n"])
+    message = made.encoder(("value", "n"))([value, 3])
+    assert message[:5] == struct.pack(">BI", 0, ID)
+    assert made.decode(message) == [value, 3]
+
+
+@given(types(), st.data())
+def test_a_whole_value_is_written_and_read(kind, data):
+    schema, values = kind
+    value = data.draw(values)
+    made = form(schema, kind=AvroKeyOptions)
+    assert made.decode(made.encoder(("key",))([value])) == [value]
+
+
+@given(types(), st.binary(max_size=60))
+def test_whatever_bytes_there_are_they_are_read_or_malformed(kind, body):
+    made = form(record("Row", value=kind[0]), fields=["value"])
+    with suppress(Malformed):
+        assert len(made.decode(struct.pack(">BI", 0, ID) + body)) == 1
+
+
+ANYTHING = st.one_of(
+    *(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary()),
+    *(st.decimals(), st.datetimes(), st.dates(), st.just(object())),
+)
+
+
+@given(
+    st.recursive(ANYTHING, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)),
+    types(),
+)
+def test_whatever_value_there_is_it_is_written_so_that_it_can_be_read_or_malformed(value, kind):
+    made = form(record("Row", value=kind[0]))
+    with suppress(Malformed):
+        message = made.encoder(("value",))([value])
+        try:
+            made.decode(message)
+        except Malformed as error:
+            pytest.fail(str(error))
+
+
+# ---- reading -------------------------------------------------------------------------------------
+
+
+def test_fields_are_those_that_are_named_or_those_of_the_schema_or_one():
+    order = record("Order", customer="string", amount="int")
+    assert form(order, fields=["amount"]).fields == ("amount",)
+    assert form(order, schema=order).fields == ("customer", "amount")
+    assert form(order).fields == form(order, schema="string").fields == ("value",)
+    assert form(order, schema=order, kind=AvroKeyOptions).fields == ("value",)
+
+
+def test_a_schema_that_is_given_has_defaults_for_what_a_message_does_not_have():
+    written = form(record("Order", customer="string", amount="int"))
+    message = written.encoder(("customer", "amount"))(["ann", 1])
+    fields = [{"name": "amount", "type": "double"}, {"name": "n", "type": "int", "default": 5}]
+    given = {"type": "record", "name": "Order", "fields": fields}
+    made = form(record("Order", customer="string", amount="int"), schema=given)
+    assert (made.fields, made.decode(message)) == (("amount", "n"), [1.0, 5])
+
+
+def test_without_its_field_a_message_is_malformed():
+    made = form(record("Order", amount="int"), fields=["amount", "note"])
+    with pytest.raises(Malformed) as raised:
+        made.decode(b"\0\0\0\0\7\2")
+    assert str(raised.value) == (
+        "schema 7 has no field 'note', only ['amount']: give a `schema` that has a default for it"
+    )
+
+
+# ---- writing -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "reason"),
+    [
+        ("boolean", "no", "field 'Row.value': str 'no' is not boolean"),
+        ("double", True, "field 'Row.value': bool True is not double"),
+        ("int", 1.5, "field 'Row.value': float 1.5 is not int"),
+        (
+            ["null", "int", "string"],
+            b"",
+            "field 'Row.value': bytes b'' is not null or int or strin",
+        ),
+        (record("Inner", n="int"), {"n": "x"}, "field 'Row.value.Inner.n': str 'x' is not int"),
+        (
+            {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2},
+            Decimal("1.234"),
+            "field 'value': Scale provided in schema does not match the decimal",
+        ),
+        (
+            {"type": "string", "logicalType": "uuid"},
+            "x",
+            "field 'value': badly formed hexadecimal UUID string",
+        ),
+        ({"type": "int", "logicalType": "date"}, "x", "field 'value': Invalid isoformat string"),
+        ({"type": "string", "logicalType": "uuid"}, uuid.UUID(int=1), None),
+    ],
+)
+def test_a_value_that_does_not_fit_is_told_with_its_field(kind, value, reason):
+    encode = form(record("Row", n="int", value=kind)).encoder(("n", "value"))
+    if reason is None:
+        assert encode([1, value])
+        return
+    with pytest.raises(Malformed) as raised:
+        encode([1, value])
+    assert str(raised.value).startswith(reason)
+
+
+def test_a_schema_that_is_no_record_takes_the_only_field():
+    made = form("string")
+    assert made.decode(made.encoder(("customer",))(["ann"])) == ["ann"]
+    with pytest.raises(Malformed, match="there is no field 'value', only"):
+        made.encoder(("customer", "amount"))
+
+
+def test_a_row_may_leave_out_what_has_a_default():
+    order = record("Order", customer="string")
+    order["fields"].append({"name": "n", "type": "int", "default": 5})
+    made = form(order)
+    assert made.decode(made.encoder(("customer",))(["ann"])) == [{"customer": "ann", "n": 5}]

@@ -1,0 +1,123 @@
+"""While a store is away, the sinks beside it don't write their batch again at each attempt."""
+
+import pytest
+
+from fulmen import BasicBolt, ServiceUnavailable, Sink, TopologyBuilder
+from fulmen.engine.driver.driver import Stop
+from fulmen.testing import ManualClock
+from support.engine_runs import Numbers, Steady, make_driver, new_store
+
+ROWS = 6
+
+
+class Stores:
+    """What the sinks of this process write to."""
+
+    away = False
+    beside = []  # noqa: RUF012
+    behind = []  # noqa: RUF012
+
+
+class PinnedNumbers(Numbers):
+    pinned = True
+
+
+class Beside(Sink):
+    """Its store is always there."""
+
+    def write(self, rows, mark):
+        Stores.beside += [row[0] for row in rows]
+
+
+class Relay(BasicBolt):
+    """Has the sink behind it in a later stage, so that `Beside` has written when that one fails."""
+
+    outputs = ("value",)
+
+    def execute(self, tup, collector):
+        collector.emit([tup[0]])
+
+
+class ConnectsAtWrite(Sink):
+    """Its `prepare` can't tell that the store is away."""
+
+    def write(self, rows, mark):
+        self.connect()
+        Stores.behind += [row[0] for row in rows]
+
+    def connect(self):
+        if Stores.away:
+            raise ServiceUnavailable("PostgreSQL", "refused")
+
+
+class Connects(ConnectsAtWrite):
+    """As the connectors do."""
+
+    def prepare(self, conf, context):
+        self.connect()
+
+
+@pytest.fixture(autouse=True)
+def anew():
+    Stores.away, Stores.beside, Stores.behind = True, [], []
+
+
+def started(sink, spout=Numbers):
+    builder = TopologyBuilder("probe", workers=2)
+    builder.set_spout("source", spout).set_config({"limit": ROWS})
+    builder.set_bolt("beside", Beside).shuffle_grouping("source")
+    builder.set_bolt("relay", Relay).shuffle_grouping("source")
+    builder.set_bolt("behind", sink).shuffle_grouping("relay")
+    clock, store = ManualClock(100.0), new_store()
+    jobs = Steady(clock, store=store)
+    return make_driver(builder, store=store, clock=clock, jobs=jobs).start()
+
+
+def steps(running, count):
+    """How the next attempts end."""
+    return [running.step() for _ in range(count)]
+
+
+def finish(running):
+    Stores.away = False
+    running.run(Stop(when_drained=True))
+    running.close()
+    assert sorted(Stores.behind) == [*range(ROWS)]
+
+
+@pytest.mark.parametrize("spout", [Numbers, PinnedNumbers])
+def test_a_batch_is_written_once_while_the_store_of_another_sink_is_away(spout):
+    running = started(Connects, spout)
+    assert steps(running, 10) == [False] * 10
+    assert sorted(Stores.beside) == [*range(ROWS)]
+    finish(running)
+    assert sorted(Stores.beside) == sorted(2 * [*range(ROWS)])
+
+
+def test_a_sink_that_connects_only_to_write_is_asked_once_without_rows():
+    running = started(ConnectsAtWrite)
+    assert steps(running, 6) == [False, True, False, False, False, False]
+    assert [*running.totals.waits.away] == ["behind"]
+    finish(running)
+
+
+def test_each_outage_is_asked_for_anew():
+    running = started(Connects)
+    running.step()
+    Stores.away = False
+    assert steps(running, 2) == [True, True]
+    assert Stores.behind
+    running.coordinator.failed(running.steady(), is_outage=True, is_service_away=True)
+    assert running.coordinator.begin(running.steady()).permit(0) == 0
+    running.close()
+
+
+def test_an_attempt_that_asks_for_a_service_is_no_sign_that_nothing_will_come():
+    running = started(Connects)
+    running.step()
+    permit = running.coordinator.permit
+    Stores.away = False
+    assert running.step()
+    assert not Stores.behind
+    assert (running.coordinator.idle.batches, running.coordinator.permit) == (0, permit)
+    finish(running)
