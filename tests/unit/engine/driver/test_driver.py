@@ -157,6 +157,20 @@ def test_instances_are_closed_at_the_end():
     assert sorted(closed) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("limit", [None, 7])
+def test_components_know_how_many_trees_may_be_pending(limit):
+    told = []
+    builder = TopologyBuilder(max_spout_pending=limit)
+    builder.set_spout("source", ListSpout([1]))
+    functions = {
+        "prepare": lambda bolt: told.append(bolt.context.max_spout_pending),
+        "execute": lambda bolt, tup: bolt.collector.ack(tup),
+    }
+    builder.set_bolt("bolt", HookBolt).set_config(hooks(**functions)).shuffle_grouping("source")
+    finished(started(builder))
+    assert told == [limit]
+
+
 # ---- lost workers ----------------------------------------------------------------------------
 
 

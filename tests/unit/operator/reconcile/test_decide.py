@@ -148,6 +148,14 @@ def test_another_mistake_in_the_spec_is_told_though_the_reason_is_the_same(clust
     assert events(cluster).count(("Warning", "InvalidSpec")) == 2
 
 
+def test_a_first_spec_that_is_refused_is_told_once():
+    cluster = FakeCluster({**CODE, "spec.maxSpoutPnding": 5})
+    cluster.settle()
+    place = cluster._place("Event", "")
+    told = [o["reason"] for path, o in cluster.api.objects.items() if path.startswith(place)]
+    assert told == ["InvalidSpec"]
+
+
 def test_other_words_for_not_being_ready_are_not_told_again(cluster):
     for message in ("it broke", "it broke again"):
         cluster.end(DRIVER, 1, Ended(reason="Error", message=message))
