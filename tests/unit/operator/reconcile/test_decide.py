@@ -73,6 +73,15 @@ def test_a_suspended_topology_takes_new_code_without_a_trial(cluster):
     assert "Checking" not in told
 
 
+def test_a_topology_that_is_resumed_with_new_code_starts_without_a_trial(cluster):
+    cluster.change({**CODE, "spec.state": "Suspended"})
+    cluster.settle()
+    cluster.change(OTHER_CODE)
+    cluster.reconcile_once_more()
+    assert cluster.pods("preflight") == []
+    assert "word-count-driver-2" in cluster.names("Pod")
+
+
 def test_a_topology_that_has_failed_is_started_anew_without_a_trial(cluster):
     mistakes = (Mistake(path="spec.bolts[0].class", reason="there is no module 'x'"),)
     cluster.end(DRIVER, 2, Ended(reason="InvalidSpec", message="1 problem", errors=mistakes))
