@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from fulmen import FailedException
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.kafka import OpaqueTransactionalKafkaSpout, TransactionalKafkaSpout
-from fulmen.connectors.kafka.parts import MessagesGone
+from fulmen.connectors.kafka.reading.parts import MessagesGone
 from support.seeds import generator, several
 from support.spark_runs import wait_until
 from support.transactional_lives import TransactionalLife

@@ -77,6 +77,21 @@ def test_a_growing_table_says_how_far_it_is_behind(target):
     assert one.lag == 0
 
 
+def test_a_column_of_times_says_how_old_the_oldest_row_is(target, monkeypatch):
+    target.run(
+        "CREATE TABLE t (at timestamptz, word text)",
+        "INSERT INTO t VALUES ('2026-01-01 10:00+00', 'a'), ('2026-01-01 10:05+00', 'b')",
+    )
+    ten = datetime.datetime(2026, 1, 1, 10, tzinfo=datetime.UTC).timestamp()
+    monkeypatch.setattr(PostgresQuerySpout, "today", lambda: ten + 600)
+    one = growing(target, column="at")
+    one.batch()
+    assert (one.lag, one.age) == (2, 600)
+    one.clock.advance(5)
+    one.batch()
+    assert (one.lag, one.age) == (0, 0)
+
+
 def test_rows_of_one_moment_are_emitted_together(target):
     target.run(
         "CREATE TABLE t (id serial, word text, at timestamptz)",

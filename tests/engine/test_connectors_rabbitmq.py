@@ -70,9 +70,10 @@ def life_of(rabbit_server):
     """Makes sources, and closes them."""
     made = []
 
-    def make(queue, port=None, **options):
+    def make(queue, port=None, max_spout_pending=None, **options):
         url = rabbit_server.url_of(USER, PASSWORD, port)
-        made.append(SourceLife(RabbitSpout, {"url": url, "queue": queue, **options}))
+        given = {"url": url, "queue": queue, **options}
+        made.append(SourceLife(RabbitSpout, given, max_spout_pending=max_spout_pending))
         return made[-1]
 
     yield make
@@ -126,14 +127,29 @@ def test_messages_are_acked_at_the_broker_when_their_trees_were_acked(
     assert sorted(messages(rabbit_server, queue)) == [("a", "a"), ("c", "c")]
 
 
-def test_prefetch_limits_what_is_handed_out(rabbit_server, life_of, queue):
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"prefetchCount": 4},
+        {"max_spout_pending": 4},
+        {"prefetchCount": 4, "max_spout_pending": 100_000},
+    ],
+    ids=["prefetch", "pending", "both"],
+)
+def test_no_more_messages_are_handed_out_than_asked_for(rabbit_server, life_of, queue, limits):
     publish(rabbit_server, queue, [f"{n}" for n in range(10)])
-    life = life_of(queue, prefetchCount=4).start()
+    life = life_of(queue, **limits).start()
     turn_until(life, 4)
     with rabbit_server.channel() as channel:
         assert channel.queue_declare(queue, passive=True).method.message_count == 6
     assert finish(rabbit_server, life, queue) == [f"{n}" for n in range(10)]
     assert messages(rabbit_server, queue) == []
+
+
+def test_more_than_the_protocol_can_say_is_asked_for_as_the_most(rabbit_server, life_of, queue):
+    publish(rabbit_server, queue, ["a"])
+    life = life_of(queue, max_spout_pending=100_000).start()
+    turn_until(life, 1)
 
 
 @pytest.mark.parametrize("ids", [True, False])

@@ -113,7 +113,7 @@ def test_a_tick_that_kills_is_told_and_tried_again(spark):
     driver.close()
     told = r"failed \d+ times in a row, .* a component ends its process"
     assert len([note for note in observer.notes if re.search(told, note)]) == 1  # not again
-    assert driver.totals.attempts_failed < 20
+    assert driver.totals.failed_attempts < 20
     assert driver.coordinator.number < 20
 
 

@@ -15,7 +15,7 @@ from fulmen.transactional.conformance import at, context_of
 
 OUTAGE_SECONDS = 3
 TABLES = ("counts", "totals")
-POSTGRES, REDIS = SERVERS = "PostgreSQL", "Redis"
+POSTGRES, REDIS, KAFKA, RABBITMQ = SERVERS = "PostgreSQL", "Redis", "Kafka", "RabbitMQ"
 FIRST_MAP = "audited"
 """A map that nobody uses: it is there so that there is a table of marks."""
 

@@ -59,6 +59,10 @@ class RabbitServer:
         """How somebody connects, perhaps through a proxy."""
         return f"amqp://{user}:{password.replace('/', '%2F')}@127.0.0.1:{port or self.port}/%2F"
 
+    def url_through(self, proxy):
+        """How everybody connects through a proxy."""
+        return self.url_of(USER, PASSWORD, proxy.port)
+
     @contextmanager
     def channel(self):
         """For a test's own calls."""

@@ -1,7 +1,8 @@
-"""Random kills of topologies with sinks of databases, and of their servers.
+"""Random kills of topologies with sinks, and of the servers that these write to.
 
-Under exactly-once a table, or the lists of a Redis, must have each row that was committed, once,
-and no other one. After each round they are compared with what the checkpoint says was emitted.
+Under exactly-once a table, the lists of a Redis, or a topic must have each row that was committed,
+once, and no other one. Under at-least-once a topic or a queue must have each, and may have more.
+After each round they are compared with what the checkpoint says was emitted.
 
     make soak SOAK_ARGS="--sinks postgres --kills 50"
 """
@@ -14,12 +15,17 @@ import sqlite3
 import tempfile
 from collections import Counter
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
 from support import sinking_parts as parts
 from support.audited_stores import AuditedPostgres, AuditedRedis, AuditedSqlite
+from support.broker_tables import KafkaTopics, RabbitQueues
+from support.cut_proxy import cut_proxy
+from support.kafka_server import running_kafka
 from support.postgres import running_postgres
 from support.processes import PAUSE
+from support.rabbitmq_server import running_rabbitmq
 from support.redis_server import running_redis
 from support.spark_topologies import Committed
 from support.transaction_run import Difference, TransactionRun
@@ -30,12 +36,15 @@ ROWS = (
     f" {parts.REFUSED}))"
 )
 LATEST = "CREATE TABLE latest (key text PRIMARY KEY, number integer)"
-KINDS = ("sqlite", "postgres", "redis")
+EXACT = ("sqlite", "postgres", "redis", "kafka")
+ROUNDS_OF_TOPOLOGY = 8
+KINDS = (*EXACT, "kafka-at-least-once", "rabbitmq")
 
 
 class Tables:
     """Two tables of a SQL database, which `run` asks."""
 
+    guarantee = "exactly-once"
     modes = ("insert",)
 
     def rows(self):
@@ -48,7 +57,8 @@ class Tables:
 
     def of_rows(self, mode):
         """The config of the sink that adds rows."""
-        return {**self.config(), "table": "rows", "mode": mode}
+        columns = {name: name for name in parts.COLUMNS}
+        return {**self.config(), "table": "rows", "mode": mode, "columns": columns}
 
     def of_latest(self):
         """The config of the sink that keeps the latest of each key."""
@@ -98,6 +108,7 @@ class RedisLists(AuditedRedis):
     """A list for each amount, and a hash; where a refused amount's list would be is a text."""
 
     sink = "RedisRows"
+    guarantee = "exactly-once"
     modes = ("insert",)
 
     def __init__(self, server):
@@ -108,7 +119,7 @@ class RedisLists(AuditedRedis):
                 client.set(f"rows:{amount}", "foreign")
 
     def of_rows(self, _mode):
-        form = {"type": "json", "fields": list(parts.Source.outputs)}
+        form = {"type": "json", "fields": list(parts.COLUMNS)}
         key = "rows:{amount}"
         return {"url": self.server.url, "type": "list", "key": key, "format": form}
 
@@ -131,99 +142,134 @@ class RedisLists(AuditedRedis):
             return [(key, int(number)) for key, number in client.hgetall("latest").items()]
 
 
-class SinkRun(TransactionRun):
-    """One checkpoint and its tables, and the runs on it.
+class PlainRun(TransactionRun):
+    """One checkpoint of a topology without transactions, and the runs on it.
 
     Args:
         folder: Where the checkpoint is, and the topology's file.
-        tables: A SqliteTables, PostgresTables or RedisLists.
-        workers: How many.
-        tasks: Of each sink.
-        mode: Of the sink that inserts.
+        stores: What can be harmed.
+        spec: The topology's.
     """
 
-    def __init__(self, folder, tables, *, workers=2, tasks=2, mode="insert"):
-        self.folder, self.tables, self.stores = folder, tables, [tables]
+    def __init__(self, folder, stores, spec):
+        self.folder, self.stores = folder, stores
         self.checkpoint = (folder / "checkpoint").as_uri()
         self.process, self.olds, self.starts = None, [], 0
-        self.limits = [0, 0]
-        self.set_limits()
         for file in ("commits", "refused"):
             (folder / file).touch()
         shutil.copy(parts.__file__, folder)
-        common = {"guarantee": "exactly-once"}
         document = {
             "apiVersion": "fulmen.dev/v1alpha1",
             "kind": "Topology",
             "metadata": {"name": "rows"},
-            "spec": {
-                "code": {"folder": "."},
-                "workers": workers,
-                "maxSpoutPending": 200,
-                "config": {"folder": str(folder)},
-                "spouts": [{"name": "source", "class": "sinking_parts.Source", "parallelism": 2}],
-                "bolts": [
-                    {
-                        "name": "rows",
-                        "class": f"sinking_parts.{tables.sink}",
-                        "parallelism": tasks,
-                        "inputs": [{"from": "source", "grouping": {"type": "shuffle"}}],
-                        "config": {**common, **tables.of_rows(mode)},
-                    },
-                    {
-                        "name": "latest",
-                        "class": f"sinking_parts.{tables.sink}",
-                        "parallelism": tasks,
-                        "inputs": [
-                            {"from": "source", "grouping": {"type": "fields", "fields": ["key"]}}
-                        ],
-                        "config": {**common, **tables.of_latest()},
-                    },
-                    {
-                        "name": "refused",
-                        "class": "sinking_parts.Refused",
-                        "inputs": [
-                            {
-                                "from": "rows",
-                                "stream": "errors",
-                                "grouping": {"type": "shuffle"},
-                            }
-                        ],
-                    },
-                ],
-            },
+            "spec": {"code": {"folder": "."}, "config": {"folder": str(folder)}, **spec},
         }
         (folder / "counted.yaml").write_text(json.dumps(document))
 
+
+class SinkRun(PlainRun):
+    """A random source, two sinks, and the tables that these write to.
+
+    Args:
+        folder: For all that it has.
+        tables: What the sinks write to, such as SqliteTables.
+        workers: How many.
+        tasks: Of each sink.
+        mode: Of the sink that inserts.
+
+    Attributes:
+        is_exact: Whether the sinks write exactly once.
+        repeats: How many rows there were more than had to be, when they were last looked at.
+    """
+
+    def __init__(self, folder, tables, *, workers=2, tasks=2, mode="insert"):
+        self.tables, self.is_exact = tables, tables.guarantee == "exactly-once"
+        self.limits, self.repeats = [0, 0], 0
+        common = {"guarantee": tables.guarantee}
+        of_sink = {"class": f"sinking_parts.{tables.sink}", "parallelism": tasks}
+        shuffled = {"grouping": {"type": "shuffle"}}
+        by_key = {"grouping": {"type": "fields", "fields": ["key"]}}
+        spec = {
+            "workers": workers,
+            "maxSpoutPending": 200,
+            "spouts": [{"name": "source", "class": "sinking_parts.Source", "parallelism": 2}],
+            "bolts": [
+                {
+                    "name": "rows",
+                    **of_sink,
+                    "inputs": [{"from": "source", **shuffled}],
+                    "config": {**common, **tables.of_rows(mode)},
+                },
+                {
+                    "name": "latest",
+                    **of_sink,
+                    "inputs": [{"from": "source", **by_key}],
+                    "config": {**common, **tables.of_latest()},
+                },
+                {
+                    "name": "refused",
+                    "class": "sinking_parts.Refused",
+                    "inputs": [{"from": "rows", "stream": "errors", **shuffled}],
+                },
+            ],
+        }
+        super().__init__(folder, [tables], spec)
+        self.set_limits()
+
+    def totals(self):
+        """What it has done, for people."""
+        return {
+            "rows": sum(self.limits),
+            "late writes refused": self.refused(),
+            "rows more than committed": self.repeats,
+        }
+
     def is_complete(self):
         """Whether all rows that there are to be were emitted, and are in the tables.
+
+        Under at-least-once there may be more: rows that were written again, and rows of attempts
+        that came to nothing.
 
         Raises:
             Difference: There is a row that was not emitted, or twice, or one was refused twice.
         """
         found = Counter(map(tuple, self.tables.rows()))
-        latest = dict(map(tuple, self.tables.latest()))
+        latest = list(map(tuple, self.tables.latest()))
         if not self.newest_commit():
             return False
         committed = Committed(self.checkpoint)  # read after the tables: it is ahead of them
         emitted = [row for state in committed.state("source").values() for row in state.values()]
         good = {row for row in emitted if row[3] < parts.REFUSED}
         bad = {row[0] for row in emitted if row[3] >= parts.REFUSED}
-        refused = Counter()
-        for state in committed.state("refused").values():
-            refused.update(state)
+        refused, failed = refusals(committed)
         newest = {key: n for _, key, n, _ in sorted(emitted, key=lambda row: row[2])}
-        failed = [fields["failed"] for fields in committed.fields("source").values()]
-        for wrong, what in (
-            ({row: n for row, n in found.items() if n > 1 or row not in good}, "rows"),
-            ({row: n for row, n in refused.items() if n > 1 or row not in bad}, "refused"),
-            ({key: n for key, n in latest.items() if n > newest.get(key, 0)}, "latest"),
-            (dict(enumerate(f for f in failed if f)), "failed"),
-        ):
-            if wrong:
-                raise Difference(f"{what}: {dict(list(wrong.items())[:5])}")
-        is_all = len(emitted) == sum(self.limits)
-        return is_all and found.keys() == good and refused.keys() == bad and latest == newest
+        if not self.is_exact:  # only what was committed already can't fail any more
+            refused, failed = failed, refused
+        wrong = {
+            "refused": {row: n for row, n in refused.items() if n > 1 or row not in bad},
+            "failed": failed,
+        }
+        if self.is_exact:
+            wrong["rows"] = {row: n for row, n in found.items() if n > 1 or row not in good}
+            wrong["latest"] = {key: n for key, n in latest if n > newest.get(key, 0)}
+        for what, which in wrong.items():
+            if which:
+                raise Difference(f"{what}: {dict(list(which.items())[:5])}")
+        self.repeats = found.total() - len(good)
+        has_newest = dict(latest) == newest if self.is_exact else set(latest) >= newest.items()
+        is_all = len(emitted) == sum(self.limits) and refused.keys() == bad
+        return is_all and found.keys() >= good and has_newest
+
+
+def refusals(committed):
+    """How often each row came on the stream of errors, and how often its message has failed."""
+    told, failed = Counter(), Counter()
+    for state in committed.state("refused").values():
+        told.update(state)
+    rows = committed.state("source")
+    for task, fields in committed.fields("source").items():
+        failed.update(rows[task][msg_id][0] for msg_id, _ in fields["failed"])
+    return told, failed
 
 
 class KilledSinks(KilledTransactions):
@@ -232,7 +278,7 @@ class KilledSinks(KilledTransactions):
     Args:
         folder: For all that it has.
         seed: What it follows from.
-        tables: A SqliteTables, PostgresTables or RedisLists.
+        tables: What the sinks write to, such as SqliteTables.
         figures: Counts what happens.
     """
 
@@ -262,10 +308,7 @@ class KilledSinks(KilledTransactions):
         assert self.run.is_complete()
         self.figures.checks += 1
         self.figures.shapes += 1
-        rows = sum(self.run.limits)
-        late = self.run.refused()
-        self.figures.totals.update({"rows": rows, "late writes refused": late})
-        self.figures.totals["runs"] += self.run.starts
+        self.figures.totals.update({**self.run.totals(), "runs": self.run.starts})
 
 
 def faults(figures):
@@ -277,16 +320,30 @@ def maker(kind, servers):
     """Makes tables of a kind in a folder. Their server runs as long as a stack is open."""
     if kind == "sqlite":
         return SqliteTables
+    if kind == "rabbitmq":
+        rabbit = servers.enter_context(running_rabbitmq())
+        proxy = servers.enter_context(cut_proxy(rabbit.port))
+        return lambda _folder: RabbitQueues(rabbit, proxy)
     running, tables = {
         "postgres": (running_postgres, PostgresTables),
         "redis": (running_redis, RedisLists),
+        "kafka": (running_kafka, KafkaTopics),
+        "kafka-at-least-once": (running_kafka, partial(KafkaTopics, guarantee="at-least-once")),
     }[kind]
     server = servers.enter_context(running())
     return lambda _folder: tables(server)
 
 
-def soak(kind, seed, enough, rounds_of_topology=8):
-    """Do harm until there were so many faults. Returns the figures."""
+def soak(kind, seed, enough, maker=maker, killed_kind=KilledSinks):
+    """Do harm until there were so many faults. Returns the figures.
+
+    Args:
+        kind: What `maker` is asked for.
+        seed: What it all follows from.
+        enough: So many faults.
+        maker: Gives, for a kind and a stack, what is made anew for each topology in its folder.
+        killed_kind: The topology to which things happen.
+    """
     figures, number = Figures(), 0
     with ExitStack() as servers:
         make = maker(kind, servers)
@@ -294,10 +351,11 @@ def soak(kind, seed, enough, rounds_of_topology=8):
             number += 1
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
-                with KilledSinks(folder, f"{seed}/{number}", make(folder), figures) as killed:
+                with killed_kind(folder, f"{seed}/{number}", make(folder), figures) as killed:
                     print(f"seed {seed}, topology {number}: {killed.name}", flush=True)
-                    for _ in range(rounds_of_topology):
+                    for _ in range(ROUNDS_OF_TOPOLOGY):
                         killed.round()
+                        print(f"{faults(figures)} faults: {figures}", flush=True)
                         if faults(figures) >= enough:
                             break
                     killed.drain()

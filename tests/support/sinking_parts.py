@@ -2,7 +2,7 @@
 
 `limits.json` says how many rows each task of the source has by now. What is in a row is random, and
 its task keeps it, so that the checkpoint says what was emitted. A row with a high amount is refused
-by the table, and goes to a bolt that keeps it.
+by the table. Under exactly-once it goes to a bolt that keeps it, else its tree fails.
 """
 
 import json
@@ -11,15 +11,22 @@ import random
 import time
 from pathlib import Path
 
-from fulmen import BasicBolt, Spout
+from fulmen import BasicBolt, FailedException, Spout
 from fulmen.api import MarkAhead
+from fulmen.connectors.kafka import KafkaSink
 from fulmen.connectors.postgres import PostgresSink
+from fulmen.connectors.rabbitmq import RabbitSink
 from fulmen.connectors.redis import RedisSink
 from fulmen.connectors.sqlite import SqliteSink
 
 KEYS = 8
 REFUSED = 240
 """Amounts from here on are refused, which are 6 %."""
+COLUMNS = ("id", "key", "number", "amount")
+PARTITIONS = 3
+"""Of a topic: a row that is to be refused there names the one behind the last."""
+FAILED = 20
+"""Of 256 messages so many fail, which are then emitted again."""
 LONGEST_PAUSE = 0.1
 UNFORESEEN = random.SystemRandom()
 
@@ -37,7 +44,7 @@ def tell(folder, file, text=""):
 class Source(Spout):
     """Emits random rows up to its limit, and keeps them by their numbers."""
 
-    outputs = ("id", "key", "number", "amount")
+    outputs = (*COLUMNS, "partition")
 
     def __init__(self):
         self.emitted = 0
@@ -54,10 +61,22 @@ class Source(Spout):
             number = int.from_bytes(os.urandom(7), "little")
             row = number, f"{self.task}-{byte() % KEYS}", self.emitted, byte()
             self.state[self.emitted] = row
-            self.collector.emit(row, msg_id=self.emitted)
+            partition = PARTITIONS if row[3] >= REFUSED else None
+            self.collector.emit((*row, partition), msg_id=self.emitted)
 
     def fail(self, msg_id, reason):
         self.failed.append((msg_id, reason))
+
+
+class Doubtful(BasicBolt):
+    """Passes on most of what it gets, and fails the rest."""
+
+    outputs = ("id",)
+
+    def execute(self, tup, collector):
+        if byte() < FAILED:
+            raise FailedException("not this time")
+        collector.emit([tup["id"]])
 
 
 class Noted:
@@ -91,10 +110,19 @@ class RedisRows(Noted, RedisSink):
     pass
 
 
+class KafkaRows(Noted, KafkaSink):
+    pass
+
+
+class RabbitRows(Noted, RabbitSink):
+    pass
+
+
 class Refused(BasicBolt):
     """Keeps how often each row was refused."""
 
     def execute(self, tup, collector):
-        *_, last = tup["row"]
-        number = json.loads(last)["id"] if isinstance(last, bytes) else int(tup["row"][0])
+        first, *_ = row = tup["row"]
+        encoded = [part for part in row if isinstance(part, bytes)]  # a message, or what is pushed
+        number = json.loads(encoded[0])["id"] if encoded else int(first)
         self.state[number] = self.state.get(number, 0) + 1

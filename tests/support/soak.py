@@ -5,9 +5,10 @@
     python -m support.soak --transactions --seconds 600
     python -m support.soak --kafka --kills 50
     python -m support.soak --sinks postgres --kills 50
+    python -m support.soak --sources kafka --kills 50
 
 With --transactions see support/transaction_soak.py, with --kafka support/kafka_soak.py, with
---sinks support/sink_soak.py.
+--sinks support/sink_soak.py, with --sources support/source_soak.py.
 
 The topology repeats nothing (support/unrepeatable.py); after each round its newest commit is
 checked by itself. What is killed follows from a seed, the moments are those of real processes. A
@@ -32,7 +33,7 @@ import yaml
 from fulmen.checkpoint import Store, read_newest
 from fulmen.engine.jvm.workdir import PREFIX
 from fulmen.topology.reading.documents import to_document
-from support import kafka_soak, sink_soak, transaction_soak, unrepeatable
+from support import kafka_soak, sink_soak, source_soak, transaction_soak, unrepeatable
 from support.growth import (
     FILES_TO_TELL,
     SETTLED_COMMITS,
@@ -236,6 +237,7 @@ def main():
     parser.add_argument("--transactions", action="store_true", help="transactional topologies")
     parser.add_argument("--kafka", action="store_true", help="the same, with a topic as the source")
     parser.add_argument("--sinks", choices=sink_soak.KINDS, help="topologies with such a sink")
+    parser.add_argument("--sources", choices=source_soak.KINDS, help="and with such a source")
     parser.add_argument("--shape", type=int, default=1, help="of those, the first one's number")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     args = parser.parse_args()
@@ -250,6 +252,9 @@ def main():
         return
     if args.sinks:
         print(f"seed {args.seed}: {sink_soak.soak(args.sinks, args.seed, args.kills or 50)}")
+        return
+    if args.sources:
+        print(f"seed {args.seed}: {source_soak.soak(args.sources, args.seed, args.kills or 50)}")
         return
     print(f"seed {args.seed}, {args.workers} workers", flush=True)
     with (

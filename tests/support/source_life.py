@@ -11,7 +11,7 @@ from fulmen.api import TopologyContext
 from fulmen.engine.tasks.author_instance import AuthorInstance
 
 
-def opened(kind, journals, options, task, collector):
+def opened(kind, journals, options, task, collector, max_spout_pending=None):
     """An instance that goes on from what is committed.
 
     Args:
@@ -20,6 +20,7 @@ def opened(kind, journals, options, task, collector):
         options: Its validated config.
         task: Its number among its tasks, and how many there are.
         collector: What it emits to.
+        max_spout_pending: The topology's.
     """
     index, tasks = task
     context = TopologyContext(
@@ -30,6 +31,7 @@ def opened(kind, journals, options, task, collector):
         worker=0,
         component_tasks={"source": range(1, 1 + tasks)},
         options=options,
+        max_spout_pending=max_spout_pending,
     )
     author = AuthorInstance(kind, journals)
     injected = {"conf": {}, "context": context, "collector": collector}
@@ -70,7 +72,8 @@ class SourceLife:
         errors: What the source has reported, and what `next_tuple` raised.
     """
 
-    def __init__(self, kind, options, index=0, tasks=1):
+    def __init__(self, kind, options, index=0, tasks=1, max_spout_pending=None):
+        self._limit = max_spout_pending
         self._kind, self._index, self._tasks = kind, index, tasks
         self.options = kind.config_model.model_validate(options)
         self.pending, self.processed, self.errors = {}, [], []
@@ -81,7 +84,7 @@ class SourceLife:
         """Begin a life, from what is committed."""
         self.collector = Collector()
         journals, task = copy.deepcopy(self._journals), (self._index, self._tasks)
-        self._author = opened(self._kind, journals, self.options, task, self.collector)
+        self._author = opened(self._kind, journals, self.options, task, self.collector, self._limit)
         self.source = self._author.instance
         self.source.activate()
         return self

@@ -25,6 +25,7 @@ class Task:
         pending: The messages whose trees have not ended, as committed: id -> values.
         acked: How often each message's values were acked, as committed.
         lag: How many messages the spout has said last to be behind; None: nothing.
+        age: How old it has said the oldest of them to be, in seconds; None: nothing.
     """
 
     def __init__(self, kind, clock=None, index=0, tasks=1, **options):
@@ -40,6 +41,7 @@ class Task:
         )
         self.checkpoint = pickle.dumps(({}, {}))
         self.pending, self.acked, self.number, self.lag = {}, Counter(), 0, None
+        self.age = None
         self.restore()
 
     def restore(self):
@@ -82,7 +84,7 @@ class Task:
             pending[msg_id] = values
         self.collector.emitted.clear()
         if lag := self.context.signals.take_lag():
-            self.lag = lag.messages
+            self.lag, self.age = lag.messages, lag.seconds
         if is_lost:
             self.restore()
             return

@@ -15,8 +15,8 @@ from fulmen.api.components import (
     Spout,
 )
 from fulmen.api.context import TopologyContext
+from fulmen.api.custom_grouping import CustomStreamGrouping
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream, output_streams
-from fulmen.api.grouping import CustomStreamGrouping
 from fulmen.api.signals import Counter, Gauge, Histogram
 from fulmen.api.sinks import ERRORS_STREAM, Mark, MarkAhead, Rows, ServiceUnavailable, Sink
 from fulmen.api.transactional_spouts import (

@@ -50,6 +50,8 @@ class TopologyContext:
         component_tasks: The task ids of every component, ascending.
         streams: The output streams of every component.
         sources: The (component, stream) pairs that this component subscribes to.
+        max_spout_pending: How many trees a task of a spout may have pending, as the topology says;
+            None: any number.
         options: The component's own `config` as its class's `config_model`; None: it has none.
         batch: The batch that is being run. Always the same object, whose attributes change.
         signals: What this task has told by the methods below. For the engine.
@@ -64,6 +66,7 @@ class TopologyContext:
     component_tasks: Mapping[str, range] = field(default_factory=dict)
     streams: Mapping[str, Mapping[str, Stream]] = field(default_factory=dict)
     sources: tuple[tuple[str, str], ...] = ()
+    max_spout_pending: int | None = None
     options: Any = None
     batch: Batch = field(default_factory=Batch)
     signals: Signals = field(default_factory=Signals, repr=False, compare=False)

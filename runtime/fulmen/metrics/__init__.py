@@ -1,6 +1,6 @@
 """Prometheus metrics of a running topology, and a page that shows it.
 
-`snapshot` is what both are made of, `collector` makes metrics of it, `topology_json` what the page
+`snapshot` is what both are made of, `families` makes metrics of it, `topology_json` what the page
 shows, and `server` answers requests. Uses `engine.totals` and the rooms below it; used by `cli`
 and `kube`.
 """

@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from fulmen.engine.totals.totals import Totals
 from fulmen.errors import FulmenError
-from fulmen.metrics.collector import TopologyCollector
+from fulmen.metrics.families import TopologyCollector
 from fulmen.metrics.history import STEPS, History
 from fulmen.metrics.page import Page
 from fulmen.metrics.snapshot import Snapshot

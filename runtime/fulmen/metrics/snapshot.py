@@ -110,7 +110,7 @@ class Snapshot:
                 uptime=now - totals.started,
                 moment=now,
                 batches=totals.batches,
-                failed_attempts=totals.attempts_failed,
+                failed_attempts=totals.failed_attempts,
                 last_failure=totals.last_failure,
                 trees=copy(totals.trees),
                 transactions=totals.transactions and totals.transactions.copy(),

@@ -26,7 +26,7 @@ from fulmen.engine.protocol.statistics import (
 from fulmen.engine.totals.totals import STATISTICS, StageSeconds
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.engine.totals.waits import Away
-from fulmen.metrics.collector import PHASES
+from fulmen.metrics.families import PHASES
 from fulmen.metrics.history import STEPS, Point
 from fulmen.metrics.recent_tasks import RecentTasks
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot

@@ -11,7 +11,7 @@ in front of it have: one of them may fail the transaction, on another worker.
 from collections.abc import Mapping, Sequence
 
 from fulmen.plan.model import DRIVER
-from fulmen.topology.resource.graph import depth_order
+from fulmen.topology.resource.component_order import depth_order
 from fulmen.topology.resource.spec import ACKER, Input, Topology
 
 Hosts = Mapping[str, Sequence[int]]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import inspect
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -25,6 +27,7 @@ from fulmen.engine.emitting.arrow_collectors import ArrowCollector
 from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.emitting.routes import Routes
 from fulmen.engine.tasks.author_instance import AuthorInstance
+from fulmen.engine.tasks.event_loop import completed, refuse_awaitable
 from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.errors import DeclarationError
 from fulmen.topology.code.transient import mistaken_transient
@@ -268,12 +271,12 @@ class BoltHarness:
         collector.open()
         try:
             if turn is not None:
-                turn(*([collector] if is_basic else []))
+                _call(turn, *([collector] if is_basic else []))
             elif is_basic:
-                self.bolt.execute(tup, collector)
+                _call(self.bolt.execute, tup, collector)
                 self.acked.append(tup)
             else:
-                self.bolt.execute(tup)
+                _call(self.bolt.execute, tup)
         except FailedException as e:
             if turn is None:
                 self.failed.append((tup, str(e) or type(e).__name__))
@@ -308,9 +311,9 @@ class BoltHarness:
         collector.open()
         try:
             if turn is not None:
-                turn(collector)
+                _call(turn, collector)
             else:
-                self.bolt.execute(batch, collector)
+                _call(self.bolt.execute, batch, collector)
         except FailedException as e:
             collector.failures = dict.fromkeys(range(len(tuples)), str(e) or type(e).__name__)
         finally:
@@ -322,3 +325,12 @@ class BoltHarness:
                 self.emitted.append(Emitted(row, stream, (tuples[i],) if tuples else ()))
         self.failed += [(tuples[i], reason) for i, reason in sorted(collector.failures.items())]
         self.acked += [t for i, t in enumerate(tuples) if i not in collector.failures]
+
+
+def _call(method: Callable[..., object], *arguments: object) -> None:
+    """Call an author's method, to its end if it is async."""
+    returned = method(*arguments)
+    if inspect.iscoroutinefunction(method):
+        completed(returned, os.getpid())
+    else:
+        refuse_awaitable(returned)

@@ -288,6 +288,17 @@ def test_a_lost_status_starts_nothing_anew(cluster):
         assert cluster.status[field] == before[field], field
 
 
+def test_after_a_lost_status_a_topology_without_pods_goes_on_with_the_next_attempt(cluster):
+    cluster.change({**CODE, "spec.state": "Suspended"})
+    cluster.settle()
+    lose_status(cluster)
+    cluster.settle()
+    assert cluster.names("Pod") == []
+    cluster.change(CODE)
+    cluster.settle()
+    assert "word-count-driver-2" in cluster.names("Pod")
+
+
 def test_after_a_lost_status_attempts_never_go_backwards(cluster):
     for attempt in (1, 2):
         cluster.end(f"word-count-driver-{attempt}", 143)

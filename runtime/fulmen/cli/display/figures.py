@@ -154,9 +154,9 @@ def summary_lines(totals: Totals, topology: Topology, end: str) -> Iterator[str]
     sums = Snapshot.of(totals).sums
     executed = sum(sums[bolt.name, EXECUTED] for bolt in topology.spec.bolts)
     yield f"throughput   {count(executed / seconds)} tuples/s, {ended}"
-    if totals.attempts_failed:
+    if totals.failed_attempts:
         yield (
-            f"attempts     {count(totals.attempts_failed)} failed and were run again, the last one"
+            f"attempts     {count(totals.failed_attempts)} failed and were run again, the last one"
             f" because {totals.last_failure}"
         )
 

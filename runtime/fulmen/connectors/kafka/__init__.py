@@ -1,7 +1,7 @@
 """Kafka: topics as sources and sinks.
 
 Uses `formats`, and Kafka's own client (librdkafka, by confluent-kafka), which is the extra `kafka`.
-`spout` and `transactional_spouts` read and `sink` writes; `options` is what they are told in a
+The spouts use `reading`, and the sink is in `writing`; `options` is what all are told in a
 topology's file.
 """
 
@@ -10,12 +10,12 @@ from fulmen.connectors.kafka.options import (
     KafkaSpoutOptions,
     TransactionalKafkaSpoutOptions,
 )
-from fulmen.connectors.kafka.sink import KafkaSink
 from fulmen.connectors.kafka.spout import KafkaSpout
 from fulmen.connectors.kafka.transactional_spouts import (
     OpaqueTransactionalKafkaSpout,
     TransactionalKafkaSpout,
 )
+from fulmen.connectors.kafka.writing.sink import KafkaSink
 
 __all__ = [
     "KafkaSink",

@@ -31,11 +31,11 @@ from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.connectors.kafka.client import NO_TOPIC, Brokers
-from fulmen.connectors.kafka.group import Group
-from fulmen.connectors.kafka.messages import MessageId, Reader, Run
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
-from fulmen.connectors.kafka.rereading import Rereading
-from fulmen.connectors.kafka.topic import (
+from fulmen.connectors.kafka.reading.group import Group
+from fulmen.connectors.kafka.reading.messages import MessageId, Reader, Run
+from fulmen.connectors.kafka.reading.rereading import Rereading
+from fulmen.connectors.kafka.reading.topic import (
     FROM_THE_FIRST,
     LAG_SECONDS,
     Description,
@@ -44,7 +44,7 @@ from fulmen.connectors.kafka.topic import (
     place_after,
     unread,
 )
-from fulmen.connectors.kafka.troubles import Troubles
+from fulmen.connectors.kafka.reading.troubles import Troubles
 
 AT_ONCE = 2_000
 """So many messages are taken from the client at once: enough that the call costs nothing."""

@@ -44,14 +44,19 @@ class Consumer(threading.Thread):
         error: Why there is no connection any more; None: there is one.
     """
 
-    def __init__(self, broker: Broker, options: RabbitSpoutOptions) -> None:
+    def __init__(self, broker: Broker, options: RabbitSpoutOptions, prefetch_count: int) -> None:
         """Connect, and look at the queue. No message is taken before `start`.
+
+        Args:
+            broker: Where the queue is.
+            options: Which one it is.
+            prefetch_count: How many messages the broker may hand out before it has acks for them.
 
         Raises:
             ServiceUnavailable: The broker is away, or the queue is not as it must be.
         """
         super().__init__(name=f"fulmen-rabbitmq-{options.queue}", daemon=True)
-        self._options = options
+        self._options, self._prefetch_count = options, prefetch_count
         self._deliveries: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
         self._is_closing = False
         self.error: BaseException | None = None
@@ -79,7 +84,7 @@ class Consumer(threading.Thread):
     def run(self) -> None:
         """Consume until there is no connection any more."""
         try:
-            self._channel.basic_qos(prefetch_count=self._options.prefetch_count)
+            self._channel.basic_qos(prefetch_count=self._prefetch_count)
             self._channel.add_on_cancel_callback(self._cancelled)
             self._channel.basic_consume(self._options.queue, self._received)
             self._connection.call_later(COUNT_SECONDS, self._count)

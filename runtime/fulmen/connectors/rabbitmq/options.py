@@ -26,6 +26,10 @@ Property = Literal[
 ]
 
 
+MOST_PREFETCHED = 65_535
+"""The protocol has 16 bits for it."""
+
+
 class _ConnectionOptions(Options):
     url: Name
     """How to connect: `amqp://user:password@host:5672/vhost`, or `amqps://…`. The default vhost `/`
@@ -39,9 +43,9 @@ class RabbitSpoutOptions(_ConnectionOptions):
 
     queue: Name
     """The name of the queue."""
-    prefetch_count: Annotated[int, Field(ge=1, le=65_535)] = 1000
-    """How many messages the broker hands out before it has acks for them. As many as
-    `maxSpoutPending` are enough."""
+    prefetch_count: Annotated[int, Field(ge=1, le=MOST_PREFETCHED)] | None = None
+    """How many messages the broker hands out before it has acks for them. Default: the topology's
+    `maxSpoutPending`, and 1000 if it has none."""
     format: MessageFormatOptions = TextOptions()
     """How messages are written down."""
     properties: tuple[Property, ...] = ()

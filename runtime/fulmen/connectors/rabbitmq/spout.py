@@ -26,8 +26,10 @@ from fulmen.connectors.formats import Malformed
 from fulmen.connectors.options import Options
 from fulmen.connectors.rabbitmq.connection import Broker
 from fulmen.connectors.rabbitmq.consumer import Consumer, Delivery
-from fulmen.connectors.rabbitmq.options import RabbitSpoutOptions
+from fulmen.connectors.rabbitmq.options import MOST_PREFETCHED, RabbitSpoutOptions
 
+PREFETCHED = 1000
+"""If neither the spout's options nor the topology say how many."""
 LAG_SECONDS = 1.0
 PAUSE_SECONDS = 1.0
 """Before the next try to connect."""
@@ -100,7 +102,11 @@ class RabbitSpout(Spout):
         self._not_before = self.now()
         acked = sorted((number, key) for key, number in self.state.items() if number > 0)
         self._remembered = deque(key for _, key in acked)
-        self._consumer = Consumer(self._broker, self._options)
+        self._consumer = self._new_consumer()
+
+    def _new_consumer(self) -> Consumer:
+        limit = min(self._context.max_spout_pending or PREFETCHED, MOST_PREFETCHED)
+        return Consumer(self._broker, self._options, self._options.prefetch_count or limit)
 
     @override
     def next_tuple(self) -> None:
@@ -142,7 +148,7 @@ class RabbitSpout(Spout):
             if self.now() < self._not_before:
                 return None
             self._not_before = self.now() + PAUSE_SECONDS
-            consumer = self._consumer = Consumer(self._broker, self._options)
+            consumer = self._consumer = self._new_consumer()
         if consumer.ident is None:
             consumer.start()
         return consumer

@@ -11,6 +11,7 @@ import time
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, ClassVar, Protocol
 
 from fulmen.api.collector import MessageId, SpoutOutputCollector
@@ -63,6 +64,7 @@ class GrowingSpout(Spout):
         "_context",
     )
     now: Callable[[], float] = time.monotonic
+    today: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (rows have the time of day)
     _options: GrowingOptions
     _table: GrowingTable
     _rows: deque[Row]
@@ -132,12 +134,25 @@ class GrowingSpout(Spout):
         self.collector.emit(values, msg_id=self.emitted)
 
     def _fetch(self) -> None:
-        options = self._options
-        self._due = self.now() + options.poll_seconds  # also if this raises
-        position = options.start if self.position is None else self.position
+        self._due = self.now() + self._options.poll_seconds  # also if this raises
+        position = self._options.start if self.position is None else self.position
+        behind = None
         if self.now() >= self._lag_due:
             self._lag_due = self.now() + LAG_SECONDS
-            self._context.lag(messages=self._table.behind(position))
+            behind = self._table.behind(position)
+        self._take_rows_after(position)
+        if behind is not None:
+            self._context.lag(messages=behind, seconds=self._age() if behind else 0.0)
+
+    def _age(self) -> float | None:
+        """How old the row to be emitted next is, if the column says when it was written."""
+        value = self._rows[0][0] if self._rows else None
+        if not isinstance(value, datetime) or value.tzinfo is None:
+            return None
+        return type(self).today() - value.timestamp()
+
+    def _take_rows_after(self, position: Any) -> None:
+        options = self._options
         last = None
         if options.delay_seconds:
             last = self._settled(self._table.highest())

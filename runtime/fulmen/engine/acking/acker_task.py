@@ -17,8 +17,6 @@ from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids
 TREES: Final = "trees"
 """The journal of an acker's task: the trees that are pending."""
 
-Columns = tuple[bytes, bytes, bytes, bytes]
-
 
 class AckerTask:
     """One task of `__acker`.
@@ -65,23 +63,19 @@ class AckerTask:
             return {}
         self._changed = None
         if self._policy.rewrite(len(self.trees), int(changed.sum()) + len(self._ended)):
-            return {TREES: (pickle.dumps((columns(self.trees), None), 5), number)}
-        return {
-            TREES: (
-                pickle.dumps((columns(self.trees.take(changed)), self._ended.tobytes()), 5),
-                0,
-            )
-        }
+            return {TREES: (record(self.trees), number)}
+        return {TREES: (record(self.trees.take(changed), self._ended), 0)}
 
 
-def columns(trees: Trees) -> Columns:
-    """The bytes of each column, as `restore` reads them."""
-    return (
-        trees.roots.tobytes(),
-        trees.values.tobytes(),
-        trees.since.tobytes(),
-        trees.born.tobytes(),
-    )
+def record(trees: Trees, ended: Ids | None = None) -> bytes:
+    """A record of the journal, as `restore` reads it.
+
+    Args:
+        trees: All that are pending, or those that a batch has changed.
+        ended: In the latter case: the roots that it ended.
+    """
+    columns = tuple(column.tobytes() for column in trees.columns())
+    return pickle.dumps((columns, None if ended is None else ended.tobytes()), 5)
 
 
 def restore(records: Iterable[bytes]) -> Trees:
@@ -89,24 +83,11 @@ def restore(records: Iterable[bytes]) -> Trees:
     trees = Trees()
     for data in records:
         columns, ended = pickle.loads(data)
-        roots, values, since, born = columns
-        new = Trees(
-            np.frombuffer(roots, np.uint64),
-            np.frombuffer(values, np.uint64),
-            np.frombuffer(since, np.float64),
-            np.frombuffer(born, np.float64),
-        )
+        pairs = zip(columns, Trees().columns(), strict=True)
+        new = Trees(*(np.frombuffer(column, empty.dtype) for column, empty in pairs))
         if ended is None:
             trees = new
             continue
         gone = np.concatenate([np.frombuffer(ended, np.uint64), new.roots])
-        trees = trees.take(~np.isin(trees.roots, gone))
-        both = Trees(
-            *(np.concatenate(pair) for pair in zip(_arrays(trees), _arrays(new), strict=True))
-        )
-        trees = both.take(np.argsort(both.roots, kind="stable"))
+        trees = Trees.joined([trees.take(~np.isin(trees.roots, gone)), new])
     return trees
-
-
-def _arrays(trees: Trees) -> tuple[npt.NDArray[np.generic], ...]:
-    return trees.roots, trees.values, trees.since, trees.born

@@ -16,8 +16,9 @@ tree has a time of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,9 +46,20 @@ class Trees:
     def __len__(self) -> int:
         return len(self.roots)
 
+    @classmethod
+    def joined(cls, parts: Iterable[Trees]) -> Trees:
+        """The trees of all parts."""
+        columns = zip(*(part.columns() for part in parts), strict=True)
+        trees = cls(*(np.concatenate(column) for column in columns))
+        return trees.take(np.argsort(trees.roots, kind="stable"))
+
+    def columns(self) -> tuple[npt.NDArray[Any], ...]:
+        """All columns, in the order in which `Trees` takes them, and journals have them."""
+        return tuple(getattr(self, column.name) for column in fields(self))
+
     def take(self, index: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Trees:
         """The trees at `index`."""
-        return Trees(self.roots[index], self.values[index], self.since[index], self.born[index])
+        return Trees(*(column[index] for column in self.columns()))
 
     def place(self, roots: Ids) -> npt.NDArray[np.int64]:
         """Where each of `roots` is; -1 for one that is not pending."""
@@ -68,8 +80,8 @@ class Outcome:
         trees: The trees that are still pending.
         acked: Roots of the trees that ended well, ascending.
         born: When each of those was emitted.
-        failed: Root and reason of the others that ended.
-        timed_out: How many of those timed out.
+        failed: Root and reason of those that failed.
+        timed_out: Roots of those that timed out, ascending.
         changed: Which of `trees` are new or have another value or time than before.
         ended_before: Roots that were pending before the batch and no longer are.
     """
@@ -78,9 +90,14 @@ class Outcome:
     acked: Ids
     born: Times
     failed: Sequence[tuple[int, str]]
-    timed_out: int
+    timed_out: Sequence[int]
     changed: npt.NDArray[np.bool_]
     ended_before: Ids
+
+    @property
+    def not_acked(self) -> list[tuple[int, str]]:
+        """Root and reason of all trees that failed or timed out."""
+        return [*self.failed, *((root, TIMED_OUT) for root in self.timed_out)]
 
 
 def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float) -> Outcome:
@@ -95,7 +112,7 @@ def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float)
         trees = _insert(trees, Trees(roots, values, np.full(len(roots), clock), born))
     n = len(trees)
     if n == 0:  # as most ackers of a light batch: an eighth of the time
-        return Outcome(trees, EMPTY_IDS, EMPTY_TIMES, (), 0, np.zeros(0, np.bool_), EMPTY_IDS)
+        return Outcome(trees, EMPTY_IDS, EMPTY_TIMES, (), (), np.zeros(0, np.bool_), EMPTY_IDS)
     values, since = trees.values.copy(), trees.since.copy()
     touched = trees.place(before.roots)
     changed = np.ones(n, np.bool_)
@@ -118,17 +135,15 @@ def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float)
     late &= ~failed
     ends = done | failed | late
     left = ~ends
-    after = Trees(trees.roots[left], values[left], since[left], trees.born[left])
-    ended = [(int(trees.roots[i]), reasons[i]) for i in np.flatnonzero(failed).tolist()]
-    ended += [(root, TIMED_OUT) for root in trees.roots[late].tolist()]
+    after = replace(trees, values=values, since=since).take(left)
     was = np.zeros(n, np.bool_)
     was[touched] = True
     return Outcome(
         after,
         trees.roots[done],
         trees.born[done],
-        ended,
-        int(late.sum()),
+        [(int(trees.roots[i]), reasons[i]) for i in np.flatnonzero(failed).tolist()],
+        trees.roots[late].tolist(),
         changed[left],
         trees.roots[ends & was],
     )
@@ -140,12 +155,8 @@ def _insert(trees: Trees, new: Trees) -> Trees:
     if not len(trees):
         return new
     at = np.searchsorted(trees.roots, new.roots)
-    return Trees(
-        np.insert(trees.roots, at, new.roots),
-        np.insert(trees.values, at, new.values),
-        np.insert(trees.since, at, new.since),
-        np.insert(trees.born, at, new.born),
-    )
+    columns = zip(trees.columns(), new.columns(), strict=True)
+    return Trees(*(np.insert(column, at, more) for column, more in columns))
 
 
 def _reasons(trees: Trees, fails: Sequence[tuple[int, str]]) -> dict[int, str]:

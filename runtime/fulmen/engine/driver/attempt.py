@@ -24,7 +24,7 @@ from fulmen.engine.protocol.jobs import Failure, read_rows
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.processes import this_process
 from fulmen.engine.protocol.summary import Summary
-from fulmen.engine.tasks.acker_batch import run_ackers
+from fulmen.engine.tasks.run_ackers import run_ackers
 from fulmen.engine.tuples import wire
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER

@@ -12,7 +12,6 @@ then the checkpoint is still one that the shape before can go on with, and find 
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from fulmen.checkpoint import LAYOUT, Manifest, Store, Update, load_many, read_layout
-from fulmen.engine.acking.acker_task import TREES, columns, restore
+from fulmen.engine.acking.acker_task import TREES, record, restore
 from fulmen.engine.acking.messages import acker_index
 from fulmen.engine.acking.root_ids import sequence_ranges
 from fulmen.engine.acking.trees import Trees
@@ -203,7 +202,7 @@ def _reshaped(
     if not ackers or known.tasks.get(ACKER) == tasks.get(ACKER):
         return Migration(layout, rest=Change(layout, removed))
     found = load_many(store, manifest, ackers)
-    trees = _together([restore(journals_of.get(TREES, ())) for journals_of in found.values()])
+    trees = Trees.joined(restore(journals_of.get(TREES, ())) for journals_of in found.values())
     if not tasks.get(ACKER):
         return Migration(layout, None, Change(layout, removed), _ended(trees))
     first = Change(
@@ -266,21 +265,10 @@ def _kind_of_transactional(layout: Layout) -> str:
     return f"a transactional spout {partitions} partitions"
 
 
-def _together(parts: list[Trees]) -> Trees:
-    """The trees of several ackers."""
-    trees = Trees(
-        *(
-            np.concatenate([getattr(t, c) for t in parts])
-            for c in ("roots", "values", "since", "born")
-        )
-    )
-    return trees.take(np.argsort(trees.roots, kind="stable"))
-
-
 def _divided(trees: Trees, ackers: int, number: int) -> dict[str, dict[str, Update]]:
     """Pending trees for another number of ackers."""
     to = acker_index(trees.roots, ackers)
-    records = {k: pickle.dumps((columns(trees.take(to == k)), None), 5) for k in range(ackers)}
+    records = {k: record(trees.take(to == k)) for k in range(ackers)}
     return {task_key(ACKER, k): {TREES: Update(data, None, number)} for k, data in records.items()}
 
 

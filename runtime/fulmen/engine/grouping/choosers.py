@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fulmen.api.grouping import CustomStreamGrouping
+from fulmen.api.custom_grouping import CustomStreamGrouping
 from fulmen.engine.grouping.column_hash import (
     Hashes,
     arrow_column_hash,
@@ -28,6 +28,7 @@ from fulmen.engine.grouping.column_hash import (
 from fulmen.engine.grouping.partial_key import Choices
 from fulmen.engine.tuples.string_column import StringColumn
 from fulmen.errors import GroupingError, error_text, repr_of
+from fulmen.topology.resource.spec import GroupingType
 
 Tasks = npt.NDArray[np.int32]
 
@@ -71,7 +72,7 @@ class Chooser(Protocol):
 
 
 def make_chooser(
-    kind: str,
+    kind: GroupingType,
     *,
     targets: Sequence[int],
     local: Sequence[int] = (),
@@ -112,13 +113,15 @@ def make_chooser(
         kind, tasks = "shuffle", near if len(near) else tasks
     if kind == "partial-key" and not fields:
         raise ValueError(f"partial-key grouping from task {source_task}: `fields` is missing")
-    if len(tasks) == 1 or kind == "global" or (kind == "fields" and not fields):
+    if kind == "global" or (kind == "fields" and not fields):
         return _Constant(int(tasks[0]))
     if kind not in _KINDS:
-        known = sorted([*_KINDS, "custom", "direct", "global", "local-or-shuffle"])
+        known = ", ".join(sorted(get_args(GroupingType)))
         raise ValueError(
-            f"grouping from task {source_task}: there is no type {kind!r}, only {', '.join(known)}"
+            f"grouping from task {source_task}: there is no type {kind!r}, only {known}"
         )
+    if len(tasks) == 1:  # all of _KINDS send each tuple to at least one task
+        return _Constant(int(tasks[0]))
     return _KINDS[kind](tasks, tuple(fields), rng)
 
 
@@ -169,7 +172,7 @@ class _Stateless:
 
 
 class _Constant(_Stateless):
-    """Global grouping, and every grouping of which there is only one target."""
+    """Global grouping, and each of `_KINDS` if there is only one target."""
 
     def __init__(self, task: int) -> None:
         self._task = task
@@ -324,7 +327,7 @@ class _Custom(_Stateless):
         return tasks
 
 
-_KINDS: dict[str, Callable[[Tasks, tuple[int, ...], np.random.Generator], Chooser]] = {
+_KINDS: dict[GroupingType, Callable[[Tasks, tuple[int, ...], np.random.Generator], Chooser]] = {
     "all": _All,
     "fields": _Fields,
     "none": _None,

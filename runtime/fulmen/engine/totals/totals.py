@@ -138,7 +138,7 @@ class Totals:
     current: CurrentTopology
     steady: Callable[[], float] = time.monotonic
     batches: int = 0
-    attempts_failed: int = 0
+    failed_attempts: int = 0
     seconds: float = 0.0
     trees: TreeCounts = field(default_factory=TreeCounts)
     latencies: Latencies = field(default_factory=Latencies)
@@ -203,7 +203,7 @@ class Totals:
     def attempt_failed(self, reason: str) -> None:
         """Count an attempt that came to nothing."""
         with self.lock:
-            self.attempts_failed += 1
+            self.failed_attempts += 1
             self.last_failure = reason
             if self.transactions is not None:
                 self.transactions.nothing(reason, self.steady())
@@ -372,7 +372,7 @@ class Totals:
                 "p99": self.latencies.quantile(0.99),
             },
             "components": {name: self._component_report(name) for name in self._names()},
-            "failed_attempts": self.attempts_failed,
+            "failed_attempts": self.failed_attempts,
             "restored_tasks": self.restored,
         }
 

@@ -29,10 +29,10 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.processes import this_process
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
 from fulmen.engine.tasks import forks
-from fulmen.engine.tasks.acker_batch import run_ackers
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.sink_task import SinkTask
 from fulmen.engine.tasks.kinds import kind_of_bolt
+from fulmen.engine.tasks.run_ackers import run_ackers
 from fulmen.engine.tasks.spout_task import SpoutTask
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
 from fulmen.engine.tasks.transactional.emitter_task import EmitterTask

@@ -21,7 +21,7 @@ from fulmen.topology.resource.base import (
     Name,
     Seconds,
 )
-from fulmen.topology.resource.graph import with_followers
+from fulmen.topology.resource.component_order import with_followers
 from fulmen.topology.resource.pods import Checkpoint, Code, EnvVar, Pod, Spark
 
 API_VERSION: Final = "fulmen.dev/v1alpha1"

@@ -8,7 +8,7 @@ from typing import Any
 
 from fulmen.topology.problems import Problem, Severity, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
-from fulmen.topology.resource.graph import find_cycles
+from fulmen.topology.resource.component_order import find_cycles
 from fulmen.topology.resource.pods import Code, EnvVar, Pod
 from fulmen.topology.resource.quantity import mebibytes
 from fulmen.topology.resource.spec import BoltSpec, TopologySpec

@@ -6,7 +6,7 @@ import time
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from fulmen.connectors.kafka.transactions import (
+from fulmen.connectors.kafka.writing.transactions import (
     LONGEST_METADATA,
     TooManyRefused,
     Written,

@@ -5,7 +5,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from fulmen.connectors.kafka import KafkaSpoutOptions
 from fulmen.connectors.kafka.client import Brokers
-from fulmen.connectors.kafka.messages import Reader
+from fulmen.connectors.kafka.reading.messages import Reader
 
 LEAST = {"bootstrap.servers": "broker:9092", "topic": "orders"}
 

@@ -4,8 +4,8 @@ import pickle
 
 from confluent_kafka import Message
 
-from fulmen.connectors.kafka.partition_reader import Queue
-from fulmen.connectors.kafka.parts import MessagesGone, Part
+from fulmen.connectors.kafka.reading.partition_reader import Queue
+from fulmen.connectors.kafka.reading.parts import MessagesGone, Part
 
 
 def test_what_can_never_be_emitted_again_is_said_with_what_to_do():

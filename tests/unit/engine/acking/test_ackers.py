@@ -256,7 +256,7 @@ def test_how_a_tree_ends(messages, acked, failed, pending):
     assert list(outcome.failed) == failed
     assert outcome.trees.roots.tolist() == pending
     assert outcome.ended_before.tolist() == []
-    assert outcome.timed_out == 0
+    assert list(outcome.timed_out) == []
     assert len(outcome.changed) == len(pending)
     assert len(outcome.born) == len(acked)
 
@@ -264,9 +264,10 @@ def test_how_a_tree_ends(messages, acked, failed, pending):
 def test_a_tree_times_out_when_it_is_older_than_the_timeout_and_not_before():
     trees = step(Trees(), inits((1, 5)), 100.0, 30).trees
     outcome = step(trees, Messages(), 130.0, 30)
-    assert (outcome.trees.roots.tolist(), outcome.timed_out) == ([1], 0)
+    assert (outcome.trees.roots.tolist(), outcome.timed_out) == ([1], [])
     outcome = step(trees, Messages(), 130.5, 30)
-    assert (list(outcome.failed), outcome.timed_out) == ([(1, TIMED_OUT)], 1)
+    assert (outcome.failed, outcome.timed_out) == ([], [1])
+    assert outcome.not_acked == [(1, TIMED_OUT)]
     assert outcome.ended_before.tolist() == [1]
 
 
@@ -280,7 +281,7 @@ def test_a_reset_starts_the_timeout_anew_and_an_ack_does_not():
     outcome = step(trees, together(acks((1, 4)), Messages(resets=[2, 2])), 20.0, 30)
     assert outcome.changed.tolist() == [True, True]
     outcome = step(outcome.trees, Messages(), 40.0, 30)
-    assert list(outcome.failed) == [(1, TIMED_OUT)]
+    assert outcome.timed_out == [1]
     assert outcome.trees.roots.tolist() == [2]
     assert outcome.changed.tolist() == [False]
 
@@ -292,7 +293,7 @@ def test_trees_whose_ids_differ_in_the_last_bit_only_are_told_apart():
     outcome = step(trees, messages, 20.0, 30)
     assert list(outcome.failed) == [(origin + 1, "no")]
     outcome = step(outcome.trees, Messages(), 40.0, 30)
-    assert list(outcome.failed) == [(origin, TIMED_OUT), (origin + 3, TIMED_OUT)]
+    assert outcome.timed_out == [origin, origin + 3]
     assert outcome.trees.roots.tolist() == [origin + 2]
 
 
@@ -365,9 +366,9 @@ def test_many_batches_with_restarts_against_a_dict(batches):
         )
         outcome = task.run(messages, clock, 5)
         assert outcome.acked.tolist() == acked
-        assert sorted(outcome.failed) == sorted(
-            [(r, "no") for r in failed] + [(r, TIMED_OUT) for r in late]
-        )
+        assert list(outcome.failed) == [(r, "no") for r in failed]
+        assert list(outcome.timed_out) == late
+        assert outcome.not_acked == [*outcome.failed, *((r, TIMED_OUT) for r in late)]
         for root in (*acked, *failed, *late):
             del expected[root]
         records.add(number, task.updates(number).get("trees"))

@@ -191,7 +191,7 @@ def test_a_batch_that_failed_runs_whole():
 
     def fault(stage, partition, moment):
         stages.append(stage)
-        if stage == 1 and not driver.totals.attempts_failed:
+        if stage == 1 and not driver.totals.failed_attempts:
             raise Crash("killed")
 
     driver.jobs.fault = fault

@@ -157,6 +157,20 @@ def test_instances_are_closed_at_the_end():
     assert sorted(closed) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("limit", [None, 7])
+def test_components_know_how_many_trees_may_be_pending(limit):
+    told = []
+    builder = TopologyBuilder(max_spout_pending=limit)
+    builder.set_spout("source", ListSpout([1]))
+    functions = {
+        "prepare": lambda bolt: told.append(bolt.context.max_spout_pending),
+        "execute": lambda bolt, tup: bolt.collector.ack(tup),
+    }
+    builder.set_bolt("bolt", HookBolt).set_config(hooks(**functions)).shuffle_grouping("source")
+    finished(started(builder))
+    assert told == [limit]
+
+
 # ---- lost workers ----------------------------------------------------------------------------
 
 
@@ -262,7 +276,7 @@ def test_a_failed_attempt_counts_for_nothing():
     driver.jobs.failures = 1
     finished(driver)
     assert log.of("failed") == [(3, "worker 0 was lost in stage 0: pulled the plug")]
-    assert driver.totals.attempts_failed == 1
+    assert driver.totals.failed_attempts == 1
     assert driver.totals.counts["count", "executed", "source:default"] == 50
     assert driver.totals.trees.acked == 50
 
@@ -282,7 +296,7 @@ def test_a_commit_is_made_again_until_it_is_made():
     assert all(" Trying again; it is so since 20" in text for text in notes[:300])
     assert notes[300] == "the checkpoint answers again"
     assert driver.outage is None
-    assert driver.totals.attempts_failed == 0
+    assert driver.totals.failed_attempts == 0
 
 
 def test_a_store_that_is_down_for_half_an_hour_ends_the_driver():

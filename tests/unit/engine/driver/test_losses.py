@@ -35,7 +35,7 @@ def ran(losses, **failure):
     driver = make_driver(builder, store=store, jobs=Losing(losses, failed, store)).start()
     driver.run(Stop(when_drained=True))
     driver.close()
-    assert driver.totals.attempts_failed == losses
+    assert driver.totals.failed_attempts == losses
     return driver
 
 

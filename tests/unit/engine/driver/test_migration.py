@@ -1,7 +1,5 @@
 """A topology that goes on in another shape: nothing is forgotten, and nothing mixed up."""
 
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import CommitLog, Manifest, Update, load_many, read_manifest
-from fulmen.engine.acking.acker_task import columns, restore
+from fulmen.engine.acking.acker_task import record, restore
 from fulmen.engine.acking.messages import acker_index
 from fulmen.engine.acking.root_ids import root_ids
 from fulmen.engine.acking.trees import Trees
@@ -122,8 +120,7 @@ def with_trees(life, roots, ackers):
     life.put = {}
     for k in range(ackers):
         mine = trees.take(acker_index(roots, ackers) == k)
-        record = pickle.dumps((columns(mine), None), 5)
-        life.put[f"__acker/{k}"] = {"trees": Update(record, None, 1)}
+        life.put[f"__acker/{k}"] = {"trees": Update(record(mine), None, 1)}
     return trees
 
 

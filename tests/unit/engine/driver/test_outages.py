@@ -161,7 +161,7 @@ def test_whether_a_checkpoint_is_lost_is_asked_until_there_is_an_answer(clock, b
     driver.jobs.start(driver.placed)  # other processes, which have no state
     backend.failing["list"] = 1  # whether there is a newer commit
     assert not driver.step()
-    assert driver.totals.attempts_failed == 1
+    assert driver.totals.failed_attempts == 1
     with pytest.raises(CheckpointError, match="there is no 'commits/"):
         driver.step()
     driver.close()
@@ -212,7 +212,7 @@ def test_a_checkpoint_that_can_t_be_written_for_a_while(clock, tmp_path, monkeyp
     assert len(notes) == 51
     assert notes[-1] == "the checkpoint answers again"
     assert counts(driver) == dict.fromkeys(range(10), 10)
-    assert driver.totals.attempts_failed == 0
+    assert driver.totals.failed_attempts == 0
 
 
 class Denying:
@@ -254,7 +254,7 @@ def test_workers_that_may_not_use_the_store_any_more_are_waited_for(denied, verb
     workers.failing[verb] = 20
     driver.run(Stop(when_drained=True))
     assert counts(driver) == dict.fromkeys(range(10), 10)
-    assert driver.totals.attempts_failed == 20
+    assert driver.totals.failed_attempts == 20
     assert "permission denied. Trying again; it is so since" in driver.totals.last_failure
 
 

@@ -196,7 +196,7 @@ def test_attempts_that_are_lost_with_a_worker_say_so():
     driver = transacted_driver(["kill once", PLAIN]).start()
     driver.step()
     totals = driver.totals
-    assert (totals.attempts_failed, totals.batches) == (1, 0)
+    assert (totals.failed_attempts, totals.batches) == (1, 0)
     assert [(one.outcome, one.reason) for one in totals.transactions.recent] == [
         (AttemptOutcome.LOST, "a worker was killed")
     ] * 2

@@ -1,5 +1,6 @@
 import pickle
 from collections import Counter
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -8,11 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fulmen import TransactionAttempt
-from fulmen.api.grouping import CustomStreamGrouping
+from fulmen.api.custom_grouping import CustomStreamGrouping
 from fulmen.engine.grouping.choosers import choose_one, make_chooser
 from fulmen.engine.grouping.column_hash import java_hash, list_hash
 from fulmen.engine.grouping.partial_key import two_choices
 from fulmen.errors import GroupingError
+from fulmen.topology.builder import BoltDeclarer
+from fulmen.topology.resource.spec import GroupingType
+from support.pages import ROOT
 
 TARGETS = [9, 4, 7, 5]
 SIZES = st.lists(st.integers(0, 40) | st.sampled_from([1, 64, 65, 1000, 3000]), max_size=8)
@@ -53,7 +57,7 @@ def pairs(choice):
     return list(zip(index, choice.tasks.tolist(), strict=True))
 
 
-ALL_KINDS = ["shuffle", "fields", "partial-key", "all", "global", "none", "local-or-shuffle"]
+ALL_KINDS = [kind for kind in get_args(GroupingType) if kind not in ("custom", "direct")]
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
@@ -68,6 +72,14 @@ def test_every_grouping_gives_tasks_as_int32(kind, targets, n):
     else:
         assert choice.index.dtype == np.int32
         assert len(choice.index) == len(choice.tasks)
+
+
+@pytest.mark.parametrize("kind", get_args(GroupingType))
+def test_every_grouping_has_a_chooser_a_method_and_a_row_of_the_docs(kind):
+    if kind != "direct":  # the emitter is the one who chooses
+        assert chooser(kind, fields=[0], custom=Answers()).choose(Rows([([4],)])).tasks.size
+    assert callable(getattr(BoltDeclarer, kind.replace("-", "_") + "_grouping"))
+    assert f"\n| `{kind}` |" in (ROOT / "docs/guide/streams.md").read_text(encoding="utf-8")
 
 
 # ---- shuffle -------------------------------------------------------------------------------------
@@ -325,7 +337,7 @@ def test_choose_one(kind, tasks):
         ("partial-key", TARGETS, "partial-key grouping from task 2: `fields` is missing"),
         (
             "shuffel",
-            TARGETS,
+            [3],
             "grouping from task 2: there is no type 'shuffel', only all, custom, direct, fields, "
             "global, local-or-shuffle, none, partial-key, shuffle",
         ),

@@ -73,6 +73,15 @@ def test_a_suspended_topology_takes_new_code_without_a_trial(cluster):
     assert "Checking" not in told
 
 
+def test_a_topology_that_is_resumed_with_new_code_starts_without_a_trial(cluster):
+    cluster.change({**CODE, "spec.state": "Suspended"})
+    cluster.settle()
+    cluster.change(OTHER_CODE)
+    cluster.reconcile_once_more()
+    assert cluster.pods("preflight") == []
+    assert "word-count-driver-2" in cluster.names("Pod")
+
+
 def test_a_topology_that_has_failed_is_started_anew_without_a_trial(cluster):
     mistakes = (Mistake(path="spec.bolts[0].class", reason="there is no module 'x'"),)
     cluster.end(DRIVER, 2, Ended(reason="InvalidSpec", message="1 problem", errors=mistakes))
@@ -146,6 +155,14 @@ def test_another_mistake_in_the_spec_is_told_though_the_reason_is_the_same(clust
         cluster.change({**CODE, f"spec.{field}": 5})
         cluster.settle()
     assert events(cluster).count(("Warning", "InvalidSpec")) == 2
+
+
+def test_a_first_spec_that_is_refused_is_told_once():
+    cluster = FakeCluster({**CODE, "spec.maxSpoutPnding": 5})
+    cluster.settle()
+    place = cluster._place("Event", "")
+    told = [o["reason"] for path, o in cluster.api.objects.items() if path.startswith(place)]
+    assert told == ["InvalidSpec"]
 
 
 def test_other_words_for_not_being_ready_are_not_told_again(cluster):

@@ -18,7 +18,7 @@ from fulmen.engine.driver.driver import Silent, Stop
 from fulmen.engine.protocol.processes import Process
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.totals.totals import StageSeconds
-from fulmen.metrics.collector import TopologyCollector, families
+from fulmen.metrics.families import TopologyCollector, families
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.metrics.topology_json import TopologyJson
 from fulmen.testing import CollectBolt, ListSpout, ManualClock

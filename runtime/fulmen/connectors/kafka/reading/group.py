@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from fulmen.connectors.kafka.client import Brokers, reason_of
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
-from fulmen.connectors.kafka.troubles import Troubles
+from fulmen.connectors.kafka.reading.troubles import Troubles
 
 
 class Group:

@@ -13,8 +13,8 @@ from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
 from fulmen.connectors.formats import BytesOptions, Format, Malformed, TextOptions, encode_each
 from fulmen.connectors.kafka.client import Brokers
 from fulmen.connectors.kafka.options import KafkaSinkOptions
-from fulmen.connectors.kafka.producing import Delivery, Row, reason_of_refusal
-from fulmen.connectors.kafka.transactions import Transactions
+from fulmen.connectors.kafka.writing.producing import Delivery, Row, reason_of_refusal
+from fulmen.connectors.kafka.writing.transactions import Transactions
 
 Values = Sequence[Any]
 Part = Callable[[Values], Any]

@@ -24,7 +24,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from fulmen.api.sinks import Mark, Rows
 from fulmen.connectors.kafka.client import SECONDS, Brokers
-from fulmen.connectors.kafka.producing import Delivery, Refused, reason_of_refusal
+from fulmen.connectors.kafka.writing.producing import Delivery, Refused, reason_of_refusal
 
 TRANSACTION_SECONDS = 60
 LONGEST_METADATA = 4096

@@ -1,4 +1,4 @@
-"""The graph of a topology's components, as plain names."""
+"""The order of a topology's components, who follows whom, and cycles: as plain names."""
 
 from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter

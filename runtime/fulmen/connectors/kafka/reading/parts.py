@@ -22,11 +22,11 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.connectors.kafka.client import NO_TOPIC, SECONDS, Brokers, error_of
-from fulmen.connectors.kafka.group import Group
-from fulmen.connectors.kafka.messages import Reader
 from fulmen.connectors.kafka.options import TransactionalKafkaSpoutOptions
-from fulmen.connectors.kafka.partition_reader import PartitionReader
-from fulmen.connectors.kafka.topic import (
+from fulmen.connectors.kafka.reading.group import Group
+from fulmen.connectors.kafka.reading.messages import Reader
+from fulmen.connectors.kafka.reading.partition_reader import PartitionReader
+from fulmen.connectors.kafka.reading.topic import (
     FROM_THE_FIRST,
     LAG_SECONDS,
     Description,
@@ -35,7 +35,7 @@ from fulmen.connectors.kafka.topic import (
     place_after,
     unread,
 )
-from fulmen.connectors.kafka.troubles import Troubles
+from fulmen.connectors.kafka.reading.troubles import Troubles
 
 
 class Gone(NamedTuple):

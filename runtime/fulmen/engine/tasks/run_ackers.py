@@ -59,8 +59,9 @@ def run_ackers(
         outbox.busy[placed.plan.executor_of(task).first] += seconds
         for origin, ranges in sequence_ranges(outcome.acked).items():
             acked[origin].append(ranges)
-        summary.failed += [(*origin_and_sequence(root), reason) for root, reason in outcome.failed]
-        summary.timed_out += outcome.timed_out
+        not_acked = outcome.not_acked
+        summary.failed += [(*origin_and_sequence(root), reason) for root, reason in not_acked]
+        summary.timed_out += len(outcome.timed_out)
         summary.pending[task] = len(outcome.trees)
         summary.born += born_by_origin(outcome)
         count_trees(placed, acker, outcome, outbox)
@@ -68,7 +69,7 @@ def run_ackers(
         add_task(
             outbox.tasks,
             task,
-            emitted=len(outcome.acked) + len(outcome.failed),
+            emitted=len(outcome.acked) + len(not_acked),
             executed=sum(acker.executed.values()),
             seconds=seconds,
         )
@@ -83,21 +84,23 @@ def count_trees(placed: PlacedTopology, acker: AckerTask, outcome: Outcome, outb
             counts[ACKER, EXECUTED, stream] += n
             counts[ACKER, ACKED, stream] += n
             counts[acker_name(acker.task), EXECUTED, stream] += n
-    for stream, n in (("__ack_ack", len(outcome.acked)), ("__ack_fail", len(outcome.failed))):
+    not_acked = len(outcome.failed) + len(outcome.timed_out)
+    for stream, n in (("__ack_ack", len(outcome.acked)), ("__ack_fail", not_acked)):
         if n:
             counts[ACKER, EMITTED, stream] += n
             counts[ACKER, TRANSFERRED, stream] += n
             counts[acker_name(acker.task), EMITTED, stream] += n
     for origin, a, b in _origins(outcome):
         counts[placed.component_of_origin(origin), ACKED, ""] += b - a
-    first_late = len(outcome.failed) - outcome.timed_out
-    for i, (root, reason) in enumerate(outcome.failed):
+    for root, reason in outcome.failed:
         spout = placed.component_of_origin(origin_and_sequence(root)[0])
         counts[spout, FAILED, ""] += 1
-        if i >= first_late:
-            counts[spout, TIMED_OUT, ""] += 1
-        elif reason == CRASH_REASON:
+        if reason == CRASH_REASON:
             counts[spout, CRASHED, ""] += 1
+    for root in outcome.timed_out:
+        spout = placed.component_of_origin(origin_and_sequence(root)[0])
+        counts[spout, FAILED, ""] += 1
+        counts[spout, TIMED_OUT, ""] += 1
 
 
 def time_messages(acker: AckerTask, seconds: float, outbox: Outbox) -> None:

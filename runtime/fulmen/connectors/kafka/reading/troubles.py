@@ -15,7 +15,7 @@ from fulmen.connectors.kafka.client import (
     no_topic,
     reason_of,
 )
-from fulmen.connectors.kafka.topic import Description, Topic
+from fulmen.connectors.kafka.reading.topic import Description, Topic
 
 REPEAT_SECONDS = 30.0
 """After so long, the same trouble is reported again."""

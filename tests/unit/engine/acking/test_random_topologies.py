@@ -1,6 +1,7 @@
 """Random topologies against a reference that keeps each tuple tree explicitly."""
 
 from collections import Counter
+from typing import get_args
 
 import pytest
 from hypothesis import settings
@@ -9,6 +10,7 @@ from fulmen import TopologyBuilder
 from fulmen.engine.driver.driver import Silent, Stop
 from fulmen.engine.protocol.limits import EngineLimits
 from fulmen.testing import ManualClock
+from fulmen.topology.resource.spec import GroupingType
 from support import seeds
 from support.chaos import Chaos, DriverDied
 from support.engine_runs import Steady, make_driver, new_store
@@ -27,16 +29,7 @@ from support.reference import Reference, check_copies
 SPOUTS = (RandomSpout, RandomSpout, RandomArrowSpout)
 BOLTS = (RandomBolt, RandomBolt, RandomBolt, RandomBasicBolt, RandomArrowBolt)
 EXAMPLES = settings.default.max_examples // 8
-KINDS = (
-    "shuffle",
-    "fields",
-    "partial-key",
-    "all",
-    "global",
-    "none",
-    "local-or-shuffle",
-    "custom",
-)
+KINDS = [kind for kind in get_args(GroupingType) if kind != "direct"]
 
 
 def any_topology(rng):

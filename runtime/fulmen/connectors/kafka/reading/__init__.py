@@ -1,0 +1,4 @@
+"""How a topic is read: its partitions, places in them, messages as tuples, and what goes wrong.
+
+Uses `client` and `options`. Used by the spouts.
+"""

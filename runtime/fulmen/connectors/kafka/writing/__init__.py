@@ -1,0 +1,4 @@
+"""How a topic is written: the sink, its producer, and transactions with a mark.
+
+Uses `client` and `options`.
+"""
