@@ -28,6 +28,7 @@ def queue(request, rabbit_server):
     with rabbit_server.channel() as channel:
         channel.queue_delete(name)
         channel.queue_declare(name, durable=True)
+    rabbit_server.settle()
     return name
 
 

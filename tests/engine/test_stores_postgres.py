@@ -183,7 +183,8 @@ def test_a_server_that_is_killed_in_the_middle_leaves_no_part_of_a_commit_phase(
 def test_a_connection_that_was_cut_is_made_anew(make, postgres):
     make().update(at(1), {"a": 1}, plus)
     postgres.run(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fulmen'"
+        "SELECT pg_terminate_backend(pid, 9999) FROM pg_stat_activity"
+        " WHERE application_name = 'fulmen'"
     )
     make().update(at(2), {"a": 1}, plus)
     assert make().get_many(["a"]) == {"a": 2}
@@ -194,7 +195,8 @@ def test_a_connection_that_is_cut_in_the_middle_writes_nothing(make, postgres):
 
     def cut(old, partial):
         postgres.run(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+            "SELECT pg_terminate_backend(pid, 9999) FROM pg_stat_activity"
+            " WHERE pid <> pg_backend_pid()"
             " AND backend_type = 'client backend'"
         )
         return plus(old, partial)

@@ -91,6 +91,7 @@ class RabbitQueues:
                 channel.queue_declare(queue, durable=True)
             for amount in range(parts.REFUSED):
                 channel.queue_bind(self._rows, self._rows, str(amount))
+        server.settle()
 
     def of_rows(self, _mode):
         """The config of the sink that adds rows."""

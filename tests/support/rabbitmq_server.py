@@ -23,6 +23,7 @@ from support.spark_runs import wait_until
 
 USER, PASSWORD = "fulmen", "s3cret/word"
 BINARY = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+CONTROL = BINARY.with_name("rabbitmqctl")
 START_SECONDS = 60
 
 
@@ -71,35 +72,45 @@ class RabbitServer:
 
     def start(self):
         """Start it, and wait until it answers."""
-        folder = str(self._folder)
         with open(self._folder / "log", "ab") as log:
             self._process = subprocess.Popen(
                 [BINARY],
-                cwd=folder,
-                env={
-                    **os.environ,
-                    "HOME": folder,  # where Erlang's cookie is
-                    "ERL_EPMD_ADDRESS": "127.0.0.1",
-                    "ERL_EPMD_PORT": str(self._epmd_port),
-                    "RABBITMQ_CONF_ENV_FILE": f"{folder}/env.conf",
-                    "RABBITMQ_CONFIG_FILE": f"{folder}/rabbitmq.conf",
-                    "RABBITMQ_ENABLED_PLUGINS_FILE": f"{folder}/plugins",
-                    "RABBITMQ_NODENAME": f"fulmen-{self.port}@localhost",
-                    "RABBITMQ_NODE_PORT": str(self.port),
-                    "RABBITMQ_DIST_PORT": str(self._dist_port),
-                    "RABBITMQ_MNESIA_BASE": f"{folder}/data",
-                    "RABBITMQ_LOG_BASE": folder,
-                    "RABBITMQ_PID_FILE": f"{folder}/pid",
-                    "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": (
-                        "-kernel inet_dist_use_interface {127,0,0,1}"
-                    ),
-                },
+                cwd=self._folder,
+                env=self._environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # a shell, the node, and what that starts end together
             )
         wait_until(self._answers, "RabbitMQ's start", START_SECONDS)
+
+    def _environment(self):
+        folder = str(self._folder)
+        return {
+            **os.environ,
+            "HOME": folder,  # where Erlang's cookie is
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "ERL_EPMD_PORT": str(self._epmd_port),
+            "RABBITMQ_CONF_ENV_FILE": f"{folder}/env.conf",
+            "RABBITMQ_CONFIG_FILE": f"{folder}/rabbitmq.conf",
+            "RABBITMQ_ENABLED_PLUGINS_FILE": f"{folder}/plugins",
+            "RABBITMQ_NODENAME": f"fulmen-{self.port}@localhost",
+            "RABBITMQ_NODE_PORT": str(self.port),
+            "RABBITMQ_DIST_PORT": str(self._dist_port),
+            "RABBITMQ_MNESIA_BASE": f"{folder}/data",
+            "RABBITMQ_LOG_BASE": folder,
+            "RABBITMQ_PID_FILE": f"{folder}/pid",
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": ("-kernel inet_dist_use_interface {127,0,0,1}"),
+        }
+
+    def settle(self):
+        """What was declared survives a kill from now on: by itself it is on disk a moment later."""
+        subprocess.run(
+            [CONTROL, "eval", "mnesia:sync_log()."],
+            env=self._environment(),
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
 
     def _answers(self):
         assert self._process.poll() is None, (self._folder / "log").read_text()[-5000:]

@@ -78,6 +78,7 @@ class RabbitSource:
         self.is_exact = rng.random() < 0.7
         with server.channel() as channel:
             channel.queue_declare(self._queue, durable=True)
+        server.settle()
 
     def config(self):
         """Of the spout. Messages of a driver that is stopped come back when it is silent."""
