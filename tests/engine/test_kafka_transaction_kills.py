@@ -27,7 +27,11 @@ def servers():
 
 
 @pytest.mark.parametrize(
-    ("number", "spout"), [(0, TransactionalKafkaSpout), (1, OpaqueTransactionalKafkaSpout)]
+    ("number", "spout"),
+    [
+        pytest.param(0, TransactionalKafkaSpout, marks=pytest.mark.slow),
+        (1, OpaqueTransactionalKafkaSpout),
+    ],
 )
 def test_stores_are_exact_whatever_is_killed(tmp_path, servers, monkeypatch, number, spout):
     monkeypatch.setattr(KafkaTransactions, "spouts", (spout,))
