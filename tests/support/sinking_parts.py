@@ -123,6 +123,7 @@ class Refused(BasicBolt):
 
     def execute(self, tup, collector):
         first, *_ = row = tup["row"]
-        encoded = [part for part in row if isinstance(part, bytes)]  # a message, or what is pushed
+        # Of a message, or of what is pushed to a list, it is the JSON; other bytes are keys
+        encoded = [part for part in row if isinstance(part, bytes) and part.startswith(b"{")]
         number = json.loads(encoded[0])["id"] if encoded else int(first)
         self.state[number] = self.state.get(number, 0) + 1
