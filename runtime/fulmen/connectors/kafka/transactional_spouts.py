@@ -103,10 +103,22 @@ class _Coordinator(
         return max(self._count, self._least)
 
 
-class _Emitter(PartitionedTransactionalSpout.Emitter):
+class _EmitterOfParts:
+    """What both emitters have in common."""
+
     def __init__(self, context: TopologyContext) -> None:
         self._parts = Parts(context)
 
+    def cleanup_before(self, txid: int) -> None:
+        """Tell the group."""
+        self._parts.committed_before(txid)
+
+    def close(self) -> None:
+        """Let go of the clients."""
+        self._parts.close()
+
+
+class _Emitter(_EmitterOfParts, PartitionedTransactionalSpout.Emitter):
     @override
     def emit_partition_batch_new(
         self,
@@ -127,19 +139,8 @@ class _Emitter(PartitionedTransactionalSpout.Emitter):
     ) -> None:
         self._parts.emit_again(attempt, collector, partition, metadata)
 
-    def cleanup_before(self, txid: int) -> None:
-        """Tell the group."""
-        self._parts.committed_before(txid)
 
-    @override
-    def close(self) -> None:
-        self._parts.close()
-
-
-class _OpaqueEmitter(OpaquePartitionedTransactionalSpout.Emitter):
-    def __init__(self, context: TopologyContext) -> None:
-        self._parts = Parts(context)
-
+class _OpaqueEmitter(_EmitterOfParts, OpaquePartitionedTransactionalSpout.Emitter):
     @override
     def emit_partition_batch(
         self,
@@ -149,11 +150,3 @@ class _OpaqueEmitter(OpaquePartitionedTransactionalSpout.Emitter):
         last_metadata: Part | None,
     ) -> Part | None:
         return self._parts.emit_new(attempt, collector, partition, last_metadata)
-
-    def cleanup_before(self, txid: int) -> None:
-        """Tell the group."""
-        self._parts.committed_before(txid)
-
-    @override
-    def close(self) -> None:
-        self._parts.close()
