@@ -273,6 +273,23 @@ def test_the_first_task_says_how_many_rows_nobody_has_claimed(target):
     assert one.lag == 0
 
 
+def test_a_queue_in_the_order_of_times_says_how_old_the_first_row_is(target, monkeypatch):
+    target.run(
+        QUEUE,
+        "ALTER TABLE t ADD at timestamptz",
+        "INSERT INTO t (word, at) VALUES ('b', '2026-01-01 10:05+00'), ('a', '2026-01-01 10:00+00')",
+    )
+    ten = datetime.datetime(2026, 1, 1, 10, tzinfo=datetime.UTC).timestamp()
+    monkeypatch.setattr(PostgresQueueSpout, "today", lambda: ten + 600)
+    one = queue(target, order="at")
+    one.batch()
+    one.batch()
+    assert (one.lag, one.age) == (2, 600)
+    one.clock.advance(5)
+    one.batch()
+    assert (one.lag, one.age) == (0, 0)
+
+
 def test_a_queue_without_columns_for_claims_is_told_what_it_needs(target):
     target.run("CREATE TABLE t (id serial PRIMARY KEY, word text)")
     with pytest.raises(StoreRefused, match="A queue needs two columns for claims"):

@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field
 
 from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
 from fulmen.connectors.postgres.loading import cursor_of
-from fulmen.connectors.sql.growing import MOST_COUNTED, GrowingSpout, Row
+from fulmen.connectors.sql.growing import GrowingSpout, Row
+from fulmen.connectors.sql.lag import MOST_COUNTED
 from fulmen.connectors.sql.options import GrowingOptions
 
 

@@ -30,7 +30,7 @@ from fulmen.api.declarer import Stream
 from fulmen.connectors.options import Options
 from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
 from fulmen.connectors.postgres.loading import cursor_of
-from fulmen.connectors.sql.growing import LAG_SECONDS, MOST_COUNTED
+from fulmen.connectors.sql.lag import LAG_SECONDS, MOST_COUNTED, seconds_since
 from fulmen.connectors.sql.options import Name
 
 RENEWALS = 3
@@ -80,6 +80,7 @@ class PostgresQueueSpout(Spout):
         *("_is_empty", "_is_named", "_label", "_lag_due", "_context"),
     )
     now: Callable[[], float] = time.monotonic
+    today: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (rows have the time of day)
     _options: PostgresQueueOptions
     _queue: _Queue
     _rows: deque[Sequence[Any]]
@@ -143,7 +144,7 @@ class PostgresQueueSpout(Spout):
         self._due = self.now() + options.poll_seconds  # also if this raises
         if self._context.task_index == 0 and self.now() >= self._lag_due:  # for all of them
             self._lag_due = self.now() + LAG_SECONDS
-            self._context.lag(messages=self._queue.length())
+            self._tell_lag()
         known = self._known()
         if self._is_new:
             self._rows.extend(self._queue.claimed(self.name, known))
@@ -153,6 +154,11 @@ class PostgresQueueSpout(Spout):
         if len(self._rows) >= options.fetch_size:
             self._due = self.now()
         self._is_empty = not self._rows
+
+    def _tell_lag(self) -> None:
+        length, first = self._queue.waiting()
+        seconds = seconds_since(first, type(self).today()) if length else 0.0
+        self._context.lag(messages=length, seconds=seconds)
 
     def _known(self) -> list[Any]:
         return [*self.state, *self.acked]
@@ -224,9 +230,11 @@ class _Queue:
             "UPDATE {table} SET {until} = now() + %s * interval '1 second'"
             " WHERE {by} = %s AND {key} = ANY(%s)"
         )
-        self._length = made(
-            "SELECT count(*) FROM (SELECT FROM {table}"
-            " WHERE {until} IS NULL OR {until} < now() LIMIT %s) AS waiting"
+        self._waiting = made(
+            "SELECT (SELECT count(*) FROM (SELECT FROM {table}"
+            " WHERE {until} IS NULL OR {until} < now() LIMIT %s) AS counted),"
+            " (SELECT {order} FROM {table}"
+            " WHERE {until} IS NULL OR {until} < now() ORDER BY {order} LIMIT 1)"
         )
         self._delete = made("DELETE FROM {table} WHERE {by} = %s AND {key} = ANY(%s)")
         with self._database.opening() as db:
@@ -241,9 +249,10 @@ class _Queue:
         """Rows that were claimed under a name, but for those that are known."""
         return self._run(self._claimed, [name, list(known)])
 
-    def length(self) -> int:
-        """How many rows nobody has claimed, up to a limit."""
-        return int(self._run(self._length, [MOST_COUNTED])[0][0])
+    def waiting(self) -> tuple[int, Any]:
+        """How many rows nobody has claimed, up to a limit, and the first one's value of `order`."""
+        [(length, first)] = self._run(self._waiting, [MOST_COUNTED])
+        return length, first
 
     def renew(self, name: str, keys: Sequence[Any]) -> None:
         """Let the claims of these rows count from now on."""

@@ -11,20 +11,17 @@ import time
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, ClassVar, Protocol
 
 from fulmen.api.collector import MessageId, SpoutOutputCollector
 from fulmen.api.components import Spout
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
+from fulmen.connectors.sql.lag import LAG_SECONDS, seconds_since
 from fulmen.connectors.sql.options import GrowingOptions
 from fulmen.transactional.errors import StoreRefused
 
 Row = Sequence[Any]
-LAG_SECONDS = 5.0
-MOST_COUNTED = 100_000
-"""Rows for the lag: counting takes as long as there are rows."""
 
 
 class GrowingTable(Protocol):
@@ -146,10 +143,7 @@ class GrowingSpout(Spout):
 
     def _age(self) -> float | None:
         """How old the row to be emitted next is, if the column says when it was written."""
-        value = self._rows[0][0] if self._rows else None
-        if not isinstance(value, datetime) or value.tzinfo is None:
-            return None
-        return type(self).today() - value.timestamp()
+        return seconds_since(self._rows[0][0], type(self).today()) if self._rows else None
 
     def _take_rows_after(self, position: Any) -> None:
         options = self._options

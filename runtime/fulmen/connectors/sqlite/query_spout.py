@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from fulmen.connectors.sql.growing import MOST_COUNTED, GrowingSpout, Row
+from fulmen.connectors.sql.growing import GrowingSpout, Row
+from fulmen.connectors.sql.lag import MOST_COUNTED
 from fulmen.connectors.sql.options import GrowingOptions, Name
 from fulmen.connectors.sql.tables import check_columns
 from fulmen.connectors.sqlite.database import Database, listed, quoted
