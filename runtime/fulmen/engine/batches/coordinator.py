@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from fulmen.engine.batches.crashes import Crashes
 from fulmen.engine.batches.done import Done, count, ended_trees, executed
 from fulmen.engine.batches.idle import HOLD_SECONDS, IDLE_BATCHES_TO_END, Idle
-from fulmen.engine.batches.permits import FIRST_PERMIT, next_permit
+from fulmen.engine.batches.permits import FIRST_PERMIT, is_full, next_permit
 from fulmen.engine.batches.service_probe import ServiceProbe
 from fulmen.engine.batches.stage_skipping import StageSkipping
 from fulmen.engine.batches.summaries import WantsBatch, holds_after, restore_seconds, work_seconds
@@ -233,8 +233,14 @@ class Coordinator:
         """
         if done.commits:
             self.number = done.header.number
+        limit = self.placed.topology.spec.max_spout_pending
         self.skipping.committed(
-            self.placed.run, done.header, done.skipped, done.seconds, self.target_seconds
+            self.placed.run,
+            done.header,
+            done.skipped,
+            done.seconds,
+            self.target_seconds,
+            is_full=is_full(self.permit, done.summaries, limit),
         )
         self.base = done.header.tag
         self.deliveries = done.deliveries

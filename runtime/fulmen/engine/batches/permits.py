@@ -40,6 +40,19 @@ def next_permit(
     return permit
 
 
+def is_full(permit: int, summaries: Sequence[Summary], limit: int | None) -> bool:
+    """Whether spouts emitted as much as they were allowed to, so that they may have more.
+
+    Args:
+        permit: That of the batch.
+        summaries: Of all its parts.
+        limit: `maxSpoutPending`.
+    """
+    if limit is not None and any(n >= limit for s in summaries for n in s.spout_pending.values()):
+        return True
+    return max((s.emitted for s in summaries), default=0) >= permit
+
+
 def _is_heavy(summaries: Sequence[Summary], target: float) -> bool:
     """Whether it is the bytes that take a batch's time."""
     moved = max((s.moved_bytes for s in summaries), default=0)

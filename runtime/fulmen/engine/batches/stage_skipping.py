@@ -18,7 +18,10 @@ from fulmen.topology.resource.spec import ACKER
 LIGHT_REST = 0.5
 """After a light batch the next one waits for that part of its time: batches back to back would only
 keep the processors busy, and be smaller. No longer than up to the target: a batch that reaches it
-is not small because it came early."""
+is not small because it came early. Nor is one whose spouts were not allowed to emit more."""
+LIGHT_REST_OF_ONE_STAGE = 0.25
+"""The same for batches of one stage. They are short, so that twice as long a rest costs latency and
+saves little: 9.5 instead of 7.0 ms, and 0.81 instead of 1.08 cores, at 1,000 sentences/s."""
 
 
 @dataclass
@@ -34,6 +37,7 @@ class StageSkipping:
     rest_seconds: float = 0.0
     _whole_run: str = ""  # the last run of which a batch had all stages
     _whole_batches: int = 0
+    _is_light_and_one: bool = False  # the batch at hand is light, and has one stage only
 
     def cuts(
         self, placed: PlacedTopology, header: Header, *, emits: float, pending: int, is_idle: bool
@@ -49,8 +53,10 @@ class StageSkipping:
         """
         stages = placed.plan.stages
         end = len(stages)
+        self._is_light_and_one = False
         if pending or emits > placed.limits.light_emits or self._must_be_whole(placed, header):
             return (end,)
+        self._is_light_and_one = end == 1
         ends = {1} if is_idle and _may_do_nothing(placed, header) else set()
         if stages[-1] == (ACKER,):
             ends.add(end - 1)
@@ -69,7 +75,14 @@ class StageSkipping:
         self._whole_batches = whole_batches + 1
 
     def committed(
-        self, run: str, header: Header, skipped: Sequence[int], seconds: float, target: float
+        self,
+        run: str,
+        header: Header,
+        skipped: Sequence[int],
+        seconds: float,
+        target: float,
+        *,
+        is_full: bool,
     ) -> None:
         """A batch counted.
 
@@ -79,12 +92,14 @@ class StageSkipping:
             skipped: The stages that it left out.
             seconds: How long it took.
             target: How long it should take under load, in seconds.
+            is_full: Whether spouts emitted as much as they were allowed to.
         """
         if not skipped:
             self._whole_run = run
         self.bases = {stage: header.base_of(stage) for stage in skipped}
-        rest = min(LIGHT_REST * seconds, max(0.0, target - seconds))
-        self.rest_seconds = rest if skipped else 0.0
+        share = LIGHT_REST if skipped else LIGHT_REST_OF_ONE_STAGE * self._is_light_and_one
+        rest = min(share * seconds, max(0.0, target - seconds))
+        self.rest_seconds = 0.0 if is_full else rest
         self._whole_batches = max(0, self._whole_batches - 1)
 
 

@@ -110,9 +110,43 @@ def test_after_a_light_batch_it_rests_but_not_when_the_batch_was_as_long_as_it_m
 ):
     assert coordinator.it.target_seconds == 0.25
     header = coordinator.begin()
-    for skipped, seconds_of_rest in [((1,), rest), ((), 0.0)]:
-        coordinator.it.skipping.committed("run", header, skipped, seconds, 0.25)
+    for skipped, is_full, seconds_of_rest in [
+        ((1,), False, rest),
+        ((1,), True, 0.0),
+        ((), False, 0.0),
+    ]:
+        coordinator.it.skipping.committed("run", header, skipped, seconds, 0.25, is_full=is_full)
         assert coordinator.it.idle_seconds() == pytest.approx(seconds_of_rest)
+
+
+@pytest.mark.parametrize(
+    ("emitted", "spout_pending", "seconds_of_rest"),
+    [
+        (5, {}, 0.025),
+        (2 * FIRST_PERMIT, {}, 0.0),  # it may have more
+        (5, {0: 99, 1: 0}, 0.025),
+        (5, {0: 99, 1: 100}, 0.0),
+    ],
+)
+def test_a_light_batch_of_one_stage_is_followed_by_rest_unless_spouts_may_have_more(
+    emitted, spout_pending, seconds_of_rest
+):
+    coordinator = Checked(placed(max_spout_pending=100))
+    assert len(coordinator.it.placed.plan.stages) == 1
+    for _ in range(2):  # the first one makes the tasks
+        coordinator.it.cuts(coordinator.begin())
+        coordinator.succeed(seconds=0.1, emitted=emitted, spout_pending=spout_pending)
+    assert coordinator.it.idle_seconds() == pytest.approx(seconds_of_rest)
+
+
+def test_a_large_batch_of_one_stage_is_not_followed_by_rest(coordinator):
+    for _ in range(2):
+        coordinator.it.set_batch_size(permit=1_000_000)
+        coordinator.it.cuts(coordinator.begin())
+        coordinator.succeed(seconds=0.1, emitted=5_000)
+    coordinator.it.cuts(coordinator.begin())
+    coordinator.succeed(seconds=0.1, emitted=5_000)
+    assert coordinator.it.idle_seconds() == 0.0
 
 
 def test_deliveries_are_repeated_until_a_batch_has_taken_them(coordinator):
