@@ -277,7 +277,8 @@ def test_a_queue_in_the_order_of_times_says_how_old_the_first_row_is(target, mon
     target.run(
         QUEUE,
         "ALTER TABLE t ADD at timestamptz",
-        "INSERT INTO t (word, at) VALUES ('b', '2026-01-01 10:05+00'), ('a', '2026-01-01 10:00+00')",
+        "INSERT INTO t (word, at) VALUES ('b', '2026-01-01 10:05+00')",
+        "INSERT INTO t (word, at) VALUES ('a', '2026-01-01 10:00+00')",
     )
     ten = datetime.datetime(2026, 1, 1, 10, tzinfo=datetime.UTC).timestamp()
     monkeypatch.setattr(PostgresQueueSpout, "today", lambda: ten + 600)
