@@ -1,0 +1,52 @@
+"""Formats read many messages at once as they read each of them."""
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats.csv_format import CsvFormat
+from fulmen.connectors.formats.json_format import JsonFormat
+from fulmen.connectors.formats.plain import BytesFormat, TextFormat
+
+VALUES = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=3)
+OBJECTS = st.dictionaries(st.sampled_from("abc"), VALUES | st.lists(VALUES, max_size=2))
+WHOLE = st.fixed_dictionaries({"a": VALUES, "b": VALUES})
+JSON = (OBJECTS | VALUES | st.lists(VALUES, max_size=3)).map(orjson.dumps)
+OTHERS = st.sampled_from([b"", b"\xff\xfe", b"\x00", b'"', b"{", b"a,b", b'{"a": NaN}', b"1e999"])
+FORMATS = [
+    TextFormat(),
+    BytesFormat(),
+    CsvFormat(["a", "b"]),
+    JsonFormat(),
+    JsonFormat(["a"]),
+    JsonFormat(["a", "b"]),
+    JsonFormat(["a", "b"], ["b"]),
+    JsonFormat([], ["a"]),
+]
+
+
+def one_by_one(form, messages):
+    """What `decode` says of each: values, or the text of Malformed."""
+    for data in messages:
+        try:
+            yield form.decode(data)
+        except Malformed as error:
+            yield str(error)
+
+
+def name(form):
+    return f"{type(form).__name__} {','.join(form.fields)}"
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=name)
+@given(
+    messages=st.lists(WHOLE.map(orjson.dumps), max_size=5)
+    | st.lists(WHOLE.map(orjson.dumps) | JSON | OTHERS | st.binary(max_size=4), max_size=5)
+)
+def test_many_messages_are_read_as_each_of_them(form, messages):
+    found = form.decode_each(messages)
+    assert [str(one) if isinstance(one, Malformed) else one for one in found] == list(
+        one_by_one(form, messages)
+    )
