@@ -43,6 +43,7 @@ def name(form):
 @pytest.mark.parametrize("form", FORMATS, ids=name)
 @given(
     messages=st.lists(WHOLE.map(orjson.dumps), max_size=5)
+    | st.lists(OBJECTS.map(orjson.dumps), max_size=5)
     | st.lists(WHOLE.map(orjson.dumps) | JSON | OTHERS | st.binary(max_size=4), max_size=5)
 )
 def test_many_messages_are_read_as_each_of_them(form, messages):
