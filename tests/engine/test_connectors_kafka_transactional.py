@@ -386,9 +386,8 @@ def test_while_the_broker_is_away_an_attempt_fails_that_must_have_its_messages(k
     first = one.attempt_with(5)
     kafka.kill()
     try:
-        with pytest.raises(FailedException, match="is away"):
+        with pytest.raises(ServiceUnavailable, match="is away"):
             one.attempt()
-        assert "is away" in one.reports[0]
     finally:
         kafka.start()
     assert one.attempt() == first

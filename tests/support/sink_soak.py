@@ -216,6 +216,16 @@ class SinkRun(PlainRun):
         super().__init__(folder, [tables], spec)
         self.set_limits()
 
+    def emit_more(self, counts):
+        """Let there be more rows: so many of each task of the source."""
+        self.limits = [limit + count for limit, count in zip(self.limits, counts, strict=True)]
+        self.set_limits()
+
+    def wait_for_commit_phase(self, keep=lambda: None):
+        """Wait until a sink begins to write, for which there are more rows."""
+        self.emit_more([100, 100])
+        super().wait_for_commit_phase(keep)
+
     def totals(self):
         """What it has done, for people."""
         return {
@@ -295,8 +305,7 @@ class KilledSinks(KilledTransactions):
 
     def more_messages(self):
         """There are more rows."""
-        self.run.limits = [limit + self.rng.randint(100, 600) for limit in self.run.limits]
-        self.run.set_limits()
+        self.run.emit_more([self.rng.randint(100, 600) for _ in self.run.limits])
 
     def drain(self):
         """End it as its user does, and check all."""

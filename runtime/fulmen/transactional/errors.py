@@ -4,6 +4,7 @@ Each text names the map and where it is, and never contains a password.
 """
 
 from fulmen.api.components import ReportedFailedException
+from fulmen.api.sinks import ServiceUnavailable
 from fulmen.errors import FulmenError
 
 
@@ -17,7 +18,7 @@ class StoreError(FulmenError):
     """
 
     def __init__(self, where: str, reason: str, cure: str = "") -> None:
-        super().__init__(where, reason, cure)
+        Exception.__init__(self, where, reason, cure)
         self.where = where
         self.reason = reason
         self.cure = cure
@@ -26,11 +27,16 @@ class StoreError(FulmenError):
         return f"{self.where}: {self.reason}. {self.cure}".rstrip()
 
 
-class StoreUnavailable(StoreError, ReportedFailedException):
+class StoreUnavailable(StoreError, ReportedFailedException, ServiceUnavailable):
     """The store does not answer, is locked or is full: the next attempt may succeed.
 
-    It fails the transaction, which is tried again, also with `onError: crash`.
+    It fails the attempt. The transaction is tried again, also with `onError: crash`, and is never
+    given up because of it.
     """
+
+    def __init__(self, where: str, reason: str, cure: str = "") -> None:
+        super().__init__(where, reason, cure)
+        self.service = where
 
 
 class StoreRefused(StoreError):

@@ -198,6 +198,7 @@ class Transactions:
     _hold_until: float = 0.0
     _nothings: int = 0  # batches in a row that came to nothing
     _alone: int = 0  # of those, the ones in which the head was the only transaction
+    _failures: int = 0  # batches with failed attempts since one was committed or given up
 
     # Opening
 
@@ -266,7 +267,7 @@ class Transactions:
         current = {one.attempt for one in active.values()}
         own = sorted(one for one in failed if one.attempt in current)
         gone = [t for t in active if own and t >= own[0].attempt.txid]
-        blamed = [one for one in own if one.attempt == own[0].attempt and not one.is_loss]
+        blamed = [one for one in own if one.attempt == own[0].attempt and one.is_blamed]
         if blamed:
             ledger = ledger.with_failure(blamed[0].attempt.txid, blamed[0].reason)
         for txid in gone:
@@ -296,9 +297,10 @@ class Transactions:
         self.ledger, self.active = outcome.ledger, dict(outcome.active)
         if outcome.failed:
             txid = outcome.failed[0].attempt.txid
-            self._hold(now, self.ledger.failures.get(txid, 1))
+            self._failures += 1
+            self._hold(now, max(self._failures, self.ledger.failures.get(txid, 1)))
         if outcome.committed or outcome.given_up:
-            self._nothings = self._alone = 0
+            self._nothings = self._alone = self._failures = 0
 
     def _hold(self, now: float, failures: int) -> None:
         self._hold_until = now + min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures - 1, 16))

@@ -34,6 +34,7 @@ class FailedAttempt(NamedTuple):
         task: Which of its tasks.
         reason: Why, in one line.
         is_loss: What it had in a worker was lost: the transaction is not to blame.
+        is_outage: What the component connects to is away: the transaction is not to blame.
     """
 
     attempt: TransactionAttempt
@@ -41,6 +42,12 @@ class FailedAttempt(NamedTuple):
     task: int
     reason: str
     is_loss: bool = False
+    is_outage: bool = False
+
+    @property
+    def is_blamed(self) -> bool:
+        """Whether it counts as a failure of the transaction."""
+        return not (self.is_loss or self.is_outage)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ import threading
 import numpy as np
 import pytest
 
-from fulmen import FailedException, TransactionAttempt
+from fulmen import FailedException, ServiceUnavailable, TransactionAttempt
 from fulmen.engine.hosted.hosted_coordinator import LARGEST_METADATA
 from fulmen.errors import TopologyFailed
 from fulmen.testing import run
+from fulmen.transactional.errors import StoreUnavailable
 from support.outside_stores import STORES, fresh_store
 from support.raising_parts import ALL, Returned, raising, script
 from support.transactional_sources import RowsEmitter
@@ -129,6 +130,19 @@ def test_a_bolt_that_raises_fails_the_attempt(method, error, most):
     assert {one.component for one in failed} == {component}
     assert {one.reason for one in failed} == {"not now" if is_failed else message}
     assert 1 <= len(failed) <= 2
+
+
+@pytest.mark.parametrize(
+    "error", [ServiceUnavailable("the store", "no"), StoreUnavailable("it", "no")]
+)
+@pytest.mark.parametrize(
+    ("kind", "method"), [*EMITTERS, *(("parts", method) for method in BOLTS if method != "basic")]
+)
+def test_what_is_away_makes_a_transaction_wait_and_it_is_never_given_up(kind, method, error):
+    ran = Ran(kind, {method: [error] * 4}, max_replays=0, on_error="crash").end()
+    ran.check_complete()
+    assert ran.errors()
+    assert all(message.endswith(str(error)) for _, message in ran.errors())
 
 
 def gone_if_first(emitter, attempt, *args):

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from fulmen.api.components import FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
@@ -230,7 +229,7 @@ class Parts:
         """Emit the messages of a part once more.
 
         Raises:
-            FailedException: The brokers do not answer: try again.
+            ServiceUnavailable: The brokers do not answer: try again.
             MessagesGone: Not all of them are in the topic.
         """
         self._troubles.report = collector.report_error
@@ -253,8 +252,7 @@ class Parts:
             if error_of(error).code() == KafkaError._AUTO_OFFSET_RESET:
                 reason = "the topic has some of them no more, as retention deletes them"
                 raise MessagesGone(part.messages, where, reason) from None
-            self._troubles.away(error)
-            raise FailedException(str(self._brokers.unavailable(error))) from error
+            raise self._brokers.unavailable(error) from error
         self._troubles.heard()
         if len(messages) < part.messages:
             reason = f"the topic has {part.messages - len(messages)} of them no more"

@@ -11,6 +11,7 @@ from typing_extensions import override
 from fulmen.api.collector import Values
 from fulmen.api.components import FailedException, ReportedFailedException
 from fulmen.api.declarer import DEFAULT_STREAM
+from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.transactional_spouts import (
     OpaquePartitionedTransactionalSpout,
     PartitionedTransactionalSpout,
@@ -92,10 +93,15 @@ class TransactionalTask(TaskBase):
         return False
 
     def fail_attempt(
-        self, attempt: TransactionAttempt, reason: str, *, is_loss: bool = False
+        self,
+        attempt: TransactionAttempt,
+        reason: str,
+        *,
+        is_loss: bool = False,
+        is_outage: bool = False,
     ) -> None:
-        """The attempt can't be committed any more."""
-        failed = FailedAttempt(attempt, self.component, self.task, reason, is_loss)
+        """The attempt can't be committed any more. See `FailedAttempt`."""
+        failed = FailedAttempt(attempt, self.component, self.task, reason, is_loss, is_outage)
         self.failed_attempts.add(failed)
 
     def attempt_raised(
@@ -111,10 +117,12 @@ class TransactionalTask(TaskBase):
         Returns:
             What is to be raised in place of it, if the topology can't go on.
         """
-        if isinstance(error, FailedException):
-            if isinstance(error, ReportedFailedException):
+        is_outage = isinstance(error, ServiceUnavailable)
+        if is_outage or isinstance(error, FailedException):
+            if is_outage or isinstance(error, ReportedFailedException):
                 self.report(error, what=what)
-            self.fail_attempt(attempt, text_of(error) or type(error).__name__)
+            reason = text_of(error) or type(error).__name__
+            self.fail_attempt(attempt, reason, is_outage=is_outage)
             return None
         fatal = self.placed.topology.spec.on_error == "crash"
         report = self.report(error, fatal=fatal, what=what)
