@@ -5,7 +5,11 @@ import yaml
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 
 from fulmen.api.sinks import Rows, ServiceUnavailable
-from fulmen.connectors.kafka import KafkaSink
+from fulmen.connectors.kafka import (
+    KafkaSink,
+    OpaqueTransactionalKafkaSpout,
+    TransactionalKafkaSpout,
+)
 from fulmen.connectors.rabbitmq import RabbitSink, RabbitSpout
 from support.avro_topics import (
     FIELDS,
@@ -21,6 +25,7 @@ from support.s3 import free_port
 from support.sink_lives import prepared
 from support.source_life import SourceLife
 from support.spark_runs import wait_until
+from support.transactional_lives import TransactionalLife
 
 LOGIN = "fulmen:s3cret/word"
 
@@ -79,6 +84,25 @@ def test_messages_wait_for_a_registry_that_is_killed_and_none_is_lost(avro, regi
     avro.send(ORDER, *orders[15:])
     life.until_emitted(15)
     assert sorted(rows(life.emitted)) == [[n] for n in range(5, 20)]
+
+
+@pytest.mark.parametrize("kind", [TransactionalKafkaSpout, OpaqueTransactionalKafkaSpout])
+def test_a_transaction_waits_for_a_registry_that_is_killed(avro, registry, kind):
+    life = TransactionalLife(kind, avro.config(avro.form(fields=["amount"])))
+    avro.send(ORDER, *({"customer": "ann", "amount": n} for n in range(5)))
+    assert life.until_emitted(5) == [("default", [n]) for n in range(5)]
+    avro.send(NOTED, *({"customer": "ann", "amount": n} for n in range(5, 10)))
+
+    def is_away():
+        try:
+            return bool(life.whole())
+        except ServiceUnavailable as error:
+            return error.service == f"the schema registry at {registry.url}"
+
+    with registry.down():
+        wait_until(is_away, "an attempt that has failed")
+    assert life.until_emitted(5) == [("default", [n]) for n in range(5, 10)]
+    life.close()
 
 
 def test_a_failed_message_whose_schema_cannot_be_had_is_emitted_later(kafka, avro, registry):
