@@ -160,3 +160,20 @@ def test_a_login_in_the_url_is_in_no_message():
     form = WHERE | {"schema.registry.url": "http://ann:s3cret@registry:8081"}
     made = AvroOptions.model_validate(form).make()
     assert made._registry.service == "the schema registry at http://registry:8081"
+
+
+@pytest.mark.parametrize("password", ["s3c@ret", "s3c@r@t"])
+def test_a_password_with_an_at_sign_is_in_no_message(password):
+    url = f"http://ann:{password}@one:1,http://ann:{password}@two:2/path"
+    form = KafkaSpout.config_model.model_validate(
+        {"bootstrap.servers": "b:1", "topic": "t", "format": WHERE | {"schema.registry.url": url}}
+    ).format
+    service = form.make()._registry.service
+    assert service == "the schema registry at http://one:1,http://two:2/path"
+
+
+def test_a_login_with_a_slash_is_refused_and_not_shown():
+    form = WHERE | {"schema.registry.url": "http://ann:s3c/ret@registry:8081"}
+    (problem,) = problems(KafkaSpout, {"bootstrap.servers": "b:1", "topic": "t", "format": form})
+    assert "write `/` as `%2F`" in str(problem)
+    assert "s3c" not in str(problem)

@@ -25,13 +25,16 @@ from fulmen.connectors.formats.options import (
 )
 
 Strategy = Literal["TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy"]
-_URL = re.compile(r"https?://[^\s/,]+\S*")
+_URL = re.compile(r"https?://[^\s/,]+(/[^\s@]*)?")  # an @ behind a / is that of a login
 
 
 def _urls(text: str) -> str:
     # A mere word may stand for what is not known before it runs: then the client tells.
     if not all(_URL.fullmatch(url.strip()) for url in text.split(",")) and not text.isidentifier():
-        raise ValueError("it must be `http://host:port` or `https://…`; commas between several")
+        raise ValueError(
+            "it must be `http://host:port` or `https://…`; commas between several. In a login,"
+            " write `/` as `%2F`"
+        )
     return text
 
 

@@ -46,7 +46,7 @@ class Registry:
     """
 
     def __init__(self, options: AvroKeyOptions) -> None:
-        shown = re.sub(r"//[^/@]*@", "//", options.url)
+        shown = re.sub(r"//[^/]*@", "//", options.url)  # a password may have an @
         self.service = f"the schema registry at {shown}"
         self._options = options
         self.schemas: dict[int, Schema] = {}
