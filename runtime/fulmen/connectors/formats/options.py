@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import suppress
 from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from fulmen.connectors.formats.base import Format
 from fulmen.connectors.formats.csv_format import CsvFormat
@@ -14,6 +15,13 @@ from fulmen.connectors.formats.plain import BytesFormat, TextFormat
 from fulmen.connectors.options import Options
 
 Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(max_length=1000)]
+
+
+def _encoding(name: str) -> str:
+    with suppress(LookupError):  # unknown, or not of text, such as hex
+        "".encode(name)
+        return name
+    raise ValueError(f"Python knows no encoding {name!r} of text. Usual ones are utf-8 and latin-1")
 
 
 class OneFormat(Options):
@@ -34,7 +42,7 @@ class TextOptions(OneFormat):
     type: Literal["text"] = "text"
     field: str = "value"
     """The name of the field with the text."""
-    encoding: str = "utf-8"
+    encoding: Annotated[str, AfterValidator(_encoding)] = "utf-8"
     """The name of the encoding, as Python knows it."""
 
     def make(self) -> Format:
