@@ -221,7 +221,7 @@ class ParquetSpout(FilesSpout, ArrowSpout):
     """
 
     config_model = ParquetSpoutOptions
-    transient: ClassVar[Sequence[str]] = (*FilesSpout.transient, "_batches", "_files")
+    transient: ClassVar[Sequence[str]] = (*FilesSpout.transient, "_batches")
     options: ParquetSpoutOptions
 
     @override
