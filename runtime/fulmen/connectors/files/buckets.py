@@ -27,8 +27,8 @@ from obstore.exceptions import (
 from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.files.local import COMPRESSED, BadPlace, Changed, Gone, Opened
-from fulmen.connectors.files.positions import Found, Key, Position
+from fulmen.connectors.files.local import COMPRESSED, BadPlace, Changed, Gone, LocalFiles, Opened
+from fulmen.connectors.files.positions import Found, Key, Position, Progress
 
 _STORES: dict[str, Any] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -219,7 +219,12 @@ class _Content(io.RawIOBase):
 
 
 class BucketFiles:
-    """The objects that patterns match and that are this task's."""
+    """The objects that patterns match and that are this task's.
+
+    Attributes:
+        present: The number of the folder that all count as in: what a bucket does not list is
+            removed.
+    """
 
     def __init__(self, patterns: Sequence[str], owns: Callable[[str], bool]) -> None:
         """Nothing is requested yet.
@@ -232,6 +237,7 @@ class BucketFiles:
             BadPlace: One is no such URI, or what every request needs is not in the environment.
         """
         self._owns = owns
+        self.present = {0}
         self._patterns = [Bucket(pattern) for pattern in patterns]
         self._buckets = {bucket.uri: bucket for bucket in self._patterns}
 
@@ -260,7 +266,9 @@ class BucketFiles:
                     digest = hashlib.blake2b(known_by.encode(), digest_size=8).digest()
                     key = int.from_bytes(digest, "big")
                     size = entry["size"]
-                    found[key] = Found(key, uri, size, modified, True, False, version)  # noqa: FBT003
+                    found[key] = Found(
+                        key, uri, size, modified, is_whole=True, version=version, stamp=1
+                    )
         return found
 
     def open(self, position: Position) -> Opened:
@@ -285,6 +293,30 @@ class BucketFiles:
     def folder_of(self, key: Key) -> int:  # noqa: ARG002 (a bucket is not unmounted)
         """All objects count as in one folder."""
         return 0
+
+
+def source_of(
+    paths: Sequence[str],
+    progress: Progress,
+    owns: Callable[[str], bool],
+    is_whole: Callable[[str], bool],
+    now: Callable[[], float],
+) -> LocalFiles | BucketFiles:
+    """What finds the files that a spout reads.
+
+    Raises:
+        BadPlace: Paths are of both kinds, or one can't be used.
+    """
+    uris = [path for path in paths if is_uri(path) and not path.startswith("file://")]
+    if not uris:
+        return LocalFiles(
+            [path.removeprefix("file://") for path in paths], progress, owns, is_whole, now
+        )
+    if len(uris) < len(paths):
+        raise BadPlace(
+            "config.path: files and objects can't be read by the same spout. Make a spout for each"
+        )
+    return BucketFiles(uris, owns)
 
 
 def _matched(bucket: Bucket) -> Iterator[Any]:

@@ -1,7 +1,9 @@
 """Files of this machine, or of a volume: found by pattern, known by inode, written whole.
 
 A file stays the same when it is renamed within its folder: it is known by folder and inode, and by
-its first bytes, since a file system gives the inode of a removed file to the next one.
+its first bytes and the last ones that were read, since a file system gives the inode of a removed
+file to the next one. They are compared whenever the file's status has changed since it was read:
+nobody can write to a file, or give its inode to another one, without that.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.files.positions import HEAD_BYTES, Found, Key, Position
+from fulmen.connectors.files.positions import HEAD_BYTES, Found, Key, Position, Progress
 from fulmen.errors import FulmenError
 from fulmen.transactional.spouts.lines import files_of
 
@@ -27,6 +29,8 @@ COMPRESSED = ".gz"
 _ROTATED = re.compile(r"(?:\.\d{1,3}|[.-]\d{8,10}(?:-\d+)?|\.\d{4}-\d{2}-\d{2})?(?:\.gz)?$")
 _LEFTOVER_SECONDS = 3600  # by then nobody is still writing it
 _TEMPORARY = ".tmp"
+_RECENT_SECONDS = 2.0
+"""So coarse may be the times of a file system: within them a status may be changed unseen."""
 
 
 class BadPlace(FulmenError):
@@ -78,6 +82,18 @@ def head_of(raw: BinaryIO, length: int = HEAD_BYTES) -> tuple[int, int]:
     return len(data), zlib.crc32(data)
 
 
+def has_head(raw: BinaryIO, position: Position) -> bool:
+    """Whether a file has the first bytes that it had."""
+    return head_of(raw, position.head[0]) == position.head
+
+
+def tail_of(raw: BinaryIO, place: int) -> tuple[int, int]:
+    """A place, and the checksum of the bytes before it; (0, 0) if they belong to the head."""
+    if place <= HEAD_BYTES:
+        return 0, 0
+    return place, zlib.crc32(os.pread(raw.fileno(), HEAD_BYTES, place - HEAD_BYTES))
+
+
 def check_same(opened: Opened, position: Position) -> None:
     """See that a file still has what was read of it.
 
@@ -86,27 +102,45 @@ def check_same(opened: Opened, position: Position) -> None:
     """
     if opened.raw is None:
         return
-    is_short = not position.path.endswith(COMPRESSED) and (opened.size or 0) < position.offset
-    if is_short or head_of(opened.raw, position.head[0]) != position.head:
+    is_short = not position.is_whole and (opened.size or 0) < position.offset
+    if (
+        is_short
+        or not has_head(opened.raw, position)
+        or tail_of(opened.raw, position.tail[0]) != position.tail
+    ):
         raise Changed(f"file '{position.path}' was cut or replaced")
 
 
 class LocalFiles:
-    """The files that patterns match and that are this task's, whatever they are renamed to."""
+    """The files that patterns match and that are this task's, whatever they are renamed to.
+
+    Attributes:
+        present: The numbers of the folders that were there when it looked last, and are the same
+            as when files were found there: what is not in them is removed.
+    """
 
     def __init__(
-        self, patterns: Sequence[str], folders: list[str], owns: Callable[[str], bool]
+        self,
+        patterns: Sequence[str],
+        progress: Progress,
+        owns: Callable[[str], bool],
+        is_whole: Callable[[str], bool],
+        now: Callable[[], float],
     ) -> None:
         """Nothing is looked at yet.
 
         Args:
             patterns: As `glob` takes them; `**` is any folders.
-            folders: All that files were found in, by number. New ones are added.
+            progress: Which has all folders that files were found in. New ones are added.
             owns: Whether a file of that name is this task's.
+            is_whole: Whether a file of that path is read to its end at once.
+            now: The time of day.
         """
         self._patterns = [os.path.abspath(pattern) for pattern in patterns]
-        self._folders = folders
-        self._owns = owns
+        self._folders, self._inodes = progress.folders, progress.inodes
+        self._owns, self._is_whole, self._now = owns, is_whole, now
+        self._recent = 0.0
+        self.present: set[int] = set()
 
     def check(self) -> None:
         """Nothing can be said before files are looked for."""
@@ -125,6 +159,7 @@ class LocalFiles:
             is_known: Whether a file was read before: it is found under any name.
         """
         found: dict[Key, Found] = {}
+        self._recent = self._now() - _RECENT_SECONDS
         for pattern in self._patterns:
             for name in files_of(pattern):
                 path = os.path.realpath(name)
@@ -132,7 +167,18 @@ class LocalFiles:
                     self._look(path, self._owns(family(path)), is_known, found)
         for number, folder in enumerate(self._folders):
             self._look_for_renamed(number, folder, is_known, found)
+        self._look_at_folders({key[0] for key in found if isinstance(key, tuple)})
         return found
+
+    def _look_at_folders(self, used: set[int]) -> None:
+        self.present = set()
+        for number, folder in enumerate(self._folders):
+            with suppress(OSError):
+                inode = os.stat(folder).st_ino
+                if number in used:
+                    self._inodes[number] = inode
+                if self._inodes.get(number) == inode:
+                    self.present.add(number)
 
     def _look(
         self, path: str, is_owned: bool, is_known: Callable[[Key], bool], found: dict[Key, Found]
@@ -144,7 +190,7 @@ class LocalFiles:
             self._folders.append(folder)
         key = self._folders.index(folder), status.st_ino
         if is_owned or is_known(key):
-            found[key] = _found(key, path, status, is_rotated=family(path) != path)
+            found[key] = self._found(key, path, status, is_rotated=family(path) != path)
 
     def _look_for_renamed(
         self, number: int, folder: str, is_known: Callable[[Key], bool], found: dict[Key, Found]
@@ -155,7 +201,8 @@ class LocalFiles:
                 if key not in found and is_known(key):
                     with suppress(FileNotFoundError):
                         if entry.is_file(follow_symlinks=False):
-                            found[key] = _found(key, entry.path, entry.stat(), is_rotated=True)
+                            status = entry.stat()
+                            found[key] = self._found(key, entry.path, status, is_rotated=True)
 
     def open(self, position: Position) -> Opened:
         """Open a file where it was found last.
@@ -183,10 +230,16 @@ class LocalFiles:
         assert isinstance(key, tuple)
         return key[0]
 
-
-def _found(key: Key, path: str, status: os.stat_result, *, is_rotated: bool) -> Found:
-    is_whole = path.endswith(COMPRESSED)
-    return Found(key, path, status.st_size, status.st_mtime, is_whole, is_rotated)
+    def _found(self, key: Key, path: str, status: os.stat_result, *, is_rotated: bool) -> Found:
+        return Found(
+            key,
+            path,
+            status.st_size,
+            status.st_mtime,
+            is_whole=self._is_whole(path),
+            is_rotated=is_rotated,
+            stamp=status.st_ctime_ns if status.st_ctime < self._recent else 0,
+        )
 
 
 class LocalFolder:

@@ -19,7 +19,8 @@ Key = tuple[int, int] | int
 PLACES = 1 << 40
 """A place in a file is below this: 1 TB."""
 HEAD_BYTES = 1024
-_DONE = True
+REST_SECONDS = 5.0
+"""A file that log rotation has renamed, and that has not grown for so long, is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,11 @@ class Found:
         path: Where it is now.
         size: In bytes.
         modified: When it was written to, in seconds; only their order counts.
-        is_whole: Nothing is added to it later: an object, or a compressed file.
+        is_whole: It is read to its end at once: an object, a compressed file, or Parquet.
         is_rotated: It has another name than when lines are added to it.
         version: Of an object.
+        stamp: Another one whenever the file was written to, renamed or replaced by one with its
+            inode. 0: that may have happened just now, and happen again without a change of this.
     """
 
     key: Key
@@ -43,6 +46,7 @@ class Found:
     is_whole: bool = False
     is_rotated: bool = False
     version: str = ""
+    stamp: int = 0
 
 
 @dataclass(slots=True)
@@ -56,6 +60,11 @@ class Position:
         offset: What comes before was emitted.
         in_flight: How many messages have not ended.
         head: Length and checksum of the first bytes, by which a file is known again.
+        tail: A place up to which it was read, and the checksum of what comes before it; no place,
+            if the head has that already. A compressed file or one of Parquet ends there.
+        size: In bytes, when it was found or read to its end.
+        stamp: When it was found; see `Found`.
+        is_whole: As of `Found`: places in a compressed file and in Parquet are not its bytes.
         is_done: Nothing comes behind the offset.
         is_gone: The content was cut, replaced or removed.
     """
@@ -66,8 +75,32 @@ class Position:
     offset: int = 0
     in_flight: int = 0
     head: tuple[int, int] = (0, 0)
+    tail: tuple[int, int] = (0, 0)
+    size: int = 0
+    stamp: int = 0
+    is_whole: bool = False
     is_done: bool = False
     is_gone: bool = False
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether something was there that was not read, as far as is known."""
+        return not self.is_done and (self.is_whole or self.offset < self.size)
+
+    def summary(self) -> tuple[Any, ...]:
+        """What is kept of it when nobody reads it."""
+        path = self.path if self.has_rest else ""
+        return (self.offset, *self.head, *self.tail, self.size, self.stamp, self.is_done, path)
+
+    def restore(self, summary: tuple[Any, ...]) -> None:
+        """Take over what was kept."""
+        self.offset, self.size, self.stamp, self.is_done = summary[0], *summary[5:8]
+        self.head, self.tail = summary[1:3], summary[3:5]
+
+    def is_settled(self, found: Found) -> bool:
+        """Whether a file is as it was, and nothing of it is to be read."""
+        is_same = self.stamp == found.stamp != 0
+        return is_same and (self.is_done or (not found.is_whole and found.size == self.offset))
 
 
 @dataclass
@@ -78,12 +111,15 @@ class Progress:
         positions: By the number of the file.
         next_number: Of the next file.
         folders: By number; see `Key`.
+        inodes: Of these folders, by number, when files were found there. A folder that has another
+            one is not the same: a volume is away.
         again: Messages that have failed and are to be emitted again.
     """
 
     positions: dict[int, Position] = field(default_factory=dict)
     next_number: int = 0
     folders: list[str] = field(default_factory=list)
+    inodes: dict[int, int] = field(default_factory=dict)
     again: deque[int] = field(default_factory=deque)
 
 
@@ -131,25 +167,28 @@ class Positions:
         """The numbers of all files that have a position and are not gone."""
         return list(self._numbers.values())
 
-    def has_more(self, found: Found) -> bool:
-        """Whether a file has bytes that were not read, or is another one than it was."""
+    def is_settled(self, found: Found) -> bool:
+        """Whether a file was read as far as it goes, and was not written to since.
+
+        What it is and how far it was read is to be looked at otherwise, in this order.
+        """
         number = self._numbers.get(found.key)
         if number is not None:
-            position = self[number]
-            return not position.is_done and (found.is_whole or found.size != position.offset)
-        finished = self._finished.get(found.key)
-        if finished is None:
-            return found.is_whole or found.size > 0
-        return finished is not _DONE and bool(found.size != finished[0])
+            return self[number].is_settled(found)
+        summary = self._finished.get(found.key)
+        if summary is None:
+            return found.size == 0 and not found.is_whole
+        position = Position(found.key, found.path)
+        position.restore(summary)
+        return position.is_settled(found)
 
     def begin(self, found: Found) -> int:
         """The number of a file that is to be read on. It gets a position if it has none."""
         number = self._numbers.get(found.key)
         if number is None:
-            finished = self._finished.get(found.key)
             number = self._new(found)
-            if finished not in (None, _DONE):
-                self[number].offset, self[number].head = finished[0], tuple(finished[1:])
+            if (summary := self._finished.get(found.key)) is not None:
+                self[number].restore(summary)
         self[number].path = found.path
         return number
 
@@ -169,9 +208,14 @@ class Positions:
             del self._numbers[position.key]
         self.forget_if_idle(number)
 
-    def forget(self, key: Key) -> None:
-        """A file that was read is gone for good."""
-        self._finished.pop(key, None)
+    def forget(self, key: Key) -> Position | None:
+        """A file that was read is gone for good. Returns what was known of it, if it has more."""
+        summary = self._finished.pop(key, None)
+        if summary is None or not summary[-1]:
+            return None
+        position = Position(key, summary[-1])
+        position.restore(summary)
+        return position
 
     def finished(self) -> list[Key]:
         """The keys of all files that are not being read."""
@@ -193,7 +237,7 @@ class Positions:
         del self._progress.positions[number]
         if not position.is_gone:
             del self._numbers[position.key]
-            summary = _DONE if position.is_done else (position.offset, *position.head)
+            summary = position.summary()
             if self._finished.get(position.key) != summary:
                 self._finished[position.key] = summary
         return True
@@ -201,6 +245,39 @@ class Positions:
     def _new(self, found: Found) -> int:
         number = self._progress.next_number
         self._progress.next_number += 1
-        self._progress.positions[number] = Position(found.key, found.path, found.version)
+        self._progress.positions[number] = Position(
+            found.key, found.path, found.version, is_whole=found.is_whole
+        )
         self._numbers[found.key] = number
         return number
+
+
+class Rests:
+    """Files that are read as far as whole lines go, and may have the beginning of another one."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Key, tuple[int, int, float]] = {}
+
+    def begun(self, found: Found, now: float) -> None:
+        """A file is read now up to its end."""
+        size, _, since = self._seen.get(found.key, (-1, 0, now))
+        self._seen[found.key] = found.size, found.stamp, since if size == found.size else now
+
+    def forget(self, key: Key) -> None:
+        """Nothing is left of a file."""
+        self._seen.pop(key, None)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._seen.clear()
+
+    def is_new(self, found: Found, now: float) -> bool:
+        """Whether there is something else to be seen than when it was read last."""
+        size, stamp, _ = self._seen.get(found.key, (-1, 0, 0.0))
+        is_same = size == found.size and stamp == found.stamp != 0
+        return not is_same or self.has_rested(found, now)
+
+    def has_rested(self, found: Found, now: float) -> bool:
+        """Whether a file was renamed by log rotation, and has not grown since it was read."""
+        size, _, since = self._seen.get(found.key, (-1, 0, 0.0))
+        return found.is_rotated and size == found.size and now >= since + REST_SECONDS

@@ -22,42 +22,43 @@ from typing_extensions import override
 from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.files.buckets import BucketFiles, is_uri
+from fulmen.connectors.files.buckets import source_of
 from fulmen.connectors.files.local import (
-    COMPRESSED,
     BadPlace,
     Changed,
     Gone,
-    LocalFiles,
     Opened,
     check_same,
+    has_head,
     head_of,
+    tail_of,
 )
 from fulmen.connectors.files.options import SourceOptions
 from fulmen.connectors.files.positions import (
     PLACES,
     Found,
-    Key,
+    Position,
     Positions,
     Progress,
+    Rests,
     message_id,
     place_of,
 )
 
 ERROR_FIELDS = ("data", "reason", "position")
 OPEN_FILES = 64
-REST_SECONDS = 5.0
-"""A file that log rotation has renamed, and that has not grown for so long, is complete."""
 
 
 class FilesSpout(Spout):
     """A spout that reads files. What a message is, those derived from it say."""
 
     transient: ClassVar[Sequence[str]] = (
-        "options", "collector", "clock", "positions", "source", "_opened", "_queue", "_seen",
-        "_polled_at", "_retry_at", "_rests", "_lag",
+        "options", "collector", "clock", "positions", "source", "_opened", "_queue", "_rests",
+        "_polled_at", "_retry_at", "_has_rested", "_lag",
     )  # fmt: skip
     options: Any
+    unit: ClassVar[str] = "byte"
+    """What places in files are."""
     now: ClassVar[Callable[[], float]] = time.time  # noqa: TID251 (files have the time of day)
 
     def __init__(self) -> None:
@@ -66,6 +67,10 @@ class FilesSpout(Spout):
     @abstractmethod
     def fields(self, options: Any) -> Sequence[str]:
         """The fields of the stream `default`."""
+
+    @abstractmethod
+    def is_whole(self, path: str) -> bool:
+        """Whether a file of this machine is read to its end at once."""
 
     @abstractmethod
     def begin_file(self, number: int, found: Found, end: int, *, is_complete: bool) -> None:
@@ -110,16 +115,18 @@ class FilesSpout(Spout):
         self.clock: Callable[[], float] = time.monotonic
         self._opened: OrderedDict[int, Opened] = OrderedDict()
         self._queue: deque[Found] = deque()
-        self._seen: dict[Key, tuple[int, float]] = {}
+        self._rests = Rests()
         self._polled_at: float | None = None
         self._retry_at = 0.0
-        self._rests = False
+        self._has_rested = False
         tasks = len(context.tasks(context.component)) or 1
 
         def owns(name: str) -> bool:
             return zlib.crc32(name.encode(errors="surrogateescape")) % tasks == context.task_index
 
-        self.source = source_of(self.options.paths, self.progress.folders, owns)
+        self.source = source_of(
+            self.options.paths, self.progress, owns, self.is_whole, type(self).now
+        )
         self.positions = Positions(self.progress, self.state)
         self.source.check()
         is_new = not self.progress.next_number
@@ -157,7 +164,7 @@ class FilesSpout(Spout):
                 self.end_file(is_done=False)
             self._polled_at = None
             self._queue.clear()
-            self._seen.clear()
+            self._rests.clear()
             raise
 
     def _next(self) -> None:
@@ -249,9 +256,20 @@ class FilesSpout(Spout):
         number = self.positions.current
         assert number is not None
         self.positions.current = None
-        self.positions[number].is_done |= is_done
+        self._mark_end(self.positions[number], self._opened.get(number), is_done)
         if self.positions.forget_if_idle(number):
             self.close_file(number)
+
+    def _mark_end(self, position: Position, opened: Opened | None, is_done: bool) -> None:
+        """Keep by what the file is known again, now that it is read so far."""
+        position.is_done |= is_done
+        if opened is None or opened.raw is None or not has_head(opened.raw, position):
+            return
+        place = 0 if position.is_whole else position.offset
+        if position.is_done:
+            place = position.size = opened.size or 0
+        position.head = head_of(opened.raw)
+        position.tail = tail_of(opened.raw, place)
 
     def close_file(self, number: int) -> None:
         """Close a file if it is open."""
@@ -263,14 +281,15 @@ class FilesSpout(Spout):
         if not self._queue and not self._poll_if_due():
             return False
         found = self._queue.popleft()
-        self._rests = self._has_rested(found)
+        self._has_rested = self._rests.has_rested(found, self.clock())
         was_open = self.positions.number(found.key) is not None
         number = self.positions.begin(found)
+        position = self.positions[number]
         try:
-            check_same(self.content(number), self.positions[number])
+            self._check_same(number, found)
         except Changed as changed:
-            if was_open:
-                self._report_cut(number, str(changed))
+            if was_open or position.has_rest:
+                self._report_cut(position, str(changed))
             self.close_file(number)
             if found.version:  # what was written instead is another object
                 self.positions.cut(number)
@@ -278,21 +297,35 @@ class FilesSpout(Spout):
             number = self.positions.restart(found)
         except Gone:  # since it was found; it may have been renamed
             return True
+        if position.is_done and position.size == found.size and not position.is_gone:
+            position.stamp = found.stamp  # it was touched or renamed
+            if self.positions.forget_if_idle(number):
+                self.close_file(number)
+            return True
         self._begin(number, found)
         return True
+
+    def _check_same(self, number: int, found: Found) -> None:
+        """See that a file is the one that was read, whatever its inode and its size say."""
+        position = self.positions[number]
+        check_same(self.content(number), position)
+        if position.is_done and position.size != found.size and self.unit != "byte":
+            raise Changed(f"{position.path} was written again")
 
     def _begin(self, number: int, found: Found) -> None:
         try:
             opened = self.content(number)
         except Gone:
             return
+        position = self.positions[number]
+        position.is_done, position.size, position.stamp = False, found.size, found.stamp
         if opened.raw is not None:
-            self.positions[number].head = head_of(opened.raw)
-        self._seen[found.key] = found.size, self.clock()
+            position.head = head_of(opened.raw)
+        self._rests.begun(found, self.clock())
         self.positions.current = number
         is_whole = found.is_whole or not self.options.follow
         end = PLACES if is_whole else found.size
-        self.begin_file(number, found, end, is_complete=is_whole or self._rests)
+        self.begin_file(number, found, end, is_complete=is_whole or self._has_rested)
 
     def _poll_if_due(self) -> bool:
         if self._polled_at is not None:
@@ -318,23 +351,16 @@ class FilesSpout(Spout):
             self._lag(messages=0, seconds=0.0)
 
     def _wants(self, found: Found) -> bool:
-        if self.positions.has_more(found):
-            size, _ = self._seen.get(found.key, (-1, 0.0))
-            return size != found.size or self._has_rested(found)
-        self._seen.pop(found.key, None)
+        if not self.positions.is_settled(found):
+            return self._rests.is_new(found, self.clock())
+        self._rests.forget(found.key)
         number = self.positions.number(found.key)
         if number is not None and self.positions.forget_if_idle(number):
             self.close_file(number)
         return False
 
-    def _has_rested(self, found: Found) -> bool:
-        """Whether a file was renamed by log rotation, and has not grown since it was read."""
-        size, since = self._seen.get(found.key, (-1, 0.0))
-        is_unchanged = size == found.size and self.clock() >= since + REST_SECONDS
-        return found.is_rotated and is_unchanged
-
-    def _look_for_missing(self, found: dict[Key, Found]) -> None:
-        present = {self.source.folder_of(key) for key in found}
+    def _look_for_missing(self, found: dict[Any, Found]) -> None:
+        present = self.source.present
         for number in self.positions.open_numbers():
             position = self.positions[number]
             if position.key in found:
@@ -345,44 +371,30 @@ class FilesSpout(Spout):
                     position.key,
                     position.path,
                     opened.size,
-                    is_whole=position.path.endswith(COMPRESSED),
+                    is_whole=position.is_whole,
                     is_rotated=True,
                 )
             elif self.source.folder_of(position.key) in present:
                 self._cut(number, f"{position.path} was removed")
         for key in self.positions.finished():
             if key not in found and self.source.folder_of(key) in present:
-                self.positions.forget(key)  # its folder is there, and it is not
+                left = self.positions.forget(key)  # its folder is there, and it is not
+                if left is not None:
+                    self._report_cut(left, f"{left.path} was removed")
 
     def _cut(self, number: int, reason: str) -> None:
         """The rest of a file, and messages that are in flight, can't be read any more."""
-        self._report_cut(number, reason)
+        self._report_cut(self.positions[number], reason)
         if self.positions.current == number:
             self.positions.current = None
         self.close_file(number)
         self.positions.cut(number)
 
-    def _report_cut(self, number: int, reason: str) -> None:
-        position = self.positions[number]
-        self.collector.report_error(
-            f"{reason}. It was read up to byte {position.offset}, and {position.in_flight} messages"
-            " of it are not acked"
-        )
-
-
-def source_of(
-    paths: Sequence[str], folders: list[str], owns: Callable[[str], bool]
-) -> LocalFiles | BucketFiles:
-    """What finds the files that a spout reads.
-
-    Raises:
-        BadPlace: Paths are of both kinds, or one can't be used.
-    """
-    uris = [path for path in paths if is_uri(path) and not path.startswith("file://")]
-    if not uris:
-        return LocalFiles([path.removeprefix("file://") for path in paths], folders, owns)
-    if len(uris) < len(paths):
-        raise BadPlace(
-            "config.path: files and objects can't be read by the same spout. Make a spout for each"
-        )
-    return BucketFiles(uris, owns)
+    def _report_cut(self, position: Position, reason: str) -> None:
+        text = f"{reason}. It was read up to {self.unit} {position.offset}"
+        if position.has_rest:
+            text += ", and the rest is lost"
+        if position.in_flight:
+            text += f". {position.in_flight} messages of it are not acked"
+        self.collector.report_error(text)
+        self.emit_error([b"", text, f"{position.path}:{position.offset}"], None)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from typing_extensions import override
 
 from fulmen.api.arrow import ArrowSpout
-from fulmen.connectors.files.local import Changed
+from fulmen.connectors.files.local import COMPRESSED, Changed
 from fulmen.connectors.files.options import FileSpoutOptions, ParquetSpoutOptions
 from fulmen.connectors.files.positions import PLACES, Found, message_id, place_of
 from fulmen.connectors.files.reading import ERROR_FIELDS, FilesSpout
@@ -47,6 +47,10 @@ class FileSpout(FilesSpout):
     def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
         super().open(conf, context, collector)
         self._records: Iterator[Record] | None = None
+
+    @override
+    def is_whole(self, path: str) -> bool:
+        return path.endswith(COMPRESSED)
 
     @override
     def begin_file(self, number: int, found: Found, end: int, *, is_complete: bool) -> None:
@@ -221,6 +225,7 @@ class ParquetSpout(FilesSpout, ArrowSpout):
     """
 
     config_model = ParquetSpoutOptions
+    unit = "row"
     transient: ClassVar[Sequence[str]] = (*FilesSpout.transient, "_batches")
     options: ParquetSpoutOptions
 
@@ -232,6 +237,10 @@ class ParquetSpout(FilesSpout, ArrowSpout):
     def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
         super().open(conf, context, collector)
         self._batches: Iterator[pa.RecordBatch] | None = None
+
+    @override
+    def is_whole(self, path: str) -> bool:
+        return True
 
     @override
     def begin_file(self, number: int, found: Found, end: int, *, is_complete: bool) -> None:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from fulmen.connectors.files import FileSpout
 from fulmen.connectors.files.local import BadPlace
 from fulmen.connectors.files.options import FileSpoutOptions
-from fulmen.connectors.files.reading import REST_SECONDS
+from fulmen.connectors.files.positions import REST_SECONDS
 from support.file_spouts import SpoutLives
 
 CSV = {"type": "csv", "fields": ["b", "a"]}
@@ -125,8 +125,10 @@ def test_lines_that_were_cut_off_unacked_are_told(tmp_path):
     life.batch()
     first = min(life.pending)
     file.write_text("3\n")
-    assert life.batch() == [["3"]]
-    assert "2 messages of it are not acked" in life.collector.reported[0]
+    [[_, told, _], *rows] = life.batch()
+    assert rows == [["3"]]
+    assert told.endswith("It was read up to byte 4. 2 messages of it are not acked")
+    assert life.collector.reported == [told]
     [[data, reason, position]] = life.batch(fails=[first])
     assert (data, position) == (b"", f"{file}:0")
     assert "before the message was acked" in reason

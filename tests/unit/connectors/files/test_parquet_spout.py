@@ -42,6 +42,15 @@ def test_it_goes_on_within_a_row_group_after_a_kill(tmp_path, calls):
     assert emitted + life.batch() == [[f"t{n}", n] for n in range(25)]
 
 
+def test_a_file_with_more_rows_than_bytes_is_read_on_after_a_kill(tmp_path):
+    pq.write_table(pa.table({"n": [7] * 50_000}), tmp_path / "a.parquet")
+    life = lives(tmp_path / "a.parquet", fields=["n"], batch_rows=10_000)
+    life.batch(calls=20_000)
+    life.start()
+    assert len(life.batch(calls=50_000)) == 30_000
+    assert life.collector.reported == []
+
+
 def test_rows_that_fail_are_read_again_and_no_others(tmp_path):
     write(tmp_path / "a.parquet", range(25))
     write(tmp_path / "b.parquet", range(100, 105))
