@@ -395,6 +395,6 @@ class FilesSpout(Spout):
         if position.has_rest:
             text += ", and the rest is lost"
         if position.in_flight:
-            text += f". {position.in_flight} messages of it are not acked"
+            text += f". Messages not acked yet: {position.in_flight}"
         self.collector.report_error(text)
         self.emit_error([b"", text, f"{position.path}:{position.offset}"], None)

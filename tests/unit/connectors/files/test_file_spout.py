@@ -127,7 +127,7 @@ def test_lines_that_were_cut_off_unacked_are_told(tmp_path):
     file.write_text("3\n")
     [[_, told, _], *rows] = life.batch()
     assert rows == [["3"]]
-    assert told.endswith("It was read up to byte 4. 2 messages of it are not acked")
+    assert told.endswith("It was read up to byte 4. Messages not acked yet: 2")
     assert life.collector.reported == [told]
     [[data, reason, position]] = life.batch(fails=[first])
     assert (data, position) == (b"", f"{file}:0")
