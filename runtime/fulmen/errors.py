@@ -44,12 +44,23 @@ FulmenError
     _NotFound               the API server does not have what kubectl asked for (cli/kubectl.py)
     _Conflict               an object is not what a request takes it for (cli/kubectl.py)
 
+`Interruption` is none: see there.
+
 What authors raise themselves, `FailedException`, is in api/components.py.
 """
 
 from collections.abc import Callable, Sequence
 
 from fulmen.secrets import masked
+
+
+class Interruption(BaseException):
+    """Unwinds a thread from wherever it is, an author's code too. It is not an error."""
+
+
+PASSED_ON = (KeyboardInterrupt, Interruption)
+"""What nobody takes for an error of the author's code, but all else that it raises: not all of it
+is an Exception, as SystemExit, asyncio's CancelledError and a panic of an extension in Rust."""
 
 
 class FulmenError(Exception):
@@ -355,6 +366,8 @@ def error_text(error: BaseException) -> str:
 def _said(ask: Callable[[object], str], value: object) -> str:
     try:
         return masked(ask(value))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (an author's method may raise anything)
+    except PASSED_ON:
+        raise
+    except BaseException as error:  # noqa: BLE001 (an author's method may raise anything)
         name = f"__{ask.__name__}__"
         return f"<{type(value).__qualname__}, whose {name} raised {type(error).__name__}>"

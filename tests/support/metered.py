@@ -4,7 +4,7 @@ from types import MappingProxyType
 
 from fulmen import BasicBolt, Bolt, FailedException, Spout, TopologyBuilder
 from fulmen.engine.driver.driver import Stop
-from fulmen.errors import JobFailed
+from fulmen.errors import Interruption, JobFailed
 from fulmen.testing import ListSpout, ManualClock
 from fulmen.testing.components import Runs
 from support.engine_runs import Steady, make_driver, new_store
@@ -12,7 +12,7 @@ from support.engine_runs import Steady, make_driver, new_store
 WORDS = ("the", "cow", "jumped", "over", "the", "moon")
 
 
-class Killed(BaseException):
+class Killed(Interruption):
     """Stands for the death of a worker's process."""
 
 

@@ -12,10 +12,11 @@ from fulmen import (
     TransactionalSpout,
     TransactionalTopologyBuilder,
 )
+from fulmen.errors import Interruption
 from support.outside_stores import STORES, MemoryStore
 
 
-class Wrong(BaseException):
+class Wrong(Interruption):
     """What must never be. Nothing of the engine's catches it."""
 
 

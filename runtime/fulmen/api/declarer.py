@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fulmen.errors import DeclarationError, error_text
+from fulmen.errors import PASSED_ON, DeclarationError, error_text
 
 DEFAULT_STREAM = "default"
 DEAD_LETTERS = "__dead_letters"
@@ -106,7 +106,9 @@ def output_streams(component: Any, options: Any = None) -> dict[str, Stream]:
             instance.declare_output_fields(declarer)
     except DeclarationError:
         raise
-    except Exception as e:
+    except PASSED_ON:
+        raise
+    except BaseException as e:
         raise DeclarationError(f"{cls.__name__}.{name} raised {error_text(e)}") from e
     return declarer.streams
 

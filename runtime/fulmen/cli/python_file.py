@@ -5,7 +5,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fulmen.errors import CodeError, FulmenError
+from fulmen.errors import PASSED_ON, CodeError, FulmenError
 from fulmen.topology.builder import TopologyBuilder
 from fulmen.topology.code.loading import explain
 from fulmen.topology.code.streamparse import import_cure
@@ -55,7 +55,9 @@ def _imported(file: Path) -> ModuleType:
         module = importlib.import_module(file.stem)
     except FulmenError:
         raise
-    except (Exception, SystemExit) as error:  # the author's code
+    except PASSED_ON:
+        raise
+    except BaseException as error:  # the author's code
         message = f"{str(file)!r} can't be imported: {explain(error, file.parent)}"
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         raise CodeError(message, import_cure(missing)) from error

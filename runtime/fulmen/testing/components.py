@@ -18,6 +18,7 @@ from fulmen.api import (
     Tuple,
 )
 from fulmen.api.declarer import declare
+from fulmen.errors import Interruption
 
 
 class Marker(Enum):
@@ -36,7 +37,7 @@ EOF = Marker.EOF
 """The source ends here; another run on the same checkpoint goes on after it."""
 
 
-class Killed(BaseException):
+class Killed(Interruption):
     """Stands for the death of the process: nothing of the engine's or an author's catches it.
 
     Attributes:

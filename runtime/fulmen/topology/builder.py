@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any, Self
 
 from fulmen import api
-from fulmen.errors import CodeError, ValidationFailed, text_of
+from fulmen.errors import PASSED_ON, CodeError, ValidationFailed, text_of
 from fulmen.topology.configuration.options import check_options
 from fulmen.topology.problems import Problem, shown
 from fulmen.topology.reading.documents import to_yaml
@@ -285,7 +285,9 @@ def _pickled(instance: Any, label: str) -> str:
         _PortablePickler(file, label).dump(instance)
     except CodeError:
         raise
-    except Exception as error:  # the author's objects
+    except PASSED_ON:
+        raise
+    except BaseException as error:  # the author's objects
         cure = "Give the class, and make such fields in open or prepare."
         raise CodeError(f"{label}: the object can't be pickled ({text_of(error)})", cure) from error
     return base64.b64encode(file.getvalue()).decode()

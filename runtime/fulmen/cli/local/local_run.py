@@ -118,12 +118,6 @@ class LocalRun:
         except FulmenError as error:
             self._print_summary("failed")
             raise FulmenError(self._with_log(str(error))) from error
-        except SystemExit as error:  # a component's, without Spark
-            self._print_summary("failed")
-            raise FulmenError(
-                f"a component called sys.exit({error.code!r}). With Spark that would have ended "
-                "its worker."
-            ) from error
         except Exception as error:  # a mistake of ours
             self._log.write(masked(traceback.format_exc()))
             self._print_summary("failed")

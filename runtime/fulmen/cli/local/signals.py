@@ -11,11 +11,12 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from fulmen.engine.driver.driver import Stop
+from fulmen.errors import Interruption
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class StoppedAtOnce(BaseException):
+class StoppedAtOnce(Interruption):
     """The second signal: unwinds the main thread from wherever it is. It is not an error."""
 
 

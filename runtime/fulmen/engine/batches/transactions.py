@@ -20,7 +20,7 @@ from enum import StrEnum
 
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.engine.protocol.transaction_work import FailedAttempt, Opened, TransactionWork
-from fulmen.errors import repr_of
+from fulmen.errors import PASSED_ON, repr_of
 
 TRANSACTIONS = "transactions"
 """The section of a commit with the ledger: each commit of a transactional topology has it."""
@@ -354,7 +354,9 @@ def shown_metadata(metadata: bytes) -> str:
     """The metadata of a transaction in a message."""
     try:
         text = f"metadata {repr_of(pickle.loads(metadata))}"
-    except Exception:  # noqa: BLE001 (an author's class may be gone, or raise anything)
+    except PASSED_ON:
+        raise
+    except BaseException:  # noqa: BLE001 (an author's class may be gone, or raise anything)
         return f"metadata of {len(metadata)} bytes"
     return text if len(text) <= METADATA_SHOWN else text[: METADATA_SHOWN - 1] + "…"
 

@@ -18,7 +18,7 @@ from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Lineage, Positions, Tasks
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.engine.tuples.encoded_rows import EncodedRows
-from fulmen.errors import text_of
+from fulmen.errors import PASSED_ON, text_of
 
 HELD_BYTES = 8 << 20
 """Bytes for one worker at which they become rows, however few tuples they are."""
@@ -135,7 +135,9 @@ class Parcels:
         for parcel in parcels:
             try:
                 packed = list(wire.pack_tuples(parcel, self._row_tuples))
-            except Exception:  # noqa: BLE001 (an author's __reduce__ may raise anything)
+            except PASSED_ON:
+                raise
+            except BaseException:  # noqa: BLE001 (an author's __reduce__ may raise anything)
                 left = self._without_unpicklable(parcel)
                 packed = list(wire.pack_tuples(left, self._row_tuples)) if len(left.targets) else []
             self._rows += [(worker, row) for row in packed]
@@ -147,7 +149,9 @@ class Parcels:
         for i, row in enumerate(parcel.encoded.rows() if parcel.encoded else ()):
             try:  # as it is sent: a value that is nested deeply may be pickled alone, but not there
                 list(wire.pack_tuples(wire.select(parcel, np.array([i], np.int64))))
-            except Exception as error:  # noqa: BLE001 (an author's __reduce__ may raise anything)
+            except PASSED_ON:
+                raise
+            except BaseException as error:  # noqa: BLE001 (an author's __reduce__ may raise anything)
                 field, cause = _unpicklable(row) or (None, error)
             else:
                 kept.append(i)
@@ -165,12 +169,14 @@ class Parcels:
         return wire.select(parcel, np.array(kept, np.int64))
 
 
-def _unpicklable(row: Sequence[Any]) -> tuple[int, Exception] | None:
+def _unpicklable(row: Sequence[Any]) -> tuple[int, BaseException] | None:
     """The number of the first value that can't be pickled, and why."""
     for i, value in enumerate(row):
         try:
             pickle.dumps(value, 5)
-        except Exception as e:  # noqa: BLE001 (an author's __reduce__ may raise anything)
+        except PASSED_ON:
+            raise
+        except BaseException as e:  # noqa: BLE001 (an author's __reduce__ may raise anything)
             return i, e
     return None
 

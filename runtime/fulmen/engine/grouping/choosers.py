@@ -27,7 +27,7 @@ from fulmen.engine.grouping.column_hash import (
 )
 from fulmen.engine.grouping.partial_key import Choices
 from fulmen.engine.tuples.string_column import StringColumn
-from fulmen.errors import GroupingError, error_text, repr_of
+from fulmen.errors import PASSED_ON, GroupingError, error_text, repr_of
 from fulmen.topology.resource.spec import GroupingType
 
 Tasks = npt.NDArray[np.int32]
@@ -308,7 +308,9 @@ class _Custom(_Stateless):
         called = f"{type(self._custom).__name__}.choose_tasks() called for task {self._source_task}"
         try:
             answer = self._custom.choose_tasks(self._source_task, row)
-        except Exception as error:
+        except PASSED_ON:
+            raise
+        except BaseException as error:
             raise GroupingError(f"{called} raised {error_text(error)}", k) from error
         if not isinstance(answer, Iterable):
             raise GroupingError(

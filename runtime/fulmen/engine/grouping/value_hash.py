@@ -39,7 +39,7 @@ import numpy as np
 
 from fulmen.api.transactions import TransactionAttempt
 from fulmen.engine.grouping.polynomials import Units, polynomial
-from fulmen.errors import GroupingError, error_text
+from fulmen.errors import PASSED_ON, GroupingError, error_text
 
 _MASK = 0xFFFF_FFFF
 _UTF16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
@@ -192,7 +192,9 @@ def _stable_text(value: Any) -> str:
         raise _no_hash(value, "its repr() is an address in memory", cure)
     try:
         text = repr(value)
-    except Exception as error:
+    except PASSED_ON:
+        raise
+    except BaseException as error:
         reason = f"its repr() raised {error_text(error)}"
         raise _no_hash(value, reason, cure) from error
     if f"0x{id(value):x}" in text:  # functions, generators, locks

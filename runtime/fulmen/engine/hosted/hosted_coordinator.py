@@ -25,7 +25,7 @@ from fulmen.engine.tasks.task_base import (
     shortened,
 )
 from fulmen.engine.tasks.transactional.transactional_task import part_of, wrong_part
-from fulmen.errors import error_text, repr_of
+from fulmen.errors import PASSED_ON, error_text, repr_of
 from fulmen.topology.code.loading import create
 
 T = TypeVar("T")
@@ -165,7 +165,9 @@ class HostedCoordinator:
             return call()
         except FailedException:
             raise
-        except Exception as e:
+        except PASSED_ON:
+            raise
+        except BaseException as e:
             raise _Raised(what, e) from e
 
     def _note(self, raised: _Raised) -> None:
@@ -242,6 +244,6 @@ def _pickled(metadata: Any) -> bytes:
 class _Raised(Exception):
     """The author's coordinator raised."""
 
-    def __init__(self, what: str, error: Exception) -> None:
+    def __init__(self, what: str, error: BaseException) -> None:
         super().__init__(what)
         self.what, self.error = what, error

@@ -32,7 +32,7 @@ from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase, takes_reason
 from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, Lineage
 from fulmen.engine.tuples.emitted_rows import EmittedRows
-from fulmen.errors import FulmenError, GroupingError
+from fulmen.errors import PASSED_ON, FulmenError, GroupingError
 
 SLICE_BYTES = 4 << 20
 """So much is emitted before the stage's bolts run, or `EngineLimits.spout_slice` tuples."""
@@ -150,7 +150,9 @@ class SpoutTask(TaskBase):
                 ack(msg_id)
                 if FORKED:
                     end_child()
-        except Exception as e:  # author's code
+        except PASSED_ON:
+            raise
+        except BaseException as e:  # author's code
             end_child()
             raise ComponentFailed(self.report(e, fatal=True, what="ack")) from e
 
@@ -229,7 +231,9 @@ class SpoutTask(TaskBase):
                     if now == emitted:
                         return emitted, False, measure()
                     emitted = now
-            except Exception as e:  # author's code
+            except PASSED_ON:
+                raise
+            except BaseException as e:  # author's code
                 end_child()
                 fatal = self.placed.topology.spec.on_error == "crash"
                 report = self.report(e, fatal=fatal, what="next_tuple")

@@ -23,7 +23,7 @@ from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.state.journals import ENGINE, ROWS
 from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.tasks.forks import end_child
-from fulmen.errors import CheckpointMismatch, FulmenError, error_text, text_of
+from fulmen.errors import PASSED_ON, CheckpointMismatch, FulmenError, error_text, text_of
 from fulmen.secrets import masked
 from fulmen.topology.code.loading import create
 
@@ -62,14 +62,14 @@ MISTAKES = (
 """What `open` and `prepare` raise since something is wrong here, whoever it was that raised it."""
 
 
-def may_pass(error: Exception) -> bool:
+def may_pass(error: BaseException) -> bool:
     """Whether an exception of `open` or `prepare` may be about a service that is away for now.
 
     Clients of services have classes of their own for that, of no common base. So it is all but
     Python's own exceptions, of which only OSError and its kinds (ConnectionError, TimeoutError)
     are about services.
     """
-    if isinstance(error, MISTAKES):
+    if isinstance(error, MISTAKES) or not isinstance(error, Exception):
         return False
     return isinstance(error, OSError) or type(error).__module__ != "builtins"
 
@@ -167,7 +167,9 @@ class TaskBase(ABC):
         self._is_told = self._was_told = True
         try:
             self.instance.committed(number)
-        except Exception as e:  # author's code
+        except PASSED_ON:
+            raise
+        except BaseException as e:  # author's code
             fatal = self.placed.topology.spec.on_error == "crash"
             report = self.report(e, fatal=fatal, what="committed")
             if fatal:
@@ -199,7 +201,9 @@ class TaskBase(ABC):
         try:
             self.before_open()
             call()
-        except Exception as e:  # author's code
+        except PASSED_ON:
+            raise
+        except BaseException as e:  # author's code
             if may_pass(e) and self.placed.topology.spec.on_error != "crash":
                 raise Unavailable(self.report(e, what=what)) from e
             raise ComponentFailed(self.report(e, fatal=True, what=what)) from e
@@ -287,7 +291,9 @@ class TaskBase(ABC):
         """
         try:
             return call()
-        except Exception as e:  # author's code
+        except PASSED_ON:
+            raise
+        except BaseException as e:  # author's code
             raise ComponentFailed(self.report(e, fatal=True, what=what)) from e
         finally:
             end_child()
@@ -336,7 +342,9 @@ class TaskBase(ABC):
         self.errors = []  # of an attempt that came to nothing
         try:
             self.end()
-        except Exception as e:  # noqa: BLE001 (author's code)
+        except PASSED_ON:
+            raise
+        except BaseException as e:  # noqa: BLE001 (author's code)
             self.report(e, what=self.closing)
         end_child()
         return self.errors

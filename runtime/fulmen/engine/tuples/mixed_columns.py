@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from fulmen.errors import PASSED_ON
+
 _SHOWN = (str, bytes, int, float, bool)
 """Types whose repr is known to do no harm."""
 _CHARACTERS = 40
@@ -75,7 +77,9 @@ def _type_of(values: Values, kind: pa.DataType | None = None) -> pa.DataType | N
     """The type of a column of these values; None: there can't be one."""
     try:
         return pa.array(values, kind).type
-    except Exception:  # noqa: BLE001 (an author's objects may raise anything)
+    except PASSED_ON:
+        raise
+    except BaseException:  # noqa: BLE001 (an author's objects may raise anything)
         return None
 
 

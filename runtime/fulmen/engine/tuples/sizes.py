@@ -15,6 +15,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from fulmen.errors import PASSED_ON
+
 SMALL: Final = 16
 """Bytes of a number and the like."""
 SAMPLE: Final = 16
@@ -56,7 +58,9 @@ def _object_bytes(value: Any, depth: int) -> int:
         return _several(iter(held.values()), len(held), depth)
     try:
         return sys.getsizeof(value, SMALL)
-    except Exception:  # noqa: BLE001 (an author's __sizeof__ may raise anything)
+    except PASSED_ON:
+        raise
+    except BaseException:  # noqa: BLE001 (an author's __sizeof__ may raise anything)
         return SMALL
 
 

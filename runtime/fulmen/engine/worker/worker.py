@@ -30,7 +30,7 @@ from fulmen.engine.tasks.task_base import (
 )
 from fulmen.engine.tuples import wire
 from fulmen.engine.worker.stage_tasks import StageTasks
-from fulmen.errors import AlreadyExists, CheckpointError, Denied, Unreachable, error_text
+from fulmen.errors import PASSED_ON, AlreadyExists, CheckpointError, Denied, Unreachable, error_text
 from fulmen.secrets import masked
 
 
@@ -99,24 +99,11 @@ class Worker:
             yield from tasks.run(header, rows, summary)
             yield partition, wire.pack(wire.SUMMARY, summary)
             return
-        except VoidBatch as e:
-            row, everywhere = e.row, void is not None
-        except ComponentFailed as e:
-            cause = Cause.OUTAGE if isinstance(e, Unavailable) else Cause.TUPLES
-            row, everywhere = void_row(str(e), e.report, cause), True
-        except Unreachable as e:
-            row, everywhere = void_row(str(e), cause=Cause.OUTAGE), True
-        except Denied as e:
-            row, everywhere = void_row(str(e), cause=Cause.DENIED), True
-        except CheckpointError as e:
-            ran_twice = isinstance(e, AlreadyExists)
-            row = void_row(str(e), cause=Cause.TUPLES if ran_twice else Cause.CHECKPOINT)
-            everywhere = True
-        except Exception as e:  # noqa: BLE001 (whatever it is, the batch is void and says why)
-            stack = masked(traceback.format_exc())
-            sys.stderr.write(stack)
-            stack = shortened(stack, LONGEST_TRACEBACK)
-            row, everywhere = void_row(error_text(e), traceback=stack), True
+        except (*PASSED_ON, GeneratorExit):
+            raise
+        except BaseException as e:  # noqa: BLE001 (whatever it is, the batch is void and says why)
+            row = _row_of(e)
+            everywhere = void is not None or not isinstance(e, VoidBatch)
         # who learned of it from a row passes it on in its own partition alone: all others have got
         # that row too
         for destination in placed.workers if everywhere else (partition,):
@@ -140,6 +127,27 @@ class Worker:
                 placed, stage, partition, store, self._clock, self._generator()
             )
         return tasks
+
+
+def _row_of(error: BaseException) -> bytes:
+    """What the driver and other workers are told of what a stage raised."""
+    match error:
+        case VoidBatch():
+            return error.row
+        case ComponentFailed():
+            cause = Cause.OUTAGE if isinstance(error, Unavailable) else Cause.TUPLES
+            return void_row(str(error), error.report, cause)
+        case Unreachable():
+            return void_row(str(error), cause=Cause.OUTAGE)
+        case Denied():
+            return void_row(str(error), cause=Cause.DENIED)
+        case AlreadyExists():  # it ran twice
+            return void_row(str(error), cause=Cause.TUPLES)
+        case CheckpointError():
+            return void_row(str(error), cause=Cause.CHECKPOINT)
+    stack = masked(traceback.format_exc())
+    sys.stderr.write(stack)
+    return void_row(error_text(error), traceback=shortened(stack, LONGEST_TRACEBACK))
 
 
 def void_row(

@@ -11,10 +11,12 @@ import signal
 from types import FrameType
 from typing import Self
 
+from fulmen.errors import Interruption
+
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-class Terminated(BaseException):
+class Terminated(Interruption):
     """SIGTERM came before the first batch: unwinds the main thread. It is not an error."""
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fulmen import api
+from fulmen.errors import PASSED_ON
 
 BASES = (
     api.Spout,
@@ -51,7 +52,9 @@ def mistaken_callbacks(instance: Any) -> Iterator[tuple[str, str]]:
         ways = (arguments, ALSO[name]) if name in ALSO else (arguments,)
         try:
             method = getattr(instance, name)
-        except Exception:  # noqa: BLE001 (a property, which may need what `open` makes)
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (a property, which may need what `open` makes)
             continue
         if not any(_may_be_called(method, way) for way in ways):
             yield (

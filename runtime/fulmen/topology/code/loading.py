@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NoReturn
 
 from fulmen import api
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS
-from fulmen.errors import CodeError, error_text
+from fulmen.errors import PASSED_ON, CodeError, error_text
 from fulmen.topology.code.streamparse import abstract_cure, import_cure
 from fulmen.topology.problems import did_you_mean
 from fulmen.topology.resource.pods import Code
@@ -171,7 +171,9 @@ def instantiate(cls: Any, name: str, folder: Path | None = None) -> Any:
         )
     try:
         return cls()
-    except Exception as error:  # the author's code
+    except PASSED_ON:
+        raise
+    except BaseException as error:  # the author's code
         raise CodeError(f"{name}() raised {explain(error, folder)}") from error
 
 
@@ -202,7 +204,9 @@ def unpickle(instance: str) -> Any:
         return pickle.loads(base64.b64decode(instance, validate=True))
     except binascii.Error as error:
         raise CodeError(f"instance is not base64 ({error})", _REBUILD) from error
-    except Exception as error:  # the author's code
+    except PASSED_ON:
+        raise
+    except BaseException as error:  # the author's code
         message = f"instance can't be unpickled ({error_text(error)})"
         raise CodeError(message, _REBUILD) from error
 
@@ -256,7 +260,9 @@ def _import(name: str, folder: Path | None) -> tuple[ModuleType, list[str]]:
             if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
                 message = _import_failed(module_name, error, folder)
                 raise CodeError(message, import_cure(error.name)) from error
-        except (Exception, SystemExit) as error:
+        except PASSED_ON:
+            raise
+        except BaseException as error:
             raise CodeError(_import_failed(module_name, error, folder)) from error
         else:
             _refuse_shadowed(module, parts[0], folder)

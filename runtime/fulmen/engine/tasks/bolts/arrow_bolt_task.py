@@ -18,7 +18,7 @@ from fulmen.engine.tasks.event_loop import refuse_awaitable
 from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.engine.tuples.mixed_columns import fitting
-from fulmen.errors import GroupingError, StreamError
+from fulmen.errors import PASSED_ON, GroupingError, StreamError
 
 
 class ArrowBoltTask(BoltTask):
@@ -42,7 +42,9 @@ class ArrowBoltTask(BoltTask):
         try:
             what = "tick" if self.callback == "execute" else self.callback
             refuse_awaitable(getattr(self.instance, what)(collector))
-        except Exception as e:  # noqa: BLE001 (author's code)
+        except PASSED_ON:
+            raise
+        except BaseException as e:  # noqa: BLE001 (author's code)
             self.note_failure(0, e)
             self.failed.clear()  # there is no row to fail
 
@@ -55,7 +57,9 @@ class ArrowBoltTask(BoltTask):
             collector.rows = batch.num_rows
             if collector.rows:
                 refuse_awaitable(call(batch, collector))
-        except Exception as e:  # noqa: BLE001 (author's code)
+        except PASSED_ON:
+            raise
+        except BaseException as e:  # noqa: BLE001 (author's code)
             self.note_failure(0, e)
             _, reason = self.failed.pop()
             n = len(chunk) if rows is None else len(rows)
@@ -69,7 +73,9 @@ class ArrowBoltTask(BoltTask):
         """The rows that fit together, and their numbers; None: all. The others are failed."""
         try:
             return chunk.batch, None
-        except Exception:  # noqa: BLE001 (an author's objects may raise anything)
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (an author's objects may raise anything)
             columns = list(zip(*chunk.rows, strict=True))
             wrong, batch = fitting(chunk.fields, columns)
         for row, text in sorted(wrong.items()):

@@ -6,7 +6,7 @@ A chunk ends when all its tuples have ended, so nothing is under way when a batc
 from __future__ import annotations
 
 import os
-from asyncio import CancelledError, gather
+from asyncio import gather
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -20,6 +20,7 @@ from fulmen.engine.tasks.bolts.bolt_task import AnchoringBoltTask, BasicBoltTask
 from fulmen.engine.tasks.event_loop import complete
 from fulmen.engine.tasks.forks import end_child
 from fulmen.engine.tuples.chunk import Chunk
+from fulmen.errors import PASSED_ON
 
 
 class TupleCollector(BasicOutputCollector):
@@ -89,7 +90,9 @@ class AsyncBasicBoltTask(BasicBoltTask):
             i = tup._position
             try:
                 await instance.execute(tup, collectors[i])
-            except (Exception, CancelledError) as e:  # noqa: BLE001 (author's code)
+            except PASSED_ON:
+                raise
+            except BaseException as e:  # noqa: BLE001 (author's code)
                 errors[i] = e
 
         lanes = min(len(tuples), instance.max_concurrency)
@@ -99,7 +102,9 @@ class AsyncBasicBoltTask(BasicBoltTask):
             try:
                 for emit in collectors[i].emits:
                     emit()
-            except Exception as e:  # noqa: BLE001 (what the author emits may be wrong)
+            except PASSED_ON:
+                raise
+            except BaseException as e:  # noqa: BLE001 (what the author emits may be wrong)
                 errors.setdefault(i, e)
             if i in errors:
                 self.note_failure(i, errors[i])
@@ -122,7 +127,9 @@ class AsyncBoltTask(AnchoringBoltTask):
             position = tup._position
             try:
                 await instance.execute(tup)
-            except (Exception, CancelledError) as e:  # noqa: BLE001 (author's code)
+            except PASSED_ON:
+                raise
+            except BaseException as e:  # noqa: BLE001 (author's code)
                 self.note_failure(position, e)
                 if tup._i >= 0:
                     tup._i = ~tup._i

@@ -38,7 +38,7 @@ from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
 from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
-from fulmen.errors import FulmenError, GroupingError, text_of
+from fulmen.errors import PASSED_ON, FulmenError, GroupingError, text_of
 
 
 def _own_references() -> int:
@@ -282,7 +282,9 @@ class BasicBoltTask(BoltTask):
             try:
                 if (returned := execute(tup, collector)) is not None:
                     refuse_awaitable(returned)
-            except Exception as e:  # noqa: BLE001 (author's code)
+            except PASSED_ON:
+                raise
+            except BaseException as e:  # noqa: BLE001 (author's code)
                 self.note_failure(collector.position, e)
             if FORKED:
                 end_child()
@@ -319,7 +321,9 @@ class AnchoringBoltTask(BoltTask):
             try:
                 if (returned := execute(tup)) is not None:
                     refuse_awaitable(returned)
-            except Exception as e:  # noqa: BLE001 (author's code)
+            except PASSED_ON:
+                raise
+            except BaseException as e:  # noqa: BLE001 (author's code)
                 self.note_failure(position, e)
                 if tup._i >= 0:
                     tup._i = ~tup._i

@@ -31,7 +31,7 @@ from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.forks import end_child
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable, may_pass
 from fulmen.engine.tuples.chunk import Chunk
-from fulmen.errors import text_of
+from fulmen.errors import PASSED_ON, text_of
 from fulmen.topology.code.sinks import no_guarantee
 
 LONGEST_REASON = 500
@@ -132,7 +132,9 @@ class SinkTask(BoltTask):
             rows = writing.result()
         except MarkAhead as e:
             raise ComponentFailed(self.report(e, fatal=True, what="write")) from e
-        except Exception as e:  # author's code
+        except PASSED_ON:
+            raise
+        except BaseException as e:  # author's code
             raise self._away(e) from e
         self._unwritten = None
         if rows.failed:
@@ -148,7 +150,7 @@ class SinkTask(BoltTask):
         for position, reason in sorted(rows.failed.items()):
             self.collector.emit([rows[position], reason[:LONGEST_REASON]], ERRORS_STREAM)
 
-    def _away(self, error: Exception) -> ComponentFailed:
+    def _away(self, error: BaseException) -> ComponentFailed:
         """What follows an exception of `write` if the batch can't go on: it is tried again."""
         if self.placed.topology.spec.on_error == "crash":
             return ComponentFailed(self.report(error, fatal=True, what="write"))
@@ -235,7 +237,9 @@ class SinkTask(BoltTask):
             if isinstance(e, ReportedFailedException):
                 self.report(e, what=what)
             rows.fail_all(text_of(e) or type(e).__name__)
-        except Exception as e:  # author's code
+        except PASSED_ON:
+            raise
+        except BaseException as e:  # author's code
             crashes = self.placed.topology.spec.on_error == "crash"
             # only `write` uses a client, whose own exceptions are about a store
             is_away = may_pass(e) and (what == "write" or isinstance(e, OSError))

@@ -31,7 +31,7 @@ from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.transactional.batch_instance import BatchInstance, InstanceCollectors
 from fulmen.engine.tasks.transactional.transactional_task import BatchCollector, TransactionalTask
 from fulmen.engine.tuples.chunk import Chunk, Columns, Ids
-from fulmen.errors import text_of
+from fulmen.errors import PASSED_ON, text_of
 from fulmen.topology.code.loading import create
 
 NO_ATTEMPT = TransactionAttempt(0, 0)
@@ -139,7 +139,7 @@ class BatchBoltTask(TransactionalTask, BoltTask):
             try:
                 if (returned := call(tup)) is not None:
                     refuse_awaitable(returned)
-            except Exception as e:  # noqa: BLE001 (author's code)
+            except BaseException as e:  # noqa: BLE001 (author's code)
                 self._raised(attempt, e)
                 call = None
             if FORKED:
@@ -169,7 +169,7 @@ class BatchBoltTask(TransactionalTask, BoltTask):
     def _new_instance(self, attempt: TransactionAttempt) -> BatchInstance | None:
         try:
             found = self._prepared(attempt)
-        except Exception as e:  # noqa: BLE001 (author's code)
+        except BaseException as e:  # noqa: BLE001 (author's code)
             self._raised(attempt, e, "prepare")
             return None
         finally:
@@ -203,12 +203,14 @@ class BatchBoltTask(TransactionalTask, BoltTask):
         del self.instances[attempt]  # it is never finished twice
         try:
             instance.finish()
-        except Exception as e:  # noqa: BLE001 (author's code)
+        except BaseException as e:  # noqa: BLE001 (author's code)
             self._raised(attempt, e)
         else:
             self.collector.add(instance.collector, opens=False)
 
-    def _raised(self, attempt: TransactionAttempt, error: Exception, what: str = "") -> None:
+    def _raised(self, attempt: TransactionAttempt, error: BaseException, what: str = "") -> None:
+        if isinstance(error, PASSED_ON):
+            raise error
         if not isinstance(error, FailedException):
             self.failed.append((0, text_of(error)))
         self.instances.pop(attempt, None)

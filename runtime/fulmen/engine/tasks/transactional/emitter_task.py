@@ -36,7 +36,7 @@ from fulmen.engine.tasks.transactional.transactional_task import (
     part_of,
     wrong_part,
 )
-from fulmen.errors import GroupingError, text_of
+from fulmen.errors import PASSED_ON, GroupingError, text_of
 from fulmen.topology.code.loading import create
 
 Ends = tuple[tuple[int, Any], ...]
@@ -106,7 +106,9 @@ class EmitterTask(TransactionalTask):
     def _metadata(self, opened: Opened) -> Any:
         try:
             return pickle.loads(opened.metadata)
-        except Exception as e:  # an author's class
+        except PASSED_ON:
+            raise
+        except BaseException as e:  # an author's class
             crash = self.attempt_raised(opened.attempt, e, "reading the metadata")
             if crash is not None:
                 raise crash from e
@@ -168,7 +170,9 @@ class EmitterTask(TransactionalTask):
             return
         try:
             self.emitter.cleanup_before(committed)
-        except Exception as e:  # it is told of the next one as well
+        except PASSED_ON:
+            raise
+        except BaseException as e:  # it is told of the next one as well
             fatal = self.placed.topology.spec.on_error == "crash"
             report = self.report(e, fatal=fatal, what="cleanup_before")
             if fatal:
@@ -183,7 +187,9 @@ class EmitterTask(TransactionalTask):
         self.collector.open()
         try:
             call()
-        except Exception as e:
+        except PASSED_ON:
+            raise
+        except BaseException as e:
             crash = self.attempt_raised(attempt, e, "emit")
             if crash is not None:
                 raise crash from e

@@ -23,7 +23,7 @@ from fulmen.engine.emitting.collectors import Emitter
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
-from fulmen.errors import StreamError, repr_of, text_of
+from fulmen.errors import PASSED_ON, StreamError, repr_of, text_of
 
 
 class FailedAttempts:
@@ -139,7 +139,9 @@ class TransactionalTask(TaskBase):
         try:
             if first_values(buffer) == expected:
                 return
-        except Exception:  # noqa: BLE001 (an author's __eq__ may raise anything)
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (an author's __eq__ may raise anything)
             pass
         for i in reversed(range(len(buffer))):
             values = buffer.rows()[i]
