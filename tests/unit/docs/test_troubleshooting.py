@@ -167,6 +167,18 @@ class Waits(BasicBolt):
         time.sleep(0.02)
 
 
+class OutOfStock(Exception):
+    def __init__(self, code, item):
+        super().__init__(item)
+
+
+class EmitsCause(BasicBolt):
+    outputs = ("cause",)
+
+    def execute(self, tup, collector):
+        collector.emit([OutOfStock(1, "tea")])
+
+
 class AsksForWrongField(BasicBolt):
     def execute(self, tup, collector):
         tup["wrod"]
@@ -289,6 +301,8 @@ def unpicklable(module):
     builder.set_spout("source", module.Lines)
     builder.set_bolt("split", module.EmitsLock).shuffle_grouping("source")
     builder.set_bolt("words", CollectBolt).shuffle_grouping("split")
+    builder.set_bolt("raises", module.EmitsCause).shuffle_grouping("source")
+    builder.set_bolt("report", CollectBolt, 2).shuffle_grouping("raises")
     return [error.message for error in run(builder).errors]
 
 

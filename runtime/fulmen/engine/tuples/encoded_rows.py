@@ -17,8 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fulmen.engine.tuples.chunk import Columns
+from fulmen.engine.tuples.salvage import Reasons, salvaged
 from fulmen.engine.tuples.sizes import rows_bytes
 from fulmen.engine.tuples.string_column import StringColumn, split_text
+from fulmen.errors import PASSED_ON
 
 PICKLED, STRINGS = "p", "s"
 TEXT = "t"
@@ -212,15 +214,25 @@ def to_bytes(encoded: EncodedRows) -> tuple[str, list[bytes], bytes]:
 
 def from_bytes(
     codes: str, container: str | Sequence[bool], n: int, others: list[bytes], arrow: pa.Buffer
-) -> Sequence[Any]:
-    """The rows that `to_bytes` made these bytes of."""
+) -> tuple[Sequence[Any], dict[int, Reasons]]:
+    """The rows that `to_bytes` made these bytes of, and what can't be read, by column."""
     schema = _schema(codes)
     arrays = iter(pa.ipc.read_record_batch(arrow, schema).columns if len(schema) else ())
     rest = iter(others)
     columns: list[Any] = []
-    for code in codes:
+    unreadable: dict[int, Reasons] = {}
+    for k, code in enumerate(codes):
         if code == TEXT:
             columns.append(split_text(next(rest)))
+        elif code == PICKLED:
+            pickled = next(rest)
+            try:
+                columns.append(pickle.loads(pickled))
+            except PASSED_ON:
+                raise
+            except BaseException:  # noqa: BLE001 (an author's class may raise anything)
+                values, unreadable[k] = salvaged(pickled)
+                columns.append(values)
         else:
-            columns.append(pickle.loads(next(rest)) if code == PICKLED else next(arrays))
-    return EncodedRows(codes, columns, container, n).rows()
+            columns.append(next(arrays))
+    return EncodedRows(codes, columns, container, n).rows(), unreadable

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pickle
 import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from fulmen.engine.tuples.chunk import Columns, Lineage, Positions, Tasks
 from fulmen.engine.tuples.encoded_rows import EncodedRows, encode, from_bytes, to_bytes
+from fulmen.engine.tuples.salvage import Reasons
 
 ROW_BYTES = 1 << 20
 ROW_TUPLES = 1 << 15
@@ -39,6 +40,7 @@ class Parcel:
         rows: The values, if they are Python objects.
         batch: The values, if they are Arrow.
         encoded: The values, if they are Python objects on their way out.
+        unreadable: Which values could not be unpickled, and why: column -> position -> reason.
     """
 
     subscription: int
@@ -48,6 +50,7 @@ class Parcel:
     rows: Sequence[Sequence[Any]] | None = None
     batch: pa.RecordBatch | None = None
     encoded: EncodedRows | None = None
+    unreadable: Mapping[int, Reasons] = field(default_factory=dict)
 
 
 def pack_tuples(parcel: Parcel, row_tuples: int = ROW_TUPLES) -> Iterator[bytes]:
@@ -188,8 +191,8 @@ def unpack_tuples(row: bytes) -> Parcel:
         with pa.ipc.open_stream(arrow) as reader:
             batch = reader.read_next_batch()
         return Parcel(number, task_ids, source_ids, lineage, batch=batch)
-    rows = from_bytes(codes, container, n, others, arrow)
-    return Parcel(number, task_ids, source_ids, lineage, rows=rows)
+    rows, unreadable = from_bytes(codes, container, n, others, arrow)
+    return Parcel(number, task_ids, source_ids, lineage, rows=rows, unreadable=unreadable)
 
 
 def pack(kind: bytes, value: Any) -> bytes:

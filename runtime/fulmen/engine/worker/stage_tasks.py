@@ -41,6 +41,7 @@ from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, merge
 from fulmen.engine.worker.executor_work import ExecutorThreads, Work, run_work
 from fulmen.engine.worker.stage_transactions import StageTransactions
+from fulmen.engine.worker.unreadable_tuples import UnreadableTuples
 from fulmen.topology.resource.spec import ACKER
 
 UNCOLLECTED_OBJECTS = 2_000_000
@@ -80,6 +81,7 @@ class StageTasks:
         self._ackers: dict[int, AckerTask] = {}
         self._transactions = StageTransactions(placed, stage)
         self._threads = ExecutorThreads()
+        self._unreadable = UnreadableTuples(placed)
 
     def tasks_of(self, component: str) -> list[int]:
         """The component's tasks on this worker."""
@@ -157,6 +159,7 @@ class StageTasks:
         self._spouts, self._emitters, self._bolts = {}, {}, {}
         self._by_task, self._ackers = {}, {}
         self.tag = None
+        self._unreadable = UnreadableTuples(self.placed)
         return errors
 
     # One batch
@@ -267,7 +270,9 @@ class StageTasks:
             parcel = wire.unpack_tuples(row)
             subscription = self.placed.subscriptions[parcel.subscription]
             if subscription.target in self._bolts:
-                for target, at in groups(parcel.targets):
+                if parcel.unreadable:
+                    parcel = self._unreadable.without(parcel, self._by_task.__getitem__, outbox)
+                for target, at in groups(parcel.targets) if len(parcel.targets) else ():
                     part = parcel if at is None else wire.select(parcel, at)
                     outbox.receive(
                         target,
@@ -396,6 +401,7 @@ class StageTasks:
                 update = save(self.store, header.number, header.tag, key, journal, data, keep_from)
                 saved[journal] = update
                 summary.state_bytes += len(data) if data and update.file else 0
+        self._unreadable.tell(summary)
         summary.state_seconds = time.perf_counter() - started
 
 

@@ -328,22 +328,31 @@ class NoPickle:
         self.lock = threading.Lock()
 
 
+class NoUnpickle(Exception):
+    def __init__(self, code=0, *, text):
+        super().__init__(text)
+
+
 @pytest.mark.parametrize("where", ["spout", "basic", "batch finish_batch"])
-def test_a_value_that_can_t_leave_its_worker_fails_the_attempt(where):
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [(NoPickle, "can't be pickled"), (lambda: NoUnpickle(text="x"), "can't be unpickled")],
+)
+def test_a_value_that_does_not_get_to_another_worker_fails_the_attempt(where, bad, why):
     def stray(emitter, attempt, collector, partition, last_metadata):
-        collector.emit([attempt, NoPickle()])
+        collector.emit([attempt, bad()])
         return 0, 2
 
     methods = {
         "spout": {"emit_partition_batch_new": [stray]},
-        "basic": {"basic": [lambda tup: [[tup.values[0], NoPickle()]]]},
+        "basic": {"basic": [lambda tup: [[tup.values[0], bad()]]]},
         "batch finish_batch": {
-            "batch finish_batch": [lambda bolt: bolt.collector.emit([bolt.attempt, NoPickle()])]
+            "batch finish_batch": [lambda bolt: bolt.collector.emit([bolt.attempt, bad()])]
         },
     }
     ran = Ran("parts", methods[where]).end()
     ran.check_complete()
     ((of, message),) = ran.errors()
     assert of == where.partition(" ")[0]
-    assert "can't be pickled" in message
+    assert why in message
     assert [one.txid for one in ran.result.transactions.failed] == [1]

@@ -1,0 +1,77 @@
+"""Tuples that arrive and can't be unpickled: their trees fail, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.engine.tasks.bolts.bolt_task import BoltTask
+from fulmen.engine.tasks.task_base import LONGEST_MESSAGE, ComponentFailed, shortened
+from fulmen.engine.tasks.transactional.transactional_task import TransactionalTask
+from fulmen.engine.tuples import wire
+
+
+class UnreadableTuples:
+    """Those of one batch, on one worker."""
+
+    def __init__(self, placed: PlacedTopology) -> None:
+        self._placed = placed
+        self._reports: dict[int, ErrorReport] = {}  # of each emitting task
+
+    def without(
+        self, parcel: wire.Parcel, receiver: Callable[[int], BoltTask], outbox: Outbox
+    ) -> wire.Parcel:
+        """The tuples of a parcel that could be read. The trees of the others fail.
+
+        Args:
+            parcel: What has arrived.
+            receiver: Gives a task here.
+            outbox: Takes the failures.
+
+        Raises:
+            ComponentFailed: There is one, and the topology has `onError: crash`.
+        """
+        why: dict[int, str] = {}
+        subscription = self._placed.subscriptions[parcel.subscription]
+        for k, reasons in parcel.unreadable.items():
+            for i, reason in reasons.items():
+                why.setdefault(
+                    i,
+                    f"emit on stream {subscription.stream!r}: the value of field"
+                    f" {subscription.fields[k]!r} can't be unpickled ({reason}), so bolt"
+                    f" {subscription.target!r} did not get it. pickle.loads(pickle.dumps(value))"
+                    " must give the value again; or emit plain values",
+                )
+        kind = "spout" if subscription.source in self._placed.sources else "bolt"
+        for i, message in sorted(why.items()):
+            if parcel.lineage is not None:
+                reason = f"{kind} {subscription.source!r}: {message}"
+                outbox.messages.fail(parcel.lineage.of(i)[0], reason)
+            task = receiver(int(parcel.targets[i]))
+            if isinstance(task, TransactionalTask):
+                assert parcel.rows is not None
+                task.fail_attempt(parcel.rows[i][0], message)
+            self._report(subscription.source, int(parcel.sources[i]), message)
+        kept = np.array([i for i in range(len(parcel.targets)) if i not in why], np.int64)
+        return wire.select(parcel, kept)
+
+    def _report(self, component: str, task: int, message: str) -> None:
+        known = self._reports.get(task)
+        if known is not None:
+            self._reports[task] = replace(known, more=known.more + 1)
+            return
+        fatal = self._placed.topology.spec.on_error == "crash"
+        message = shortened(message, LONGEST_MESSAGE)
+        report = self._reports[task] = ErrorReport(component, task, message, fatal=fatal)
+        if fatal:
+            raise ComponentFailed(report)
+
+    def tell(self, summary: Summary) -> None:
+        """Put into a summary what the batch had of them, and begin the next one."""
+        summary.errors += self._reports.values()
+        self._reports = {}
