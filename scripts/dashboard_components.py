@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from dashboard_panels import CAPACITY, EACH, columns, lines, mean
+from dashboard_panels import CAPACITY, EACH, columns, lines, mean, per_minute
 
 
 def component_counts() -> Iterator[Any]:
@@ -133,6 +133,21 @@ def lag_and_waits() -> Iterator[Any]:
         "short",
         {EACH: "sum by (component) (fulmen_holding_tasks{OF})"},
         width=6,
+    )
+    yield lines(
+        "Watermark, behind the clock",
+        "How far the event time of what a component has dealt with is behind the clock. Growing "
+        "with the time of day: no tuple comes, or a part of a source is silent; see idleTimeout.",
+        "s",
+        {EACH: "time() - max by (component) (fulmen_watermark_timestamp_seconds{OF})"},
+        width=12,
+    )
+    yield lines(
+        "Without a usable time",
+        "Tuples that went to the stream `__late`, as they have no usable event time, per minute.",
+        "cpm",
+        {EACH: per_minute("fulmen_untimed_total", "component")},
+        width=12,
     )
 
 

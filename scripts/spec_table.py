@@ -20,6 +20,7 @@ PLACES = {
     "SpoutSpec": "spec.spouts[]",
     "TransactionalSpoutSpec": "spec.transactional",
     "BoltSpec": "spec.bolts[]",
+    "EventTime": "spec.spouts[].eventTime, spec.bolts[].eventTime",
     "Input": "spec.bolts[].inputs[]",
     "Grouping": "spec.bolts[].inputs[].grouping",
     "Code": "spec.code",

@@ -8,6 +8,7 @@ FulmenError
     StreamError             an emit that the component's declaration does not allow
     CollectorError          a collector used outside of a callback
     MetricError             a metric of an author's that can't be
+    EventTimeError          a value that is no time, or a timer that can't be set
     GroupingError           no task can be chosen for a tuple
     StateError              what a component holds can't be kept in the checkpoint
     CodeError               a class of the author's can't be imported, or an instance of it made
@@ -81,6 +82,10 @@ class CollectorError(FulmenError):
 
 class MetricError(FulmenError):
     """A metric of an author's with a wrong name or value, or one too many."""
+
+
+class EventTimeError(FulmenError):
+    """A value is no event time, or a timer can't be set."""
 
 
 class CodeError(FulmenError):

@@ -89,7 +89,7 @@ class Losable(Steady):
 def waiting_driver(seconds=0.1, wall=lambda: 1_700_000_000.5):
     """A driver of it, not yet started."""
     builder = TopologyBuilder("waiting", workers=1)
-    builder.set_spout("behind", Behind)
+    builder.set_spout("behind", Behind).set_event_time("number", unit="s", lag="1s")
     builder.set_bolt("buffer", Buffer).shuffle_grouping("behind").set_tick_seconds(1)
     builder.set_bolt("writer", Writer).shuffle_grouping("behind")
     clock, store = ManualClock(), new_store()

@@ -27,6 +27,7 @@ MESSAGES = [
     (errors.StreamError("no stream 'x'"), "no stream 'x'"),
     (errors.CollectorError("emit outside of execute"), "emit outside of execute"),
     (errors.MetricError("metric 'Rows': a name"), "metric 'Rows': a name"),
+    (errors.EventTimeError("it has no time"), "it has no time"),
     (errors.GroupingError("no stable hash", 3, 1), "no stable hash"),
     (errors.StateError("field 'model' can't be pickled"), "field 'model' can't be pickled"),
     (

@@ -35,6 +35,13 @@ _COMPONENT: Final = {
     "numTasks": Effect.IMMUTABLE,
     "config": _LIVE,
     "tickSeconds": _LIVE,
+    "eventTime.field": _LIVE,
+    "eventTime.stream": _LIVE,
+    "eventTime.lag": _LIVE,
+    "eventTime.idleTimeout": _LIVE,
+    "eventTime.maxAhead": _LIVE,
+    "eventTime.unit": _LIVE,
+    "eventTime.timezone": _LIVE,
     "instance": _REPLACE,
 }
 _ENV: Final = {

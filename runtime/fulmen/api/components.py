@@ -150,6 +150,15 @@ class Spout(Component):
     def close(self) -> None:
         """Called before the instance is dropped, if there is time. An exception is reported."""
 
+    def part_of(self, msg_id: MessageId) -> str:  # noqa: ARG002 (for those below)
+        """The part of the source that a message is from, such as a partition of a topic.
+
+        It is asked only if the topology declares `eventTime` of this spout. Parts may be read at
+        different speeds: the one that is furthest behind holds the watermark. Parts of the same
+        name are one, whichever task reads them. Default: what a task reads is one part.
+        """
+        return ""
+
     def is_exhausted(self) -> bool:
         """Whether this source will never have another tuple.
 

@@ -30,10 +30,14 @@ class Batch:
     Attributes:
         number: The commit that it is to become. A batch that is run again has the same number.
         attempt: Identifies this attempt of it, at random; empty before the first batch.
+        watermark: Nothing that is still to come has an earlier event time, as far as the sources'
+            `eventTime` tells, and what was due by it is done: milliseconds since 1970. None: it is
+            not known. It never goes back.
     """
 
     number: int = 0
     attempt: str = ""
+    watermark: int | None = None
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.metrics.author_families import author_families, waiting_families
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot, source_and_stream
+from fulmen.metrics.time_families import time_families
 from fulmen.topology.resource.spec import ACKER
 
 SOURCE = ("source_component", "source_stream")
@@ -80,6 +81,7 @@ def families(now: Snapshot) -> Iterator[Metric]:
     yield from _shape(now)
     yield from _workers(now)
     yield from waiting_families(now)
+    yield from time_families(now)
     yield from author_families(now)
 
 

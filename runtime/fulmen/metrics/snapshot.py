@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,7 @@ from fulmen.engine.protocol.statistics import (
     Times,
     is_one_acker,
 )
+from fulmen.engine.time.watermarks import Watermarks
 from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.engine.totals.latencies import Latencies
 from fulmen.engine.totals.totals import StageSeconds, Totals, TreeCounts
@@ -70,6 +71,7 @@ class Snapshot:
         processes: Worker -> the process that served it last.
         metrics: Those of authors.
         waits: What holds up batches or spouts.
+        watermarks: How far event time has come.
     """
 
     placed: PlacedTopology
@@ -99,6 +101,7 @@ class Snapshot:
     processes: Mapping[int, Process]
     metrics: AuthorMetrics
     waits: Waits
+    watermarks: Watermarks = field(default_factory=Watermarks)
 
     @staticmethod
     def of(totals: Totals) -> Snapshot:
@@ -134,6 +137,7 @@ class Snapshot:
                 processes=dict(totals.last_processes),
                 metrics=totals.metrics.copy(),
                 waits=totals.waits.copy(),
+                watermarks=totals.watermarks,
             )
 
     @property

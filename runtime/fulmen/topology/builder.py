@@ -45,6 +45,16 @@ class ComponentDeclarer:
         self._document["tickSeconds"] = seconds
         return self
 
+    def set_event_time(self, field: str, **more: Any) -> Self:
+        """Say which field of what it emits is the time when something happened.
+
+        Args:
+            field: The field.
+            more: The other fields of `eventTime`, such as lag="10s" or idle_timeout="1m".
+        """
+        self._document["eventTime"] = {"field": field} | {spelling(k): v for k, v in more.items()}
+        return self
+
 
 class SpoutDeclarer(ComponentDeclarer):
     """Says more about a spout."""

@@ -23,12 +23,18 @@ def scrape(running):
 
 def test_what_is_there_while_there_is_something_to_say_is_documented(scrape):
     occasional = [metric for metric in documented().values() if metric.is_occasional]
-    assert len(occasional) == 4
+    assert len(occasional) == 6
     for metric in occasional:
-        (family,) = (f for f in scrape.families if f.name == metric.name)
+        (family,) = (f for f in scrape.families if f.name == metric.name.removesuffix("_total"))
         assert (family.type, bool(family.samples)) == (metric.type, True)
         for sample in family.samples:
             assert sample.labels.keys() == metric.labels | {"topology"}
+
+
+def test_watermarks_have_their_values(scrape):
+    for component in ("behind", "buffer", "writer"):
+        assert scrape.value("fulmen_watermark_timestamp_seconds", component=component) == 18
+    assert scrape.value("fulmen_untimed_total", component="behind") == 0
 
 
 def test_lag_and_waiting_have_their_values(running, scrape):

@@ -294,6 +294,10 @@ class KafkaSpout(Spout):
         if offset < self.positions.get(partition, 0):
             self.state[partition, offset] = True  # else it is of a topic that was deleted
 
+    @override
+    def part_of(self, msg_id: Any) -> str:
+        return str(msg_id[0])
+
     def _give_up(self, partition: int, offset: int) -> None:
         where = self._reader.position(partition, offset)
         self._say_gone(

@@ -24,11 +24,13 @@ from fulmen.engine.batches.service_probe import ServiceProbe
 from fulmen.engine.batches.stage_skipping import StageSkipping
 from fulmen.engine.batches.summaries import WantsBatch, holds_after, restore_seconds, work_seconds
 from fulmen.engine.batches.transactions import Transactions
+from fulmen.engine.batches.watermarks import watermarks_after, watermarks_of
 from fulmen.engine.protocol.deliveries import Deliveries, pack_deliveries
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
+from fulmen.engine.time.watermarks import Watermarks
 
 EMIT_SHARE = 0.5
 """A spout stage ends after that part of a batch's target, however much of its permit is left."""
@@ -59,6 +61,7 @@ class Coordinator:
         source_is_exhausted: Whether its source has said that nothing will come.
         source_is_away: Whether its source could not say whether there is something.
         holds: Task -> why spouts are to emit nothing, of bolts that say so.
+        watermarks: How far event time has come.
     """
 
     current: CurrentTopology
@@ -85,6 +88,7 @@ class Coordinator:
     source_is_exhausted: bool = False
     source_is_away: bool = False
     holds: Mapping[int, str] = field(default_factory=dict)
+    watermarks: Watermarks = field(default_factory=Watermarks)
 
     def __post_init__(self) -> None:
         self._previous_clock = self.clock
@@ -144,6 +148,7 @@ class Coordinator:
             bases=self.skipping.bases,
             drains=self.drains,
             transactions=self._transaction_work(now),
+            watermarks=watermarks_of(self.watermarks, self.placed),
         )
         return self.attempt
 
@@ -222,6 +227,9 @@ class Coordinator:
             idle=not (executed(summaries) or ended or is_told),
             transactions=transactions,
             holds=holds_after(self.holds, summaries, self.placed.plan),
+            watermarks=watermarks_after(
+                self.watermarks, self.placed, summaries, self._exhausted_by_task, self.clock
+            ),
         )
 
     def committed(self, done: Done, commit_work: float = 0.0) -> None:
@@ -243,7 +251,7 @@ class Coordinator:
             is_full=is_full(self.permit, done.summaries, limit),
         )
         self.base = done.header.tag
-        self.deliveries = done.deliveries
+        self.deliveries, self.watermarks = done.deliveries, done.watermarks
         self.attempt = None
         self._is_retry = False
         self.stand_still(restore_seconds(done.summaries))

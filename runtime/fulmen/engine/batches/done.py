@@ -12,6 +12,7 @@ from fulmen.engine.protocol.deliveries import Deliveries, merged
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.statistics import EMITTED, EXECUTED
 from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.time.watermarks import Watermarks
 from fulmen.engine.tuples.chunk import Ranges
 
 
@@ -29,6 +30,7 @@ class Done:
         commits: Whether there is anything to write; if not, its tag becomes the base all the same.
         idle: Nothing was emitted, executed, delivered or ended.
         holds: Task -> why spouts are to emit nothing after it.
+        watermarks: How far event time has come with it.
     """
 
     header: Header
@@ -40,6 +42,7 @@ class Done:
     idle: bool
     transactions: Outcome | None = None
     holds: Mapping[int, str] = field(default_factory=dict)
+    watermarks: Watermarks = field(default_factory=Watermarks)
 
 
 def ended_trees(summaries: Sequence[Summary], known: Container[int]) -> dict[int, Deliveries]:

@@ -14,6 +14,7 @@ from fulmen.engine.batches.transactions import TRANSACTIONS
 from fulmen.engine.driver.migration import Change
 from fulmen.engine.protocol.deliveries import DELIVERIES, pack_deliveries
 from fulmen.engine.protocol.limits import LIMITS
+from fulmen.engine.time.watermarks import SECTION as TIME
 from fulmen.errors import FulmenError, Unreachable
 
 OUTAGE_SECONDS = 1800.0
@@ -93,12 +94,15 @@ class Committer:
         transient = {DELIVERIES: pack_deliveries(done.deliveries)} if done.deliveries else {}
         if done.transactions is not None:
             transient[TRANSACTIONS] = done.transactions.ledger.encode()
+        sections = dict(change.sections) if change else {}
+        if done.watermarks.sources:
+            sections[TIME] = done.watermarks.encode()
         draft = self.log.draft(
             tag=done.header.tag,
             clock=done.header.clock,
             updates=updates,
             transient=transient,
-            sections=change.sections if change else None,
+            sections=sections,
             removed_tasks=change.removed_tasks if change else (),
         )
         self.make(draft)

@@ -34,6 +34,8 @@ from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
+from fulmen.engine.time.watermarks import SECTION as TIME
+from fulmen.engine.time.watermarks import Watermarks
 from fulmen.engine.totals.totals import BatchTimes, Totals
 from fulmen.engine.totals.transaction_totals import TransactionTotals
 from fulmen.engine.totals.waits import Away
@@ -220,6 +222,7 @@ class RunningTopology:
                 self.log.epoch,
                 before.transactions if before else None,
             ),
+            watermarks=Watermarks.decode(manifest.sections.get(TIME)),
         )
 
     # Until it is to stop
@@ -316,6 +319,8 @@ class RunningTopology:
         self._transactions.open(coordinator)
         started = self.steady()
         header = coordinator.begin(started)
+        if self.placed.event_times:
+            header = replace(header, wall=self._wall())
         self._transactions.count(coordinator)
         taken: list[Summary] = []
         owed: Mapping[int, Deliveries] = {}

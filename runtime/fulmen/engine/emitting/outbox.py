@@ -17,11 +17,13 @@ from fulmen.api.tuples import Tuple
 from fulmen.engine.acking.messages import Messages
 from fulmen.engine.emitting.parcels import Index, Parcels, compose, groups
 from fulmen.engine.emitting.routes import Chosen, Routes
+from fulmen.engine.emitting.timed_emits import TimedEmits
 from fulmen.engine.grouping.choosers import Choice, Chooser
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
 from fulmen.engine.protocol.statistics import (
     EMITTED,
     TRANSFERRED,
+    UNTIMED,
     ChunkTimes,
     CountKey,
     TaskSums,
@@ -47,6 +49,9 @@ class Outbox:
         tasks: What each task did.
         refused: (task, why, values) of tuples that can't leave their worker.
         emits: (task, stream, rows), if the topology asks for it.
+        wall: The time of day, in seconds of time.time(), where event times may be too far ahead.
+        event_times: (task, part) -> the newest event time that was sent.
+        untimed: Task -> why the first one of its tuples has no usable event time.
     """
 
     def __init__(self, placed: PlacedTopology, stage: int, rng: np.random.Generator) -> None:
@@ -60,6 +65,9 @@ class Outbox:
         self.tasks: TaskSums = {}
         self.refused: list[tuple[int, str, Sequence[Any]]] = []
         self.emits: list[tuple[int, str, Sequence[Sequence[Any]]]] = []
+        self.wall = 0.0
+        self.event_times: dict[tuple[int, str], int] = {}
+        self.untimed: dict[int, str] = {}
         self._placed = placed
         self._stage = stage
         self._rng = rng
@@ -78,6 +86,8 @@ class Outbox:
         emitted: EmittedRows,
         parents: Lineage | None,
         chosen: Chosen | None = None,
+        *,
+        parts: Sequence[str] | None = None,
     ) -> Ids:
         """Send emitted tuples, each anchored to one input at most.
 
@@ -88,10 +98,33 @@ class Outbox:
             parents: For each emit, the lineage of what it is anchored to; a spout's own roots count
                 as such.
             chosen: Emits whose tasks were chosen already, or named by a direct emit.
+            parts: The part of the source that each is of, if that is known and matters.
 
         Returns:
             For each emit, the XOR of the edge ids of its copies.
         """
+        if routes.times is None:
+            return self._send(task, routes, emitted, parents, chosen)
+        timed = self._timed(routes, emitted, parts)
+        if not timed.late:
+            xors = self._send(task, routes, emitted, parents, chosen)
+        else:
+            xors = np.zeros(len(emitted), np.uint64)
+            for some_routes, at, rows, some_chosen in timed.shares(chosen):
+                lineage = None if parents is None else parents.take(at)
+                with timed.numbered(at):
+                    xors[at] = self._send(task, some_routes, rows, lineage, some_chosen)
+        self._note(task, routes, timed)
+        return xors
+
+    def _send(
+        self,
+        task: int,
+        routes: Routes,
+        emitted: EmittedRows,
+        parents: Lineage | None,
+        chosen: Chosen | None,
+    ) -> Ids:
         n = len(emitted)
         xors: Ids = np.zeros(n, np.uint64)
         for subscription, choice in self._choices(task, routes, emitted, chosen):
@@ -135,6 +168,25 @@ class Outbox:
             tell: Is told each anchor and the id of a tuple that was anchored to it.
             chosen: Emits whose tasks were chosen already, or named by a direct emit.
         """
+        if routes.times is None:
+            self._send_joined(task, routes, emitted, anchors, tell, chosen)
+            return
+        timed = self._timed(routes, emitted, None)
+        for some_routes, at, rows, some_chosen in timed.shares(chosen):
+            some = [anchors[i] for i in at.tolist()]
+            with timed.numbered(at):
+                self._send_joined(task, some_routes, rows, some, tell, some_chosen)
+        self._note(task, routes, timed)
+
+    def _send_joined(
+        self,
+        task: int,
+        routes: Routes,
+        emitted: EmittedRows,
+        anchors: Sequence[Sequence[Tuple]],
+        tell: Callable[[Tuple, int], None],
+        chosen: Chosen | None,
+    ) -> None:
         for subscription, choice in self._choices(task, routes, emitted, chosen):
             targets = choice.tasks
             emits = range(len(emitted)) if choice.index is None else choice.index.tolist()
@@ -157,6 +209,22 @@ class Outbox:
                 np.array(roots, np.uint64), np.array(edges, np.uint64), np.array(offsets, np.int64)
             )
             self._deliver(task, subscription, routes, emitted, choice.index, targets, lineage)
+
+    def _timed(
+        self, routes: Routes, emitted: EmittedRows, parts: Sequence[str] | None
+    ) -> TimedEmits:
+        """What the event times of emits say."""
+        assert routes.times is not None
+        return TimedEmits(routes, emitted, routes.times.find(emitted, self.wall), parts)
+
+    def _note(self, task: int, routes: Routes, timed: TimedEmits) -> None:
+        """Note how far event time has come, and what has no usable time."""
+        for part, at in timed.newest.items():
+            key = task, part
+            self.event_times[key] = max(at, self.event_times.get(key, at))
+        if timed.late:
+            self.counts[routes.component, UNTIMED, routes.stream] += len(timed.late)
+            self.untimed.setdefault(task, next(iter(timed.late.values())))
 
     def _choices(
         self, task: int, routes: Routes, emitted: EmittedRows, chosen: Chosen | None

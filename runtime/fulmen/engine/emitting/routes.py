@@ -11,6 +11,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.engine.grouping.choosers import Chooser, choose_one, make_chooser
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
+from fulmen.engine.time.event_times import StreamTimes
 from fulmen.topology.code.loading import create_grouping
 from fulmen.topology.configuration.options import Configuration, configured
 
@@ -19,7 +20,15 @@ Chosen = Mapping[int, Sequence[tuple[int, Sequence[int]]]]
 
 
 class Routes:
-    """How one task's emits on one stream reach their tasks."""
+    """How one task's emits on one stream reach their tasks.
+
+    Attributes:
+        times: Reads their event times; None: they have none.
+        late: Where those go whose time can't be used.
+    """
+
+    times: StreamTimes | None = None
+    late: Routes | None = None
 
     def __init__(
         self,

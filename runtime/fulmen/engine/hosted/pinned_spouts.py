@@ -140,6 +140,7 @@ class PinnedSpouts:
         forks.begin()
         task, placed = hosted.task, self._current.placed
         outbox = Outbox(placed, -1, hosted.rng)
+        outbox.wall = header.wall
         summary = Summary(-1, DRIVER, process=this_process(DRIVER))
         started = time.perf_counter()
         task.begin_batch(header)
@@ -161,6 +162,8 @@ class PinnedSpouts:
         summary.exhausted[task.task] = task.exhausted
         summary.spout_pending[task.task] = task.pending.count
         summary.counts, summary.tasks = outbox.counts, outbox.tasks
+        summary.event_times = outbox.event_times
+        task.warn_untimed(outbox.untimed.get(task.task))
         task.tell(summary)
         summary.seconds = time.perf_counter() - started
         rows = outbox.take_rows()

@@ -98,6 +98,9 @@ class Header:
         closes: Nothing is run: instances are closed, because the topology ends.
         drains: After all else bolts get their last turn, see `Bolt.drain`.
         transactions: What is to be processed and committed in a transactional topology.
+        watermarks: Bolt -> the watermark of what it receives, and the one before it: what is due by
+            that one has fired.
+        wall: The time of day, in seconds of time.time(), if there are event times.
     """
 
     number: int
@@ -121,6 +124,8 @@ class Header:
     closes: bool = False
     drains: bool = False
     transactions: TransactionWork = field(default_factory=TransactionWork)
+    watermarks: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+    wall: float = 0.0
 
     def with_injected(self, injected: Injected) -> Header:
         """The same header with rows for the first stage."""
@@ -165,6 +170,8 @@ class Header:
         for name in ("permits", "bases"):  # JSON has no numbers as keys
             if name in told:
                 told[name] = {int(k): v for k, v in told[name].items()}
+        if "watermarks" in told:
+            told["watermarks"] = {name: tuple(two) for name, two in told["watermarks"].items()}
         if "poisoned" in told:
             told["poisoned"] = tuple(told["poisoned"])
         if told.get("deliveries"):

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import numpy as np
 
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
+from fulmen.api.event_time import LATE, LATE_FIELDS
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.engine.tuples.chunk import Tasks
 from fulmen.plan import Plan
+from fulmen.topology.resource.event_time import EventTime
 from fulmen.topology.resource.spec import (
     ACKER,
     BoltSpec,
@@ -21,6 +24,9 @@ from fulmen.topology.resource.spec import (
     Topology,
     TransactionalSpoutSpec,
 )
+
+RESERVED = {DEAD_LETTERS: DEAD_LETTER_FIELDS, LATE: LATE_FIELDS}
+"""Streams that no class declares."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +86,8 @@ class PlacedTopology:
         found = []
         for bolt in self.topology.spec.bolts:
             for wanted in bolt.inputs:
-                if wanted.stream == DEAD_LETTERS:
-                    fields: tuple[str, ...] = DEAD_LETTER_FIELDS
-                else:
+                fields = RESERVED.get(wanted.stream)
+                if fields is None:
                     fields = self.streams[wanted.from_][wanted.stream].fields
                 found.append((wanted.from_, wanted.stream, fields, bolt.name, wanted.grouping))
         return tuple(Subscription(i, *one) for i, one in enumerate(found))
@@ -98,6 +103,23 @@ class PlacedTopology:
     @cached_property
     def _components(self) -> dict[str, SpoutSpec | TransactionalSpoutSpec | BoltSpec]:
         return {component.name: component for component in self.topology.spec.components}
+
+    @cached_property
+    def event_times(self) -> Mapping[str, EventTime]:
+        """What components declare of event times. Empty: nothing is done about them."""
+        return {
+            component.name: component.event_time
+            for component in self.topology.spec.components
+            if component.event_time is not None
+        }
+
+    @cached_property
+    def inputs(self) -> Mapping[str, list[str]]:
+        """Bolt -> the components that it receives tuples from. Each is behind all of these."""
+        bolts = {bolt.name: [i.from_ for i in bolt.inputs] for bolt in self.topology.spec.bolts}
+        return {
+            name: bolts[name] for name in TopologicalSorter(bolts).static_order() if name in bolts
+        }
 
     @cached_property
     def spouts(self) -> frozenset[str]:

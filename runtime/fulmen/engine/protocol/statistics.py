@@ -40,6 +40,7 @@ class Statistic(StrEnum):
     REPLAYED = "replayed"
     DEAD_LETTERED = "dead_lettered"
     DROPPED = "dropped"
+    UNTIMED = "untimed"
     EXECUTE = "execute"
     PROCESS = "process"
     COMPLETE = "complete"
@@ -57,6 +58,7 @@ CRASHED: Final = Statistic.CRASHED
 REPLAYED: Final = Statistic.REPLAYED
 DEAD_LETTERED: Final = Statistic.DEAD_LETTERED
 DROPPED: Final = Statistic.DROPPED
+UNTIMED: Final = Statistic.UNTIMED
 EXECUTE: Final = Statistic.EXECUTE
 PROCESS: Final = Statistic.PROCESS
 COMPLETE: Final = Statistic.COMPLETE

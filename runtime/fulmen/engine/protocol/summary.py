@@ -85,6 +85,8 @@ class Summary:
         lags: Spout task -> how far it is behind its source, of those that have said so.
         holds: Task -> why spouts are to emit nothing. Tasks of this stage and worker that are not
             in it let them emit.
+        event_times: (task, part of its source) -> the newest event time that it emitted. The part
+            is "" if none is known.
         extra: For tests: every tuple that was emitted, if the topology asks for it.
     """
 
@@ -118,6 +120,7 @@ class Summary:
     samples: dict[int, list[Sample]] = field(default_factory=dict)
     lags: dict[int, Lag] = field(default_factory=dict)
     holds: dict[int, str] = field(default_factory=dict)
+    event_times: dict[tuple[int, str], int] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
     def take(self, task: int, signals: Signals) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -30,6 +30,7 @@ from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase, takes_reason
+from fulmen.engine.time.event_times import WHOLE_TASK
 from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, Lineage
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.errors import PASSED_ON, FulmenError, GroupingError
@@ -329,7 +330,10 @@ class SpoutTask(TaskBase):
             else:
                 routes = self.routes[emits.stream]
                 try:
-                    xors = outbox.send(self.task, routes, emits.rows, parents, emits.chosen)
+                    parts = None if routes.times is None else self._parts(emits.msg_ids)
+                    xors = outbox.send(
+                        self.task, routes, emits.rows, parents, emits.chosen, parts=parts
+                    )
                 except GroupingError as e:
                     emits = self._refuse(e, e.emission, emits, outbox)
                     continue
@@ -353,6 +357,16 @@ class SpoutTask(TaskBase):
             return ids, roots, None, mask
         offsets = np.concatenate(([0], np.cumsum(mask)))
         return ids, roots, Lineage(roots, roots, offsets), mask
+
+    def _parts(self, msg_ids: Sequence[Any] | None) -> list[str] | None:
+        """The part of the source that each emit is of, as the spout says; None: it does not."""
+        if msg_ids is None or type(self.instance).part_of is Spout.part_of:
+            return None
+        part_of = self.instance.part_of
+        return self.guarded(
+            "part_of",
+            lambda: [WHOLE_TASK if i is None else str(part_of(i)) for i in msg_ids],
+        )
 
     def _remember(self, ids: list[Any]) -> None:
         self.pending.add(self.sequence, ids)

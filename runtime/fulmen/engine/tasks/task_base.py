@@ -14,6 +14,7 @@ import numpy as np
 
 from fulmen.api.components import Component, Spout
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
+from fulmen.api.event_time import LATE, LATE_FIELDS
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.routes import Routes, configuration_of, context_of
@@ -23,6 +24,7 @@ from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.state.journals import ENGINE, ROWS
 from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.tasks.forks import end_child
+from fulmen.engine.time.event_times import StreamTimes
 from fulmen.errors import PASSED_ON, CheckpointMismatch, FulmenError, error_text, text_of
 from fulmen.secrets import masked
 from fulmen.topology.code.loading import create
@@ -115,6 +117,7 @@ class TaskBase(ABC):
         self._is_told = False  # of the latest commit that changed it
         self._was_told = False  # in this batch
         self.calls = 0  # of execute, since the last commit
+        self._has_warned = False
         self.restored_at = number
         kind = "spout" if self.component in placed.sources else "bolt"
         self.who = f"{kind} {self.component!r}, task {task}"
@@ -162,6 +165,7 @@ class TaskBase(ABC):
         """
         batch, number = self.context.batch, header.number - 1
         batch.number, batch.attempt = header.number, header.tag
+        _, batch.watermark = header.watermarks.get(self.component, (0, None))
         if self._is_told or not self.hears_commits or number < 1:
             return
         self._is_told = self._was_told = True
@@ -214,10 +218,17 @@ class TaskBase(ABC):
         streams = dict(self.placed.streams[self.component])
         if self.component in self.placed.spouts:
             streams[DEAD_LETTERS] = Stream(DEAD_LETTER_FIELDS)
-        return {
+        declared = self.placed.event_times.get(self.component)
+        if declared is not None:
+            streams[LATE] = Stream(LATE_FIELDS)
+        routes = {
             name: Routes(self.placed, self.task, name, stream, self.rng)
             for name, stream in streams.items()
         }
+        if declared is not None:
+            timed = routes[declared.stream]
+            timed.times, timed.late = StreamTimes(declared, timed.fields), routes[LATE]
+        return routes
 
     @property
     def ordered(self) -> bool:
@@ -318,6 +329,17 @@ class TaskBase(ABC):
             last = self.errors[told[-1]]
             self.errors[told[-1]] = replace(last, more=last.more + 1)
         return report
+
+    def warn_untimed(self, reason: str | None) -> None:
+        """Say once that there are tuples without a usable event time; they are counted."""
+        if reason is None or self._has_warned:
+            return
+        self._has_warned = True
+        text = (
+            f"a tuple is on the stream {LATE!r} instead of its own, as {reason}. More of them are"
+            " counted, and not told"
+        )
+        self.errors.append(ErrorReport(self.component, self.task, text, is_warning=True))
 
     def tell(self, summary: Summary) -> None:
         """Put into a summary what went wrong, and what the author's code has told."""

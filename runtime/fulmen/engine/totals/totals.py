@@ -39,6 +39,7 @@ from fulmen.engine.protocol.statistics import (
     Window,
 )
 from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.engine.time.watermarks import Watermarks
 from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.engine.totals.latencies import Latencies
 from fulmen.engine.totals.transaction_totals import TransactionTotals
@@ -133,6 +134,7 @@ class Totals:
         last_processes: Worker -> the process that served it in the last batch.
         metrics: Those of authors.
         waits: What holds up batches or spouts at the moment.
+        watermarks: How far event time has come.
     """
 
     current: CurrentTopology
@@ -165,6 +167,7 @@ class Totals:
     last_processes: dict[int, Process] = field(init=False)
     metrics: AuthorMetrics = field(default_factory=AuthorMetrics)
     waits: Waits = field(default_factory=Waits)
+    watermarks: Watermarks = field(default_factory=Watermarks)
     _run: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -299,6 +302,7 @@ class Totals:
                 self.times[self.placed.component_of_origin(origin), COMPLETE, ""].add(seconds, n)
             logged += self._to_be_logged([*summary.errors, *self.count(summary)], wall_clock)
         self.waits.add(done.summaries, done.holds)
+        self.watermarks = done.watermarks
         trees.replayed = self._sum(REPLAYED)
         trees.dead_lettered = self._sum(DEAD_LETTERED)
         trees.dropped = self._sum(DROPPED)

@@ -187,6 +187,7 @@ class StageTasks:
         cpu = time.process_time()
         summary.process = this_process(self.partition)
         outbox = Outbox(self.placed, self.stage, self._rng)
+        outbox.wall = header.wall
         messages: dict[int, Messages] = defaultdict(Messages)
         for task in self._authors_tasks():
             task.begin_batch(header)
@@ -209,6 +210,7 @@ class StageTasks:
         self._write_down(header, summary)
         summary.counts, summary.times = outbox.counts, outbox.times
         summary.busy, summary.tasks = dict(outbox.busy), outbox.tasks
+        summary.event_times = outbox.event_times
         if outbox.emits:
             summary.extra["emits"] = outbox.emits
         summary.seconds = time.perf_counter() - started
@@ -250,6 +252,8 @@ class StageTasks:
 
     def _report_refused(self, outbox: Outbox) -> None:
         """What could not leave its worker is the emitting task's error."""
+        for task in self._authors_tasks() if outbox.untimed else ():
+            task.warn_untimed(outbox.untimed.get(task.task))
         fatal = self.placed.topology.spec.on_error == "crash"
         for task_id, reason, values in outbox.refused:
             task = next(task for task in self._authors_tasks() if task.task == task_id)

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NoReturn
 
 from fulmen import api
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS
+from fulmen.api.event_time import LATE, LATE_FIELDS
 from fulmen.errors import PASSED_ON, CodeError, error_text
 from fulmen.topology.code.streamparse import abstract_cure, import_cure
 from fulmen.topology.problems import did_you_mean
@@ -178,7 +179,7 @@ def instantiate(cls: Any, name: str, folder: Path | None = None) -> Any:
 
 
 def streams_of(component: ComponentSpec, code: Any, options: Any = None) -> dict[str, api.Stream]:
-    """The streams of a spout or bolt, with the one that every spout has for dead letters.
+    """The streams of a spout or bolt, with those for dead letters and for what has no time.
 
     Args:
         component: What the topology says.
@@ -191,6 +192,8 @@ def streams_of(component: ComponentSpec, code: Any, options: Any = None) -> dict
     streams = api.output_streams(code, options)
     if isinstance(component, SpoutSpec):
         streams[DEAD_LETTERS] = api.Stream(DEAD_LETTER_FIELDS)
+    if component.event_time is not None:
+        streams[LATE] = api.Stream(LATE_FIELDS)
     return streams
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from fulmen.api.event_time import DURATION
 from fulmen.errors import ValidationFailed
 from fulmen.topology.problems import Problem, did_you_mean, shown
 from fulmen.topology.reading.flux import flux_problems, is_flux
@@ -28,10 +29,12 @@ PATTERNS = {
     base.DNS_NAME: "small letters, digits and '-', begin with a letter and not end with '-'",
     base.CLASS_PATH: "a module and a class, such as 'wordcount.SplitSentence'",
     base.ENV_NAME: "letters, digits and '_', and not begin with a digit",
+    DURATION: "a number and ms, s, m, h or d, such as 10s",
 }
 EXAMPLES = {
     "name": "Add one, such as name: word-count.",
     "class": "Add the Python class, such as class: wordcount.SplitSentence.",
+    "field": "Add the field of the stream that has the time, such as field: at.",
     "from": "Add the component to receive from, such as from: sentences.",
     "grouping": "Add one, such as grouping: {type: shuffle}.",
     "type": f"Add one of {', '.join(get_args(GroupingType))}.",
@@ -280,7 +283,7 @@ def _choice(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
 
 def _pattern(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
     pattern = context["pattern"]
-    if pattern == base.CLASS_PATH:
+    if pattern in (base.CLASS_PATH, DURATION):
         return f"{field} is {shown(value)}, but must be {PATTERNS[pattern]}", ""
     if pattern in PATTERNS:
         return f"{field} is {shown(value)}, but must consist of {PATTERNS[pattern]}", ""

@@ -22,6 +22,7 @@ from fulmen.topology.resource.base import (
     Seconds,
 )
 from fulmen.topology.resource.component_order import with_followers
+from fulmen.topology.resource.event_time import EventTime
 from fulmen.topology.resource.pods import Checkpoint, Code, EnvVar, Pod, Spark
 
 API_VERSION: Final = "fulmen.dev/v1alpha1"
@@ -106,6 +107,10 @@ class ComponentSpec(Model):
         Annotated[float, Field(strict=True, gt=0, le=7 * 24 * 3600, allow_inf_nan=False)] | None
     ) = None
     """Seconds between two tick tuples to each task of a bolt. Default: no ticks."""
+
+    event_time: EventTime | None = None
+    """Which field of the tuples that the component emits says when something happened. Windows and
+    timers of the bolts behind it need it. Default: they have no event time."""
 
     instance: Annotated[str, Field(max_length=256 * 1024)] | None = None
     """`TopologyBuilder` writes this for a component that was given as an object with fields: the

@@ -19,6 +19,7 @@ from fulmen.topology.reading.partial_document import ComponentPart, components_o
 from fulmen.topology.resource.spec import ComponentSpec, Topology, TopologySpec
 from fulmen.topology.validation import across_fields
 from fulmen.topology.validation.classes import Classes, without_classes
+from fulmen.topology.validation.event_times import event_times
 
 C = TypeVar("C", bound=ComponentSpec)
 
@@ -153,6 +154,7 @@ def check(
     problems += mistaken_in_topology(spec)
     problems += across_fields.ticks(parts)
     problems += across_fields.tasks(parts, checkpoint_tasks or {})
+    problems += event_times(parts)
     problems += across_fields.inputs(parts)
     problems += across_fields.groupings(parts)
     classes = Classes(None)

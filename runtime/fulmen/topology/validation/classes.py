@@ -27,6 +27,7 @@ from fulmen.topology.configuration.options import (
 from fulmen.topology.problems import Problem, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.spec import BoltSpec
+from fulmen.topology.validation.event_times import timed_stream
 
 TRANSACTIONAL = "transactional spout"
 BASES: dict[str, tuple[type, ...]] = {
@@ -108,6 +109,7 @@ class Classes:
             yield Problem(f"{part.path}.class", message)
             return
         self.streams.setdefault(part.name or "", streams)
+        yield from timed_stream(part, streams)
         cls = instance if isinstance(instance, type) else type(instance)
         if (wrong := mistaken_errors(cls, streams, checked.options)) is not None:
             yield Problem(f"{part.path}.class", f"{part.label}: {wrong[0]}", wrong[1])

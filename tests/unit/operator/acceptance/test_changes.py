@@ -35,6 +35,15 @@ def test_every_field_of_the_spec_has_an_effect():
     assert sorted(place for place, _ in CRD_DOCS.leaves(SPEC, "")) == sorted(EFFECTS)
 
 
+EVENT_TIME = {
+    "field": "at",
+    "stream": "other",
+    "lag": "1s",
+    "idleTimeout": "1m",
+    "maxAhead": "1d",
+    "unit": "ms",
+    "timezone": "Asia/Tokyo",
+}
 CHANGES = [
     ("spec.workers", 3),
     ("spec.slots", 2),
@@ -56,6 +65,7 @@ CHANGES = [
             ("parallelism", 3),
             ("config", {"a": 1}),
             ("tickSeconds", 1),
+            ("eventTime", EVENT_TIME),
             ("instance", "gA=="),
         )
     ),

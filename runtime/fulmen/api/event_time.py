@@ -1,0 +1,141 @@
+"""Event times as everything here has them: whole milliseconds since 1970, in UTC.
+
+What a record says may be a datetime, a number or ISO text. `TimeReader` makes a time of each, or
+says why it is none.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from fulmen.errors import EventTimeError, repr_of
+
+LATE = "__late"
+"""The stream that a component with an event time has besides its own."""
+LATE_FIELDS = ("stream", "values", "reason")
+DURATION = r"^(0|[0-9]{1,9}(\.[0-9]{1,3})?(ms|s|m|h|d))$"
+UNITS: Mapping[str, Callable[[Any], Any]] = {
+    # a float is a thousandth of a millisecond off at most, which must not be the one below
+    "s": lambda n: round(n * 1000, 3),
+    "ms": lambda n: n,
+    "us": lambda n: n // 1000,
+    "ns": lambda n: n // 1_000_000,
+}
+"""Units of numbers, and how many milliseconds a number of each is."""
+_MOST = 253_402_300_800_000  # the year 10000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_IN = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_SAFE = ((1e8, 1e11, "s"), (1e11, 1e14, "ms"), (1e14, 1e17, "us"), (1e17, 1e20, "ns"))
+"""From 1973 on, for two thousand years or more, each size of a number can be of one unit only."""
+
+
+def milliseconds(duration: str) -> int:
+    """How long a duration such as "10s", "1.5m", "2h", "7d", "250ms" or "0" is.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not re.match(DURATION, duration):
+        raise ValueError(
+            f"{duration!r} is no duration: it must be a number with ms, s, m, h or d, such as 10s"
+        )
+    if duration == "0":
+        return 0
+    number = duration.rstrip("mshd")
+    return round(float(number) * _IN[duration[len(number) :]])
+
+
+class TimeReader:
+    """Reads event times of one field."""
+
+    def __init__(self, unit: str | None = None, timezone: str = "UTC") -> None:
+        """Make one.
+
+        Args:
+            unit: Of numbers: s, ms, us or ns. None: guessed from their size, where that is safe.
+            timezone: Of texts and datetimes that have none.
+        """
+        self.unit = unit
+        self._zone: tzinfo = UTC if timezone == "UTC" else ZoneInfo(timezone)
+        self._kinds: dict[type, Callable[[Any], int]] = {
+            int: self._number,
+            float: self._number,
+            str: self._text,
+            datetime: self._datetime,
+        }
+
+    def read(self, value: Any) -> int:
+        """The time that a value is.
+
+        Raises:
+            EventTimeError: It is none; the text says why.
+        """
+        read = self._kinds.get(type(value))
+        if read is None:
+            read = self._kind_of(value)
+        return read(value)
+
+    def _kind_of(self, value: Any) -> Callable[[Any], int]:
+        if value is None:
+            raise EventTimeError("it has no time")
+        if isinstance(value, datetime):
+            return self._datetime
+        if isinstance(value, str):
+            return self._text
+        if isinstance(value, Real | Decimal) and not isinstance(value, bool):
+            return self._number
+        if hasattr(value, "item") and not isinstance(value, date):  # NumPy's datetime64
+            return lambda value: self.read(value.item())
+        raise EventTimeError(
+            f"its time is {_shown(value)}, a {type(value).__name__}, but must be a datetime, a"
+            " number or ISO text"
+        )
+
+    def _number(self, value: Any) -> int:
+        if not math.isfinite(value):
+            raise EventTimeError(f"its time is {_shown(value)}, which is no time")
+        time: int = math.floor(UNITS[self.unit or _guessed(value)](value))
+        if not -_MOST < time < _MOST:
+            raise EventTimeError(f"its time is {_shown(value)}, which is beyond the year 9999")
+        return time
+
+    def _text(self, value: str) -> int:
+        try:
+            found = datetime.fromisoformat(value)
+        except ValueError:
+            raise EventTimeError(
+                f"its time is {_shown(value)}, which is not ISO 8601, such as 2024-05-01T12:00:00Z"
+            ) from None
+        return self._datetime(found)
+
+    def _datetime(self, value: datetime) -> int:
+        if value.tzinfo is None:
+            value = value.replace(tzinfo=self._zone)
+        try:
+            return (value - _EPOCH) // _MILLISECOND
+        except (OverflowError, ValueError):  # the first or last day of all, in another zone
+            raise EventTimeError(f"its time is {_shown(value)}, which is no time") from None
+
+
+def _guessed(value: Any) -> str:
+    size = abs(value)
+    for least, end, unit in _SAFE:
+        if least <= size < end:
+            return unit
+    raise EventTimeError(
+        f"its time is {_shown(value)}, a number that may be of several units. Say which: unit: s,"
+        " ms, us or ns"
+    )
+
+
+def _shown(value: Any) -> str:
+    text = repr_of(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,75 @@
+"""What a batch's summaries say of event time, for the topology that runs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from fulmen.api.event_time import milliseconds
+from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.time.event_times import WHOLE_TASK
+from fulmen.engine.time.watermarks import TASK, Rule, SourceTime, Watermarks
+from fulmen.topology.resource.event_time import EventTime
+
+
+def watermarks_of(
+    watermarks: Watermarks, placed: PlacedTopology
+) -> Mapping[str, tuple[int, int | None]]:
+    """What a header tells: of each bolt, the watermark and the one before."""
+    if not placed.event_times:
+        return {}
+    return {name: (at, watermarks.closed.get(name)) for name, at in watermarks.passed.items()}
+
+
+def watermarks_after(
+    watermarks: Watermarks,
+    placed: PlacedTopology,
+    summaries: Sequence[Summary],
+    exhausted: Mapping[int, bool],
+    clock: float,
+) -> Watermarks:
+    """How far event time has come after a batch.
+
+    Args:
+        watermarks: Before it.
+        placed: The topology.
+        summaries: Of all parts of the batch.
+        exhausted: Spout task -> whether it has said, in batches before, that nothing will come.
+        clock: The batch clock.
+    """
+    if not placed.event_times:
+        return watermarks
+    newest: dict[str, dict[str, int]] = {name: {} for name in placed.event_times}
+    for summary in summaries:
+        exhausted = {**exhausted, **summary.exhausted}
+        for (task, part), at in summary.event_times.items():
+            of = newest[placed.plan.component_of(task)]
+            name = f"part {part}" if part != WHOLE_TASK else task_part(placed, task)
+            of[name] = max(at, of.get(name, at))
+    sources = dict(watermarks.sources)
+    over = []
+    for component, declared in placed.event_times.items():
+        before = sources.get(component, SourceTime())
+        tasks = placed.plan.tasks(component) if component in placed.spouts else range(0)
+        ended = {task_part(placed, task) for task in tasks if exhausted.get(task)}
+        waited = {task_part(placed, task) for task in tasks} - ended
+        if tasks and not waited:
+            over.append(component)
+        sources[component] = before.after(
+            rule_of(declared), newest[component], waited, ended, clock
+        )
+    kept = {name: sources[name] for name in placed.event_times}
+    return replace(watermarks, sources=kept).with_passed(placed.inputs, over)
+
+
+def task_part(placed: PlacedTopology, task: int) -> str:
+    """The name of the part that stands for a whole task."""
+    component = placed.plan.component_of(task)
+    return f"{TASK}{task - placed.plan.tasks(component).start}"
+
+
+def rule_of(declared: EventTime) -> Rule:
+    """How its watermark is made."""
+    idle = declared.idle_timeout
+    return Rule(milliseconds(declared.lag), None if idle is None else milliseconds(idle) / 1000)

@@ -1,0 +1,67 @@
+"""Emits on a stream that has event times: those with a usable one, and those without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fulmen.engine.emitting.routes import Chosen, Routes
+from fulmen.engine.time.event_times import Found, newest_by_part
+from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.errors import GroupingError
+
+Share = tuple[Routes, npt.NDArray[np.int64], EmittedRows, Chosen | None]
+"""Routes, emit numbers, the rows that go there, and their tasks if they were chosen already."""
+
+
+class TimedEmits:
+    """Some emits, and what was found of their times.
+
+    Attributes:
+        late: Emit number -> why it has no usable time.
+        newest: Part of the source -> the newest time.
+    """
+
+    def __init__(
+        self, routes: Routes, emitted: EmittedRows, found: Found, parts: Sequence[str] | None
+    ) -> None:
+        self.late = found.wrong
+        self._routes = routes
+        self._emitted = emitted
+        times = found.times
+        mask = np.ones(len(times), np.bool_)
+        if self.late:
+            mask[list(self.late)] = False
+            times = times[mask]
+            parts = parts and [part for part, is_in in zip(parts, mask, strict=True) if is_in]
+        self._kept: npt.NDArray[np.int64] = np.flatnonzero(mask)
+        self.newest: Mapping[str, int] = newest_by_part(times, parts) if len(times) else {}
+
+    def shares(self, chosen: Chosen | None) -> Iterator[Share]:
+        """Where they go: those with a time as they were to, the others to the late stream."""
+        if not self.late:
+            yield self._routes, self._kept, self._emitted, chosen
+            return
+        assert self._routes.late is not None
+        if len(self._kept):
+            places = {int(old): new for new, old in enumerate(self._kept)}
+            some = {places[i]: tasks for i, tasks in (chosen or {}).items() if i in places}
+            yield self._routes, self._kept, self._emitted.take(self._kept), some
+        gone = sorted(self.late)
+        stream = self._routes.stream
+        rows: list[list[Any]] = [[stream, list(self._emitted.row(i)), self.late[i]] for i in gone]
+        yield self._routes.late, np.array(gone, np.int64), EmittedRows(rows), None
+
+    @staticmethod
+    @contextmanager
+    def numbered(at: npt.NDArray[np.int64]) -> Iterator[None]:
+        """An error about one of some emits names it by its number among all."""
+        try:
+            yield
+        except GroupingError as e:
+            emission = None if e.emission is None else int(at[e.emission])
+            raise GroupingError(e.reason, emission, e.field) from e

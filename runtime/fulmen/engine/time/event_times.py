@@ -1,0 +1,119 @@
+"""Reads the event times of what a task emits on one stream: a chunk at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fulmen.api.event_time import TimeReader, milliseconds
+from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.errors import EventTimeError
+from fulmen.topology.resource.event_time import EventTime
+
+WHOLE_TASK = ""
+"""The part of what no part is known of."""
+Times = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The event times of some emits.
+
+    Attributes:
+        times: One for each; of those in `wrong` it means nothing.
+        wrong: Emit number -> why its time can't be used.
+    """
+
+    times: Times
+    wrong: dict[int, str]
+
+
+class StreamTimes:
+    """Reads the times of one stream."""
+
+    def __init__(self, declared: EventTime, fields: Sequence[str]) -> None:
+        self._at = fields.index(declared.field)
+        self._unit = declared.unit
+        self._reader = TimeReader(declared.unit, declared.timezone)
+        self._most_ahead = milliseconds(declared.max_ahead)
+        self._ahead = declared.max_ahead
+
+    def find(self, emitted: EmittedRows, wall: float) -> Found:
+        """The times of emits, and what is wrong with some.
+
+        Args:
+            emitted: At least one.
+            wall: The time of day when the batch began, in seconds of time.time(); 0: not known, and
+                nothing is too far ahead.
+        """
+        column = _plain(emitted.column(self._at))
+        found = self._whole_numbers(column)
+        if found is None:
+            found = self._one_by_one(column)
+        if wall:
+            last = int(wall * 1000) + self._most_ahead
+            for i in np.flatnonzero(found.times > last).tolist():
+                found.wrong.setdefault(
+                    i,
+                    f"its time is {column[i]!r}, more than {self._ahead} ahead of the clock here",
+                )
+        return found
+
+    def _whole_numbers(self, column: Sequence[Any]) -> Found | None:
+        """All at once, if they are whole numbers of milliseconds, the usual case; else None."""
+        if self._unit != "ms" or set(map(type, column)) != {int}:
+            return None
+        try:
+            times = np.fromiter(column, np.int64, len(column))
+        except OverflowError:
+            return None
+        reader = self._reader
+        try:
+            reader.read(int(times.min())), reader.read(int(times.max()))
+        except EventTimeError:
+            return None
+        return Found(times, {})
+
+    def _one_by_one(self, column: Sequence[Any]) -> Found:
+        times = np.zeros(len(column), np.int64)
+        wrong: dict[int, str] = {}
+        read = self._reader.read
+        for i, value in enumerate(column):
+            try:
+                times[i] = read(value)
+            except EventTimeError as e:
+                wrong[i] = str(e)
+            except Exception as e:  # noqa: BLE001 (an author's number or datetime may raise anything)
+                wrong[i] = f"its time can't be read: {type(e).__name__}"
+        return Found(times, wrong)
+
+
+def _plain(column: Any) -> Sequence[Any]:
+    """A column as Python objects."""
+    if isinstance(column, pa.Array):
+        if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+        found: list[Any] = column.to_pylist()
+        return found
+    return column if isinstance(column, list) else list(column)
+
+
+def newest_by_part(times: Times, parts: Sequence[str] | None) -> dict[str, int]:
+    """The newest time of each part.
+
+    Args:
+        times: At least one.
+        parts: The part of each; None: nothing is known of parts.
+    """
+    if parts is None:
+        return {WHOLE_TASK: int(times.max())}
+    newest: dict[str, int] = {}
+    for part, at in zip(parts, times.tolist(), strict=True):
+        if at > newest.get(part, at - 1):
+            newest[part] = at
+    return newest

@@ -1,0 +1,46 @@
+"""What a component says of the time of its tuples."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fulmen.api.event_time import DURATION
+from fulmen.topology.resource.base import FieldName, Model
+
+Duration = Annotated[str, Field(pattern=DURATION, max_length=20)]
+
+
+class EventTime(Model):
+    """Which field of a stream says when something happened, and how far that may be out of order.
+
+    Windows and timers of the bolts behind it go by the watermark that is made of these times. A
+    tuple without a usable time goes to the component's stream `__late`, with the fields stream,
+    values and reason.
+    """
+
+    field: FieldName
+    """The field with the time: a datetime, a number since 1970, or text in ISO 8601."""
+
+    stream: FieldName = "default"
+    """The component's stream that has the field."""
+
+    lag: Duration = "0s"
+    """How far a tuple's time may be behind the newest one, such as `10s` or `500ms`. The watermark
+    is the newest time less this. Of several tasks, or several parts of a source, the one that is
+    furthest behind counts."""
+
+    idle_timeout: Duration | None = None
+    """A task, or a part of a source, that has emitted nothing for so long does not hold the
+    watermark. Default: it holds it however long it is silent."""
+
+    max_ahead: Duration = "1h"
+    """How far a time may be ahead of the clock here. A tuple that is further ahead has no usable
+    time: one wrong clock must not close all windows."""
+
+    unit: Literal["s", "ms", "us", "ns"] | None = None
+    """The unit of times that are numbers. Default: seconds, milliseconds, microseconds or
+    nanoseconds by the number's size. A number that may be of several units, one before 1973, is no
+    usable time then."""
+
+    timezone: Annotated[str, Field(min_length=1, max_length=64)] = "UTC"
+    """The time zone of times that say none, such as `Europe/Berlin`."""

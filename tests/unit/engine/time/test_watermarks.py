@@ -1,0 +1,100 @@
+"""Watermarks are what their definition says, for any course of events."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fulmen.engine.time.watermarks import Part, Rule, SourceTime, Watermarks
+from fulmen.errors import CheckpointMismatch
+
+NAMES = ["part a", "part b", "task 0", "task 1"]
+BATCHES = st.lists(
+    st.tuples(
+        st.dictionaries(st.sampled_from(NAMES), st.integers(-50, 50)),  # the newest times
+        st.frozensets(st.sampled_from(["task 0", "task 1"])),  # tasks that have ended
+        st.floats(0, 3),  # seconds since the batch before
+    ),
+    max_size=12,
+)
+
+
+def by_definition(rule, batches, expected):
+    """The watermark after each batch, found by looking at all that happened so far."""
+    clock, told, found, since = 0.0, [], None, {}
+    for newest, ended, seconds in batches:
+        clock += seconds
+        told += [(name, at, clock) for name, at in newest.items()]
+        has_parts = any(not name.startswith("task ") for name, _, _ in told)
+        names = {name for name, _, _ in told}
+        for name in () if has_parts else expected - ended - names:
+            since.setdefault(name, clock)
+        last = {name: max(c for n, _, c in told if n == name) for name in names}
+        waiting = set() if has_parts else set(since) - names
+        last |= {name: since[name] for name in waiting}
+        live = {
+            name
+            for name, at in last.items()
+            if name not in ended and (rule.idle_seconds is None or clock - at < rule.idle_seconds)
+        }
+        if live and not live & waiting:
+            least = min(max(at for n, at, _ in told if n == name) for name in live) - rule.lag
+            found = least if found is None else max(found, least)
+        yield found
+
+
+@given(BATCHES, st.integers(0, 20), st.none() | st.floats(0.5, 4), st.booleans())
+def test_a_watermark_is_what_its_definition_says(batches, lag, idle, is_spout):
+    rule, it, clock = Rule(lag, idle), SourceTime(), 0.0
+    expected = frozenset({"task 0", "task 1"} if is_spout else ())
+    for (newest, ended, seconds), wanted in zip(
+        batches, by_definition(rule, batches, expected), strict=True
+    ):
+        clock += seconds
+        before = it.watermark
+        it = it.after(rule, newest, expected - ended, ended, clock)
+        assert it.watermark == wanted
+        assert before is None or it.watermark >= before
+        it = Watermarks.decode(Watermarks({"s": it}).encode()).sources["s"]
+
+
+GRAPH = {"a": ["x"], "b": ["x", "y"], "c": ["a", "b"], "d": ["plain"], "e": ["d", "c"]}
+
+
+@pytest.mark.parametrize(
+    ("sources", "over", "passed"),
+    [
+        pytest.param({"x": 5, "y": 3}, [], {"a": 5, "b": 3, "c": 3, "e": 3}, id="minimum"),
+        pytest.param({"x": 5, "y": None}, [], {"a": 5}, id="one-is-not-known-yet"),
+        pytest.param({"x": 5, "y": 3}, ["y"], {"a": 5, "b": 5, "c": 5, "e": 5}, id="one-is-over"),
+        pytest.param({"x": 5, "y": 3}, ["x", "y"], {}, id="all-are-over"),
+        pytest.param({"x": 5}, [], {"a": 5, "b": 5, "c": 5, "e": 5}, id="one-has-no-times"),
+        pytest.param({"x": 5, "b": 1}, [], {"a": 5, "b": 5, "c": 1, "e": 1}, id="behind-a-parser"),
+    ],
+)
+def test_a_bolt_has_the_minimum_of_its_inputs(sources, over, passed):
+    times = {name: SourceTime(at) for name, at in sources.items()}
+    assert Watermarks(times).with_passed(GRAPH, over).passed == passed
+
+
+def test_a_bolts_watermark_never_goes_back_and_the_one_before_is_closed():
+    first = Watermarks({"x": SourceTime(9), "y": SourceTime(2)}).with_passed(GRAPH, ["y"])
+    second = first.with_passed(GRAPH, [])  # y is back
+    assert first.passed["b"] == second.passed["b"] == 9
+    assert (first.closed, second.closed) == ({}, first.passed)
+
+
+def test_a_checkpoint_without_watermarks_begins_with_none():
+    assert Watermarks.decode(None) == Watermarks()
+
+
+def test_watermarks_of_a_later_version_are_refused():
+    with pytest.raises(CheckpointMismatch, match="have format 2, and this version of Fulmen reads"):
+        Watermarks.decode(b'{"format": 2}')
+
+
+def test_the_part_that_holds_the_watermark_is_named():
+    it = SourceTime(None, {"task 0": Part(5, 0.0), "task 1": Part(None, 0.0), "task 2": Part(1, 9)})
+    assert it.holding(Rule(0), (), 10.0) == "task 1"
+    assert it.holding(Rule(0), ("task 1",), 10.0) == "task 2"
+    assert it.holding(Rule(0, 5.0), (), 10.0) == "task 2"
+    assert it.holding(Rule(0, 0.5), (), 10.0) is None

@@ -1,0 +1,79 @@
+"""What is wrong with an `eventTime`, and what is not."""
+
+import pytest
+
+from fulmen import TopologyBuilder
+from fulmen.testing import CollectBolt, ListSpout
+from fulmen.topology.reading.documents import to_document
+from fulmen.topology.validation.check import validate
+
+
+def problems(**declared):
+    builder = TopologyBuilder()
+    builder.set_spout("clicks", ListSpout([], fields=["user", "at"])).set_event_time("at")
+    builder.set_bolt("keep", CollectBolt).shuffle_grouping("clicks")
+    builder.set_bolt("late", CollectBolt).shuffle_grouping("clicks", "__late")
+    document = to_document(builder.build())
+    document["spec"]["spouts"][0]["eventTime"] = declared
+    return [f"{p.path}: {p.message}" for p in validate(document)]
+
+
+WHERE = "spec.spouts[0].eventTime"
+WHO = "spout 'clicks'"
+
+
+@pytest.mark.parametrize(
+    ("declared", "wrong"),
+    [
+        pytest.param({"field": "at"}, [], id="the-field-alone"),
+        pytest.param(
+            {
+                "field": "at",
+                "lag": "1.5m",
+                "idleTimeout": "30s",
+                "maxAhead": "2d",
+                "unit": "us",
+                "timezone": "America/New_York",
+            },
+            [],
+            id="all",
+        ),
+        pytest.param(
+            {"field": "att", "timezone": "Europe/Berlinn", "idleTimeout": "0s"},
+            [
+                f"{WHERE}.timezone: {WHO}: there is no time zone 'Europe/Berlinn'",
+                f"{WHERE}.idleTimeout: {WHO}: an idleTimeout of 0 would make every part idle at"
+                " once",
+                f"{WHERE}.field: {WHO}: eventTime is field 'att', but stream 'default' declares"
+                " ['user', 'at']",
+            ],
+            id="several-mistakes-at-once",
+        ),
+        pytest.param(
+            {"field": "at", "stream": "other"},
+            [f"{WHERE}.stream: {WHO}: eventTime is of stream 'other', but it declares ['default']"],
+            id="stream",
+        ),
+        pytest.param(
+            {"field": "at", "timezone": "../../etc/passwd"},
+            [f"{WHERE}.timezone: {WHO}: there is no time zone '../../etc/passwd'"],
+            id="zone-out-of-the-database",
+        ),
+    ],
+)
+def test_mistakes_in_an_event_time_are_told_together(declared, wrong):
+    assert problems(**declared) == wrong
+
+
+@pytest.mark.parametrize(
+    ("declared", "says"),
+    [
+        ({"field": "at", "lag": "ten"}, "lag is 'ten', but must be a number and ms, s, m"),
+        ({"field": "at", "lag": "-1s"}, "lag is '-1s'"),
+        ({"field": "at", "unit": "h"}, "unit is 'h'"),
+        ({"lag": "1s"}, "'field' is missing"),
+    ],
+)
+def test_a_field_of_an_event_time_that_is_wrong_by_itself_is_told(declared, says):
+    told = [text for text in problems(**declared) if WHERE in text]
+    assert says in told[0]
