@@ -125,6 +125,46 @@ def test_a_put_whose_answer_was_lost_is_not_made_twice(bucket, monkeypatch):
     assert written(client, "out") == list(range(6))
 
 
+def test_keys_that_the_client_has_no_name_for_are_told_and_passed_over(bucket, monkeypatch):
+    server, client = bucket
+    good = ["a.txt", "z.txt", "year/1.txt", "year/a/2.txt", "zoo/3.txt"]
+    for key in [*good, "year/-4.txt", "year/-x/5.txt", "zoo/-a/6.txt"]:
+        obstore.put(client, key, f"{key}\n".encode())
+    with lossy_proxy(server.url) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
+        # '-' and '/' follow each other in the order of keys
+        proxy.renamed = {b"year/-": b"year//", b"zoo/-a/": b"zoo/./a"}
+        life = lives("**/*.txt")
+        rows = life.batch()
+        assert sorted(row[0] for row in rows if len(row) == 1) == sorted(good)
+        told = {where: reason for _, reason, where in (row for row in rows if len(row) == 3)}
+        assert told.keys() == {"s3://fulmen/year//4.txt", "s3://fulmen/zoo/./a6.txt"}
+        assert all("a part of the key is empty, '.' or '..'" in why for why in told.values())
+        life.finish()
+        assert life.batch() == []
+        proxy.renamed = {}
+        assert len(life.batch()) == 3
+
+
+def test_an_object_that_may_not_be_read_holds_up_no_other(bucket, monkeypatch):
+    server, client = bucket
+    for name in ("a", "b"):
+        obstore.put(client, f"{name}.txt", f"{name}\n".encode())
+    with lossy_proxy(server.url) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
+        proxy.denied = {b"a.txt"}
+        life = lives("*.txt")
+        [[_, reason, where], row] = life.batch()
+        assert where == "s3://fulmen/a.txt:0"
+        assert reason.startswith("the object can't be read: The operation lacked the necessary")
+        assert row == ["b"]
+        [[_, named, _]] = lives("a.txt", follow=False).batch()
+        assert named.startswith("the object can't be read")
+        proxy.denied = set()
+        life.clock.advance(1)
+        assert life.batch() == [["a"]]
+
+
 def test_a_bucket_that_is_not_there_and_a_wrong_secret_are_mistakes(bucket, monkeypatch):
     for kind in (FileSpout, FileSink):
         path = "s3://nowhere/x"

@@ -24,6 +24,7 @@ from urllib.request import urlopen
 
 import pytest
 
+_DENIED = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
 ACCESS_KEY, SECRET_KEY = "fulmen-test", "fulmen-test-secret"
 BUCKET = "fulmen"
 
@@ -156,11 +157,17 @@ class LossyProxy:
 
     A fault "request" closes the connection before the server hears of the put, "answer" after the
     server has answered.
+
+    Attributes:
+        renamed: Bytes of answers, and as many that come instead: keys that this server can't have.
+        denied: Objects that may be listed, and not read.
     """
 
     def __init__(self, target_port: int) -> None:
         self.target_port = target_port
         self.faults: list[str] = []
+        self.renamed: dict[bytes, bytes] = {}
+        self.denied: set[bytes] = set()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -181,8 +188,13 @@ class LossyProxy:
                 fault = self.faults.pop(0) if self.faults and request[:4] == b"PUT " else None
                 if fault == "request":
                     return
+                if any(b"/" + key + b" HTTP" in request for key in self.denied):
+                    client.sendall(_DENIED)
+                    continue
                 server.sendall(request)
                 answer = server.recv(1 << 20)
                 if fault == "answer" or not answer:
                     return
+                for key, instead in self.renamed.items():
+                    answer = answer.replace(key, instead)
                 client.sendall(answer)

@@ -12,6 +12,7 @@ import hashlib
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, BinaryIO, NoReturn
 from urllib.parse import urlsplit
@@ -27,7 +28,16 @@ from obstore.exceptions import (
 from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.files.local import COMPRESSED, BadPlace, Changed, Gone, LocalFiles, Opened
+from fulmen.connectors.files.listing import objects_below
+from fulmen.connectors.files.local import (
+    COMPRESSED,
+    BadPlace,
+    Changed,
+    Gone,
+    LocalFiles,
+    Opened,
+    Unreadable,
+)
 from fulmen.connectors.files.positions import Found, Key, Position, Progress
 
 _STORES: dict[str, Any] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
@@ -38,7 +48,12 @@ _RETRIES: Any = {"max_retries": 2, "retry_timeout": timedelta(seconds=10)}
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
 _NO_CREDENTIALS = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
 _NO_USE = re.compile(r"builder error|InvalidAccessKeyId|SignatureDoesNotMatch")
+_IS_REFUSED = re.compile(r"status 4(?!08|29)\d\d")
 _ANSWER = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
+_NO_KEY = (
+    "the object can't be read, nor others whose keys begin alike: a part of the key is empty, '.'"
+    " or '..'. Copy it to another key, and remove it"
+)
 _VARIABLES = {
     "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and, for a server other than"
     " Amazon's, AWS_ENDPOINT_URL (with AWS_ALLOW_HTTP=true for http)",
@@ -102,11 +117,15 @@ class Bucket:
             if not _is_denied(error):  # who may only write need not be allowed to list
                 self.raise_for(error)
 
-    def list(self, prefix: str) -> Iterator[Any]:
-        """All objects below a folder: mappings with `path`, `size`, `last_modified`, `e_tag`."""
+    def list(self, folder: str, told: Callable[[str], None]) -> Iterator[Any]:
+        """All objects below a folder: mappings with `path`, `size`, `last_modified`, `e_tag`.
+
+        Args:
+            folder: Its path; "" is the whole bucket.
+            told: Is told of keys that can't be read.
+        """
         try:
-            for page in obstore.list(self._store, prefix or None, chunk_size=1000):
-                yield from page
+            yield from objects_below(self._store, folder, told)
         except (BaseError, FileNotFoundError) as error:
             self.raise_for(error)
 
@@ -119,7 +138,7 @@ class Bucket:
                 self.raise_for(error)
             return None
         except BaseError as error:
-            self.raise_for(error)
+            self._raise_for_object(error)
 
     def read(self, path: str, version: str, start: int, end: int) -> bytes:
         """A part of an object.
@@ -139,7 +158,7 @@ class Bucket:
                 self.raise_for(error)
             raise Gone(f"object {self.uri}/{path} was removed") from None
         except BaseError as error:
-            self.raise_for(error)
+            self._raise_for_object(error)
 
     def put(self, name: str, data: bytes) -> None:
         """Write an object below `path`, unless there is one of that name."""
@@ -152,6 +171,17 @@ class Bucket:
                 self.raise_for(error)
         except (BaseError, FileNotFoundError) as error:
             self.raise_for(error)
+
+    def _raise_for_object(self, error: Exception) -> NoReturn:
+        """Raise what an answer about one object means.
+
+        Raises:
+            Unreadable: It is refused, while the bucket answers.
+        """
+        if _is_denied(error) or _IS_REFUSED.search(str(error)):
+            self.check()
+            raise Unreadable(f"the object can't be read: {_gist(error)}") from error
+        self.raise_for(error)
 
     def raise_for(self, error: Exception) -> NoReturn:
         """Raise what an answer means.
@@ -224,6 +254,7 @@ class BucketFiles:
     Attributes:
         present: The number of the folder that all count as in: what a bucket does not list is
             removed.
+        passed_over: Objects that can't be read whatever is tried, and why.
     """
 
     def __init__(self, patterns: Sequence[str], owns: Callable[[str], bool]) -> None:
@@ -238,6 +269,7 @@ class BucketFiles:
         """
         self._owns = owns
         self.present = {0}
+        self.passed_over: dict[str, str] = {}
         self._patterns = [Bucket(pattern) for pattern in patterns]
         self._buckets = {bucket.uri: bucket for bucket in self._patterns}
 
@@ -249,15 +281,17 @@ class BucketFiles:
     def missing(self) -> str | None:
         """An object that is named without `*` and is not there."""
         for bucket in self._patterns:
-            if not glob.has_magic(bucket.path) and bucket.head(bucket.path) is None:
-                return f"{bucket.uri}/{bucket.path}"
+            with suppress(Unreadable):  # it is there, and told when it is to be read
+                if not glob.has_magic(bucket.path) and bucket.head(bucket.path) is None:
+                    return f"{bucket.uri}/{bucket.path}"
         return None
 
     def find(self, is_known: Callable[[Key], bool]) -> dict[Key, Found]:  # noqa: ARG002 (objects keep their names)
         """All that are there."""
         found: dict[Key, Found] = {}
+        self.passed_over = {}
         for bucket in self._patterns:
-            for entry in _matched(bucket):
+            for entry in _matched(bucket, self.passed_over):
                 uri = f"{bucket.uri}/{entry['path']}"
                 if self._owns(uri):
                     version = entry["e_tag"] or ""
@@ -290,6 +324,10 @@ class BucketFiles:
             content = gzip.GzipFile(fileobj=content)  # type: ignore[assignment]
         return Opened(content)
 
+    def fault_of(self, path: str, error: Exception) -> str | None:  # noqa: ARG002 (it is said)
+        """Why an object can't be read; None: it is not its fault."""
+        return str(error) if isinstance(error, Unreadable) else None
+
     def folder_of(self, key: Key) -> int:  # noqa: ARG002 (a bucket is not unmounted)
         """All objects count as in one folder."""
         return 0
@@ -319,15 +357,25 @@ def source_of(
     return BucketFiles(uris, owns)
 
 
-def _matched(bucket: Bucket) -> Iterator[Any]:
+def _matched(bucket: Bucket, passed_over: dict[str, str]) -> Iterator[Any]:
     pattern = bucket.path
     if not glob.has_magic(pattern):
-        if (entry := bucket.head(pattern)) is not None:
+        try:
+            entry = bucket.head(pattern)
+        except Unreadable as error:
+            passed_over[f"{bucket.uri}/{pattern}"] = str(error)
+            return
+        if entry is not None:
             yield entry
         return
     fixed = re.split(r"[*?\[]", pattern, maxsplit=1)[0].rpartition("/")[0]
     matches = _regex(pattern).fullmatch
-    for entry in bucket.list(fixed):
+
+    def told(key: str) -> None:
+        if "**" in pattern or matches(key):
+            passed_over[f"{bucket.uri}/{key}"] = _NO_KEY
+
+    for entry in bucket.list(fixed, told):
         if matches(entry["path"]):
             yield entry
 

@@ -8,6 +8,7 @@ nobody can write to a file, or give its inode to another one, without that.
 
 from __future__ import annotations
 
+import errno
 import glob
 import gzip
 import io
@@ -29,12 +30,17 @@ COMPRESSED = ".gz"
 _ROTATED = re.compile(r"(?:\.\d{1,3}|[.-]\d{8,10}(?:-\d+)?|\.\d{4}-\d{2}-\d{2})?(?:\.gz)?$")
 _LEFTOVER_SECONDS = 3600  # by then nobody is still writing it
 _TEMPORARY = ".tmp"
+_FAULTS_OF_THE_PROCESS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 _RECENT_SECONDS = 2.0
 """So coarse may be the times of a file system: within them a status may be changed unseen."""
 
 
 class BadPlace(FulmenError):
     """Files can't be read from a place, or written to it, and trying again is no use."""
+
+
+class Unreadable(Exception):
+    """A file is there and can't be read, but others can."""
 
 
 class Gone(Exception):
@@ -117,6 +123,7 @@ class LocalFiles:
     Attributes:
         present: The numbers of the folders that were there when it looked last, and are the same
             as when files were found there: what is not in them is removed.
+        passed_over: Folders that could not be listed then, and why.
     """
 
     def __init__(
@@ -141,6 +148,7 @@ class LocalFiles:
         self._owns, self._is_whole, self._now = owns, is_whole, now
         self._recent = 0.0
         self.present: set[int] = set()
+        self.passed_over: dict[str, str] = {}
 
     def check(self) -> None:
         """Nothing can be said before files are looked for."""
@@ -160,15 +168,19 @@ class LocalFiles:
         """
         found: dict[Key, Found] = {}
         self._recent = self._now() - _RECENT_SECONDS
+        self.passed_over = {}
         for pattern in self._patterns:
-            for name in files_of(pattern):
+            for name in files_of(pattern, self._pass_over):
                 path = os.path.realpath(name)
-                with suppress(FileNotFoundError):
+                with suppress(OSError):  # it is gone, or a link that leads nowhere
                     self._look(path, self._owns(family(path)), is_known, found)
         for number, folder in enumerate(self._folders):
             self._look_for_renamed(number, folder, is_known, found)
         self._look_at_folders({key[0] for key in found if isinstance(key, tuple)})
         return found
+
+    def _pass_over(self, error: OSError) -> None:
+        self.passed_over[error.filename] = f"the folder can't be listed: {error.strerror}"
 
     def _look_at_folders(self, used: set[int]) -> None:
         self.present = set()
@@ -195,7 +207,7 @@ class LocalFiles:
     def _look_for_renamed(
         self, number: int, folder: str, is_known: Callable[[Key], bool], found: dict[Key, Found]
     ) -> None:
-        with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        with suppress(FileNotFoundError, PermissionError), os.scandir(folder) as entries:
             for entry in entries:
                 key = number, entry.inode()
                 if key not in found and is_known(key):
@@ -224,6 +236,17 @@ class LocalFiles:
         if position.path.endswith(COMPRESSED):
             return Opened(gzip.GzipFile(fileobj=raw), raw)  # type: ignore[arg-type]
         return Opened(raw, raw)
+
+    def fault_of(self, path: str, error: Exception) -> str | None:
+        """Why a file can't be read; None: it is not the file's fault, as others can't be read."""
+        if not isinstance(error, OSError) or error.errno in _FAULTS_OF_THE_PROCESS:
+            return None
+        try:
+            with os.scandir(os.path.dirname(path)) as entries:
+                next(entries, None)
+        except OSError:
+            return None
+        return f"the file can't be read: {error.strerror}"
 
     def folder_of(self, key: Key) -> int:
         """Files of one folder have the same number."""

@@ -10,7 +10,7 @@ A message's id is its place and the number of its file, see `message_id`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,6 +87,13 @@ class Position:
         """Whether something was there that was not read, as far as is known."""
         return not self.is_done and (self.is_whole or self.offset < self.size)
 
+    def lost(self, reason: str, unit: str) -> str:
+        """What is lost with its content, for people."""
+        text = f"{reason}. It was read up to {unit} {self.offset}"
+        if self.has_rest:
+            text += ", and the rest is lost"
+        return text + (f". Messages not acked yet: {self.in_flight}" if self.in_flight else "")
+
     def summary(self) -> tuple[Any, ...]:
         """What is kept of it when nobody reads it."""
         path = self.path if self.has_rest else ""
@@ -114,6 +121,7 @@ class Progress:
         inodes: Of these folders, by number, when files were found there. A folder that has another
             one is not the same: a volume is away.
         again: Messages that have failed and are to be emitted again.
+        held: Such messages of files that can't be read now.
     """
 
     positions: dict[int, Position] = field(default_factory=dict)
@@ -121,6 +129,18 @@ class Progress:
     folders: list[str] = field(default_factory=list)
     inodes: dict[int, int] = field(default_factory=dict)
     again: deque[int] = field(default_factory=deque)
+    held: list[int] = field(default_factory=list)
+
+    def hold(self, number: int) -> None:
+        """A file can't be read now: its messages wait."""
+        self.held += [one for one in self.again if place_of(one)[0] == number]
+        self.again = deque(one for one in self.again if place_of(one)[0] != number)
+
+    def release(self, is_over: Callable[[Key], bool]) -> None:
+        """Messages wait no longer whose file may be tried again."""
+        over = {n for n, p in self.positions.items() if is_over(p.key)}
+        self.again.extend(one for one in self.held if place_of(one)[0] in over)
+        self.held = [one for one in self.held if place_of(one)[0] not in over]
 
 
 def message_id(number: int, place: int) -> int:

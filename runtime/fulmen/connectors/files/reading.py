@@ -2,10 +2,7 @@
 
 Each task looks for its files every `pollSeconds`, and reads those that have more, the oldest first,
 each up to where it ended then. So a file that was renamed comes before the one that took its name,
-and one that grows without end holds up no other.
-
-A file stays open while it is read and while messages of it are in flight. So what was removed
-meanwhile can still be read.
+and one that grows without end holds up no other. One that can't be read holds up none either.
 """
 
 from __future__ import annotations
@@ -13,7 +10,7 @@ from __future__ import annotations
 import time
 import zlib
 from abc import abstractmethod
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -28,11 +25,10 @@ from fulmen.connectors.files.local import (
     Changed,
     Gone,
     Opened,
+    Unreadable,
     check_same,
-    has_head,
-    head_of,
-    tail_of,
 )
+from fulmen.connectors.files.open_files import OpenFiles
 from fulmen.connectors.files.options import SourceOptions
 from fulmen.connectors.files.positions import (
     PLACES,
@@ -44,9 +40,9 @@ from fulmen.connectors.files.positions import (
     message_id,
     place_of,
 )
+from fulmen.connectors.files.troubles import Troubles
 
 ERROR_FIELDS = ("data", "reason", "position")
-OPEN_FILES = 64
 
 
 class FilesSpout(Spout):
@@ -54,7 +50,7 @@ class FilesSpout(Spout):
 
     transient: ClassVar[Sequence[str]] = (
         "options", "collector", "clock", "positions", "source", "_opened", "_queue", "_rests",
-        "_polled_at", "_retry_at", "_has_rested", "_lag",
+        "_polled_at", "_retry_at", "_has_rested", "_lag", "_troubles", "_found",
     )  # fmt: skip
     options: Any
     unit: ClassVar[str] = "byte"
@@ -113,12 +109,12 @@ class FilesSpout(Spout):
         self.collector = collector
         self._lag = context.lag
         self.clock: Callable[[], float] = time.monotonic
-        self._opened: OrderedDict[int, Opened] = OrderedDict()
         self._queue: deque[Found] = deque()
-        self._rests = Rests()
+        self._rests, self._troubles = Rests(), Troubles(self.options.poll_seconds)
         self._polled_at: float | None = None
         self._retry_at = 0.0
         self._has_rested = False
+        self._found: Found | None = None
         tasks = len(context.tasks(context.component)) or 1
 
         def owns(name: str) -> bool:
@@ -128,6 +124,7 @@ class FilesSpout(Spout):
             self.options.paths, self.progress, owns, self.is_whole, type(self).now
         )
         self.positions = Positions(self.progress, self.state)
+        self._opened = OpenFiles(self.source.open, self.positions)
         self.source.check()
         is_new = not self.progress.next_number
         if is_new and not self.options.follow and (missing := self.source.missing()):
@@ -143,13 +140,13 @@ class FilesSpout(Spout):
 
     @override
     def is_exhausted(self) -> bool:
-        is_over = self._polled_at is not None and not self._queue
-        return not self.options.follow and is_over and not self.has_begun
+        is_over = self._polled_at is not None and not self._queue and not self.has_begun
+        return is_over and not self.options.follow
 
     @property
     def has_begun(self) -> bool:
         """Whether a file is being read, or a message is to be emitted again."""
-        return self.positions.current is not None or bool(self.progress.again)
+        return self.positions.current is not None or bool(self.progress.again or self.progress.held)
 
     @override
     def next_tuple(self) -> None:
@@ -170,8 +167,7 @@ class FilesSpout(Spout):
     def _next(self) -> None:
         if self._polled_at is None:
             self._poll()
-        if self.progress.again:
-            self._again()
+        if self.progress.again and self._again():
             return
         while (number := self.positions.current) is not None or self._begin_next():
             if number is None:
@@ -181,24 +177,33 @@ class FilesSpout(Spout):
                     return
             except Gone as gone:
                 self._cut(number, str(gone))
+            except (OSError, Unreadable) as error:
+                self._pass_over(number, error)
 
-    def _again(self) -> None:
+    def _again(self) -> bool:
+        """Emit messages again. False: their file can't be read, and they wait."""
         try:
             self.emit_again()
-            return
+            return True
         except Changed:
             pass
         except Gone:  # it may have been renamed
             self._poll()
             try:
                 self.emit_again()
-                return
+                return True
             except Gone:
                 pass
+        except (OSError, Unreadable) as error:
+            number, _ = place_of(self.progress.again[0])
+            self._pass_over(number, error)
+            self.progress.hold(number)
+            return False
         msg_id = self.progress.again.popleft()
         number, place = place_of(msg_id)
         reason = "the file was cut, replaced or removed before the message was acked"
         self.emit_error([b"", reason, self.where(number, place)], msg_id)
+        return True
 
     @override
     def ack(self, msg_id: Any) -> None:
@@ -225,8 +230,7 @@ class FilesSpout(Spout):
 
     def where(self, number: int, place: int) -> str:
         """A place in a file, for people."""
-        position = self.positions[number]
-        return f"{position.path}:{place}"
+        return f"{self.positions[number].path}:{place}"
 
     # Files
 
@@ -236,19 +240,9 @@ class FilesSpout(Spout):
         Raises:
             Gone: It can't be opened any more.
         """
-        opened = self._opened.get(number)
-        if opened is None:
-            if self.positions[number].is_gone:
-                raise Changed(f"{self.positions[number].path} is gone")
-            opened = self._opened[number] = self.source.open(self.positions[number])
-            try:
-                check_same(opened, self.positions[number])
-            except Changed:
-                self.close_file(number)
-                raise
-        self._opened.move_to_end(number)
-        while len(self._opened) > OPEN_FILES:
-            self.close_file(next(n for n in self._opened if n != self.positions.current))
+        opened = self._opened.content(number)
+        for other in self._opened.surplus():
+            self.close_file(other)
         return opened
 
     def end_file(self, *, is_done: bool) -> None:
@@ -256,32 +250,31 @@ class FilesSpout(Spout):
         number = self.positions.current
         assert number is not None
         self.positions.current = None
-        self._mark_end(self.positions[number], self._opened.get(number), is_done)
+        self._troubles.forget(self.positions[number].key)
+        self._opened.mark_end(number, is_done=is_done)
+        self._forget_if_idle(number)
+
+    def _forget_if_idle(self, number: int) -> None:
         if self.positions.forget_if_idle(number):
             self.close_file(number)
 
-    def _mark_end(self, position: Position, opened: Opened | None, is_done: bool) -> None:
-        """Keep by what the file is known again, now that it is read so far."""
-        position.is_done |= is_done
-        if opened is None or opened.raw is None or not has_head(opened.raw, position):
-            return
-        place = 0 if position.is_whole else position.offset
-        if position.is_done:
-            place = position.size = opened.size or 0
-        position.head = head_of(opened.raw)
-        position.tail = tail_of(opened.raw, place)
-
     def close_file(self, number: int) -> None:
         """Close a file if it is open."""
-        if (opened := self._opened.pop(number, None)) is not None:
-            opened.close()
+        self._opened.close(number)
 
     def _begin_next(self) -> bool:
         """Begin to read the next file, if it can be read. False: there is none for now."""
         if not self._queue and not self._poll_if_due():
             return False
-        found = self._queue.popleft()
+        found = self._found = self._queue.popleft()
         self._has_rested = self._rests.has_rested(found, self.clock())
+        try:
+            self._begin_if_same(found)
+        except (OSError, Unreadable) as error:
+            self._pass_over(self.positions.begin(found), error)
+        return True
+
+    def _begin_if_same(self, found: Found) -> None:
         was_open = self.positions.number(found.key) is not None
         number = self.positions.begin(found)
         position = self.positions[number]
@@ -293,34 +286,27 @@ class FilesSpout(Spout):
             self.close_file(number)
             if found.version:  # what was written instead is another object
                 self.positions.cut(number)
-                return True
+                return
             number = self.positions.restart(found)
         except Gone:  # since it was found; it may have been renamed
-            return True
+            return
         if position.is_done and position.size == found.size and not position.is_gone:
             position.stamp = found.stamp  # it was touched or renamed
-            if self.positions.forget_if_idle(number):
-                self.close_file(number)
-            return True
-        self._begin(number, found)
-        return True
+            self._forget_if_idle(number)
+        else:
+            self._begin(number, found)
 
     def _check_same(self, number: int, found: Found) -> None:
         """See that a file is the one that was read, whatever its inode and its size say."""
-        position = self.positions[number]
-        check_same(self.content(number), position)
+        check_same(self.content(number), position := self.positions[number])
         if position.is_done and position.size != found.size and self.unit != "byte":
             raise Changed(f"{position.path} was written again")
 
     def _begin(self, number: int, found: Found) -> None:
         try:
-            opened = self.content(number)
+            self._opened.mark_begin(number, found)
         except Gone:
             return
-        position = self.positions[number]
-        position.is_done, position.size, position.stamp = False, found.size, found.stamp
-        if opened.raw is not None:
-            position.head = head_of(opened.raw)
         self._rests.begun(found, self.clock())
         self.positions.current = number
         is_whole = found.is_whole or not self.options.follow
@@ -344,19 +330,26 @@ class FilesSpout(Spout):
         self._look_for_missing(found)
         wanted = [one for one in found.values() if self._wants(one)]
         self._queue = deque(sorted(wanted, key=lambda one: (one.modified, one.path)))
-        self._polled_at = self.clock()
-        if self._queue:
-            self._lag(seconds=type(self).now() - self._queue[0].modified)
+        now = self._polled_at = self.clock()
+        unread = [*wanted, *(one for one in found.values() if one.key in self._troubles)]
+        if unread:
+            self._lag(seconds=type(self).now() - min(one.modified for one in unread))
         else:
             self._lag(messages=0, seconds=0.0)
+        for place, reason in self.source.passed_over.items():
+            if self._troubles.met(place, reason, now):
+                self._tell(reason, place)
+        self.progress.release(lambda key: self._troubles.is_over(key, now))
 
     def _wants(self, found: Found) -> bool:
+        if not self._troubles.is_over(found.key, self.clock(), found.stamp):
+            return False
         if not self.positions.is_settled(found):
             return self._rests.is_new(found, self.clock())
         self._rests.forget(found.key)
         number = self.positions.number(found.key)
-        if number is not None and self.positions.forget_if_idle(number):
-            self.close_file(number)
+        if number is not None:
+            self._forget_if_idle(number)
         return False
 
     def _look_for_missing(self, found: dict[Any, Found]) -> None:
@@ -365,15 +358,8 @@ class FilesSpout(Spout):
             position = self.positions[number]
             if position.key in found:
                 continue
-            opened = self._opened.get(number)
-            if opened is not None and opened.size is not None:  # read it from where it is open
-                found[position.key] = Found(
-                    position.key,
-                    position.path,
-                    opened.size,
-                    is_whole=position.is_whole,
-                    is_rotated=True,
-                )
+            if (one := self._opened.removed(number)) is not None:
+                found[position.key] = one
             elif self.source.folder_of(position.key) in present:
                 self._cut(number, f"{position.path} was removed")
         for key in self.positions.finished():
@@ -391,10 +377,24 @@ class FilesSpout(Spout):
         self.positions.cut(number)
 
     def _report_cut(self, position: Position, reason: str) -> None:
-        text = f"{reason}. It was read up to {self.unit} {position.offset}"
-        if position.has_rest:
-            text += ", and the rest is lost"
-        if position.in_flight:
-            text += f". Messages not acked yet: {position.in_flight}"
-        self.collector.report_error(text)
-        self.emit_error([b"", text, f"{position.path}:{position.offset}"], None)
+        text = position.lost(reason, self.unit)
+        self._tell(text, f"{position.path}:{position.offset}", text)
+
+    def _pass_over(self, number: int, error: Exception) -> None:
+        """A file can't be read, and others can: go on with them, and try it again later."""
+        position, found = self.positions[number], self._found
+        if (reason := self.source.fault_of(position.path, error)) is None:
+            raise error
+        if self.positions.current == number:
+            self.positions.current = None
+        self.close_file(number)
+        stamp = 0
+        if found is not None and found.key == position.key:
+            stamp, position.size, position.stamp = found.stamp, found.size, 0
+        self.positions.forget_if_idle(number)
+        if self._troubles.met(position.key, reason, self.clock(), stamp):
+            self._tell(f"{reason}. It is tried again later", f"{position.path}:{position.offset}")
+
+    def _tell(self, reason: str, where: str, text: str = "") -> None:
+        self.collector.report_error(text or f"{where}: {reason}")
+        self.emit_error([b"", reason, where], None)

@@ -1,0 +1,96 @@
+"""Files that a spout has open: while they are read, and while messages of them are in flight."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+
+from fulmen.connectors.files.local import (
+    Changed,
+    Opened,
+    check_same,
+    has_head,
+    head_of,
+    tail_of,
+)
+from fulmen.connectors.files.positions import Found, Position, Positions
+
+OPEN_FILES = 64
+
+
+class OpenFiles:
+    """By their numbers; those that were used least lately come first."""
+
+    def __init__(self, open_one: Callable[[Position], Opened], positions: Positions) -> None:
+        self._open_one, self._positions = open_one, positions
+        self._opened: OrderedDict[int, Opened] = OrderedDict()
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._opened)
+
+    def removed(self, number: int) -> Found | None:
+        """A file that is there no more, to be read from where it is open; None: it is not open."""
+        position, opened = self._positions[number], self._opened.get(number)
+        if opened is None or opened.size is None:
+            return None
+        return Found(
+            position.key,
+            position.path,
+            opened.size,
+            is_whole=position.is_whole,
+            is_rotated=True,
+        )
+
+    def content(self, number: int) -> Opened:
+        """The file, which is opened if it is not.
+
+        Raises:
+            Gone: It can't be opened any more.
+            Changed: It is not the one that was read.
+        """
+        opened = self._opened.get(number)
+        if opened is None:
+            position = self._positions[number]
+            if position.is_gone:
+                raise Changed(f"{position.path} is gone")
+            opened = self._opened[number] = self._open_one(position)
+            try:
+                check_same(opened, position)
+            except Changed:
+                self.close(number)
+                raise
+        self._opened.move_to_end(number)
+        return opened
+
+    def surplus(self) -> list[int]:
+        """The files that are to be closed, so that there are not too many."""
+        others = [number for number in self._opened if number != self._positions.current]
+        return others[: max(0, len(self._opened) - OPEN_FILES)]
+
+    def close(self, number: int) -> None:
+        """Close a file if it is open."""
+        if (opened := self._opened.pop(number, None)) is not None:
+            opened.close()
+
+    def mark_begin(self, number: int, found: Found) -> None:
+        """Keep what an open file is like before it is read on.
+
+        Raises:
+            Gone: It can't be opened any more.
+        """
+        opened, position = self.content(number), self._positions[number]
+        position.is_done, position.size, position.stamp = False, found.size, found.stamp
+        if opened.raw is not None:
+            position.head = head_of(opened.raw)
+
+    def mark_end(self, number: int, *, is_done: bool) -> None:
+        """Keep by what a file is known again, now that it is read so far."""
+        position, opened = self._positions[number], self._opened.get(number)
+        position.is_done |= is_done
+        if opened is None or opened.raw is None or not has_head(opened.raw, position):
+            return
+        place = 0 if position.is_whole else position.offset
+        if position.is_done:
+            place = position.size = opened.size or 0
+        position.head = head_of(opened.raw)
+        position.tail = tail_of(opened.raw, place)
