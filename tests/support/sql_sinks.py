@@ -136,7 +136,7 @@ def refused_rows_are_found_among_many(target):
 def a_value_that_is_of_no_use_fails_before_anything_is_written(target):
     target.run(TABLE)
     sink = target.sink(table="t")
-    for value in (object(), {1, 2}, 2**70, "lone \ud800"):
+    for value in (object(), 3j, 2**70, "lone \ud800"):
         rows = Rows(FIELDS, [[1, "a", 1], [2, "b", value]])
         sink.encode(rows)
         assert list(rows.failed) == [1], value

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from fulmen.connectors.formats.base import Malformed, positions
+from fulmen.connectors.formats.values import DEFAULT
 
 
 def parts_of(template: str) -> list[tuple[str, str | None]]:
@@ -64,7 +65,10 @@ def filler(template: str, fields: Sequence[str]) -> Callable[[Sequence[Any]], st
                 value = values[at]
                 if value is None:
                     raise Malformed(f"the field {fields[at]!r} is null")
-                made.append(value.decode() if isinstance(value, bytes) else str(value))
+                try:
+                    made.append(DEFAULT.text(value))
+                except Malformed as error:
+                    raise Malformed(f"field {fields[at]!r}: {error}") from None
         return "".join(made)
 
     return fill

@@ -14,7 +14,8 @@ from typing_extensions import override
 from fulmen.api.collector import SpoutOutputCollector
 from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
-from fulmen.connectors.formats import Format, FormatOptions, Malformed, TextOptions
+from fulmen.connectors.formats import Format, FormatOptions, JsonOptions, Malformed, TextOptions
+from fulmen.connectors.formats.base import BOM
 from fulmen.connectors.options import Options
 from fulmen.transactional.spouts.lines import without_line_feed
 
@@ -60,7 +61,9 @@ class StdinSpout(Spout):
 
     pinned = True
     config_model = StdinOptions
-    transient: ClassVar[Sequence[str]] = ("_collector", "_format", "_lines", "_is_mine")
+    transient: ClassVar[Sequence[str]] = (
+        "_collector", "_format", "_lines", "_is_mine", "_skips_blank",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.number = 0
@@ -76,6 +79,7 @@ class StdinSpout(Spout):
     ) -> None:
         self._collector = collector
         self._format: Format = context.options.format.make()
+        self._skips_blank = isinstance(context.options.format, JsonOptions)
         self._is_mine = context.task_index == 0
         self._lines = context.shared("stdin", lambda: Lines(sys.stdin.buffer))
 
@@ -86,7 +90,12 @@ class StdinSpout(Spout):
             self._emit(number, self.state[number])
         elif self._is_mine and (line := self._lines.next()) is not None:
             number, self.number = self.number, self.number + 1
-            self.state[number] = data = without_line_feed(line)
+            data = without_line_feed(line)
+            if number == 0:
+                data = data.removeprefix(BOM)
+            if self._skips_blank and not data.strip():
+                return
+            self.state[number] = data
             self._emit(number, data)
 
     @override

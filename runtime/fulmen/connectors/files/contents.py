@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from typing_extensions import override
 
+from fulmen.connectors.files.columns import arrow_type, column
 from fulmen.connectors.files.options import FileSinkOptions, ParquetOptions
 from fulmen.connectors.formats import (
     BytesOptions,
@@ -25,7 +26,7 @@ from fulmen.connectors.formats import (
     Malformed,
     TextOptions,
 )
-from fulmen.connectors.formats.base import positions
+from fulmen.connectors.formats.base import BOM, positions
 
 _SUFFIXES: dict[type, str] = {
     JsonOptions: ".jsonl",
@@ -33,18 +34,6 @@ _SUFFIXES: dict[type, str] = {
     TextOptions: ".txt",
     BytesOptions: ".bin",
 }
-_TYPES = {
-    "date32": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "bool": pa.bool_(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "float32": pa.float32(),
-    "float64": pa.float64(),
-}
-
 Encoder = Callable[[Sequence[Any]], Any]
 
 
@@ -109,6 +98,10 @@ class _Lines(Content):
             data = encode(values)
             if b"\n" in data:
                 raise Malformed("it has a line feed, which would end the line. Write json or csv")
+            if data.endswith(b"\r"):
+                raise Malformed(
+                    "it ends with a carriage return, which is no part of a line. Write json or csv"
+                )
             return data + b"\n"
 
         return checked
@@ -120,6 +113,8 @@ class _Lines(Content):
     @override
     def file(self, chunks: Sequence[bytes]) -> bytes:
         data = b"".join([self._header(), *chunks])
+        if data.startswith(BOM):  # which no reader takes for data at the beginning of a file
+            data = BOM + data
         if self._options.compression == "gzip":
             return gzip.compress(data, mtime=0)
         return data
@@ -128,7 +123,7 @@ class _Lines(Content):
         chosen = self._options.format
         if not self._options.header or not isinstance(chosen, CsvOptions):
             return b""
-        names = chosen.fields or self._fields
+        names = tuple(chosen.fields) or self._fields
         plain = CsvOptions(type="csv", delimiter=chosen.delimiter).make()
         return plain.encoder(names)(names) + b"\n"
 
@@ -138,20 +133,22 @@ class _Parquet(Content):
 
     def __init__(self, options: ParquetOptions) -> None:
         self._compression = options.compression
-        self._schema = pa.schema([(name, _TYPES[t]) for name, t in options.columns.items()])
+        self._schema = pa.schema([(name, arrow_type(t)) for name, t in options.columns.items()])
+        self._columns = [(name, column(t)) for name, t in options.columns.items()]
 
     @override
     def encoder(self, fields: Sequence[str]) -> Encoder:
         at = positions(self._schema.names, fields)
-        types = list(zip(self._schema.names, at, self._schema.types, strict=True))
+        columns = [(i, *column) for i, column in zip(at, self._columns, strict=True)]
 
         def encode(values: Sequence[Any]) -> list[Any]:
-            for name, i, kind in types:
+            made = []
+            for i, name, convert in columns:
                 try:
-                    pa.scalar(values[i], kind)
-                except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-                    raise Malformed(f"column {name!r} is {kind}: {error}") from error
-            return [values[i] for i in at]
+                    made.append(convert(values[i]))
+                except Malformed as error:
+                    raise Malformed(f"column {name!r}: {error}") from None
+            return made
 
         return encode
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from fulmen.connectors.files.columns import DECIMAL, MOST_DIGITS, TYPES
 from fulmen.connectors.formats import (
     BytesOptions,
     CsvOptions,
@@ -17,9 +18,22 @@ from fulmen.connectors.options import Options, SinkOptions
 
 Path = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(min_length=1)]
-ColumnType = Literal[
-    "string", "binary", "bool", "int32", "int64", "float32", "float64", "date32", "timestamp"
-]
+
+
+def _type_of_column(kind: str) -> str:
+    if kind in TYPES or ((found := DECIMAL.fullmatch(kind)) and _is_decimal(*found.groups())):
+        return kind
+    raise ValueError(
+        f"there is no type {kind!r} of columns, only {', '.join(TYPES)} and decimal(P,S) with up to"
+        f" {MOST_DIGITS} digits, S of them behind the point"
+    )
+
+
+def _is_decimal(precision: str, scale: str) -> bool:
+    return 1 <= int(precision) <= MOST_DIGITS and int(scale) <= int(precision)
+
+
+ColumnType = Annotated[str, AfterValidator(_type_of_column)]
 
 
 class SourceOptions(Options):
@@ -78,7 +92,8 @@ class ParquetOptions(Options):
     type: Literal["parquet"]
     columns: Annotated[dict[Name, ColumnType], Field(min_length=1)]
     """The columns and their types: `string`, `binary`, `bool`, `int32`, `int64`, `float32`,
-    `float64`, `date32` or `timestamp` (in microseconds, UTC). Each is a field of the rows."""
+    `float64`, `decimal(P,S)` (P digits, S of them behind the point), `date32`, `time` or
+    `timestamp` (in microseconds, UTC). Each is a field of the rows."""
     compression: Literal["none", "snappy", "gzip", "zstd"] = "zstd"
     """How columns are compressed."""
 

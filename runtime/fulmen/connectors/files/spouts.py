@@ -19,13 +19,14 @@ from fulmen.connectors.files.options import FileSpoutOptions, ParquetSpoutOption
 from fulmen.connectors.files.positions import PLACES, Found, message_id, place_of
 from fulmen.connectors.files.reading import ERROR_FIELDS, FilesSpout
 from fulmen.connectors.files.records import Record, records
-from fulmen.connectors.formats import CsvOptions, Format, Malformed
+from fulmen.connectors.formats import CsvOptions, Format, JsonOptions, Malformed
+from fulmen.connectors.formats.base import BOM
+from fulmen.connectors.formats.csv_format import CsvFormat
 
 _SHOWN_BYTES = 1000
 _BYTES_AT_ONCE = 1 << 20
 """So much is read at once, or one record that is longer."""
 _NOT_GZIP = (EOFError, zlib.error, BadGzipFile)
-_BOM = b"\xef\xbb\xbf"
 
 
 class FileSpout(FilesSpout):
@@ -81,8 +82,10 @@ class FileSpout(FilesSpout):
         room, size = self.collector.room, 0
         try:
             for record in self._read(number):
-                if record.start == 0 and self.options.header:
-                    self.positions[number].offset = record.end
+                is_header = record.start == 0 and self.options.header
+                if is_header or self._is_blank(record.data):
+                    if not some:
+                        self.positions[number].offset = record.end
                     continue
                 some.append(record)
                 size += len(record.data)
@@ -93,6 +96,14 @@ class FileSpout(FilesSpout):
                 raise
             self._records = None  # it is met again, behind these
         return some
+
+    def _is_blank(self, data: bytes) -> bool:
+        """Whether a line is none of the format's records, but only there to look at."""
+        chosen = self.options.format
+        may_be = isinstance(chosen, JsonOptions) or (
+            isinstance(chosen, CsvOptions) and (len(chosen.fields) > 1 or self.options.header)
+        )
+        return may_be and not data.removeprefix(BOM).strip()
 
     def _read(self, number: int) -> Iterator[Record]:
         if self._records is None:
@@ -114,7 +125,10 @@ class FileSpout(FilesSpout):
         rows: list[list[Any]] = []
         ids: list[int] = []
         extra = [] if self.options.file_field is None else [self.positions[number].path]
-        found = self._reader(number).decode_each([record.data for record in some])
+        data = [record.data for record in some]
+        if some[0].start == 0:
+            data[0] = data[0].removeprefix(BOM)
+        found = self._reader(number).decode_each(data)
         for record, values in zip(some, found, strict=True):
             msg_id = message_id(number, record.start)
             reason = str(values) if isinstance(values, Malformed) else ""
@@ -176,36 +190,26 @@ class _Reader:
 
     def __init__(self, options: FileSpoutOptions, header: Record | None) -> None:
         self._format: Format = options.format.make()
-        self._at: list[int] | None = None
         self._problem = ""
-        if options.header and isinstance(options.format, CsvOptions):
-            self._take_header(options.format, header)
-
-    def _take_header(self, options: CsvOptions, header: Record | None) -> None:
-        data = header.data.removeprefix(_BOM) if header is not None else b""
-        names = _names(data, options)
-        missing = [name for name in options.fields if name not in names]
-        if missing:
-            self._problem = f"the file's header has no {missing[0]!r}, only {names}"
-            return
-        self._at = [names.index(name) for name in options.fields]
-        self._format = CsvOptions(
-            type="csv", fields=tuple(map(str, range(len(names)))), delimiter=options.delimiter
-        ).make()
+        if isinstance(self._format, CsvFormat) and options.header:
+            names = _names(header.data if header is not None else b"", options.format)
+            missing = [name for name in self._format.fields if name not in names]
+            if missing:
+                self._problem = f"the file's header has no {missing[0]!r}, only {names}"
+            else:
+                self._format = self._format.of_columns(names)
 
     def decode_each(self, data: Sequence[bytes]) -> list[list[Any] | Malformed]:
         """The values of each record, or why it can't be read."""
         if self._problem:
             return [Malformed(self._problem)] * len(data)
-        found, at = self._format.decode_each(data), self._at
-        if at is None:
-            return found
-        return [v if isinstance(v, Malformed) else [v[i] for i in at] for v in found]
+        return self._format.decode_each(data)
 
 
-def _names(data: bytes, options: CsvOptions) -> list[str]:
+def _names(header: bytes, options: Any) -> list[str]:
     try:
-        found = list(csv.reader([data.decode()], delimiter=options.delimiter, strict=True))
+        text = header.removeprefix(BOM).decode()
+        found = list(csv.reader([text], delimiter=options.delimiter, strict=True))
     except (UnicodeDecodeError, csv.Error):
         return []
     return found[0] if found else []

@@ -14,8 +14,10 @@ from fulmen.connectors.formats.options import (
     JsonOptions,
     TextOptions,
 )
+from fulmen.connectors.formats.values import DEFAULT, Writer, checked_text, natural
 
 __all__ = [
+    "DEFAULT",
     "AvroKeyOptions",
     "AvroOptions",
     "BytesOptions",
@@ -26,5 +28,8 @@ __all__ = [
     "Malformed",
     "MessageFormatOptions",
     "TextOptions",
+    "Writer",
+    "checked_text",
     "encode_each",
+    "natural",
 ]

@@ -8,6 +8,9 @@ from typing import Any
 
 from fulmen.api.sinks import Rows
 
+BOM = b"\xef\xbb\xbf"
+"""The byte order mark in UTF-8, which some programs begin files with. It is no data."""
+
 
 class Malformed(ValueError):
     """A message can't be read, or values can't be written, in this format. The text says why."""
@@ -75,6 +78,25 @@ def encode_each(rows: Rows, encode: Callable[[Any], Any]) -> list[Any]:
             made.append(None)
             rows.fail(i, str(error))
     return made
+
+
+def refuse_field(
+    names: Sequence[str], values: Sequence[Any], write: Callable[[Any], Any], error: Malformed
+) -> Malformed:
+    """The same error with the name of the field that it is about.
+
+    Args:
+        names: Of the fields that were to be written.
+        values: Theirs.
+        write: Raises Malformed for the one that can't be written.
+        error: What was raised for all of them.
+    """
+    for name, value in zip(names, values, strict=True):
+        try:
+            write(value)
+        except Malformed as of_field:
+            return Malformed(f"field {name!r}: {of_field}")
+    return error
 
 
 def positions(wanted: Sequence[str], fields: Sequence[str]) -> list[int]:

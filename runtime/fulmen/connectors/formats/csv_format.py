@@ -3,41 +3,155 @@
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from typing_extensions import override
 
-from fulmen.connectors.formats.base import Format, Malformed, positions
+from fulmen.connectors.formats.base import BOM, Format, Malformed, positions, refuse_field
+from fulmen.connectors.formats.types import convert_all, converters
+from fulmen.connectors.formats.values import DEFAULT, Writer, checked_text
+
+# Python refuses values above 128 KiB in all readers of a process. Sources have limits of their own.
+csv.field_size_limit((1 << 63) - 1)
+_NONE: Mapping[str, str] = MappingProxyType({})
+_AS_THEY_ARE = frozenset({str, int})
+_TEXTS = ("string", "binary", "base64")
+"""Types of which an empty text is a value."""
+_MARK = BOM.decode()
+_END = "\r\n"
 
 
 class CsvFormat(Format):
-    """The message is one record of values with separators between them; all values are text."""
+    """The message is one record of values with separators between them.
 
-    def __init__(self, fields: Sequence[str] = (), delimiter: str = ",") -> None:
+    All values are text, unless fields have types. A text that means null does not if it is between
+    quotes, as in PostgreSQL and DuckDB.
+    """
+
+    def __init__(
+        self,
+        fields: Sequence[str] = (),
+        delimiter: str = ",",
+        *,
+        types: Mapping[str, str] = _NONE,
+        nulls: Sequence[str] = (),
+        writer: Writer = DEFAULT,
+    ) -> None:
+        """Know what is asked for.
+
+        Args:
+            fields: The names of the values that are read, or written.
+            delimiter: What is between two values.
+            types: Of some of the fields.
+            nulls: Texts that mean null. The first is written for it.
+            writer: How values are written.
+        """
         self.fields = tuple(fields)
         self._delimiter = delimiter
+        self._typed = converters(types, self.fields)
+        self._texts = frozenset(i for i, n in enumerate(fields) if types.get(n, "string") in _TEXTS)
+        self._nulls = frozenset(nulls)
+        self._null = nulls[0] if nulls else ""
+        self._quoted_texts = self._nulls | {""}
+        self._writer = writer
+        self._width = len(self.fields)
+        self._at: list[int] | None = None
+        opened = re.escape(delimiter)
+        self._special = re.compile(f'["\r\n{opened}]')
+        self._value = re.compile(rf'(?:\A|{opened})(?:("(?:[^"]|"")*")|[^{opened}]*)')
+
+    def of_columns(self, names: Sequence[str]) -> CsvFormat:
+        """The same for records whose values have these names; the fields are picked of them.
+
+        Raises:
+            Malformed: A field is not among them.
+        """
+        self._at, self._width = positions(self.fields, names), len(names)
+        return self
+
+    # ---- reading
 
     @override
     def decode(self, data: bytes) -> list[Any]:
         try:
-            records = list(csv.reader([data.decode()], delimiter=self._delimiter, strict=True))
+            text = data.decode()
+            records = list(csv.reader([text], delimiter=self._delimiter, strict=True))
         except (UnicodeDecodeError, csv.Error) as error:
             raise Malformed(f"it is not CSV: {error}") from error
-        values = records[0] if records else []
-        if len(values) != len(self.fields):
-            raise Malformed(f"it has {len(values)} values, not {len(self.fields)}")
-        return list(values)
+        values: list[Any] = (records[0] if records else []) or [""]
+        if len(values) != self._width:
+            if len(values) == 1 and not text:
+                values = []
+            raise Malformed(f"it has {len(values)} values, not {self._width}")
+        quoted = self._quoted(text, values) if self._nulls and '"' in text else ()
+        if self._at is not None:
+            values = [values[i] for i in self._at]
+            quoted = [i for i, at in enumerate(self._at) if at in quoted] if quoted else ()
+        if self._nulls:
+            nulls, texts = self._nulls, self._texts
+            for i, value in enumerate(values):
+                if value in nulls and not (i in texts and i in quoted):
+                    values[i] = None
+        if self._typed:
+            try:
+                convert_all(values, self._typed)
+            except Malformed as error:
+                raise Malformed(f"{error}. If it means null, name it in `nulls`") from None
+        return values
+
+    def _quoted(self, text: str, values: Sequence[str]) -> Sequence[int]:
+        """Which values are between quotes, of those for which it matters."""
+        if self._nulls.isdisjoint(values):
+            return ()
+        return [i for i, found in enumerate(self._value.finditer(text)) if found[1] is not None]
+
+    # ---- writing
 
     @override
     def encoder(self, fields: Sequence[str]) -> Callable[[Sequence[Any]], bytes]:
-        at = positions(self.fields or fields, fields)
+        names = self.fields or tuple(fields)
+        at = positions(names, fields)
+        lines: list[str] = []
+        # Before Python 3.13 it quotes only those ends of lines that are in its own.
+        write = csv.writer(_Lines(lines), delimiter=self._delimiter, lineterminator=_END).writerow
 
         def encode(values: Sequence[Any]) -> bytes:
-            text = io.StringIO()
-            writer = csv.writer(text, delimiter=self._delimiter, lineterminator="")
-            writer.writerow([values[i] for i in at])
-            return text.getvalue().encode()
+            picked = [values[i] for i in at]
+            try:
+                if not _AS_THEY_ARE.issuperset(map(type, picked)):
+                    picked = [None if one is None else self._writer.text(one) for one in picked]
+                if None not in picked and self._quoted_texts.isdisjoint(picked):
+                    write(picked)
+                    line = lines.pop()[: -len(_END)]
+                    if line[:1] != _MARK:
+                        return line.encode()
+                return self._delimiter.join(map(self._cell, picked)).encode()
+            except (Malformed, UnicodeEncodeError, ValueError) as error:
+                lines.clear()
+                said = error if isinstance(error, Malformed) else Malformed(str(error))
+                raise refuse_field(names, picked, self._try, said) from None
 
         return encode
+
+    def _cell(self, value: Any) -> str:
+        """One value, where it matters whether it has quotes."""
+        if value is None:
+            return self._null
+        text = str(value)
+        if text in self._quoted_texts or text[:1] == _MARK or self._special.search(text):
+            return '"' + text.replace('"', '""') + '"'
+        return text
+
+    def _try(self, value: Any) -> None:
+        if value is not None:
+            checked_text(self._writer.text(value))
+
+
+class _Lines:
+    """What `csv` writes lines to."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.write = lines.append

@@ -2,44 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 from typing_extensions import override
 
-from fulmen.connectors.formats.base import Format, Malformed, positions
+from fulmen.connectors.formats import exact
+from fulmen.connectors.formats.base import BOM, Format, Malformed, positions, refuse_field
+from fulmen.connectors.formats.types import convert_all, converters
+from fulmen.connectors.formats.values import DEFAULT, Writer
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class JsonFormat(Format):
     """The message is a JSON object, whose members are the fields; or any JSON value."""
 
-    def __init__(self, fields: Sequence[str] = (), required: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        fields: Sequence[str] = (),
+        required: Sequence[str] = (),
+        types: Mapping[str, str] = _NONE,
+        writer: Writer = DEFAULT,
+    ) -> None:
+        """Know what is asked for.
+
+        Args:
+            fields: The members that become fields.
+            required: Members without which a message is malformed.
+            types: Of some of the fields.
+            writer: How values are written.
+        """
         self.fields = tuple(fields) or ("value",)
         self._members = tuple(fields)
         self._required = tuple(required)
+        self._typed = converters(types, self._members)
+        self._decimals = [i for i, name, _ in self._typed if types[name] == "decimal"]
+        self._writer = writer
 
     @override
     def decode_each(self, messages: Sequence[bytes]) -> list[list[Any] | Malformed]:
         loads, members = orjson.loads, self._members
-        if members and not self._required:
+        if members and not self._required and not self._typed:
             try:  # the usual case, in a third of the time
                 if len(members) == 1:
                     (name,) = members
-                    return [[loads(data)[name]] for data in messages]
-                pick = itemgetter(*members)
-                return [list(pick(loads(data))) for data in messages]
+                    found: list[Any] = [[loads(data)[name]] for data in messages]
+                else:
+                    pick = itemgetter(*members)
+                    found = [list(pick(loads(data))) for data in messages]
             except (orjson.JSONDecodeError, KeyError, TypeError, IndexError):
-                pass  # one of them is another case
+                return super().decode_each(messages)  # one of them is another case
+            if exact.may_have_large(messages):
+                for i, values in enumerate(found):
+                    if exact.has_large(values):
+                        found[i] = self._decoded(messages[i])
+            return found
         return super().decode_each(messages)
+
+    def _decoded(self, data: bytes) -> list[Any] | Malformed:
+        try:
+            return self.decode(data)
+        except Malformed as error:
+            return error
 
     @override
     def decode(self, data: bytes) -> list[Any]:
-        try:
-            value = orjson.loads(data)
-        except orjson.JSONDecodeError as error:
-            raise Malformed(f"it is not JSON: {error}") from error
+        value = self._loaded(data.removeprefix(BOM))
         if not self._members and not self._required:
             return [value]
         if not isinstance(value, dict):
@@ -47,20 +79,45 @@ class JsonFormat(Format):
         for name in self._required:
             if value.get(name) is None:
                 raise Malformed(f"the JSON object has no member {name!r}")
-        return [value.get(name) for name in self._members] if self._members else [value]
+        if not self._members:
+            return [value]
+        values = [value.get(name) for name in self._members]
+        if self._typed:
+            self._keep_digits(data, values)
+            convert_all(values, self._typed)
+        return values
+
+    def _loaded(self, data: bytes) -> Any:
+        try:
+            try:
+                return exact.loads(data)
+            except orjson.JSONDecodeError:
+                if not self._decimals:  # which may be beyond all floats
+                    raise
+                return exact.again(data, decimals=True)
+        except ValueError as error:
+            raise Malformed(f"it is not JSON: {error}") from error
+
+    def _keep_digits(self, data: bytes, values: list[Any]) -> None:
+        """Have the digits of decimals, which floats have not."""
+        floats = [i for i in self._decimals if type(values[i]) is float]
+        if floats:
+            whole = exact.again(data.removeprefix(BOM), decimals=True)
+            for i in floats:
+                values[i] = whole[self._members[i]]
 
     @override
     def encoder(self, fields: Sequence[str]) -> Callable[[Sequence[Any]], bytes]:
         names = self._members or tuple(fields)
         at = positions(names, fields)
         pick = itemgetter(*at) if len(at) > 1 else lambda values: (values[at[0]],)
+        dumps = self._writer.dumps
 
         def encode(values: Sequence[Any]) -> bytes:
+            picked = pick(values)
             try:
-                return orjson.dumps(
-                    dict(zip(names, pick(values), strict=True)), option=orjson.OPT_SERIALIZE_NUMPY
-                )
-            except (TypeError, orjson.JSONEncodeError) as error:
-                raise Malformed(f"it can't be written as JSON: {error}") from error
+                return dumps(dict(zip(names, picked, strict=True)))
+            except Malformed as error:
+                raise refuse_field(names, picked, dumps, error) from None
 
         return encode

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from fulmen.connectors.formats.base import Format
 from fulmen.connectors.formats.csv_format import CsvFormat
 from fulmen.connectors.formats.json_format import JsonFormat
 from fulmen.connectors.formats.plain import BytesFormat, TextFormat
+from fulmen.connectors.formats.types import Type
+from fulmen.connectors.formats.values import Writer
 from fulmen.connectors.options import Options
 
-Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(max_length=1000)]
+Name = Annotated[str, Field(min_length=1)]
+Names = Annotated[tuple[Name, ...], Field(max_length=1000)]
+Types = Annotated[dict[Name, Type], Field(max_length=1000)]
 
 
 def _encoding(name: str) -> str:
@@ -66,30 +71,65 @@ class JsonOptions(OneFormat):
     """The message is a JSON object, whose members are the fields; or any JSON value."""
 
     type: Literal["json"]
-    fields: Names = ()
-    """The members that become fields. A member that is missing is null. Default: the whole JSON
-    value is one field, `value`. In a sink: the fields that are written; default: all."""
+    fields: Names | Types = ()
+    """The members that become fields: a list, or a mapping with their types, such as `{at:
+    timestamp, amount: decimal}`. A member that is missing is null. Default: the whole JSON value is
+    one field, `value`. In a sink: the fields that are written; default: all."""
     required: Names = ()
     """Members without which a message is malformed."""
+    decimals: Literal["number", "text"] = "number"
+    """In a sink, what a Decimal becomes: a number with all its digits, which most programs read as
+    a float, or a text."""
+    binary: Literal["text", "base64"] = "text"
+    """In a sink, what bytes become: text where they are UTF-8, and else base64; or always
+    base64."""
 
     def make(self) -> Format:
         """The format."""
-        return JsonFormat(self.fields, self.required)
+        writer = Writer(self.decimals, self.binary)
+        return JsonFormat(tuple(self.fields), self.required, types_of(self.fields), writer)
 
 
 class CsvOptions(OneFormat):
     """The message is one record of values with separators between them."""
 
     type: Literal["csv"]
-    fields: Names = ()
-    """The names of the values in their order. In a sink: the fields that are written; default:
+    fields: Names | Types = ()
+    """The names of the values in their order: a list, if all are text, or a mapping with their
+    types, such as `{city: string, year: int32}`. In a sink: the fields that are written; default:
     all."""
+    nulls: Annotated[tuple[str, ...], Field(max_length=100)] = ()
+    """Texts that mean null, such as `[NA, ""]`, unless they are between quotes. In a sink the first
+    is written for null; default: nothing is between the separators."""
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
     """What is between two values."""
+    binary: Literal["text", "base64"] = "text"
+    """In a sink, what bytes become: text where they are UTF-8, and else base64; or always
+    base64."""
 
-    def make(self) -> Format:
+    @model_validator(mode="after")
+    def _can_be_told_apart(self) -> Self:
+        if self.delimiter in '"\r\n':
+            raise ValueError(f"delimiter can't be {self.delimiter!r}: it has a meaning in CSV")
+        for text in self.nulls:
+            if any(special in text for special in ('"', "\r", "\n", self.delimiter)):
+                raise ValueError(f"nulls: {text!r} would need quotes, and then is no null")
+        return self
+
+    def make(self) -> CsvFormat:
         """The format."""
-        return CsvFormat(self.fields, self.delimiter)
+        return CsvFormat(
+            tuple(self.fields),
+            self.delimiter,
+            types=types_of(self.fields),
+            nulls=self.nulls,
+            writer=Writer(binary=self.binary),
+        )
+
+
+def types_of(fields: Sequence[str] | Mapping[str, str]) -> Mapping[str, str]:
+    """The types of fields, if they are given."""
+    return fields if isinstance(fields, Mapping) else {}
 
 
 FormatOptions = Annotated[

@@ -8,6 +8,7 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.connectors.formats.base import Format, Malformed, positions
+from fulmen.connectors.formats.values import DEFAULT, checked_text
 
 
 class TextFormat(Format):
@@ -28,11 +29,19 @@ class TextFormat(Format):
     def encoder(self, fields: Sequence[str]) -> Callable[[Sequence[Any]], bytes]:
         at = _only(self.fields[0], fields)
 
+        name, text = fields[at], DEFAULT.text
+
         def encode(values: Sequence[Any]) -> bytes:
+            value = values[at]
+            if value is None:
+                raise Malformed(f"field {name!r} is null, which is no text. Write json, or csv")
             try:
-                return str(values[at]).encode(self._encoding)
+                return text(value).encode(self._encoding)
             except UnicodeEncodeError as error:
-                raise Malformed(f"it can't be written in {self._encoding}: {error}") from error
+                said = f"it can't be written in {self._encoding}: {error}"
+                raise Malformed(f"field {name!r}: {said}") from error
+            except Malformed as error:
+                raise Malformed(f"field {name!r}: {error}") from None
 
         return encode
 
@@ -51,10 +60,16 @@ class BytesFormat(Format):
     def encoder(self, fields: Sequence[str]) -> Callable[[Sequence[Any]], bytes]:
         at = _only(self.fields[0], fields)
 
+        name = fields[at]
+
         def encode(values: Sequence[Any]) -> bytes:
-            if not isinstance(values[at], bytes | bytearray | memoryview):
-                raise Malformed(f"{type(values[at]).__name__} is not bytes")
-            return bytes(values[at])
+            value = values[at]
+            if isinstance(value, str):
+                return checked_text(value).encode()
+            if not isinstance(value, bytes | bytearray | memoryview):
+                kind = type(value).__name__
+                raise Malformed(f"field {name!r}: {kind} is not bytes. Write text, json or csv")
+            return bytes(value)
 
         return encode
 

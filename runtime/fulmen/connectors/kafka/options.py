@@ -144,7 +144,8 @@ class KafkaSinkOptions(ClientOptions, SinkOptions):
     topic_field: Text | None = None
     """The field that names a row's topic. A row that has null there goes to `topic`."""
     key_field: Text | None = None
-    """The field with the message's key: text, bytes or an integer. Default: messages have none."""
+    """The field with the message's key: bytes as they are, anything else as text. Default: messages
+    have none."""
     key_format: AvroKeyOptions | None = None
     """A mapping with `type: avro`, for keys in Avro. Default: keys are as they are."""
     partition_field: Text | None = None
@@ -152,7 +153,8 @@ class KafkaSinkOptions(ClientOptions, SinkOptions):
     timestamp_field: Text | None = None
     """The field with the message's time in milliseconds since 1970. Default, and for null: now."""
     headers_field: Text | None = None
-    """The field with the headers: a mapping, or a list of pairs of a name and bytes or text."""
+    """The field with the headers: a mapping, or a list of pairs of a name and a value. Bytes are as
+    they are, anything else is text."""
     format: MessageFormatOptions = TextOptions()
     """How a row becomes a message's value. By default it has all fields but those that
     `topicField`, `partitionField`, `timestampField` and `headersField` name."""

@@ -6,7 +6,6 @@ the binary format, needs no table of types here, and is the same for INSERT and 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,6 +13,7 @@ from typing import Any, Literal
 import psycopg
 from psycopg.adapt import PyFormat, Transformer
 
+from fulmen.connectors.formats import DEFAULT, Malformed, natural
 from fulmen.errors import repr_of
 from fulmen.transactional.columns import DoesNotFit
 
@@ -72,23 +72,32 @@ def text_of(column: Column, value: Any) -> Text:
     """
     if value is None:
         return None
-    is_bytes = isinstance(value, bytes | bytearray | memoryview)
-    if is_bytes != (column.kind == "bytes"):
+    try:
+        if column.kind == "json" and not isinstance(value, str):
+            return DEFAULT.dumps(value).decode()
+        return _text_of(column, natural(value))
+    except Malformed as error:
+        raise DoesNotFit(str(error)) from None
+
+
+def _text_of(column: Column, value: Any) -> Text:
+    if isinstance(value, bytes) and column.kind == "bytes":
+        return "\\x" + value.hex()
+    if column.kind == "bytes" or (isinstance(value, bytes) and column.kind != "text"):
         raise _wrong(column, value)
-    if is_bytes:
-        return "\\x" + bytes(value).hex()
-    if column.kind == "json" and not isinstance(value, str):
-        return _json(column, value)
     if isinstance(value, bool) and column.kind == "number":
         raise _wrong(column, value)
     if isinstance(value, int) and not isinstance(value, bool):
         limit = LIMITS.get(column.type)
         if limit is not None and not -limit <= value < limit:
             raise DoesNotFit(f"{repr_of(value)} is out of the range of {column.type}")
-        return str(int(value))
-    if isinstance(value, list | tuple) and column.kind != "array":
+        return DEFAULT.text(value)
+    if isinstance(value, list | tuple) and column.kind not in ("array", "text"):
         raise _wrong(column, value)
-    text = value if isinstance(value, str) else _dumped(column, value)
+    if isinstance(value, tuple) and column.kind == "array":
+        value = list(value)  # a tuple would be a row
+    is_as_everywhere = column.kind == "text" or isinstance(value, str)
+    text = DEFAULT.text(value) if is_as_everywhere else _dumped(column, value)
     if not _is_text(text):
         raise DoesNotFit(f"{repr_of(value)} contains the character NUL or a lone surrogate")
     return text
@@ -101,13 +110,6 @@ def _is_text(text: str) -> bool:
         return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:
         return False
-
-
-def _json(column: Column, value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=True, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise DoesNotFit(f"{repr_of(value)} is no value of {column.type} ({error})") from None
 
 
 def _dumped(column: Column, value: Any) -> str:

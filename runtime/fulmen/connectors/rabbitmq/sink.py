@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
-from fulmen.connectors.formats import Format, Malformed, encode_each
+from fulmen.connectors.formats import DEFAULT, Format, Malformed, checked_text, encode_each
 from fulmen.connectors.formats.base import positions
 from fulmen.connectors.options import Options
 from fulmen.connectors.rabbitmq.connection import Broker
@@ -29,6 +29,7 @@ from fulmen.connectors.templates import filler, has_fields
 
 Encoded = tuple[str, str, str, dict[str, Any], bytes]
 """The exchange, the routing key, the message id or "", headers, and the body."""
+LONG = 1 << 63
 LONGEST_NAME = 255
 """Bytes of an exchange's name, a routing key or a message id."""
 
@@ -172,6 +173,10 @@ def _encoder(
 
 
 def _header(name: str, value: Any) -> Any:
-    if not isinstance(value, str | bytes | bool | int | float):
-        raise Malformed(f"the header {name!r} can't be a {type(value).__name__}")
-    return value
+    """What AMQP has as it is, and all else as text."""
+    if type(value) in (str, bytes, bool, float) or (type(value) is int and -LONG <= value < LONG):
+        return value
+    try:
+        return checked_text(DEFAULT.text(value))
+    except Malformed as error:
+        raise Malformed(f"the header {name!r}: {error}") from None

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import orjson
-
-from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats import DEFAULT, Malformed, checked_text
 from fulmen.connectors.formats.base import positions
 from fulmen.connectors.redis.options import RedisSinkOptions
 from fulmen.connectors.templates import filler
@@ -59,7 +57,10 @@ def _pairs(wanted: Sequence[str], fields: Sequence[str]) -> Callable[[Sequence[A
         found = []
         for name, at in places:
             if values[at] is not None:
-                found += [name, plain(values[at])]
+                try:
+                    found += [name, plain(values[at])]
+                except Malformed as error:
+                    raise Malformed(f"field {name.decode()!r}: {error}") from None
         if not found:
             raise Malformed("all fields that are to be written are null")
         return found
@@ -68,12 +69,7 @@ def _pairs(wanted: Sequence[str], fields: Sequence[str]) -> Callable[[Sequence[A
 
 
 def plain(value: Any) -> bytes:
-    """A value as Redis keeps it: text and bytes as they are, all else as JSON."""
+    """A value as Redis keeps it: bytes as they are, and all else as text."""
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
-    try:
-        if isinstance(value, str):
-            return value.encode()
-        return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
-    except (TypeError, UnicodeEncodeError) as error:  # orjson's is a TypeError
-        raise Malformed(f"it can't be written to Redis: {error}") from error
+    return checked_text(DEFAULT.text(value)).encode()

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
-import json
-import uuid  # noqa: TID251 (a type of values; none is made)
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fulmen.connectors.formats import DEFAULT, Malformed, checked_text, natural
 from fulmen.errors import repr_of
 from fulmen.transactional.columns import LARGEST, DoesNotFit
 
@@ -27,7 +24,7 @@ def values_of(
         refuse: Is told of a row whose value does not fit, and why. There is a None for it.
     """
     kinds = set(map(type, values))
-    if kinds <= AS_THEY_ARE and (str not in kinds or _are_text(values)):
+    if kinds <= AS_THEY_ARE and (str not in kinds or _are_text(values)) and not _have_nan(values):
         return values
     if kinds == {int} and min(values) >= -LARGEST - 1 and max(values) <= LARGEST:
         return values
@@ -49,38 +46,29 @@ def _are_text(values: Sequence[Any]) -> bool:
         return False
 
 
+def _have_nan(values: Sequence[Any]) -> bool:
+    return any(value != value for value in values)
+
+
 def value_of(value: Any) -> Value:
     """One value.
 
     Raises:
         DoesNotFit: SQLite has nothing like it.
     """
-    match value:
-        case None | float():
-            return value
-        case str():
-            if not _are_text([value]):
-                raise DoesNotFit(f"{repr_of(value)} is no Unicode text: it has a lone surrogate")
-            return str(value)
-        case int():
-            if not -LARGEST - 1 <= value <= LARGEST:
-                raise DoesNotFit(f"{repr_of(value)} has more than 64 bits")
-            return int(value)
-        case bytes() | bytearray() | memoryview():
-            return bytes(value)
-        case datetime.date() | datetime.time():
-            return value.isoformat()
-        case decimal.Decimal() | uuid.UUID():
-            return str(value)
-        case dict() | list() | tuple():
-            return _json(value)
-    raise DoesNotFit(
-        f"{repr_of(value)} is of type {type(value).__name__}, which SQLite has no value for"
-    )
-
-
-def _json(value: Any) -> str:
     try:
-        return json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise DoesNotFit(f"{repr_of(value)} can't be written as JSON ({error})") from None
+        value = natural(value)
+        match value:
+            case None | bytes():
+                return value
+            case float():
+                if value != value:
+                    raise DoesNotFit("SQLite has no NaN: it would be NULL. Emit None instead")
+                return float(value)
+            case int():
+                if not -LARGEST - 1 <= value <= LARGEST:
+                    raise DoesNotFit(f"{repr_of(value)} has more than 64 bits. Emit it as text")
+                return int(value)
+        return checked_text(DEFAULT.text(value))
+    except Malformed as error:
+        raise DoesNotFit(str(error)) from None

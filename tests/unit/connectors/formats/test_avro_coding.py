@@ -171,8 +171,8 @@ def test_without_its_field_a_message_is_malformed():
         ("int", 1.5, "field 'Row.value': float 1.5 is not int"),
         (
             ["null", "int", "string"],
-            b"",
-            "field 'Row.value': bytes b'' is not null or int or strin",
+            0.5,
+            "field 'Row.value': float 0.5 is not null or int or string",
         ),
         (record("Inner", n="int"), {"n": "x"}, "field 'Row.value.Inner.n': str 'x' is not int"),
         (

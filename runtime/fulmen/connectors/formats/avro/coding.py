@@ -22,10 +22,12 @@ from fulmen.connectors.formats.avro.schemas import (
     check,
     field_names,
     fields_without_default,
+    fitted,
     is_record,
     misfit,
     name_of,
     parsed,
+    refuse_cut,
     said,
 )
 from fulmen.connectors.formats.base import Format, Malformed, positions
@@ -118,10 +120,17 @@ class AvroFormat(Format):
 def _writer(schema_id: int, schema: Schema) -> Callable[[Any], bytes]:
     """A function that writes one value."""
     head = _HEAD.pack(_MAGIC, schema_id)
+    has_dates = "'date'" in str(schema)
     reads_back = "uuid" in str(schema)  # any text is written as one, and can't be read then
 
     def write(value: Any) -> bytes:
-        check(value, schema)
+        try:
+            check(value, schema)
+        except Malformed:
+            value = fitted(value, schema)
+            check(value, schema)
+        if has_dates:
+            refuse_cut(value, schema)
         body = io.BytesIO()
         body.write(head)
         try:

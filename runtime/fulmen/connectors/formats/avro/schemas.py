@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import fastavro
@@ -12,6 +13,7 @@ from fastavro.schema import SchemaParseException, UnknownType
 from fastavro.validation import ValidationError, validate
 
 from fulmen.connectors.formats.base import Malformed
+from fulmen.connectors.formats.values import DEFAULT, natural
 
 Schema = Any
 """What `parsed` returns: fastavro reads it once for all messages."""
@@ -78,6 +80,74 @@ def check(value: Any, schema: Schema) -> None:
         raise Malformed(_told(error)) from None
     except UNFIT as error:  # of a logical type
         raise Malformed(misfit(value, schema, error)) from None
+
+
+def refuse_cut(value: Any, schema: Schema) -> None:
+    """Refuse a moment for a date: what writes it cuts off the time, without a word.
+
+    Raises:
+        Malformed: There is one in the value.
+    """
+    if is_date(schema) and isinstance(value, datetime):
+        raise Malformed(f"datetime {value!r} is not date: it has a time. Emit its `.date()`")
+    for name, one, kind in _inside(value, schema):
+        try:
+            refuse_cut(one, kind)
+        except Malformed as error:
+            raise Malformed(f"field {name!r}: {error}" if name else str(error)) from None
+
+
+def _inside(value: Any, schema: Schema) -> list[tuple[str, Any, Schema]]:
+    """What a value consists of, each with the name of its field, if it has one, and its schema."""
+    if isinstance(schema, list):
+        others = any(_fits(value, one) and not is_date(one) for one in schema)
+        return [] if others else [("", value, one) for one in schema]
+    kind = schema["type"] if isinstance(schema, dict) else schema
+    if kind == "record" and isinstance(value, dict):
+        fields = schema["fields"]
+        return [(field["name"], value.get(field["name"]), field["type"]) for field in fields]
+    if kind == "array" and isinstance(value, list | tuple):
+        return [("", one, schema["items"]) for one in value]
+    if kind == "map" and isinstance(value, dict):
+        return [("", one, schema["values"]) for one in value.values()]
+    return []
+
+
+def is_date(schema: Schema) -> bool:
+    """Whether its values are days."""
+    return isinstance(schema, dict) and schema.get("logicalType") == "date"
+
+
+def fitted(value: Any, schema: Schema) -> Any:
+    """A value that does not fit as it is, as the schema may have it.
+
+    What only says the same as a simpler value becomes that one, and what a `string` can't have,
+    such as bytes and UUIDs, becomes text. It is checked afterwards.
+    """
+    value = natural(value)
+    if isinstance(schema, list):
+        made = (fitted(value, one) for one in schema)
+        fits = (one for one, kind in zip(made, schema, strict=True) if _fits(one, kind))
+        return next(fits, value)
+    kind = schema["type"] if isinstance(schema, dict) else schema
+    if kind == "record" and isinstance(value, dict):
+        types = {field["name"]: field["type"] for field in schema["fields"]}
+        return {k: fitted(v, types[k]) if k in types else v for k, v in value.items()}
+    if kind == "array" and isinstance(value, list | tuple):
+        return [fitted(one, schema["items"]) for one in value]
+    if kind == "map" and isinstance(value, dict):
+        return {k: fitted(one, schema["values"]) for k, one in value.items()}
+    is_text = kind == "string" and not (isinstance(schema, dict) and "logicalType" in schema)
+    if is_text and not isinstance(value, bool | int | float | dict | list | tuple | None):
+        return DEFAULT.text(value)
+    return value
+
+
+def _fits(value: Any, schema: Schema) -> bool:
+    try:
+        return bool(validate(value, schema, raise_errors=False))
+    except UNFIT:
+        return False
 
 
 def _told(error: ValidationError) -> str:

@@ -10,7 +10,15 @@ from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
-from fulmen.connectors.formats import BytesOptions, Format, Malformed, TextOptions, encode_each
+from fulmen.connectors.formats import (
+    DEFAULT,
+    BytesOptions,
+    Format,
+    Malformed,
+    TextOptions,
+    checked_text,
+    encode_each,
+)
 from fulmen.connectors.kafka.client import Brokers
 from fulmen.connectors.kafka.options import KafkaSinkOptions
 from fulmen.connectors.kafka.writing.producing import Delivery, Row, reason_of_refusal
@@ -177,13 +185,17 @@ def _place(part: str, name: str, fields: Sequence[str]) -> int:
 
 
 def _key(value: Any) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, str):
-        return value.encode()
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value).encode()
-    raise Malformed(f"a key must be text, bytes or an integer, not {type(value).__name__}")
+    try:
+        return _as_bytes(value)
+    except Malformed as error:
+        raise Malformed(f"the key: {error}") from None
+
+
+def _as_bytes(value: Any) -> bytes:
+    """Bytes as they are, and all else as text."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    return checked_text(DEFAULT.text(value)).encode()
 
 
 def _avro_key(encode: Callable[[Values], bytes]) -> Part:
@@ -212,24 +224,20 @@ def _headers(value: Any) -> list[tuple[str, bytes | None]]:
     try:
         pairs = list(value.items() if isinstance(value, Mapping) else value)
         return [(_name(name), _header(content)) for name, content in pairs]
+    except Malformed as error:
+        raise Malformed(f"headers: {error}") from None
     except (TypeError, ValueError) as error:
-        raise Malformed(
-            "headers must be a mapping, or pairs of a name and bytes or text"
-        ) from error
+        raise Malformed("headers must be a mapping, or pairs of a name and a value") from error
 
 
 def _name(name: Any) -> str:
     if not isinstance(name, str):
         raise TypeError(name)
-    return name
+    return checked_text(name)
 
 
 def _header(content: Any) -> bytes | None:
-    if content is None or isinstance(content, bytes):
-        return content
-    if not isinstance(content, str):
-        raise TypeError(content)
-    return content.encode()
+    return None if content is None else _as_bytes(content)
 
 
 _PARTS: dict[str, Callable[[Any], Any]] = {

@@ -1,0 +1,158 @@
+"""Values as Parquet keeps them: exactly, or refused.
+
+Arrow's own conversions cut 1.5 to a 1, the time off a date, and make infinity of a number that is
+too large, without a word.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fulmen.connectors.formats import DEFAULT, Malformed, checked_text, natural
+from fulmen.errors import repr_of
+
+Convert = Callable[[Any], Any]
+DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
+MOST_DIGITS = 38
+_LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
+_ARROW = {
+    "date32": pa.date32(),
+    "time": pa.time64("us"),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "bool": pa.bool_(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+}
+_LIMITS = {"int32": 1 << 31, "int64": 1 << 63}
+
+
+def arrow_type(kind: str) -> pa.DataType:
+    """The type of a column, by the name that a topology's file has."""
+    if found := DECIMAL.fullmatch(kind):
+        return pa.decimal128(int(found[1]), int(found[2]))
+    return _ARROW[kind]
+
+
+def column(kind: str) -> Convert:
+    """A function that makes what a column keeps of a value. None is null.
+
+    It raises Malformed for a value that the column can't have, with what it would take.
+    """
+    made = _MADE.get(kind) or _decimals(arrow_type(kind))
+
+    def convert(value: Any) -> Any:
+        return None if value is None else made(natural(value), kind)
+
+    return convert
+
+
+def _refused(value: Any, kind: str) -> Malformed:
+    cure = ""
+    if isinstance(value, str):
+        cure = f". Give the field its type where it is read: `fields: {{NAME: {kind}}}`"
+    return Malformed(f"{type(value).__name__} {repr_of(value, 50)} is no {kind}{cure}")
+
+
+def _text(value: Any, _kind: str) -> str:
+    return checked_text(DEFAULT.text(value))
+
+
+def _binary(value: Any, kind: str) -> bytes:
+    if isinstance(value, str):
+        return checked_text(value).encode()
+    if not isinstance(value, bytes):
+        raise _refused(value, kind)
+    return value
+
+
+def _bool(value: Any, kind: str) -> bool:
+    if not isinstance(value, bool):
+        raise _refused(value, kind)
+    return value
+
+
+def _integer(value: Any, kind: str) -> int:
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or (found := int(value)) != value:
+        raise _refused(value, kind)
+    limit = _LIMITS[kind]
+    if not -limit <= found < limit:
+        raise _refused(value, kind)
+    return found
+
+
+def _float(value: Any, kind: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise _refused(value, kind)
+    try:
+        found = float(value)
+    except (OverflowError, ValueError):  # a signalling NaN
+        raise _refused(value, kind) from None
+    kept = np.float32(found) if kind == "float32" and abs(found) <= _LARGEST_FLOAT32 else found
+    is_inexact = isinstance(value, int) and int(kept) != value
+    is_too_large = math.isfinite(value) and math.isinf(found)
+    if kind == "float32":
+        is_too_large |= math.isfinite(found) and abs(found) > _LARGEST_FLOAT32
+    if is_inexact or is_too_large:
+        raise _refused(value, kind)
+    return found
+
+
+def _date(value: Any, kind: str) -> date:
+    if not isinstance(value, date) or isinstance(value, datetime):
+        raise _refused(value, kind)
+    return value
+
+
+def _time(value: Any, kind: str) -> time:
+    if not isinstance(value, time) or value.tzinfo is not None:
+        raise _refused(value, kind)
+    return value
+
+
+def _timestamp(value: Any, kind: str) -> datetime:
+    if not isinstance(value, datetime) or getattr(value, "nanosecond", False):
+        raise _refused(value, kind)
+    return value
+
+
+def _decimals(arrow: pa.DataType) -> Callable[[Any, str], Decimal]:
+    def made(value: Any, kind: str) -> Decimal:
+        if isinstance(value, bool) or not isinstance(value, int | Decimal):
+            raise _refused(value, kind)
+        exact = Decimal(value)
+        try:
+            pa.scalar(exact, arrow)
+        except (pa.ArrowException, ValueError, TypeError):
+            raise _refused(value, kind) from None
+        return exact
+
+    return made
+
+
+_MADE: dict[str, Callable[[Any, str], Any]] = {
+    "string": _text,
+    "binary": _binary,
+    "bool": _bool,
+    "int32": _integer,
+    "int64": _integer,
+    "float32": _float,
+    "float64": _float,
+    "date32": _date,
+    "time": _time,
+    "timestamp": _timestamp,
+}
+TYPES = tuple(_MADE)
+"""All but decimals, which have digits."""

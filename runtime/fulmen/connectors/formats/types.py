@@ -1,0 +1,158 @@
+"""Types for formats that have none: what a text, or a value of JSON, is to be.
+
+The names are those of columns in Parquet, and some that Parquet has no use for.
+"""
+
+from __future__ import annotations
+
+import binascii
+import math
+from base64 import b64decode
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any, Literal
+from uuid import UUID  # noqa: TID251 (a type of values; none is made)
+
+from pydantic import TypeAdapter
+
+from fulmen.connectors.formats import exact
+from fulmen.connectors.formats.base import Malformed
+from fulmen.connectors.formats.values import DEFAULT
+from fulmen.errors import repr_of
+
+Type = Literal[
+    "string", "binary", "base64", "bool", "int32", "int64", "integer", "float32", "float64",
+    "decimal", "date32", "time", "timestamp", "duration", "uuid", "json",
+]  # fmt: skip
+Convert = Callable[[Any], Any]
+
+_BOOLS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+_LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
+_DURATION = TypeAdapter(timedelta)
+
+
+def converter(kind: str) -> Convert:
+    """A function that makes a value of this type of a text, or of what JSON has. None stays None.
+
+    It raises Malformed for what is none.
+    """
+    made = _MADE[kind]
+
+    def convert(value: Any) -> Any:
+        if value is None:
+            return None
+        try:
+            return made(value)
+        except (ValueError, InvalidOperation, binascii.Error, AttributeError, TypeError):
+            raise Malformed(f"{repr_of(value, 50)} is no {kind}") from None
+
+    return convert
+
+
+def converters(types: Mapping[str, str], fields: Sequence[str]) -> list[tuple[int, str, Convert]]:
+    """Of each field that has a type: its position, its name, and what makes its values."""
+    return [(i, n, converter(types[n])) for i, n in enumerate(fields) if n in types]
+
+
+def convert_all(values: list[Any], wanted: Sequence[tuple[int, str, Convert]]) -> None:
+    """Give values the types of their fields.
+
+    Raises:
+        Malformed: One is not of its type. Names the field.
+    """
+    for i, name, convert in wanted:
+        try:
+            values[i] = convert(values[i])
+        except Malformed as error:
+            raise Malformed(f"field {name!r}: {error}") from None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else DEFAULT.text(value)
+
+
+def _only_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _integer(value: Any) -> int:
+    if type(value) is int:
+        return value
+    if "_" in _only_text(value):
+        raise ValueError(value)
+    return int(value)
+
+
+def _within(least: int, greatest: int) -> Callable[[Any], int]:
+    def made(value: Any) -> int:
+        found = _integer(value)
+        if not least <= found <= greatest:
+            raise ValueError(value)
+        return found
+
+    return made
+
+
+def _float(value: Any) -> float:
+    if type(value) is float:
+        return value
+    if type(value) is int:
+        if int(made := float(value)) != value:
+            raise ValueError(value)
+        return made
+    if "_" in _only_text(value):
+        raise ValueError(value)
+    made = float(value)
+    if math.isinf(made) and "inf" not in value.lower():
+        raise ValueError(value)
+    return made
+
+
+def _float32(value: Any) -> float:
+    made = _float(value)
+    if math.isfinite(made) and abs(made) > _LARGEST_FLOAT32:
+        raise ValueError(value)
+    return made
+
+
+def _decimal(value: Any) -> Decimal:
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return Decimal(value)
+    if "_" in _only_text(value):
+        raise ValueError(value)
+    return Decimal(value)
+
+
+def _bool(value: Any) -> bool:
+    return value if isinstance(value, bool) else _BOOLS[_only_text(value).strip().lower()]
+
+
+def _duration(value: Any) -> timedelta:
+    return _DURATION.validate_python(_only_text(value))
+
+
+def _json(value: Any) -> Any:
+    return exact.loads(value) if isinstance(value, str) else value
+
+
+_MADE: dict[str, Convert] = {
+    "string": _text,
+    "binary": lambda value: _text(value).encode(),
+    "base64": lambda value: b64decode(_only_text(value), validate=True),
+    "bool": _bool,
+    "int32": _within(-(1 << 31), (1 << 31) - 1),
+    "int64": _within(-(1 << 63), (1 << 63) - 1),
+    "integer": _integer,
+    "float32": _float32,
+    "float64": _float,
+    "decimal": _decimal,
+    "date32": lambda value: date.fromisoformat(_only_text(value).strip()),
+    "time": lambda value: time.fromisoformat(_only_text(value).strip()),
+    "timestamp": lambda value: datetime.fromisoformat(_only_text(value).strip()),
+    "duration": _duration,
+    "uuid": lambda value: UUID(_only_text(value)),
+    "json": _json,
+}

@@ -1,0 +1,132 @@
+"""The tables of values on their page are what formats and sinks do."""
+
+import enum
+import math
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from ipaddress import ip_address
+from uuid import UUID
+
+import numpy as np
+import pytest
+from pydantic import BaseModel
+
+from fulmen.connectors.files.columns import TYPES, column
+from fulmen.connectors.formats import DEFAULT, CsvOptions, Malformed, TextOptions, checked_text
+from fulmen.connectors.formats.avro.coding import _writer
+from fulmen.connectors.formats.avro.schemas import parsed
+from fulmen.connectors.formats.types import Type, converter
+from fulmen.connectors.sqlite.values import value_of
+from fulmen.transactional.columns import DoesNotFit
+from support.pages import ROOT
+
+TEXT = (ROOT / "docs/connectors/values.md").read_text(encoding="utf-8")
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+@dataclass
+class Point:
+    x: int
+
+
+class Model(BaseModel):
+    x: int
+
+
+NAMES = {one.__name__: one for one in (date, datetime, time, timedelta, Decimal, UUID, ip_address)}
+NAMES |= {"UTC": UTC, "np": np, "math": math, "Color": Color, "Point": Point, "Model": Model}
+
+
+def rows(which):
+    """The cells of a table: the first is a Python expression."""
+    [table] = re.findall(rf"<!-- values: {which} -->\n\n((?:\|.*\n)+)", TEXT)
+    for line in table.splitlines()[2:]:
+        first, *others = (cell.strip() for cell in line.strip("|").split(" | "))
+        yield pytest.param(re.match("`(.+?)`", first)[1], others, id=first.strip("`"))
+
+
+def made(write, value):
+    try:
+        return write(value)
+    except (Malformed, DoesNotFit):
+        return "refused"
+
+
+def shown(found):
+    return found if found == "refused" else f"`{found}`"
+
+
+@pytest.mark.parametrize(("expression", "cells"), list(rows("json text")))
+def test_a_value_is_in_json_and_in_text_as_the_page_says(expression, cells):
+    value = eval(expression, NAMES)
+    text = TextOptions().make().encoder(["v"])
+    found = [
+        made(lambda one: DEFAULT.dumps(one).decode(), value),
+        made(lambda one: text([one]).decode(), value),
+    ]
+    assert list(map(shown, found)) == cells
+    if value is not None:
+        encode = CsvOptions(type="csv", fields=["v"]).make().encoder(["v"])
+        line = made(lambda one: encode([one]).decode(), value)
+        assert line.replace('""', '"').strip('"') == found[1].strip('"')
+
+
+AVRO = {name: f'"{name}"' for name in ("null", "boolean", "int", "long", "float", "double")}
+AVRO |= {name: f'"{name}"' for name in ("string", "bytes")}
+LOGICAL = {"date": "int", "time-micros": "long", "timestamp-micros": "long", "uuid": "string"}
+AVRO |= {n: f'{{"type": "{of}", "logicalType": "{n}"}}' for n, of in LOGICAL.items()}
+AVRO |= {
+    "decimal": '{"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}',
+    "array": '{"type": "array", "items": ["null", "long"]}',
+    "map": '{"type": "map", "values": "long"}',
+    "record": '{"type": "record", "name": "R", "fields": [{"name": "x", "type": "int"}]}',
+}
+NUMBERS_OF_LOGICAL = {"date", "time-micros", "timestamp-micros"}
+"""A plain number is taken for a day, or microseconds: the page does not tell people to do that."""
+
+
+@pytest.mark.parametrize(("expression", "cells"), list(rows("parquet avro sqlite")))
+def test_a_value_goes_to_columns_with_types_as_the_page_says(expression, cells):
+    value = eval(expression, NAMES)
+    kinds = [*TYPES, "decimal(9,2)"]
+    parquet = [kind for kind in kinds if made(column(kind), value) != "refused"]
+    if cells[0] == "all":
+        assert parquet == kinds
+    else:
+        assert sorted(parquet) == cells[0].replace("`", "").split(" ")
+
+    avro = {n for n, s in AVRO.items() if made(_writer(1, parsed(s)), value) != "refused"}
+    if isinstance(value, int | np.integer):
+        avro -= NUMBERS_OF_LOGICAL
+    if isinstance(value, bytes):
+        avro -= {"decimal", "array"}
+    assert sorted(avro) == cells[1].replace("`", "").split(" ")
+
+    found = made(value_of, value)
+    said = cells[2].strip("`")
+    wanted = said if said == "refused" else eval(said, NAMES)
+    assert found == wanted
+    assert type(found) is type(wanted)
+
+
+def test_the_page_lists_all_types_and_their_texts_are_of_them():
+    [table] = re.findall(r"\| type \| what it makes .*\n\|.*\n((?:\|.*\n)+)", TEXT)
+    found = []
+    for line in table.splitlines():
+        kinds, _, texts = (cell.strip() for cell in line.strip("|").split(" | "))
+        kinds = re.findall("`(.+?)`", kinds)
+        found += kinds
+        for kind in kinds:
+            for text in re.findall("`(.+?)`", texts):
+                assert converter(kind)(text) is not None
+    assert sorted(found) == sorted(Type.__args__)
+
+
+def test_text_is_checked_for_halves_of_pairs():
+    with pytest.raises(Malformed, match="lone surrogate"):
+        checked_text("\ud800")
