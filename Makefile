@@ -44,14 +44,29 @@ lint: setup ## linters, types and layers only
 classes: setup ## make every start of Spark faster: takes a minute, once
 	@$(BIN)/python -m fulmen.engine.spark.class_training || echo "Spark will start more slowly."
 
+# Of each run of pytest: .ci/run makes a table of them.
+results_in = $(if $(FULMEN_RESULTS),--junitxml=$(FULMEN_RESULTS)/$(1).xml)
+# Two at a time: a test of Spark or of a server waits much, and takes a gigabyte of memory.
+ENGINE_PYTEST = PATH="$$PATH:$$(go env GOPATH 2>/dev/null)/bin" $(BIN)/pytest tests/engine -n 2 \
+	--dist loadfile --no-loadscope-reorder
 .PHONY: test
-test: classes ## every test that this machine can run (those in tests/cluster: make test-cluster)
-	@PATH="$$PATH:$$(go env GOPATH 2>/dev/null)/bin" $(BIN)/pytest -m "not cluster" $(PYTEST_ARGS)
+test: classes ## unit tests, and one real run of each thing that only Spark or a server can show
+	@$(BIN)/pytest tests/unit -n auto $(call results_in,unit) $(PYTEST_ARGS)
+	@$(ENGINE_PYTEST) -m "not kills and not slow" $(call results_in,engine) $(PYTEST_ARGS)
+
+# PYTEST_ARGS=--drawn: of each matrix only what the seed draws.
+.PHONY: test-kills
+test-kills: classes ## runs that are killed again and again, with every sink, source and store
+	@$(ENGINE_PYTEST) -m "kills and not slow" $(call results_in,kills) $(PYTEST_ARGS)
+
+.PHONY: test-all
+test-all: test test-kills ## every test that needs no cluster: hours
+	@$(ENGINE_PYTEST) -m slow $(PYTEST_ARGS)
 
 # Any cluster: IMAGE_LOAD="kind load docker-image" make test-cluster. See docs/development.md.
 .PHONY: test-cluster
 test-cluster: setup ## tests on the Kubernetes cluster of KUBECONFIG
-	@$(BIN)/pytest tests/cluster -m cluster $(PYTEST_ARGS)
+	@scripts/cluster-tests $(PYTEST_ARGS)
 
 .PHONY: docs
 docs: setup ## the documentation as a searchable site, in artifacts/site

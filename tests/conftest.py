@@ -1,4 +1,4 @@
-"""Marks by folder, one seed for all that is random, and no silent skips in CI."""
+"""Marks by folder, one seed for all that is random, cells drawn from it, no silent skips in CI."""
 
 import os
 import random
@@ -8,6 +8,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 from hypothesis import core
+
+from support import draws
 
 TESTS = Path(__file__).parent
 MARK_OF_FOLDER = {"unit": None, "engine": "engine", "cluster": "cluster"}  # in the order they run
@@ -48,8 +50,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--drawn",
+        action="store_true",
+        help="of tests marked `matrix`, run only the share that FULMEN_SEED draws",
+    )
+
+
 def pytest_report_header():
-    return f"seed: FULMEN_SEED={os.environ.get('FULMEN_SEED', 0)}"
+    return f"seed: FULMEN_SEED={seed()}"
+
+
+def seed():
+    """What all that is random follows from."""
+    return int(os.environ.get("FULMEN_SEED") or 0)
 
 
 def folder_of(item):
@@ -67,9 +82,27 @@ def pytest_itemcollected(item):
         item.add_marker(mark)
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     order = list(MARK_OF_FOLDER)
     items.sort(key=lambda item: order.index(folder_of(item)))
+    if config.getoption("--drawn"):
+        leave_out_what_is_not_drawn(config, items)
+
+
+def leave_out_what_is_not_drawn(config, items):
+    """Of each test that is a matrix, keep the cells that the seed draws."""
+    matrices = {}
+    for item in items:
+        if mark := item.get_closest_marker("matrix"):
+            matrix = matrices.setdefault(item.nodeid.partition("[")[0], ([], mark.kwargs["share"]))
+            matrix[0].append(item.nodeid)
+    left_out = {
+        cell
+        for name, (cells, share) in matrices.items()
+        for cell in set(cells) - draws.drawn(cells, share, f"{seed()} {name}")
+    }
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+    items[:] = [item for item in items if item.nodeid not in left_out]
 
 
 # ---- what did not run is said, and in CI it is a failure ---------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support import cluster_images, operators
+from support import operators
 from support.kafka_server import running_kafka
 from support.kube import Kube
 from support.metrics_api import running_metrics_api
@@ -28,6 +28,15 @@ NEEDED = {
 }
 """What some clusters can't give: the fixture, and the variable that says that this one can."""
 LAST = "test_afterwards.py"
+ALONE = {"test_neighbours.py", "test_recovery.py", "test_rights.py", LAST}
+"""They take the operator, the API server or the node away: nothing may run beside them."""
+FOLDER = "FULMEN_CLUSTER_RUN"
+"""Of `make test-cluster`, which builds, installs, and runs pytest twice: what each has seen."""
+
+
+def pytest_itemcollected(item):
+    if item.path.name in ALONE:
+        item.add_marker("alone")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -54,27 +63,23 @@ def cluster():
 
 
 @pytest.fixture(scope="session")
-def images(cluster):
-    cluster_images.build()
-
-
-@pytest.fixture(scope="session")
-def installed(cluster, images):
-    operators.install()
-    operators.restart()
+def installed(cluster):
+    """The operator of the images that were built now; `make test-cluster` has done it already."""
+    if not os.environ.get(FOLDER):
+        operators.build_and_install()
 
 
 @pytest.fixture(scope="session")
 def seen(installed):
-    """What is seen of all topologies."""
-    with Seen() as seen:
+    """What is seen of all topologies, and what was seen by earlier runs of the same tests."""
+    with Seen(os.environ.get(FOLDER)) as seen:
         yield seen
 
 
 @pytest.fixture(scope="session")
 def requests(cluster):
     """What was asked of the API server, by whom."""
-    with logged(Path(os.environ["API_SERVER_LOG"])) as requests:
+    with logged(Path(os.environ["API_SERVER_LOG"]), os.environ.get(FOLDER)) as requests:
         yield requests
 
 

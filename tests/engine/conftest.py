@@ -1,4 +1,4 @@
-"""What several tests with real servers use."""
+"""One server of each kind for all tests of the session, with names of its own for each test."""
 
 import zlib
 
@@ -21,7 +21,7 @@ def s3_server(tmp_path_factory):
         yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def postgres():
     """A PostgreSQL; its tests use a table each."""
     with running_postgres() as server:
@@ -29,28 +29,28 @@ def postgres():
         close_all()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def redis_server():
     """A Redis; its tests use a name each."""
     with running_redis() as server:
         yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def rabbit_server():
     """A RabbitMQ; its tests use queues of their own."""
     with running_rabbitmq() as server:
         yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def kafka():
     """A Kafka broker; its tests use a topic each."""
     with running_kafka() as server:
         yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def registry():
     """A schema registry; its tests use a subject each."""
     with running_registry() as server:

@@ -17,7 +17,7 @@ from support.processes import descendants, send
 from support.transaction_run import Difference
 from support.transaction_soak import Figures
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.kills, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +26,9 @@ def servers():
         yield all_of_them
 
 
+@pytest.mark.matrix(share=0.5)
 @pytest.mark.parametrize(
-    ("number", "spout"),
-    [
-        pytest.param(0, TransactionalKafkaSpout, marks=pytest.mark.slow),
-        (1, OpaqueTransactionalKafkaSpout),
-    ],
+    ("number", "spout"), [(0, TransactionalKafkaSpout), (1, OpaqueTransactionalKafkaSpout)]
 )
 def test_stores_are_exact_whatever_is_killed(tmp_path, servers, monkeypatch, number, spout):
     monkeypatch.setattr(KafkaTransactions, "spouts", (spout,))

@@ -23,7 +23,7 @@ from support.sink_soak import (
 )
 from support.transaction_soak import Figures
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.kills, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +38,7 @@ def tables(servers, tmp_path, request):
     return servers(request.param)(tmp_path)
 
 
+@pytest.mark.matrix(share=0.5)
 @pytest.mark.parametrize("tables", KINDS, indirect=True)
 def test_each_row_is_there_whatever_is_killed(tmp_path, tables):
     figures = Figures()
@@ -56,11 +57,8 @@ def test_each_row_is_there_after_fifty_faults(kind):
     print(figures)
 
 
-@pytest.mark.parametrize(
-    "tables",
-    [pytest.param(kind, marks=[] if kind == "postgres" else pytest.mark.slow) for kind in EXACT],
-    indirect=True,
-)
+@pytest.mark.matrix(share=0.25)
+@pytest.mark.parametrize("tables", EXACT, indirect=True)
 def test_a_driver_that_wakes_up_in_a_write_changes_nothing(tmp_path, tables):
     """All processes of a run are stopped when its sinks begin to write, and another run begins."""
     with SinkRun(tmp_path, tables) as run:

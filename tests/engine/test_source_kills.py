@@ -13,9 +13,10 @@ from support.sink_soak import faults
 from support.source_soak import KINDS, KilledSources, maker, soak
 from support.transaction_soak import Figures
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.kills, pytest.mark.timeout(900)]
 
 
+@pytest.mark.matrix(share=0.5)
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_message_is_written_whatever_is_killed(tmp_path, kind):
     figures = Figures()

@@ -17,7 +17,7 @@ from support.processes import send, stop_tree
 from support.transaction_run import TransactionRun
 from support.transaction_soak import Figures, KilledTransactions, running_servers
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.kills, pytest.mark.timeout(900)]
 
 OUTAGE_SECONDS = 20
 TAKE = 10
@@ -53,9 +53,8 @@ def go_through(folder, seed, number, servers, rounds):
     assert figures.killed >= rounds
 
 
-@pytest.mark.parametrize(
-    "number", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
-)
+@pytest.mark.matrix(share=0.3)
+@pytest.mark.parametrize("number", range(3))
 def test_stores_are_exact_whatever_is_killed(tmp_path, servers, number):
     """The numbers of shapes that follow each other have the three stores in turn."""
     go_through(tmp_path, seeds.FIRST, number, servers, rounds=1)
@@ -102,6 +101,7 @@ def test_a_transaction_that_kills_its_worker_each_time_is_given_up_alone(tmp_pat
         assert run.committed() > 5
 
 
+@pytest.mark.matrix(share=0.3)
 @pytest.mark.parametrize(
     ("kind", "spout"),
     [("sqlite", parts.Changing), ("postgres", parts.Repeated), ("redis", parts.Changing)],
@@ -138,7 +138,8 @@ def test_a_driver_that_wakes_up_in_a_commit_phase_changes_nothing(tmp_path, stor
         run.check()
 
 
-@pytest.mark.parametrize("kind", ["postgres", pytest.param("redis", marks=pytest.mark.slow)])
+@pytest.mark.matrix(share=0.5)
+@pytest.mark.parametrize("kind", ["postgres", "redis"])
 def test_a_store_that_is_away_for_long_is_waited_for_and_told_of(tmp_path, stores, kind):
     store = stores[kind]()
     with TransactionRun(tmp_path, [store], max_spout_pending=2) as run:

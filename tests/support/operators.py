@@ -14,6 +14,13 @@ CHART = cluster_images.ROOT / "charts" / "fulmen"
 HELM = Path(sys.executable).with_name("helm")
 
 
+def build_and_install():
+    """Both images, and the operator of just this one."""
+    cluster_images.build()
+    install()
+    restart()
+
+
 def install(*values):
     """Install the chart, or upgrade what is installed; returns when the operator runs.
 
@@ -80,3 +87,7 @@ def pods():
         pod["metadata"]["uid"]: pod["status"]["containerStatuses"][0]["restartCount"]
         for pod in Kube(SYSTEM).list("pods", SELECTOR)
     }
+
+
+if __name__ == "__main__":
+    build_and_install()

@@ -1,8 +1,10 @@
 """Which reasons conditions may have, by docs/operations.md, and which they were seen to have."""
 
+import os
 import re
 import subprocess
 import threading
+from pathlib import Path
 
 from support.pages import ROOT
 
@@ -19,12 +21,18 @@ def explained():
 class Seen:
     """Watches all topologies of the cluster for as long as it is open.
 
+    Args:
+        folder: Others that watch the same cluster write there at their end what they have seen.
+            None: there are none.
+
     Attributes:
-        reasons: Every reason that any condition of any topology has had.
+        reasons: Every reason that any condition of any topology has had, also by the others.
     """
 
-    def __init__(self):
-        self.reasons = set()
+    def __init__(self, folder=None):
+        self._file = folder and Path(folder, f"reasons-{os.getpid()}")
+        earlier = Path(folder).glob("reasons-*") if folder else ()
+        self.reasons = {reason for file in earlier for reason in file.read_text().split()}
         self._process = None
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -37,6 +45,8 @@ class Seen:
         self._closed.set()
         self._process.kill()
         self._thread.join(10)
+        if self._file:
+            self._file.write_text(" ".join(sorted(self.reasons)))
 
     def _run(self):
         while not self._closed.is_set():

@@ -3,8 +3,9 @@
 import re
 import subprocess
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 LOGGED = re.compile(
@@ -16,11 +17,16 @@ SHOWN, HIDDEN = 3, 0
 
 
 class Requests:
-    """The requests in a server's log, from the log's end as it was when this was made."""
+    """The requests in a server's log, from the log's end as it was when this was made.
 
-    def __init__(self, log):
+    Args:
+        log: The log.
+        begin: The byte to begin with instead.
+    """
+
+    def __init__(self, log, begin=None):
         self._log = log
-        self._begin = log.stat().st_size
+        self._begin = log.stat().st_size if begin is None else begin
 
     def asked(self, *agents):
         """(resource, verb) of all that clients were allowed whose names begin so."""
@@ -56,14 +62,26 @@ class Requests:
 
 
 @contextmanager
-def logged(log):
-    """Let the server log all requests; gives them."""
-    requests = Requests(log)
+def logged(log, folder=None):
+    """Let the server log all requests; gives them.
+
+    Args:
+        log: The server's.
+        folder: Of several that read it. The first one's requests are all others' too, and none of
+            them knows whether it is the last. None: nobody else does.
+    """
+    begin = Path(folder, "requests-begin") if folder else None
+    with suppress(FileExistsError):
+        if begin:
+            with begin.open("x") as file:
+                file.write(str(log.stat().st_size))
+    requests = Requests(log, int(begin.read_text()) if begin else None)
     _set_level(SHOWN)
     try:
         yield requests
     finally:
-        _set_level(HIDDEN)
+        if not folder:
+            _set_level(HIDDEN)
 
 
 def _set_level(level):
