@@ -90,19 +90,21 @@ def pytest_collection_modifyitems(config, items):
 
 
 def leave_out_what_is_not_drawn(config, items):
-    """Of each test that is a matrix, keep the cells that the seed draws."""
+    """Of each matrix, keep the tests of the cells that the seed draws."""
     matrices = {}
     for item in items:
         if mark := item.get_closest_marker("matrix"):
-            matrix = matrices.setdefault(item.nodeid.partition("[")[0], ([], mark.kwargs["share"]))
-            matrix[0].append(item.nodeid)
+            test, _, cell = item.nodeid.rstrip("]").partition("[")
+            matrix = matrices.setdefault(mark.kwargs.get("name", test), (mark.kwargs["share"], {}))
+            matrix[1].setdefault(cell, []).append(item)
     left_out = {
-        cell
-        for name, (cells, share) in matrices.items()
+        item
+        for name, (share, cells) in matrices.items()
         for cell in set(cells) - draws.drawn(cells, share, f"{seed()} {name}")
+        for item in cells[cell]
     }
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
-    items[:] = [item for item in items if item.nodeid not in left_out]
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
 
 
 # ---- what did not run is said, and in CI it is a failure ---------------------------------------

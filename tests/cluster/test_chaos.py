@@ -35,7 +35,10 @@ KINDS = [PYTHON, JVM, POD]
 """What is killed in the first rounds, in random order."""
 ROUND_SECONDS = 180
 
-pytestmark = pytest.mark.timeout(600 + most_seconds(ROUND_SECONDS))
+pytestmark = [
+    pytest.mark.timeout(600 + most_seconds(ROUND_SECONDS)),
+    pytest.mark.matrix(share=1 / 3, name="shapes of pods"),
+]
 
 
 @pytest.fixture(scope="module", params=[4, 2, 1], ids=["1-pod-of-4", "2-of-2", "4-of-1"])
