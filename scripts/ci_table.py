@@ -20,7 +20,7 @@ BUDGETS = {
     "lint": 150,
     "classes": 90,
     "unit-and-engine": 1200,
-    "kills": 600,
+    "thorough": 900,
     "fresh-debian": 400,
     "cluster": 1800,
 }

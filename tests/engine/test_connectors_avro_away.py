@@ -177,6 +177,7 @@ def test_messages_of_rabbitmq_wait_for_the_registry_too(avro, registry, rabbit_s
 # ---- a whole topology ----------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(600)
 def test_each_order_is_copied_once_however_often_the_registry_is_killed(
     tmp_path, kafka, avro, registry

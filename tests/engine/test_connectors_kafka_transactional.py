@@ -408,6 +408,7 @@ def test_what_is_wrong_is_said_in_one_line(kafka, topic, life, changes, text):
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.matrix(share=1 / 2)
 @both
 @pytest.mark.parametrize("seed", several(1))
 def test_each_message_is_in_one_transaction_whatever_is_killed(kafka, topic, life, kind, seed):

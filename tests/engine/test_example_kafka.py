@@ -15,7 +15,7 @@ from support.seeds import FIRST
 PARTITIONS = 4
 PAGES = ["/cart", "/checkout", "/search"]
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 
 class Orders:

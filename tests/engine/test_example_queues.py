@@ -13,7 +13,7 @@ from support.seeds import FIRST
 
 ACCOUNTS = ["ann", "bob", "eve"]
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 
 class Run(ExampleLife):

@@ -15,6 +15,7 @@ SECONDS = 240
 pytestmark = pytest.mark.timeout(2 * SECONDS)
 
 
+@pytest.mark.matrix(share=1 / 4)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_output_is_that_of_the_readme(name, tmp_path):
     commands, output = script(name)

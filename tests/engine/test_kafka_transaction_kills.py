@@ -17,7 +17,7 @@ from support.processes import descendants, send
 from support.transaction_run import Difference
 from support.transaction_soak import Figures
 
-pytestmark = [pytest.mark.kills, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

@@ -44,6 +44,9 @@ def case(request):
     return request.param
 
 
+drawn = pytest.mark.matrix(share=1 / 4, name="pages that are measured")
+
+
 @pytest.fixture(scope="module")
 def measures(case, tmp_path_factory):
     """What the page measured of itself, by the width of its window. A component is selected."""
@@ -53,18 +56,22 @@ def measures(case, tmp_path_factory):
     return told(folder, act, WIDTHS, SCHEMES[scheme], size=size, is_long=is_long)
 
 
+@drawn
 def test_nothing_runs_out_of_its_card(measures):
     assert {width: found["runaways"] for width, found in measures.items()} == NOTHING
 
 
+@drawn
 def test_no_text_is_cut_off(measures):
     assert {width: found["cutOff"] for width, found in measures.items()} == NOTHING
 
 
+@drawn
 def test_labels_lie_neither_on_components_nor_on_each_other(measures):
     assert {width: found["overlaps"] for width, found in measures.items()} == NOTHING
 
 
+@drawn
 def test_all_of_the_graph_is_seen(case, measures):
     size, _, _ = case
     for found in measures.values():
@@ -73,6 +80,7 @@ def test_all_of_the_graph_is_seen(case, measures):
         assert found["labels"] > 0 or size == 1
 
 
+@drawn
 def test_all_texts_can_be_read_on_their_background(case, measures):
     _, _, scheme = case
     for found in measures.values():
@@ -80,6 +88,7 @@ def test_all_texts_can_be_read_on_their_background(case, measures):
         assert found["faint"] == []
 
 
+@drawn
 def test_names_keep_both_ends(case, measures):
     size, is_long, _ = case
     for found in measures.values():

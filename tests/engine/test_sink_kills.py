@@ -23,7 +23,7 @@ from support.sink_soak import (
 )
 from support.transaction_soak import Figures
 
-pytestmark = [pytest.mark.kills, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

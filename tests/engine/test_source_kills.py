@@ -13,7 +13,7 @@ from support.sink_soak import faults
 from support.source_soak import KINDS, KilledSources, maker, soak
 from support.transaction_soak import Figures
 
-pytestmark = [pytest.mark.kills, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 
 
 @pytest.mark.matrix(share=0.5)

@@ -79,6 +79,7 @@ def processes_below(pid):
     return found
 
 
+@pytest.mark.matrix(share=1 / 2)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_orderly_end_leaves_nothing(workers, tmp_path):
     with running_program(workers, tmp_path) as (program, (folder, *pids)):
@@ -96,6 +97,7 @@ def command_line(pid):
     return Path(f"/proc/{pid}/cmdline").read_text()
 
 
+@pytest.mark.matrix(share=1 / 2)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_driver_takes_everything_with_it(workers, tmp_path):
     with running_program(workers, tmp_path) as (program, _):

@@ -12,7 +12,7 @@ import pytest
 
 from support.driver_lives import ChaoticRun
 
-pytestmark = [pytest.mark.kills, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 
 STAGES = 4
 

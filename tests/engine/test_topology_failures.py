@@ -16,7 +16,7 @@ from support.spark_topologies import (
 )
 from support.unrepeatable import chaotic, check_commit
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,10 @@ from support.spark_topologies import (
 )
 from support.wide import chosen, key_of, number_of, received, wide
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [
+    pytest.mark.timeout(600),
+    pytest.mark.matrix(share=1 / 2, name="workers of the topology with everything in it"),
+]
 
 LIMIT = 420  # a multiple of the number of tasks that `shuffled` has, and of those of `asked`
 BATCHES = 200

@@ -15,7 +15,7 @@ from support.spark_topologies import (
 )
 from support.unrepeatable import chaotic, check_commit
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 ALL, LEFT = {0, 1, 2, 3}, {0, 1}
 

@@ -8,7 +8,7 @@ from support.soak import Soak
 ROUNDS = 4
 
 
-@pytest.mark.kills
+@pytest.mark.thorough
 @pytest.mark.timeout(900)
 def test_whatever_is_killed_nothing_is_lost_or_counted_twice_or_left_behind(tmp_path):
     print(f"FULMEN_SEED={seeds.FIRST}")

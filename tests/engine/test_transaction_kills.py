@@ -17,7 +17,7 @@ from support.processes import send, stop_tree
 from support.transaction_run import TransactionRun
 from support.transaction_soak import Figures, KilledTransactions, running_servers
 
-pytestmark = [pytest.mark.kills, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 
 OUTAGE_SECONDS = 20
 TAKE = 10

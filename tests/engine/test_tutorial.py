@@ -13,7 +13,7 @@ from support.pages import blocks, commands
 PAGE = "docs/tutorial.md"
 SECONDS = 900
 
-pytestmark = pytest.mark.timeout(SECONDS + 60)
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(SECONDS + 60)]
 
 
 def steps():

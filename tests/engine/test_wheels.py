@@ -11,6 +11,7 @@ import pytest
 from support.pages import ROOT, blocks, write_files
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.timeout(900),
     pytest.mark.skipif(find_spec("ensurepip") is None, reason="no ensurepip: python3-venv"),
 ]
