@@ -41,10 +41,10 @@ def processes():
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             start = (folder / "stat").read_text().rpartition(")")[2].split()[19]
-            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except (FileNotFoundError, ProcessLookupError):
             continue  # it has just ended
-        yield (folder.name, start), command
+        yield (folder.name, start), " ".join(words)
 
 
 def watch(ended):
