@@ -42,6 +42,7 @@ def test_reading_makes_no_folders(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_of_many_processes_exactly_one_wins_each_key(tmp_path):
     keys = [f"commits/{number}" for number in range(40)]
     processes = 3

@@ -50,12 +50,14 @@ def checkpoint(tmp_path):
     return (tmp_path / "checkpoint").as_uri()
 
 
+@pytest.mark.slow
 def test_a_long_run_leaves_nothing_behind_that_nobody_needs(checkpoint):
     ran(checkpoint)
     check_growth(checkpoint)
     check_cleared(checkpoint)
 
 
+@pytest.mark.slow
 def test_a_run_whose_collector_does_nothing_is_found(checkpoint):
     with mock.patch.object(Garbage, "collect", return_value=0):
         ran(checkpoint)

@@ -112,6 +112,7 @@ def test_nothing_to_say(run):
     assert hints(run("AcksAll", "Count")) == []
 
 
+@pytest.mark.slow
 def test_a_bolt_that_does_not_ack(run):
     result = run("ForgetsToAck", messageTimeoutSeconds=1, options=("--for", "1.2"))
     [hint] = hints(result)
@@ -151,6 +152,7 @@ def test_a_blocking_bolt_that_waits(run):
     assert hints(run("Waits", bolt={"blocking": True, "parallelism": 4})) == []
 
 
+@pytest.mark.slow
 def test_messages_that_fail_again_and_again(run):
     [hint] = hints(run("FailsForEver", count=100, options=("--for", "3")))
     assert re.fullmatch(

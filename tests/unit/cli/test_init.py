@@ -81,6 +81,7 @@ def test_a_sink_that_can_write_exactly_once_does(sink, fulmen, tmp_path):
     assert options.guarantee == kept[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [(), ("--from", "kafka", "--to", "postgres")])
 def test_its_own_tests_pass_without_a_server(names, fulmen, tmp_path):
     assert fulmen("init", "my-shop", *names).exit_code == 0
@@ -125,6 +126,7 @@ def test_what_needs_no_server_runs_as_it_stands(source, sink, fulmen, tmp_path, 
         assert found == ROWS
 
 
+@pytest.mark.slow
 def test_its_readme_makes_the_table_that_its_topology_reads(fulmen, tmp_path, monkeypatch):
     fulmen("init", "shop", "--from", "sqlite", "--to", "sqlite")
     monkeypatch.chdir(tmp_path / "shop")

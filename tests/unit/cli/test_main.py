@@ -96,6 +96,7 @@ main(prog_name="fulmen")
     return run
 
 
+@pytest.mark.slow
 def test_without_an_engine_topologies_are_validated(light, tmp_path):
     (tmp_path / "wordcount.py").write_text((EXAMPLES / "word-count" / "wordcount.py").read_text())
     file = EXAMPLES / "word-count" / "topology.yaml"
@@ -105,6 +106,7 @@ def test_without_an_engine_topologies_are_validated(light, tmp_path):
     assert light("manifest", "topology.yaml").returncode == 0
 
 
+@pytest.mark.slow
 def test_without_an_engine_other_commands_say_what_to_install(light):
     done = light("run", "topology.yaml", "--until-drained")
     assert done.returncode == 2

@@ -125,6 +125,7 @@ def losing(rng, losses):
     return fault
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spout", [Counting, PinnedCounting, ArrowCounting])
 @pytest.mark.parametrize("bolt", [Basic, Anchoring, Arrow])
 def test_metrics_are_exact_although_workers_are_lost(spout, bolt):

@@ -46,6 +46,7 @@ def rows(file, statement):
         return db.execute(statement).fetchall()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", several(1))
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_maps_in_sqlite_are_exact(case, seed, file):
@@ -161,6 +162,7 @@ for txid in itertools.count(1):
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_in_the_middle_leaves_no_part_of_a_commit_phase(make, file):
     command = [sys.executable, "-c", ENDLESS, str(file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

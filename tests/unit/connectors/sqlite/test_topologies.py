@@ -26,6 +26,7 @@ class Target:
             return [db.execute(statement).fetchall() for statement in statements][-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", several(4))
 def test_each_row_of_a_table_is_copied_once_whatever_is_lost(tmp_path, seed):
     target = Target(tmp_path)

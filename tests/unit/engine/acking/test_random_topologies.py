@@ -175,6 +175,7 @@ def check_often(cases, names):
     assert {name: cases[name] for name in names if 2 * cases[name] < EXAMPLES} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_every_tree_ends_as_the_reference_says():
     cases = Counter()
@@ -187,6 +188,7 @@ def test_every_tree_ends_as_the_reference_says():
     check_often(cases, OFTEN)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_crashes_between_any_two_steps_change_no_trees_end():
     cases = Counter()

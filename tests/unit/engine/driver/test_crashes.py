@@ -59,6 +59,7 @@ def world_of(seed):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds.several(settings.default.max_examples // 3))
 def test_each_committed_emit_counts_exactly_once(seed):
     world = world_of(seed)

@@ -78,6 +78,7 @@ def test_a_driver_whose_workers_need_what_is_left_gives_up(batches):
     assert driver.totals.component("source")["failed"] == 0
 
 
+@pytest.mark.slow
 def test_a_driver_that_another_one_has_left_without_its_commits_is_fenced():
     store = new_store()
     driver = counting(store, MANY)

@@ -247,6 +247,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.slow
 def test_equal_sets_are_equal_in_every_process():
     seen = set()
     for seed in "123":

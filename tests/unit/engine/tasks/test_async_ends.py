@@ -89,6 +89,7 @@ print(len(CHILDREN), {os.waitpid(child, 0)[1] for child in CHILDREN})
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("program", "told"), [(EXITS, f"{EXITED}\n"), (FORKS, "2 {0}\n")])
 def test_a_call_that_exits_or_forks_does_not_hang(tmp_path, program, told):
     (tmp_path / "parts.py").write_text(PARTS)

@@ -57,6 +57,7 @@ print([os.waitpid(child, 0)[1] for child in CHILDREN])
 """
 
 
+@pytest.mark.slow
 def test_a_child_ends_where_the_write_of_committed_rows_ends(tmp_path):
     (tmp_path / "parts.py").write_text(PARTS)
     (tmp_path / "program.py").write_text(PROGRAM)

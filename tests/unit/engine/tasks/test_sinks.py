@@ -115,6 +115,7 @@ class Killer:
             raise Crash
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(16))
 def test_exactly_once_is_exactly_once_whatever_is_lost_of_a_source_that_never_repeats(memory, seed):
     rng, killer = random.Random(seed), Killer(seed)
@@ -129,6 +130,7 @@ def test_exactly_once_is_exactly_once_whatever_is_lost_of_a_source_that_never_re
     assert len(memory.rows) > 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_at_least_once_loses_nothing_whatever_is_lost(memory, seed):
     rng, killer = random.Random(seed), Killer(seed)

@@ -134,6 +134,7 @@ def simulate(seed, kind):
         world.check(*world.live())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SPOUTS)
 @pytest.mark.parametrize("seed", seeds.several(settings.default.max_examples // 5))
 def test_each_row_is_stored_exactly_once(seed, kind):
@@ -144,6 +145,6 @@ def test_each_row_is_stored_exactly_once(seed, kind):
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("kind", SPOUTS)
 def test_each_row_is_stored_exactly_once_in_many_worlds(kind):
-    for seed in seeds.several(300):
+    for seed in seeds.several(60):
         with seeds.generator(seed):
             simulate(seed, kind)

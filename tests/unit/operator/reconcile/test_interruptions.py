@@ -131,6 +131,7 @@ def interrupted(begun):
         master.tick()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_another_operator_finishes_what_one_has_begun(scenario):
     begun = scenario()
