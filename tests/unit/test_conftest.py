@@ -1,6 +1,7 @@
 """The rules in tests/conftest.py, tried on a small set of tests of their own."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,8 @@ import pytest
 
 pytestmark = pytest.mark.slow  # each starts pytest once or twice
 
-CONFTEST = Path(__file__).parents[1] / "conftest.py"
+TESTS = Path(__file__).parents[1]
+NEEDED = ("conftest.py", "support/draws.py")
 PASSES = "def test_it(): pass\n"
 SKIPS = "import pytest\ndef test_it(): pytest.skip('no server')\n"
 SKIPS_AS_A_FILE = "import pytest\npytest.skip('no library', allow_module_level=True)\n"
@@ -21,12 +23,16 @@ def run_pytest(tmp_path):
     """Runs pytest on the given files below a `tests` folder that has our conftest.py."""
 
     def run(files, *arguments, ci=""):
-        (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  engine\n  cluster\n")
+        (tmp_path / "pytest.ini").write_text(
+            "[pytest]\npythonpath = tests\nmarkers =\n  engine\n  cluster\n  matrix\n"
+        )
         for name, code in files.items():
             file = tmp_path / "tests" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(code)
-        shutil.copy(CONFTEST, tmp_path / "tests")
+        (tmp_path / "tests" / "support").mkdir(exist_ok=True)
+        for name in NEEDED:
+            shutil.copy(TESTS / name, tmp_path / "tests" / name)
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *arguments]
         environ = {**os.environ, "CI": ci, "PYTHONDONTWRITEBYTECODE": "1"}
         return subprocess.run(
@@ -73,3 +79,35 @@ def test_a_skip_is_a_failure_in_ci_only(run_pytest, code, reason):
 def test_what_is_not_selected_is_no_failure_in_ci(run_pytest):
     files = {"unit/test_a.py": PASSES, "cluster/test_b.py": SKIPS}
     assert run_pytest(files, "-m", "not cluster", ci="true").returncode == 0
+
+
+MATRIX = """
+import pytest
+
+@pytest.mark.matrix(share=1 / 3)
+@pytest.mark.parametrize("cell", "abc")
+def test_alone(cell): pass
+
+shared = pytest.mark.matrix(share=1 / 3, name="both")
+
+@shared
+@pytest.mark.parametrize("cell", "abc")
+def test_first(cell): pass
+
+@shared
+@pytest.mark.parametrize("cell", "abc")
+def test_second(cell): pass
+
+def test_of_no_matrix(): pass
+"""
+
+
+def test_of_a_matrix_the_seed_draws_cells_and_without_the_option_all_are_run(run_pytest):
+    files = {"unit/test_a.py": MATRIX}
+    assert "10 passed" in run_pytest(files).stdout
+    drawn = run_pytest(files, "--drawn")
+    assert "4 passed, 6 deselected" in drawn.stdout
+    assert drawn.stdout.count("test_alone[") == 1
+    cells = re.findall(r"test_(?:first|second)(\[.\])", drawn.stdout)
+    assert len(cells) == 2
+    assert len(set(cells)) == 1
