@@ -115,6 +115,15 @@ class Spout(Component):
     pinned: ClassVar[bool] = False
     """True: the driver hosts it. For a source that can't seek, or acks on its own connection."""
 
+    backoff: ClassVar[bool] = False
+    """True: `fail` is called after a pause. A message that fails again and again has longer ones.
+
+    The first pause is 50 ms, each one is twice as long as the one before, and none is longer than
+    30 seconds. Until then the message waits in the checkpoint. New messages go first: while
+    `next_tuple` emits as much as it may, `fail` is called for few. All of Fulmen's own spouts have
+    it. False: `fail` is called in the next batch, as in Storm.
+    """
+
     def open(
         self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
     ) -> None:
@@ -136,6 +145,8 @@ class Spout(Component):
 
     def fail(self, msg_id: MessageId, reason: str) -> None:
         """The tree of `msg_id` failed or timed out: emit it again, or don't.
+
+        With `backoff` it is called after a pause.
 
         May be called twice if a process was lost. A method that takes the id alone, as in Storm
         (`def fail(self, msg_id)`), works as well.

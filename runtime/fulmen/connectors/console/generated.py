@@ -33,6 +33,7 @@ class ClockSpout(Spout):
     A tick that is missed is left out. Only the first task emits.
     """
 
+    backoff = True
     outputs: ClassVar[Any] = ("number", "time")
     config_model = ClockOptions
     transient: ClassVar[Sequence[str]] = ("_options", "_collector", "_is_mine", "_next", "clock")
@@ -157,6 +158,7 @@ class GeneratorSpout(Spout):
     Task i of n emits the rows i, i + n, i + 2n and so on.
     """
 
+    backoff = True
     config_model = GeneratorOptions
     transient: ClassVar[Sequence[str]] = (
         "_options", "_collector", "_index", "_tasks", "_started", "_sent", "clock",

@@ -60,6 +60,7 @@ class StdinSpout(Spout):
     """
 
     pinned = True
+    backoff = True
     config_model = StdinOptions
     transient: ClassVar[Sequence[str]] = (
         "_collector", "_format", "_lines", "_is_mine", "_skips_blank",

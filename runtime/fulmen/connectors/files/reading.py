@@ -48,6 +48,7 @@ ERROR_FIELDS = ("data", "reason", "position")
 class FilesSpout(Spout):
     """A spout that reads files. What a message is, those derived from it say."""
 
+    backoff = True
     transient: ClassVar[Sequence[str]] = (
         "options", "collector", "clock", "positions", "source", "_opened", "_queue", "_rests",
         "_polled_at", "_retry_at", "_has_rested", "_lag", "_troubles", "_found",

@@ -7,6 +7,7 @@ import zlib
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from gzip import BadGzipFile
+from itertools import takewhile
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -14,7 +15,8 @@ import pyarrow.parquet as pq
 from typing_extensions import override
 
 from fulmen.api.arrow import ArrowSpout
-from fulmen.connectors.files.local import COMPRESSED, Changed
+from fulmen.connectors.files.kept import Kept
+from fulmen.connectors.files.local import COMPRESSED, Changed, Gone, Opened, check_same
 from fulmen.connectors.files.options import FileSpoutOptions, ParquetSpoutOptions
 from fulmen.connectors.files.positions import PLACES, Found, message_id, place_of
 from fulmen.connectors.files.reading import ERROR_FIELDS, FilesSpout
@@ -36,7 +38,9 @@ class FileSpout(FilesSpout):
     """
 
     config_model = FileSpoutOptions
-    transient: ClassVar[Sequence[str]] = (*FilesSpout.transient, "_records")
+    transient: ClassVar[Sequence[str]] = (
+        *FilesSpout.transient, "_records", "_kept", "_second",
+    )  # fmt: skip
     options: FileSpoutOptions
 
     @override
@@ -48,6 +52,8 @@ class FileSpout(FilesSpout):
     def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
         super().open(conf, context, collector)
         self._records: Iterator[Record] | None = None
+        self._kept: Kept[Record] = Kept()
+        self._second: tuple[int, Opened] | None = None
 
     @override
     def is_whole(self, path: str) -> bool:
@@ -108,12 +114,13 @@ class FileSpout(FilesSpout):
     def _read(self, number: int) -> Iterator[Record]:
         if self._records is None:
             self._reader(number)  # which reads the header
-            self._records = self._from(number, self.positions[number].offset)
+            opened = self.content(number)
+            self._records = self._from(opened, self.positions[number].offset)
         return self._records
 
-    def _from(self, number: int, start: int, end: int | None = None) -> Iterator[Record]:
+    def _from(self, opened: Opened, start: int, end: int | None = None) -> Iterator[Record]:
         return records(
-            self.content(number).content,
+            opened.content,
             start,
             self._end if end is None else end,
             is_complete=self._is_complete if end is None else True,
@@ -148,25 +155,70 @@ class FileSpout(FilesSpout):
             header = None
             if self.options.header:
                 self._records = None  # the file is moved
-                header = next(self._from(number, 0, PLACES), None)
+                header = next(self._from(opened, 0, PLACES), None)
             opened.reader = _Reader(self.options, header)
         reader: _Reader = opened.reader
         return reader
 
     @override
     def emit_again(self) -> None:
-        msg_id = self.progress.again[0]
-        number, place = place_of(msg_id)
-        self._records = None  # the file is moved
+        again = self.progress.again
+        some = sorted(again.popleft() for _ in range(min(len(again), self.collector.room or 1)))
+        again.extendleft(reversed(some))  # places ascend: no file is read backwards
+        number, _ = place_of(some[0])
+        self._reader(number)
+        found: list[Record] = []
         try:
-            self._reader(number)
-            record = next(self._from(number, place, PLACES), None)
-        except _NOT_GZIP as error:
-            raise Changed(str(error)) from error
+            for msg_id in takewhile(lambda one: place_of(one)[0] == number, some):
+                found.append(self._record(number, msg_id))  # noqa: PERF401 (it may raise)
+        except Changed:
+            if not found:
+                raise
+        for _ in found:
+            again.popleft()
+        self._emit(number, found)
+
+    def _record(self, number: int, msg_id: int) -> Record:
+        """The record of a message that has failed."""
+        record = self._kept.get(msg_id)
         if record is None:
-            raise Changed("the file has become shorter")
-        self.progress.again.popleft()
-        self._emit(number, [record])
+            try:
+                record = next(self._from(self._again_in(number), place_of(msg_id)[1], PLACES), None)
+            except _NOT_GZIP as error:
+                raise Changed(str(error)) from error
+            if record is None:
+                raise Changed("the file has become shorter")
+            self._kept.put(msg_id, record, len(record.data))
+        return record
+
+    def _again_in(self, number: int) -> Opened:
+        """The file opened once more: the one that new records are read from is not moved."""
+        if self._second is None or self._second[0] != number:
+            self._close_second()
+            try:
+                self._second = number, self.source.open(self.positions[number])
+                check_same(self._second[1], self.positions[number])
+            except (Gone, Changed):  # it was removed, but is open
+                self._close_second()
+                self._records = None  # the file is moved
+                return self.content(number)
+        return self._second[1]
+
+    def _close_second(self) -> None:
+        if self._second is not None:
+            self._second[1].close()
+            self._second = None
+
+    @override
+    def close_file(self, number: int) -> None:
+        if self._second is not None and self._second[0] == number:
+            self._close_second()
+        super().close_file(number)
+
+    @override
+    def close(self) -> None:
+        self._close_second()
+        super().close()
 
     @override
     def emit_error(self, values: Sequence[Any], msg_id: int | None) -> None:
@@ -230,7 +282,7 @@ class ParquetSpout(FilesSpout, ArrowSpout):
 
     config_model = ParquetSpoutOptions
     unit = "row"
-    transient: ClassVar[Sequence[str]] = (*FilesSpout.transient, "_batches")
+    transient: ClassVar[Sequence[str]] = (*FilesSpout.transient, "_batches", "_kept", "_recent")
     options: ParquetSpoutOptions
 
     @override
@@ -241,6 +293,8 @@ class ParquetSpout(FilesSpout, ArrowSpout):
     def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
         super().open(conf, context, collector)
         self._batches: Iterator[pa.RecordBatch] | None = None
+        self._recent: Kept[pa.RecordBatch] = Kept()
+        self._kept: Kept[pa.RecordBatch] = Kept()
 
     @override
     def is_whole(self, path: str) -> bool:
@@ -266,6 +320,7 @@ class ParquetSpout(FilesSpout, ArrowSpout):
             return False
         start, rows = self.positions[number].offset, batch.num_rows
         first = self.emitted(number, start, start + rows, rows)
+        self._recent.put(first, batch, batch.nbytes)
         self.collector.emit(batch, msg_ids=range(first, first + rows))
         return True
 
@@ -295,9 +350,9 @@ class ParquetSpout(FilesSpout, ArrowSpout):
         number, _ = place_of(self.progress.again[0])
         ids = [i for i in self.progress.again if place_of(i)[0] == number]
         ids = sorted(ids)[: self.options.batch_rows]
-        self._batches = None
+        self.content(number)
         try:
-            rows = self._rows(number, [place_of(i)[1] for i in ids])
+            rows = self._rows_of(number, ids)
         except (pa.ArrowException, _NotParquet) as error:
             raise Changed(str(error)) from error
         left = Counter(self.progress.again) - Counter(ids)
@@ -310,6 +365,31 @@ class ParquetSpout(FilesSpout, ArrowSpout):
         columns = [pa.array([value], kind) for value, kind in zip(values, types, strict=True)]
         batch = pa.record_batch(columns, list(ERROR_FIELDS))
         self.collector.emit(batch, "errors", msg_ids=None if msg_id is None else [msg_id])
+
+    def _rows_of(self, number: int, ids: Sequence[int]) -> pa.RecordBatch:
+        """The rows of messages of a file, ascending."""
+        for msg_id in ids:
+            if self._kept.get(msg_id) is None and (row := self._recent_row(msg_id)) is not None:
+                self._kept.put(msg_id, row, row.nbytes)
+        found = {i: row for i in ids if (row := self._kept.get(i)) is not None}
+        missing = [i for i in ids if i not in found]
+        if missing:
+            self._batches = None  # the file is moved
+            rows = self._rows(number, [place_of(i)[1] for i in missing])
+            for at, msg_id in enumerate(missing):
+                row = rows.take([at])
+                found[msg_id] = row
+                self._kept.put(msg_id, row, row.nbytes)
+        table = pa.Table.from_batches([found[i] for i in ids]).combine_chunks()
+        return table.to_batches()[0]
+
+    def _recent_row(self, msg_id: int) -> pa.RecordBatch | None:
+        """The row of a message, if it was emitted not long ago."""
+        first = self._recent.key_before(msg_id)
+        batch = None if first is None else self._recent.get(first)
+        if first is None or batch is None or msg_id - first >= batch.num_rows:
+            return None
+        return batch.take([msg_id - first])
 
     def _rows(self, number: int, places: Sequence[int]) -> pa.RecordBatch:
         """Single rows of a file, by their numbers, ascending."""

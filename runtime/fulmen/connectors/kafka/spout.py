@@ -61,6 +61,7 @@ class KafkaSpout(Spout):
         topic_id: Which topic of that name it is; empty: none was seen yet.
     """
 
+    backoff = True
     config_model = KafkaSpoutOptions
     transient: ClassVar[Sequence[str]] = (
         *("_options", "_brokers", "_consumer", "_topic", "_reader", "_rereading", "_ready"),

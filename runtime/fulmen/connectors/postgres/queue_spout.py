@@ -74,6 +74,7 @@ class PostgresQueueOptions(Options):
 class PostgresQueueSpout(Spout):
     """Takes rows out of a table. Several tasks and topologies may share one."""
 
+    backoff = True
     config_model: ClassVar[type[BaseModel] | None] = PostgresQueueOptions
     transient: ClassVar[Sequence[str]] = (  # a DSN must not be in a checkpoint
         *("_options", "_queue", "_rows", "_gone", "_due", "_renewed", "_retry", "_is_new"),

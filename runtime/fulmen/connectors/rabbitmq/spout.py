@@ -55,6 +55,7 @@ class RabbitSpout(Spout):
     """Emits the messages of a queue, and acks them when their trees were acked."""
 
     pinned = True
+    backoff = True
     config_model: ClassVar[type[Options]] = RabbitSpoutOptions
     transient: ClassVar[Sequence[str]] = (  # a password must not be in a checkpoint
         "collector",

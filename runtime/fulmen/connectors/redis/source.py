@@ -33,6 +33,7 @@ M = TypeVar("M")
 class RedisSource(Spout, Generic[M]):
     """A source whose messages have ids, and which keeps them until they are acked."""
 
+    backoff = True
     transient: ClassVar[Sequence[str]] = (  # a password must not be in a checkpoint
         "collector",
         "_options",

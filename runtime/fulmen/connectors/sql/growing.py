@@ -50,6 +50,7 @@ class GrowingTable(Protocol):
 class GrowingSpout(Spout):
     """Emits the rows of a table or query in the order of a growing column."""
 
+    backoff = True
     transient: ClassVar[Sequence[str]] = (  # a DSN must not be in a checkpoint
         "_options",
         "_table",

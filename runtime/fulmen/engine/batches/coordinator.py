@@ -34,6 +34,8 @@ from fulmen.engine.time.watermarks import Watermarks
 
 EMIT_SHARE = 0.5
 """A spout stage ends after that part of a batch's target, however much of its permit is left."""
+LEAST_WAIT = 0.001
+"""Seconds. A message that has failed and is due may have to wait for others that are."""
 LAST_BATCHES = 64
 """The quickest of so many tells what a batch takes that has next to nothing in it."""
 
@@ -98,6 +100,7 @@ class Coordinator:
         self._spout_pending_by_task: dict[int, int] = {}
         self._run = self.placed.run
         self._exhausted_by_task: dict[int, bool] = {}
+        self._resting_by_task: dict[int, float] = {}  # when the first of them comes again
         self._wants_batch = WantsBatch()
         self._typical_emits = 0.0
         self._did_nothing = False
@@ -259,6 +262,9 @@ class Coordinator:
             self._pending_by_task |= summary.pending
             self._spout_pending_by_task |= summary.spout_pending
             self._exhausted_by_task |= summary.exhausted
+            for task in summary.spout_pending:
+                self._resting_by_task.pop(task, None)
+            self._resting_by_task |= {task: r.due for task, r in summary.resting.items()}
         self._wants_batch.committed(self.placed.run, done.summaries)
         self.pending = sum(self._pending_by_task.values())
         if self.transactions is not None and done.transactions is not None:
@@ -377,7 +383,10 @@ class Coordinator:
         else:
             seconds = self.idle.seconds()
         periods = [c.tick_seconds for c in self.placed.topology.spec.bolts if c.tick_seconds]
-        return min([seconds, *(period - self.clock % period for period in periods)])
+        waits = [period - self.clock % period for period in periods]
+        if self.active:
+            waits += [max(LEAST_WAIT, due - self.clock) for due in self._resting_by_task.values()]
+        return min([seconds, *waits])
 
     # Ends
 
@@ -407,7 +416,7 @@ class Coordinator:
         Bolts may hold tuples all the same, if it is not settled. Something is to come while one
         of them holds the spouts; and it may be while batches leave out a tuple that is suspected.
         """
-        if self.holds:
+        if self.holds or self._resting_by_task:
             return False
         is_over = self.idle.is_over and self.crashes.limit is None
         if self.transactions is not None:  # pauses after failures are idle, and not the end

@@ -151,6 +151,7 @@ class PinnedSpouts:
         if not header.active:
             task.set_active(outbox, active=False)
         else:
+            permit = task.tell_due(permit, outbox)
             deadline = time.monotonic() + header.emit_seconds
             most_bytes = emit_bytes(placed) // len(self._hosted)
             emits = task.emit(permit, most_bytes, deadline, outbox, None)
@@ -159,8 +160,7 @@ class PinnedSpouts:
         for _, reason, _ in outbox.refused:
             task.report(reason)
         outbox.pack_messages()
-        summary.exhausted[task.task] = task.exhausted
-        summary.spout_pending[task.task] = task.pending.count
+        task.describe(summary)
         summary.counts, summary.tasks = outbox.counts, outbox.tasks
         summary.event_times = outbox.event_times
         task.warn_untimed(outbox.untimed.get(task.task))
@@ -179,9 +179,9 @@ class PinnedSpouts:
             records |= self._hosted[task].drop(turn, header)
         pending = {task: hosted.pending.count + turn.left}
         if turn.is_told:
-            process, exhausted = summary.process, summary.exhausted
+            process, exhausted, resting = summary.process, summary.exhausted, summary.resting
             summary = replace(
-                Summary(-1, DRIVER, process=process, exhausted=exhausted),
+                Summary(-1, DRIVER, process=process, exhausted=exhausted, resting=resting),
                 errors=summary.errors[len(turn.summary.errors) :],
                 counts=summary.counts - turn.summary.counts,
             )

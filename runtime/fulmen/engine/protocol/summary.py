@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fulmen.api.signals import Lag, Sample, Signals
 from fulmen.checkpoint import Update
@@ -46,6 +46,22 @@ class ErrorReport:
         object.__setattr__(self, "traceback", masked(self.traceback))
 
 
+class Resting(NamedTuple):
+    """Messages of a spout task that have failed and come again after a pause.
+
+    Attributes:
+        messages: How many there are.
+        due: When the first of them comes again, by the batch clock.
+        failures: How many times the one has failed that has failed most.
+        reason: Why the last one failed.
+    """
+
+    messages: int
+    due: float
+    failures: int
+    reason: str
+
+
 @dataclass
 class Summary:
     """What one stage did on one worker in one batch.
@@ -69,6 +85,7 @@ class Summary:
         exhausted: Spout task -> whether it says that there will never be another tuple.
         spout_pending: Spout task -> messages that are not acked or failed yet, those to be
             delivered included.
+        resting: Spout task -> its messages that have failed and come again after a pause, if any.
         owed: Origin -> what was to be delivered and was not, because the batch is to be small.
         emitted: Tuples that spouts emitted.
         state_bytes: Written to state files of their own.
@@ -106,6 +123,7 @@ class Summary:
     restore_seconds: float = 0.0
     exhausted: dict[int, bool] = field(default_factory=dict)
     spout_pending: dict[int, int] = field(default_factory=dict)
+    resting: dict[int, Resting] = field(default_factory=dict)
     owed: dict[int, Deliveries] = field(default_factory=dict)
     emitted: int = 0
     state_bytes: int = 0

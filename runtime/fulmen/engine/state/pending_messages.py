@@ -64,11 +64,12 @@ class PendingMessages:
                 yield sequence, msg_id
 
     def _take(self, ranges: Ranges) -> Iterator[list[Any]]:
-        starts = np.array(sorted(self._segments), np.int64)
-        for first, end in ranges.tolist():
-            at = max(0, int(np.searchsorted(starts, first, "right")) - 1)
+        starts = sorted(self._segments)
+        places = np.searchsorted(np.array(starts, np.int64), ranges[:, 0], "right") - 1
+        for (first, end), place in zip(ranges.tolist(), places.tolist(), strict=True):
+            at = max(0, place)
             while at < len(starts) and starts[at] < end:
-                start = int(starts[at])
+                start = starts[at]
                 segment = self._segments.get(start)
                 at += 1
                 if segment is None:

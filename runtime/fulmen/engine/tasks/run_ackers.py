@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
@@ -92,15 +92,13 @@ def count_trees(placed: PlacedTopology, acker: AckerTask, outcome: Outcome, outb
             counts[acker_name(acker.task), EMITTED, stream] += n
     for origin, a, b in _origins(outcome):
         counts[placed.component_of_origin(origin), ACKED, ""] += b - a
-    for root, reason in outcome.failed:
-        spout = placed.component_of_origin(origin_and_sequence(root)[0])
-        counts[spout, FAILED, ""] += 1
-        if reason == CRASH_REASON:
-            counts[spout, CRASHED, ""] += 1
-    for root in outcome.timed_out:
-        spout = placed.component_of_origin(origin_and_sequence(root)[0])
-        counts[spout, FAILED, ""] += 1
-        counts[spout, TIMED_OUT, ""] += 1
+    crashed = [root for root, reason in outcome.failed if reason == CRASH_REASON]
+    not_acked_roots = [root for root, _ in outcome.not_acked]
+    for what, roots in (
+        (FAILED, not_acked_roots), (CRASHED, crashed), (TIMED_OUT, outcome.timed_out)
+    ):  # fmt: skip
+        for origin, n in Counter(root >> SEQUENCE_BITS for root in roots).items():
+            counts[placed.component_of_origin(origin), what, ""] += n
 
 
 def time_messages(acker: AckerTask, seconds: float, outbox: Outbox) -> None:

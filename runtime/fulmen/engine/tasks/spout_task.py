@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -22,10 +21,12 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_collector import SpoutCollector
 from fulmen.engine.emitting.spout_emits import Emits
 from fulmen.engine.protocol.deliveries import Deliveries
-from fulmen.engine.protocol.header import Poison
+from fulmen.engine.protocol.header import Header, Poison
 from fulmen.engine.protocol.statistics import DEAD_LETTERED, DROPPED, REPLAYED
+from fulmen.engine.protocol.summary import Resting, Summary
 from fulmen.engine.state import dropped_tuples
 from fulmen.engine.state import journals as journals_of
+from fulmen.engine.state.failed_messages import MOST_RESTING, FailedMessages
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.tasks.forks import FORKED, end_child
@@ -38,7 +39,6 @@ from fulmen.errors import PASSED_ON, FulmenError, GroupingError
 SLICE_BYTES = 4 << 20
 """So much is emitted before the stage's bolts run, or `EngineLimits.spout_slice` tuples."""
 CRASH_REASON = "crashed worker"
-_FAILURES = 100_000
 _CHECK_SECONDS = 0.005
 
 
@@ -47,6 +47,7 @@ class SpoutTask(TaskBase):
 
     Attributes:
         pending: Messages whose trees have not ended, or whose end the spout was not told yet.
+        failed: Messages that have failed. With `backoff` the spout is told of them after a pause.
         exhausted: Whether the spout says that there will never be another tuple.
     """
 
@@ -65,9 +66,11 @@ class SpoutTask(TaskBase):
     def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
         self.origin = self.placed.origins[self.placed.plan.key_of(self.task)]
         self.sequence: int = engine.get("sequence", 0)
-        self.failures = KeyedState.restore(journals, name=journals_of.FAILURES)
         self.dropped = KeyedState.restore(journals, name=journals_of.DROPPED)
         self.pending = PendingMessages.restore(journals.get(journals_of.PENDING, ()))
+        self.failed = FailedMessages.restore(journals)
+        self._clock = 0.0
+        self._emitted, self._is_dry = 0, True  # in its last turn; whether nothing was left
         self.is_active = False
         self.exhausted = False
 
@@ -92,7 +95,13 @@ class SpoutTask(TaskBase):
         pending = self.guarded("pickling its message ids", lambda: self.pending.record(number))
         if pending is not None:
             found[journals_of.PENDING] = pending
-        return found | self.failures.updates(number) | self.dropped.updates(number)
+        found |= self.guarded("pickling its message ids", lambda: self.failed.updates(number))
+        return found | self.dropped.updates(number)
+
+    @override
+    def begin_batch(self, header: Header) -> None:
+        self._clock = header.clock
+        super().begin_batch(header)
 
     # How trees ended
 
@@ -126,15 +135,15 @@ class SpoutTask(TaskBase):
         if deliveries.failed:
             reasons = dict(deliveries.failed)
             for sequence, msg_id in self.pending.end_singly(sorted(reasons)):
-                self._fail(msg_id, reasons[sequence])
+                reason, rests = reasons[sequence], self.instance.backoff
+                self.failed.add(sequence, msg_id, reason, self._clock, rests=rests)
+                if not rests:
+                    self._tell_failed(list(self.failed.take(0.0, len(reasons))))
         self.flush(outbox, poison)
         return later
 
     def _ack(self, msg_ids: list[Any]) -> None:
-        if self.failures:
-            for msg_id in msg_ids:
-                with suppress(Exception):  # an author's ==
-                    self.failures.pop(msg_id, None)
+        self.failed.acked(msg_ids)
         self.tell_acked(msg_ids)
 
     def tell_acked(self, msg_ids: list[Any]) -> None:
@@ -157,15 +166,42 @@ class SpoutTask(TaskBase):
             end_child()
             raise ComponentFailed(self.report(e, fatal=True, what="ack")) from e
 
-    def _fail(self, msg_id: Any, reason: str) -> None:
-        with suppress(Exception):  # an author's ==: such failures are not counted
-            self.failures[msg_id] = self.failures.pop(msg_id, (0, ""))[0] + 1, reason
-        if len(self.failures) > _FAILURES:  # of messages that are never emitted again
-            del self.failures[next(iter(self.failures))]
-        if self._takes_reason:
-            self.guarded("fail", lambda: self.instance.fail(msg_id, reason))
-        else:
-            self.guarded("fail", lambda: self.instance.fail(msg_id))  # type: ignore[call-arg]
+    def tell_due(self, permit: int, outbox: Outbox, poison: Poison | None = None) -> int:
+        """Call fail for messages whose pause is over. New messages go first.
+
+        Args:
+            permit: How many tuples the task may emit in this batch.
+            outbox: What takes the emits of `fail`.
+            poison: As in `deliver`.
+
+        Returns:
+            How many tuples it may emit now: with too many of these, no new ones.
+        """
+        is_full = self.failed.resting >= MOST_RESTING
+        most = min(permit, max(1, int(self._emitted * self.failed.share)))
+        if self._is_dry:
+            most = permit
+        due = list(self.failed.take(self._clock, most))
+        if due:
+            self.was_called = True
+            self.collector.open()
+            self._tell_failed(due)
+            self.flush(outbox, poison)
+        return len(due) if is_full else permit
+
+    def _tell_failed(self, messages: Sequence[tuple[Any, str]]) -> None:
+        fail: Callable[..., None] = self.instance.fail
+
+        def tell() -> None:
+            for msg_id, reason in messages:
+                if self._takes_reason:
+                    fail(msg_id, reason)
+                else:
+                    fail(msg_id)
+                if FORKED:
+                    end_child()
+
+        self.guarded("fail", tell)
 
     def set_active(self, outbox: Outbox, *, active: bool, poison: Poison | None = None) -> None:
         """Call activate or deactivate if this changes anything."""
@@ -197,6 +233,7 @@ class SpoutTask(TaskBase):
         self.was_called = True
         limit = self.placed.topology.spec.max_spout_pending
         total, more = 0, True
+        self._is_dry = False
         while more and total < permit and most_bytes > 0:
             room = permit - total
             if limit is not None:
@@ -211,7 +248,15 @@ class SpoutTask(TaskBase):
             most_bytes -= size
             self.flush(outbox, poison)
             yield emitted
+        self._emitted = total
         self.exhausted = bool(self.guarded("is_exhausted", self.instance.is_exhausted))
+
+    def describe(self, summary: Summary) -> None:
+        """Say what is left of this task's messages."""
+        summary.exhausted[self.task] = self.exhausted
+        summary.spout_pending[self.task] = self.pending.count
+        if self.failed.resting:
+            summary.resting[self.task] = Resting(*self.failed.described())
 
     def _calls(self, room: int, most_bytes: int, deadline: float) -> tuple[int, bool, int]:
         """Call next_tuple for `room` tuples: (tuples emitted, whether to go on, their bytes).
@@ -230,6 +275,7 @@ class SpoutTask(TaskBase):
                         end_child()
                     now = count()
                     if now == emitted:
+                        self._is_dry = True
                         return emitted, False, measure()
                     emitted = now
             except PASSED_ON:
@@ -240,6 +286,7 @@ class SpoutTask(TaskBase):
                 report = self.report(e, fatal=fatal, what="next_tuple")
                 if fatal:
                     raise ComponentFailed(report) from e
+                self._is_dry = True
                 return count(), False, measure()
             clock = time.monotonic()
             if clock >= deadline:
@@ -299,17 +346,13 @@ class SpoutTask(TaskBase):
 
     def _divert(self, emits: Emits, outbox: Outbox) -> Emits:
         """Send messages that failed `maxReplays` times to the dead letters; gives the others."""
-        if not self.failures or emits.stream == DEAD_LETTERS or emits.msg_ids is None:
+        if emits.stream == DEAD_LETTERS or emits.msg_ids is None:
             return emits
         limit = self.placed.topology.spec.max_replays
         dead: dict[int, list[Any]] = {}
-        for i, msg_id in enumerate(emits.msg_ids):
-            found = None
-            if msg_id is not None:
-                with suppress(Exception):  # an author's ==
-                    found = self.failures.get(msg_id)
-            if found is None:
-                continue
+        for i in self.failed.among(emits.msg_ids):
+            msg_id = emits.msg_ids[i]
+            found = self.failed.tried[msg_id]
             if limit is None or found[0] < limit:
                 outbox.counts[self.component, REPLAYED, ""] += 1
             else:

@@ -25,7 +25,7 @@ from fulmen.engine.state.journals import ENGINE, ROWS
 from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.tasks.forks import end_child
 from fulmen.engine.time.event_times import StreamTimes
-from fulmen.errors import PASSED_ON, CheckpointMismatch, FulmenError, error_text, text_of
+from fulmen.errors import PASSED_ON, CheckpointMismatch, FulmenError, text_of
 from fulmen.secrets import masked
 from fulmen.topology.code.loading import create
 
@@ -112,7 +112,7 @@ class TaskBase(ABC):
         self.task = task
         self.rng = rng
         self.component = placed.plan.component_of(task)
-        self.errors: list[ErrorReport] = []
+        self._forget_errors()
         self.was_called = True
         self._is_told = False  # of the latest commit that changed it
         self._was_told = False  # in this batch
@@ -309,25 +309,35 @@ class TaskBase(ABC):
         finally:
             end_child()
 
+    def message_of(self, error: BaseException | str, what: str = "") -> str:
+        """What a report of an error says."""
+        message = text_of(error)
+        if isinstance(error, BaseException) and not isinstance(error, FulmenError):
+            message = f"{type(error).__name__}: {message}".rstrip(": ")
+        return shortened(f"{what}: {message}" if what else message, LONGEST_MESSAGE)
+
+    def count_error(self, error: BaseException, what: str) -> str:
+        """Note an error after which the topology goes on; gives its message. Cheap for many."""
+        if self._told < ERRORS_TOLD:
+            return self.report(error, what=what).message
+        self._more += 1
+        return self.message_of(error, what)
+
     def report(
         self, error: BaseException | str, fatal: bool = False, what: str = ""
     ) -> ErrorReport:
         """Note an error of this task. Of many in a batch the first are told, the others counted."""
-        message, stack = text_of(error), ""
-        if isinstance(error, BaseException) and not isinstance(error, FulmenError):
-            message = error_text(error)
-        message = shortened(f"{what}: {message}" if what else message, LONGEST_MESSAGE)
-        told = [at for at, error in enumerate(self.errors) if not error.is_warning]
-        is_told = fatal or len(told) < ERRORS_TOLD
+        message, stack = self.message_of(error, what), ""
+        is_told = fatal or self._told < ERRORS_TOLD
         if isinstance(error, BaseException) and is_told:
             stack = shortened(author_traceback(error), LONGEST_TRACEBACK)
         service = error.service if isinstance(error, ServiceUnavailable) else ""
         report = ErrorReport(self.component, self.task, message, stack, fatal, service=service)
         if is_told:
             self.errors.append(report)
+            self._told += 1
         else:
-            last = self.errors[told[-1]]
-            self.errors[told[-1]] = replace(last, more=last.more + 1)
+            self._more += 1
         return report
 
     def warn_untimed(self, reason: str | None) -> None:
@@ -341,14 +351,21 @@ class TaskBase(ABC):
         )
         self.errors.append(ErrorReport(self.component, self.task, text, is_warning=True))
 
+    def _forget_errors(self) -> None:
+        self.errors: list[ErrorReport] = []
+        self._told = self._more = 0
+
     def tell(self, summary: Summary) -> None:
         """Put into a summary what went wrong, and what the author's code has told."""
         hold = self.context.signals.hold
         if hold.reason and self.component in self.placed.sources:
             hold.reason = ""  # it would never be called again, to release them
             self.report("hold_spouts is for bolts: a spout that waits emits nothing")
+        if self._more:  # they count with the last one that is told
+            at = max(i for i, error in enumerate(self.errors) if not error.is_warning)
+            self.errors[at] = replace(self.errors[at], more=self._more)
         summary.errors += self.errors
-        self.errors = []
+        self._forget_errors()
         summary.take(self.task, self.context.signals)
 
     def end(self) -> None:
@@ -361,7 +378,7 @@ class TaskBase(ABC):
         Returns:
             What it raised.
         """
-        self.errors = []  # of an attempt that came to nothing
+        self._forget_errors()  # of an attempt that came to nothing
         try:
             self.end()
         except PASSED_ON:

@@ -325,13 +325,13 @@ class StageTasks:
             if not header.active:
                 task.set_active(outbox, active=False, poison=poison)
             else:
+                permit = task.tell_due(permit, outbox, poison)
                 deadline = started + header.emit_seconds * (i + 1) / len(self._spouts)
                 for emitted in task.emit(permit, most_bytes, deadline, outbox, poison):
                     summary.emitted += emitted
                     self._sweep(outbox)
                     yield
-            summary.exhausted[task.task] = task.exhausted
-            summary.spout_pending[task.task] = task.pending.count
+            task.describe(summary)
 
     def _committed_deliveries(self, header: Header) -> Mapping[int, Deliveries]:
         """Too many for a header: they are in the commit that the batch builds on."""

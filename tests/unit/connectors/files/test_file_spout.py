@@ -418,3 +418,27 @@ def test_each_line_is_acked_once_whatever_happens_to_files_and_processes(tmp_pat
     whole = [f"line {i}" for i in range(world.written)]
     assert sorted(seen) == sorted(whole)
     assert world.life.values("errors") == []
+
+
+def test_failed_lines_of_a_compressed_file_are_read_in_their_order_and_once(tmp_path):
+    file = tmp_path / "a.log.gz"
+    file.write_bytes(gzip.compress("".join(f"{i}\n" for i in range(400)).encode()))
+    life = lives(file)
+    life.batch()
+    ids = sorted(life.pending)
+    bad = ids[::-7]
+    expected = [[str(i)] for i in range(400) if ids[i] in set(bad)]
+    assert life.batch(fails=bad) == expected
+    file.write_bytes(b"x" * file.stat().st_size)  # in its place: it can't be read any more
+    assert life.batch(fails=bad)[: len(expected)] == expected
+
+
+def test_new_lines_are_read_on_while_failed_ones_are_read_again(tmp_path):
+    file = tmp_path / "a.log"
+    file.write_text("".join(f"{i}\n" for i in range(50)))
+    life = lives(file)
+    first = life.batch(calls=1)
+    again = life.batch(calls=1, fails=[min(life.pending)])
+    rest = life.batch()
+    assert [*first, *again, *rest].count(["0"]) == 2
+    assert sorted({int(v) for [v] in [*first, *rest]}) == list(range(50))

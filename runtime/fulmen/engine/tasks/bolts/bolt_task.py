@@ -227,11 +227,13 @@ class BoltTask(TaskBase):
             if isinstance(error, ReportedFailedException):
                 self.report(error, what=self.callback)
             return
-        fatal = self.placed.topology.spec.on_error == "crash"
-        report = self.report(error, fatal=fatal, what=self.callback)
-        self.failed.append((position, f"bolt {self.component!r}: {report.message}"))
-        if fatal and self.crash is None:
-            self.crash = ComponentFailed(report)
+        if self.placed.topology.spec.on_error == "crash":
+            report = self.report(error, fatal=True, what=self.callback)
+            message = report.message
+            self.crash = self.crash or ComponentFailed(report)
+        else:
+            message = self.count_error(error, self.callback)
+        self.failed.append((position, f"bolt {self.component!r}: {message}"))
 
     def tick(self, period: float) -> Chunk:
         """A tick tuple."""

@@ -1,0 +1,206 @@
+"""Messages of one spout task that have failed: how often, and when the spout hears of it. Durable.
+
+A spout with `backoff` hears of a failure after a pause, and each pause of a message is twice as
+long as the one before. So a message that always fails costs next to nothing, and one that failed by
+chance comes again at once. Time is the batch clock.
+
+A message rests until its spout is told. From then on it is tried, until it fails again or is acked.
+What is durable is a log of changes, as of pending messages: one pickle for each batch, however many
+messages fail in it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import pickle
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from fulmen.checkpoint.rewriting import Journals, RewritePolicy, Update
+from fulmen.engine.state.journals import FAILED, FAILURES
+from fulmen.engine.state.keyed_state import KeyedState
+
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 30.0
+MOST_RESTING = 100_000
+"""With so many, a task is asked for nothing new: they are in memory, and in the checkpoint."""
+LEAST_SHARE, MOST_SHARE = 0.02, 0.5
+"""While a spout has new messages, how much of what it emits may be messages that have failed."""
+_REMEMBERED, _REASONS = 50, 1000
+MOST_TRIED = 100_000
+"""So many are counted; of those that are never emitted again, the oldest are forgotten."""
+Change = Any
+"""(sequence, due, id, reason, failures) of one that failed; the sequence of one that the spout was
+told of; or (id,) of one that was acked."""
+
+
+def pause_seconds(failures: int) -> float:
+    """How long a message rests that has failed so many times."""
+    doublings = min(max(0, failures - 1), 20)  # far beyond the longest one
+    return min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0**doublings)
+
+
+class _Entry(NamedTuple):
+    due: float
+    msg_id: Any
+    reason: str
+    failures: int
+
+
+class FailedMessages:
+    """Those that rest are kept by sequence number, which has no `==` of an author's.
+
+    Attributes:
+        tried: Message id -> how many times it has failed, and why the last time.
+    """
+
+    def __init__(self) -> None:
+        self.tried: dict[Any, tuple[int, str]] = {}
+        self._resting: dict[int, _Entry] = {}
+        self._queue: list[tuple[float, int]] = []
+        self._failures: Counter[int] = Counter()
+        self._reason = ""
+        self._hope = 0.0  # the part of the last messages tried again that were acked
+        self._reasons: dict[str, str] = {}  # one object for equal ones: a pickle has it once
+        self._changes: list[Change] = []
+        self._policy = RewritePolicy()
+        self._earlier: KeyedState | None = None  # what a checkpoint had of it before
+
+    @property
+    def resting(self) -> int:
+        """How many rest."""
+        return len(self._resting)
+
+    @property
+    def share(self) -> float:
+        """How much of what a busy spout emits may be messages that have failed.
+
+        If they fail again as a rule, little: new messages go first. If they are acked as a rule,
+        such as after an outage, much.
+        """
+        return max(LEAST_SHARE, MOST_SHARE * self._hope)
+
+    def add(self, sequence: int, msg_id: Any, reason: str, clock: float, *, rests: bool) -> None:
+        """A message has failed.
+
+        Args:
+            sequence: Of its emit.
+            msg_id: Its id.
+            reason: Why.
+            clock: When.
+            rests: Whether its spout is to hear of it after a pause.
+        """
+        failures = 1
+        with suppress(Exception):  # an author's ==: such failures are not counted
+            failures += self.tried.pop(msg_id, (0, ""))[0]
+        if len(self._reasons) >= _REASONS:
+            self._reasons.clear()
+        reason = self._reasons.setdefault(reason, reason)
+        if failures > 1:
+            self._hope -= self._hope / _REMEMBERED
+        due = clock + pause_seconds(failures) if rests else 0.0
+        self._do((sequence, due, msg_id, reason, failures))
+        heapq.heappush(self._queue, (due, sequence))
+
+    def take(self, clock: float, at_most: int) -> Iterator[tuple[Any, str]]:
+        """Message ids and reasons of those whose pause is over, the longest over first."""
+        while at_most > 0 and self._queue and self._queue[0][0] <= clock:
+            _, sequence = heapq.heappop(self._queue)
+            entry = self._resting[sequence]
+            self._do(sequence)
+            at_most -= 1
+            yield entry.msg_id, entry.reason
+
+    def acked(self, msg_ids: Sequence[Any]) -> None:
+        """These are done with."""
+        for i in self.among(msg_ids):
+            self._hope += (1 - self._hope) / _REMEMBERED
+            with suppress(Exception):  # an author's ==
+                self._do((msg_ids[i],))
+
+    def among(self, msg_ids: Sequence[Any]) -> list[int]:
+        """The places of those that have failed before."""
+        tried = self.tried
+        if not tried:
+            return []
+        try:
+            return [i for i, msg_id in enumerate(msg_ids) if msg_id in tried]
+        except Exception:  # noqa: BLE001 (an author's ==, of one of them)
+            return [i for i, msg_id in enumerate(msg_ids) if _is_in(msg_id, tried)]
+
+    def described(self) -> tuple[int, float, int, str]:
+        """How many rest, when the first is due, the most failures of one, the last reason."""
+        return len(self._resting), self._queue[0][0], max(self._failures), self._reason
+
+    def _do(self, change: Change) -> None:
+        self._changes.append(change)
+        self._apply(change)
+
+    def _apply(self, change: Change) -> None:
+        if isinstance(change, int):
+            entry = self._resting.pop(change)
+            self._failures[entry.failures] -= 1
+            if not self._failures[entry.failures]:
+                del self._failures[entry.failures]
+            with suppress(Exception):  # an author's ==
+                self.tried[entry.msg_id] = entry.failures, entry.reason
+            if len(self.tried) > MOST_TRIED:
+                del self.tried[next(iter(self.tried))]
+        elif len(change) == 1:
+            self.tried.pop(change[0], None)
+        else:
+            sequence, entry = change[0], _Entry(*change[1:])
+            with suppress(Exception):  # an author's ==
+                self.tried.pop(entry.msg_id, None)
+            self._resting[sequence] = entry
+            self._failures[entry.failures] += 1
+            self._reason = entry.reason
+
+    def updates(self, number: int) -> dict[str, Update]:
+        """What commit `number` has to write, by journal; empty if nothing changed."""
+        found: dict[str, Update] = {}
+        if self._earlier is not None:
+            self._earlier.clear()
+            found, self._earlier = dict(self._earlier.updates(number)), None
+        elif not self._changes:
+            return {}
+        alive = len(self._resting) + len(self.tried)
+        if self._policy.rewrite(alive, len(self._changes)) or found:
+            resting = [(n, *entry) for n, entry in self._resting.items()]
+            found[FAILED] = pickle.dumps((resting, list(self.tried.items())), 5), number
+        else:
+            found[FAILED] = pickle.dumps((self._changes, None), 5), 0
+        self._changes = []
+        return found
+
+    @staticmethod
+    def restore(journals: Journals) -> FailedMessages:
+        """What the checkpoint has of a task."""
+        found = FailedMessages()
+        if earlier := _earlier(journals):
+            found.tried, found._earlier = dict(earlier), earlier
+        records = journals.get(FAILED, ())
+        for data in records:
+            changes, tried = pickle.loads(data)
+            if tried is not None:  # all that there is
+                found = FailedMessages()
+                found.tried = dict(tried)
+            for change in changes:
+                found._apply(change)
+        found._queue = [(entry.due, n) for n, entry in found._resting.items()]
+        heapq.heapify(found._queue)
+        found._policy = RewritePolicy(len(records))
+        return found
+
+
+def _earlier(journals: Mapping[str, Sequence[bytes]]) -> KeyedState:
+    """How often messages had failed, as keyed state: checkpoints of before have it."""
+    return KeyedState.restore(journals, name=FAILURES)
+
+
+def _is_in(msg_id: Any, tried: Mapping[Any, Any]) -> bool:
+    with suppress(Exception):
+        return msg_id in tried
+    return False
