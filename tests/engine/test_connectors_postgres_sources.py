@@ -1,18 +1,22 @@
 """Sources in a real PostgreSQL: each row once, whatever happens to processes or the server."""
 
 import datetime
+import json
 from collections import Counter
+from decimal import Decimal
 
 import psycopg
 import pytest
 
 from fulmen.api import ServiceUnavailable, Stream
+from fulmen.connectors.formats import JsonOptions
 from fulmen.connectors.postgres import PostgresQuerySpout, PostgresQueueSpout, PostgresSink
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores.pools import close_all
 from support import sql_topologies
 from support.postgres_target import Target
 from support.seeds import generator, several
+from support.sql_sinks import context, prepared, written
 from support.sql_sources import Task
 
 
@@ -137,6 +141,67 @@ def test_a_source_with_a_wrong_name_is_told_so(target):
     ):
         with pytest.raises(StoreRefused, match=said):
             growing(target, **options)
+
+
+@pytest.fixture
+def all_types(target):
+    columns = {
+        "amount": ("numeric(10,2)", "1.10"),
+        "at": ("timestamptz", "2026-01-31 12:00:00+00"),
+        "tags": ("text[]", "{a,b}"),
+        "doc": ("jsonb", '{"a": [1.5, null]}'),
+        "day": ("date", "2026-01-01"),
+        "dur": ("interval", "1 day 02:00:00"),
+        "u": ("uuid", "00000000-0000-0000-0000-000000000001"),
+        "b": ("bytea", "\\x78ff"),
+        "r": ("int4range", "[1,5)"),
+        "x": ("float8", "NaN"),
+        "ip": ("inet", "127.0.0.1"),
+    }
+    made = ", ".join(f"{name} {kind}" for name, (kind, _) in columns.items())
+    row = ", ".join(f"'{value}'" for _, value in columns.values())
+    nulls = ", ".join(["NULL"] * len(columns))
+    target.run(
+        f"CREATE TABLE t (id int, {made})",
+        f"CREATE TABLE copy (id int, {made})",
+        f"INSERT INTO t VALUES (1, {row}), (2, {nulls})",
+    )
+    return ["id", *columns]
+
+
+def test_a_table_of_all_types_goes_to_json_and_to_a_table_of_the_same_types(target, all_types):
+    one = growing(target, fields=all_types)
+    one.batch()
+    rows = sorted(map(list, one.pending.values()))
+    encode = JsonOptions(type="json").make().encoder(all_types)
+    first, second = (json.loads(encode(row), parse_float=Decimal) for row in rows)
+    assert list(first.values()) == [
+        *(
+            1,
+            Decimal("1.10"),
+            "2026-01-31T12:00:00+00:00",
+            ["a", "b"],
+            {"a": [Decimal("1.5"), None]},
+        ),
+        *("2026-01-01", "P1DT2H", "00000000-0000-0000-0000-000000000001", "eP8=", "[1,5)", "NaN"),
+        "127.0.0.1",
+    ]
+    assert list(second.values()) == [2, *[None] * 11]
+    sink = prepared(PostgresSink(), tuple(all_types), dsn=target.dsn, table="copy")
+    assert written(sink, rows, fields=tuple(all_types)) == {}
+    assert target.run("SELECT t::text FROM t ORDER BY id") == target.run(
+        "SELECT c::text FROM copy AS c ORDER BY id"
+    )
+
+
+def test_types_of_a_source_that_a_table_can_not_have_are_told_at_the_start(target):
+    target.run("CREATE TABLE t (data int, reason text)")
+    options = PostgresSink.config_model(dsn=target.dsn, table="t")
+    fields = ("data", "reason")
+    known = context(options, fields)
+    known.streams["source"]["default"] = Stream(fields, types={"data": "binary"})
+    with pytest.raises(StoreRefused, match="'source' emits data binary, and the table takes no"):
+        PostgresSink().prepare({}, known)
 
 
 # ---- a table as a queue --------------------------------------------------------------------------

@@ -12,7 +12,7 @@ field of an object given to `TopologyBuilder`, if the object now has another val
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, MutableMapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -78,6 +78,20 @@ class Component(ABC):
             options: The validated `config_model`; None if the class has none.
         """
         return self.outputs
+
+    def check_input(self, options: Any, stream: Stream) -> Iterable[str]:  # noqa: ARG002
+        """What is wrong about a stream that the component subscribes to. Default: nothing.
+
+        Called before the topology runs, by `fulmen validate` too, and for each input.
+
+        Args:
+            options: The validated `config_model`; None if the class has none.
+            stream: Its fields, and what is known of their types.
+
+        Returns:
+            What is wrong and what to do, one sentence or two for each mistake.
+        """
+        return ()
 
     def committed(self, number: int) -> None:
         """Called after a commit: what this instance's fields and state held then is durable.

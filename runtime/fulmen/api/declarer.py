@@ -6,7 +6,7 @@ Either by the class attribute `outputs`, or by Storm's `declare_output_fields`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fulmen.errors import PASSED_ON, DeclarationError, error_text
@@ -24,10 +24,13 @@ class Stream:
     Attributes:
         fields: Their names.
         direct: Whether who emits names the receiving task.
+        types: What is known of the types of fields, by the names that `fields` of a format has.
+            Who receives the stream may refuse it by them before the topology runs.
     """
 
     fields: tuple[str, ...]
     direct: bool = False
+    types: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
 
 class OutputFieldsDeclarer:
@@ -58,6 +61,11 @@ class OutputFieldsDeclarer:
         if stream in self.streams:
             raise DeclarationError(f"{self._component}: stream {stream!r} is declared twice")
         self.streams[stream] = Stream(self._fields(stream, fields), direct)
+
+    def know_types(self, stream: str, types: Mapping[str, str]) -> None:
+        """Keep what is known of the types of a declared stream's fields."""
+        if types:
+            self.streams[stream] = replace(self.streams[stream], types=types)
 
     def _fields(self, stream: str, fields: Sequence[str]) -> tuple[str, ...]:
         if isinstance(fields, str) or not isinstance(fields, Sequence):
@@ -125,9 +133,11 @@ def declare(outputs: Any, declarer: OutputFieldsDeclarer) -> None:
         for name, stream in outputs.items():
             if isinstance(stream, Stream):
                 declarer.declare_stream(name, stream.fields, stream.direct)
+                declarer.know_types(name, stream.types)
             else:
                 declarer.declare_stream(name, stream)
     elif isinstance(outputs, Stream):
         declarer.declare(outputs.fields, outputs.direct)
+        declarer.know_types(DEFAULT_STREAM, outputs.types)
     elif outputs:
         declarer.declare(outputs)

@@ -14,7 +14,14 @@ from typing_extensions import override
 from fulmen.api.collector import SpoutOutputCollector
 from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
-from fulmen.connectors.formats import Format, FormatOptions, JsonOptions, Malformed, TextOptions
+from fulmen.connectors.formats import (
+    ERRORS,
+    Format,
+    FormatOptions,
+    JsonOptions,
+    Malformed,
+    TextOptions,
+)
 from fulmen.connectors.formats.base import BOM
 from fulmen.connectors.options import Options
 from fulmen.transactional.spouts.lines import without_line_feed
@@ -72,7 +79,7 @@ class StdinSpout(Spout):
 
     @override
     def outputs_for(self, options: Any) -> Outputs:
-        return {"default": options.format.make().fields, "errors": ("data", "reason", "position")}
+        return {"default": options.format.make().stream(), "errors": ERRORS}
 
     @override
     def open(

@@ -10,13 +10,14 @@ import gzip
 import io
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from typing_extensions import override
 
+from fulmen.api.declarer import Stream
 from fulmen.connectors.files.columns import arrow_type, column
 from fulmen.connectors.files.options import FileSinkOptions, ParquetOptions
 from fulmen.connectors.formats import (
@@ -27,6 +28,7 @@ from fulmen.connectors.formats import (
     TextOptions,
 )
 from fulmen.connectors.formats.base import BOM, positions
+from fulmen.connectors.formats.types import misfits
 
 _SUFFIXES: dict[type, str] = {
     JsonOptions: ".jsonl",
@@ -64,6 +66,13 @@ class Content(ABC):
     @abstractmethod
     def file(self, chunks: Sequence[bytes]) -> bytes:
         """A whole file of these chunks."""
+
+
+def mistaken_columns(options: FileSinkOptions, stream: Stream) -> Iterator[str]:
+    """What is wrong about a stream whose rows are to be written."""
+    if isinstance(options.format, ParquetOptions):
+        columns = options.format.columns
+        yield from misfits(stream.types, [(name, column(kind)) for name, kind in columns.items()])
 
 
 def content_of(options: FileSinkOptions) -> Content:

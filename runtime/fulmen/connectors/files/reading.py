@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.connectors.files.buckets import source_of
 from fulmen.connectors.files.local import (
@@ -41,8 +42,7 @@ from fulmen.connectors.files.positions import (
     place_of,
 )
 from fulmen.connectors.files.troubles import Troubles
-
-ERROR_FIELDS = ("data", "reason", "position")
+from fulmen.connectors.formats import ERRORS
 
 
 class FilesSpout(Spout):
@@ -68,6 +68,10 @@ class FilesSpout(Spout):
     @abstractmethod
     def is_whole(self, path: str) -> bool:
         """Whether a file of this machine is read to its end at once."""
+
+    def types(self, options: Any) -> Mapping[str, str]:  # noqa: ARG002
+        """What is known of the types of the fields, before any file is read."""
+        return {}
 
     @abstractmethod
     def begin_file(self, number: int, found: Found, end: int, *, is_complete: bool) -> None:
@@ -102,7 +106,8 @@ class FilesSpout(Spout):
 
     @override
     def outputs_for(self, options: Any) -> Outputs:
-        return {"default": tuple(self.fields(options)), "errors": ERROR_FIELDS}
+        stream = Stream(tuple(self.fields(options)), types=self.types(options))
+        return {"default": stream, "errors": ERRORS}
 
     @override
     def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,10 +13,11 @@ from typing_extensions import override
 from fulmen.api.collector import OutputCollector
 from fulmen.api.components import Bolt, FailedException
 from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
 from fulmen.api.tuples import Tuple
 from fulmen.connectors.files.buckets import Bucket, is_uri
-from fulmen.connectors.files.contents import Content, Encoder, content_of
+from fulmen.connectors.files.contents import Content, Encoder, content_of, mistaken_columns
 from fulmen.connectors.files.local import LocalFolder
 from fulmen.connectors.files.options import FileSinkOptions, RollingFileSinkOptions
 from fulmen.connectors.formats import Malformed, encode_each
@@ -51,6 +52,10 @@ class FileSink(Sink):
     config_model = FileSinkOptions
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
     transient: ClassVar[Sequence[str]] = ("_context", "_options", "_content", "_place")
+
+    @override
+    def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
+        return mistaken_columns(options, stream)
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
@@ -127,6 +132,10 @@ class RollingFileSink(Bolt):
         self.since: float | None = None
         self.fields: tuple[str, ...] = ()
         self.full: list[Full] = []
+
+    @override
+    def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
+        return mistaken_columns(options, stream)
 
     @override
     def prepare(

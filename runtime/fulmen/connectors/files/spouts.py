@@ -19,9 +19,9 @@ from fulmen.connectors.files.kept import Kept
 from fulmen.connectors.files.local import COMPRESSED, Changed, Gone, Opened, check_same
 from fulmen.connectors.files.options import FileSpoutOptions, ParquetSpoutOptions
 from fulmen.connectors.files.positions import PLACES, Found, message_id, place_of
-from fulmen.connectors.files.reading import ERROR_FIELDS, FilesSpout
+from fulmen.connectors.files.reading import FilesSpout
 from fulmen.connectors.files.records import Record, records
-from fulmen.connectors.formats import CsvOptions, Format, JsonOptions, Malformed
+from fulmen.connectors.formats import ERRORS, CsvOptions, Format, JsonOptions, Malformed
 from fulmen.connectors.formats.base import BOM
 from fulmen.connectors.formats.csv_format import CsvFormat
 
@@ -47,6 +47,11 @@ class FileSpout(FilesSpout):
     def fields(self, options: FileSpoutOptions) -> Sequence[str]:
         extra = () if options.file_field is None else (options.file_field,)
         return (*options.format.make().fields, *extra)
+
+    @override
+    def types(self, options: FileSpoutOptions) -> Mapping[str, str]:
+        extra = {} if options.file_field is None else {options.file_field: "string"}
+        return {**options.format.make().types, **extra}
 
     @override
     def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
@@ -363,7 +368,7 @@ class ParquetSpout(FilesSpout, ArrowSpout):
     def emit_error(self, values: Sequence[Any], msg_id: int | None) -> None:
         types = (pa.binary(), pa.string(), pa.string())
         columns = [pa.array([value], kind) for value, kind in zip(values, types, strict=True)]
-        batch = pa.record_batch(columns, list(ERROR_FIELDS))
+        batch = pa.record_batch(columns, list(ERRORS.fields))
         self.collector.emit(batch, "errors", msg_ids=None if msg_id is None else [msg_id])
 
     def _rows_of(self, number: int, ids: Sequence[int]) -> pa.RecordBatch:

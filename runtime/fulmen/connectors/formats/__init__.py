@@ -6,7 +6,7 @@ be any bytes, and come one by one.
 """
 
 from fulmen.connectors.formats.avro import AvroKeyOptions, AvroOptions, MessageFormatOptions
-from fulmen.connectors.formats.base import Format, Malformed, encode_each
+from fulmen.connectors.formats.base import ERRORS, Format, Malformed, encode_each
 from fulmen.connectors.formats.options import (
     BytesOptions,
     CsvOptions,
@@ -18,6 +18,7 @@ from fulmen.connectors.formats.values import DEFAULT, Writer, checked_text, natu
 
 __all__ = [
     "DEFAULT",
+    "ERRORS",
     "AvroKeyOptions",
     "AvroOptions",
     "BytesOptions",

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Rows
 
 BOM = b"\xef\xbb\xbf"
 """The byte order mark in UTF-8, which some programs begin files with. It is no data."""
+
+
+ERRORS = Stream(
+    ("data", "reason", "position"),
+    types={"data": "binary", "reason": "string", "position": "string"},
+)
+"""The stream `errors` of sources: messages that can't be read, and why."""
 
 
 class Malformed(ValueError):
@@ -21,9 +30,20 @@ class Format(ABC):
 
     Attributes:
         fields: The names of the values that `decode` returns, in their order.
+        types: Those that the values of some fields have, whatever a message is.
     """
 
     fields: tuple[str, ...]
+    types: Mapping[str, str] = MappingProxyType({})
+
+    def stream(self, *more: str, **types: str) -> Stream:
+        """The stream of what is read.
+
+        Args:
+            more: Further fields.
+            types: Those of some of them.
+        """
+        return Stream((*self.fields, *more), types={**self.types, **types})
 
     def connect(self) -> None:
         """Called in `open` or `prepare`: see that what the format needs is there.

@@ -50,6 +50,7 @@ class CsvFormat(Format):
             writer: How values are written.
         """
         self.fields = tuple(fields)
+        self.types = {name: types.get(name, "string") for name in self.fields}
         self._delimiter = delimiter
         self._typed = converters(types, self.fields)
         self._texts = frozenset(i for i, n in enumerate(fields) if types.get(n, "string") in _TEXTS)

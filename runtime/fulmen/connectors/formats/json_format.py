@@ -38,6 +38,7 @@ class JsonFormat(Format):
         """
         self.fields = tuple(fields) or ("value",)
         self._members = tuple(fields)
+        self.types = types
         self._required = tuple(required)
         self._typed = converters(types, self._members)
         self._decimals = [i for i, name, _ in self._typed if types[name] == "decimal"]

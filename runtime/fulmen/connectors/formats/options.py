@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from fulmen.api.declarer import Stream
 from fulmen.connectors.formats.base import Format
 from fulmen.connectors.formats.csv_format import CsvFormat
 from fulmen.connectors.formats.json_format import JsonFormat
@@ -35,6 +36,10 @@ class OneFormat(Options):
     @abstractmethod
     def make(self) -> Format:
         """The format."""
+
+    def mistakes(self, stream: Stream) -> Iterable[str]:  # noqa: ARG002
+        """What is wrong about a stream that is to be written, by what is known of its types."""
+        return ()
 
     def for_topic(self, topic: str | None, part: str = "value") -> Self:  # noqa: ARG002
         """The same for one part of a topic's messages; it matters to formats with schemas."""

@@ -16,6 +16,7 @@ class TextFormat(Format):
 
     def __init__(self, field: str = "value", encoding: str = "utf-8") -> None:
         self.fields = (field,)
+        self.types = {field: "string"}
         self._encoding = encoding
 
     @override
@@ -51,6 +52,7 @@ class BytesFormat(Format):
 
     def __init__(self, field: str = "value") -> None:
         self.fields = (field,)
+        self.types = {field: "binary"}
 
     @override
     def decode(self, data: bytes) -> list[Any]:

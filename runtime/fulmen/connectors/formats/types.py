@@ -8,8 +8,8 @@ from __future__ import annotations
 import binascii
 import math
 from base64 import b64decode
-from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 from uuid import UUID  # noqa: TID251 (a type of values; none is made)
@@ -26,6 +26,25 @@ Type = Literal[
     "decimal", "date32", "time", "timestamp", "duration", "uuid", "json",
 ]  # fmt: skip
 Convert = Callable[[Any], Any]
+SAMPLES: Mapping[str, Any] = {
+    "string": "text",
+    "binary": b"bytes",
+    "base64": b"bytes",
+    "bool": True,
+    "int32": 1,
+    "int64": 1,
+    "integer": 1,
+    "float32": 0.5,
+    "float64": 0.5,
+    "decimal": Decimal("0.5"),
+    "date32": date(2000, 1, 1),
+    "time": time(12),
+    "timestamp": datetime(2000, 1, 1, 12, tzinfo=UTC),
+    "duration": timedelta(1),
+    "uuid": UUID(int=1),
+    "json": [{}],
+}
+"""A value of each type. What can't be written of it is told before the topology runs."""
 
 _BOOLS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 _LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
@@ -156,3 +175,28 @@ _MADE: dict[str, Convert] = {
     "uuid": lambda value: UUID(_only_text(value)),
     "json": _json,
 }
+
+
+def misfits(
+    types: Mapping[str, str], writers: Iterable[tuple[str, Callable[[Any], Any]]]
+) -> Iterator[str]:
+    """What is wrong about fields whose types are known, of those that are written.
+
+    Args:
+        types: Those that are known.
+        writers: The fields that are written, each with what raises Malformed for a value that can't
+            be.
+    """
+    for name, write in writers:
+        if (kind := types.get(name)) is None:
+            continue
+        try:
+            write(SAMPLES[kind])
+        except Malformed as error:
+            wanted = str(error).partition(" is no ")[2].partition(".")[0]
+            if wanted in SAMPLES:
+                cure = f"Give it that type where it is read: `fields: {{{name}: {wanted}}}`"
+                yield f"field {name!r} is {kind}, which is no {wanted}. {cure} of the format"
+            else:
+                cure = "Give it another type where it is read, in `fields` of the format"
+                yield f"field {name!r} is {kind}, which does not fit: {error}. {cure}"

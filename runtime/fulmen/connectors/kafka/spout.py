@@ -30,6 +30,7 @@ from fulmen.api.collector import SpoutOutputCollector
 from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
+from fulmen.connectors.formats import ERRORS
 from fulmen.connectors.kafka.client import NO_TOPIC, Brokers
 from fulmen.connectors.kafka.options import KafkaSpoutOptions
 from fulmen.connectors.kafka.reading.group import Group
@@ -75,7 +76,7 @@ class KafkaSpout(Spout):
 
     @override
     def outputs_for(self, options: KafkaSpoutOptions) -> Outputs:
-        return {"default": options.fields, ERRORS_STREAM: ("data", "reason", "position")}
+        return {"default": options.format.make().stream(*options.include), ERRORS_STREAM: ERRORS}
 
     @override
     def open(

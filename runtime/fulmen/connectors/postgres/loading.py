@@ -6,6 +6,9 @@ from typing import Any
 
 import psycopg
 from psycopg.adapt import Buffer, Loader
+from psycopg.types.multirange import MultirangeInfo
+from psycopg.types.range import RangeInfo
+from psycopg.types.string import TextLoader
 
 OUT_OF_RANGE = ("date", "timestamp", "timestamptz", "time", "timetz", "interval")
 """Types with values that Python's have not, such as infinity."""
@@ -14,6 +17,10 @@ OUT_OF_RANGE = ("date", "timestamp", "timestamptz", "time", "timetz", "interval"
 def cursor_of(db: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
     """One that gives the text of a value that Python can't hold, since no row may stop a source."""
     cursor = db.cursor()
+    for kind in (RangeInfo, MultirangeInfo):  # psycopg's own classes, which nothing else can write
+        for info in psycopg.adapters.types:
+            if isinstance(info, kind):
+                cursor.adapters.register_loader(info.oid, TextLoader)
     for name in OUT_OF_RANGE:
         oid = psycopg.adapters.types[name].oid
         loader = psycopg.adapters.get_loader(oid, psycopg.pq.Format.TEXT)

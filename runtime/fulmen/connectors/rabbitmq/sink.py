@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 import pika  # type: ignore[import-untyped]
 from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
 from fulmen.connectors.formats import DEFAULT, Format, Malformed, checked_text, encode_each
 from fulmen.connectors.formats.base import positions
@@ -51,6 +52,11 @@ class RabbitSink(Sink):
 
     def __init__(self) -> None:
         self.identity = secrets.token_hex(8)
+
+    @override
+    def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
+        mistakes: Iterable[str] = options.format.mistakes(stream)
+        return mistakes
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:

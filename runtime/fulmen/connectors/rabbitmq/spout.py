@@ -22,7 +22,7 @@ from fulmen.api.collector import MessageId, SpoutOutputCollector
 from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
-from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats import ERRORS, Malformed
 from fulmen.connectors.options import Options
 from fulmen.connectors.rabbitmq.connection import Broker
 from fulmen.connectors.rabbitmq.consumer import Consumer, Delivery
@@ -78,8 +78,8 @@ class RabbitSpout(Spout):
 
     @override
     def outputs_for(self, options: RabbitSpoutOptions) -> Outputs:
-        fields = (*options.format.make().fields, *options.properties)
-        return {"default": fields, ERRORS_STREAM: ("data", "reason", "position")}
+        stream = options.format.make().stream(*options.properties)
+        return {"default": stream, ERRORS_STREAM: ERRORS}
 
     @override
     def open(

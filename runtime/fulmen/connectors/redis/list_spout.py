@@ -10,10 +10,11 @@ from typing_extensions import override
 from fulmen.api.components import Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.connectors.formats import ERRORS
 from fulmen.connectors.options import Options
 from fulmen.connectors.redis.options import ListSpoutOptions
 from fulmen.connectors.redis.scripts import ADOPT, TAKE
-from fulmen.connectors.redis.source import ERROR_FIELDS, RedisSource
+from fulmen.connectors.redis.source import RedisSource
 
 
 class RedisListSpout(RedisSource[bytes]):
@@ -36,7 +37,7 @@ class RedisListSpout(RedisSource[bytes]):
 
     @override
     def outputs_for(self, options: ListSpoutOptions) -> Outputs:
-        return {"default": options.format.make().fields, ERRORS_STREAM: ERROR_FIELDS}
+        return {"default": options.format.make().stream(), ERRORS_STREAM: ERRORS}
 
     @override
     def connect(self, context: TopologyContext) -> None:

@@ -23,7 +23,6 @@ from fulmen.api.sinks import ERRORS_STREAM, ServiceUnavailable
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.redis.connection import Server
 
-ERROR_FIELDS = ("data", "reason", "position")
 LOOK_SECONDS = 60.0
 LAG_SECONDS = 5.0
 """How often Redis is asked how many messages are left."""

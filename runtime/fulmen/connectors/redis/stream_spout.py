@@ -11,12 +11,13 @@ from typing_extensions import override
 
 from fulmen.api.components import Outputs
 from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
 from fulmen.api.sinks import ERRORS_STREAM
-from fulmen.connectors.formats import Malformed
+from fulmen.connectors.formats import ERRORS, Malformed
 from fulmen.connectors.options import Options
 from fulmen.connectors.redis.connection import NO_GROUP
 from fulmen.connectors.redis.options import StreamSpoutOptions
-from fulmen.connectors.redis.source import ERROR_FIELDS, RedisSource
+from fulmen.connectors.redis.source import RedisSource
 
 PAGE = 1000
 _EARLIEST = 1e9
@@ -43,9 +44,12 @@ class RedisStreamSpout(RedisSource[Entry]):
 
     @override
     def outputs_for(self, options: StreamSpoutOptions) -> Outputs:
-        fields = options.fields or options.format.make().fields
-        extra = (options.id_field,) if options.id_field else ()
-        return {"default": (*fields, *extra), ERRORS_STREAM: ERROR_FIELDS}
+        fields = (*options.fields, *((options.id_field,) if options.id_field else ()))
+        as_text = dict.fromkeys(fields, "string")
+        if options.fields:
+            return {"default": Stream(fields, types=as_text), ERRORS_STREAM: ERRORS}
+        stream = options.format.make().stream(*fields, **as_text)
+        return {"default": stream, ERRORS_STREAM: ERRORS}
 
     @override
     def connect(self, context: TopologyContext) -> None:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import Guarantee, Mark, Rows, Sink
+from fulmen.connectors.formats.types import SAMPLES
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.transactional.errors import StoreRefused
 
@@ -85,6 +86,23 @@ class SqlSink(Sink):
         columns = self._columns(context)
         self._fields = tuple(columns)
         self._table = self.look_at_table(options, tuple(columns.values()))
+        for component, stream in context.sources:
+            types = context.streams[component][stream].types
+            self._refuse_types(f"table {options.table!r}", component, types)
+
+    def _refuse_types(self, where: str, component: str, types: Mapping[str, str]) -> None:
+        """Refuse an input whose every row the table would refuse, by what is known of its types."""
+        row = [SAMPLES.get(types.get(name, "")) for name in self._fields]
+        rows = Rows(self._fields, [row])
+        self._table.encode([[value] for value in row], rows)
+        if rows.failed:
+            told = ", ".join(f"{name} {types[name]}" for name in self._fields if name in types)
+            raise StoreRefused(
+                where,
+                f"{component!r} emits {told}, and the table takes no such values: such as"
+                f" {rows.failed[0]}",
+                "Give fields other types where they are read, or columns.",
+            )
 
     @abstractmethod
     def look_at_table(self, options: Any, columns: tuple[str, ...]) -> Table:

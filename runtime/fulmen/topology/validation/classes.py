@@ -1,7 +1,8 @@
 """Mistakes that only the author's classes show: what they are, and which streams they declare."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ BASES: dict[str, tuple[type, ...]] = {
 LISTED = {"spout": "spouts", TRANSACTIONAL: "transactional", "bolt": "bolts"}
 Bases = tuple[type, ...]
 Streams = Mapping[str, api.Stream]
+Check = Callable[[api.Stream], Iterable[str]]
 
 
 @dataclass
@@ -52,6 +54,7 @@ class Classes:
 
     Attributes:
         streams: The streams of each component whose declaration could be read, by its name.
+        checks: What finds mistakes in a stream that a component receives, by its name.
         pinned: Names of the spouts that are hosted by the driver.
         committers: Names of the bolts whose class has the marker `Committer`.
         sinks: Names of the bolts that are sinks.
@@ -63,6 +66,7 @@ class Classes:
 
     folder: Path | None
     streams: dict[str, Streams] = field(default_factory=dict)
+    checks: dict[str, Check] = field(default_factory=dict)
     pinned: list[str] = field(default_factory=list)
     committers: list[str] = field(default_factory=list)
     sinks: list[str] = field(default_factory=list)
@@ -109,6 +113,10 @@ class Classes:
             yield Problem(f"{part.path}.class", message)
             return
         self.streams.setdefault(part.name or "", streams)
+        cls = instance if isinstance(instance, type) else type(instance)
+        is_known = cls.config_model is None or checked.options is not None
+        if part.name and is_known and not isinstance(instance, type):
+            self.checks.setdefault(part.name, partial(instance.check_input, checked.options))
         yield from timed_stream(part, streams)
         cls = instance if isinstance(instance, type) else type(instance)
         if (wrong := mistaken_errors(cls, streams, checked.options)) is not None:
@@ -201,6 +209,15 @@ class Classes:
                     yield from _needs_fields(item, None)
             if part.name in self.sinks:
                 yield from self._inputs_of_sink(part)
+            yield from self._checked_inputs(part)
+
+    def _checked_inputs(self, part: ComponentPart) -> Iterator[Problem]:
+        """What the component itself says of the streams that it subscribes to."""
+        check = self.checks.get(part.name or "")
+        for item in part.inputs if check is not None else ():
+            stream = self.streams.get(item.source or "", {}).get(item.stream or "")
+            for message in check(stream) if check is not None and stream is not None else ():
+                yield Problem(item.path, f"{item.label}: {message}")
 
     def _inputs_of_sink(self, part: ComponentPart) -> Iterator[Problem]:
         inputs = {

@@ -7,6 +7,7 @@ import random
 import pytest
 from pydantic import ValidationError
 
+from fulmen.api import Stream
 from fulmen.connectors.files import FileSpout
 from fulmen.connectors.files.local import BadPlace
 from fulmen.connectors.files.options import FileSpoutOptions
@@ -302,8 +303,8 @@ def test_the_files_name_is_a_field_if_it_is_asked_for(tmp_path):
     life = lives(tmp_path / "a.log", file_field="file")
     assert life.batch() == [["1", f"{tmp_path}/a.log"]]
     assert life.spout.outputs_for(life.context.options) == {
-        "default": ("value", "file"),
-        "errors": ("data", "reason", "position"),
+        "default": Stream(("value", "file")),
+        "errors": Stream(("data", "reason", "position")),
     }
 
 

@@ -6,8 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fulmen.api import Stream
 from fulmen.connectors.files import ParquetSpout
-from fulmen.connectors.files.reading import ERROR_FIELDS
+from fulmen.connectors.formats import ERRORS
 from support.file_spouts import SpoutLives
 
 
@@ -28,8 +29,8 @@ def test_columns_become_fields_and_row_groups_batches(tmp_path):
     assert life.batch() == [[f"t{n}", n] for n in range(25)]
     assert life.spout.is_exhausted()
     assert life.spout.outputs_for(life.context.options) == {
-        "default": ("text", "n"),
-        "errors": ERROR_FIELDS,
+        "default": Stream(("text", "n")),
+        "errors": ERRORS,
     }
 
 

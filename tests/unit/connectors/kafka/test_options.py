@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from fulmen.api import Stream
 from fulmen.connectors.kafka import (
     KafkaSink,
     KafkaSinkOptions,
@@ -47,8 +48,8 @@ def test_fields_are_those_of_the_format_and_then_the_included_ones():
     json = {"type": "json", "fields": ["user", "url"]}
     options = KafkaSpoutOptions.model_validate(LEAST | {"format": json, "include": ["key"]})
     assert KafkaSpout().outputs_for(options) == {
-        "default": ("user", "url", "key"),
-        "errors": ("data", "reason", "position"),
+        "default": Stream(("user", "url", "key")),
+        "errors": Stream(("data", "reason", "position")),
     }
 
 

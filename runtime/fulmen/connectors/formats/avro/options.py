@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import re
 import sys
-from functools import cached_property
+from collections.abc import Iterable
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from typing_extensions import override
 
+from fulmen.api.declarer import Stream
 from fulmen.connectors.formats.base import Format
 from fulmen.connectors.formats.options import (
     BytesOptions,
@@ -23,6 +26,7 @@ from fulmen.connectors.formats.options import (
     OneFormat,
     TextOptions,
 )
+from fulmen.connectors.formats.types import misfits
 
 Strategy = Literal["TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy"]
 _URL = re.compile(r"https?://[^\s/,]+(/[^\s@]*)?")  # an @ behind a / is that of a login
@@ -179,6 +183,19 @@ class AvroOptions(AvroKeyOptions):
         from fulmen.connectors.formats.avro.coding import AvroFormat
 
         return AvroFormat(self, self.fields)
+
+    @override
+    def mistakes(self, stream: Stream) -> Iterable[str]:
+        from fulmen.connectors.formats.avro.schemas import field_types, parsed, refuse_misfit
+
+        schema: Any = parsed(self.given_schema) if self.given_schema else None
+        names = self.fields or stream.fields
+        writers = [
+            (name, partial(refuse_misfit, schema=kind))
+            for name, kind in field_types(schema).items()
+            if name in names
+        ]
+        return misfits(stream.types, writers)
 
 
 MessageFormatOptions = Annotated[

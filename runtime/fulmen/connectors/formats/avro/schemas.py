@@ -51,6 +51,11 @@ def field_names(schema: Schema) -> tuple[str, ...]:
     return tuple(field["name"] for field in schema["fields"]) if is_record(schema) else ()
 
 
+def field_types(schema: Schema) -> dict[str, Schema]:
+    """The schema of each field of a record; none: it is no record."""
+    return {one["name"]: one["type"] for one in schema["fields"]} if is_record(schema) else {}
+
+
 def fields_without_default(schema: Schema) -> list[str]:
     """The fields of a record that a value must have."""
     return [field["name"] for field in schema["fields"] if "default" not in field]
@@ -80,6 +85,17 @@ def check(value: Any, schema: Schema) -> None:
         raise Malformed(_told(error)) from None
     except UNFIT as error:  # of a logical type
         raise Malformed(misfit(value, schema, error)) from None
+
+
+def refuse_misfit(value: Any, schema: Schema) -> None:
+    """See that a value can be written, if only as what says the same.
+
+    Raises:
+        Malformed: It can't.
+    """
+    value = fitted(value, schema)
+    check(value, schema)
+    refuse_cut(value, schema)
 
 
 def refuse_cut(value: Any, schema: Schema) -> None:

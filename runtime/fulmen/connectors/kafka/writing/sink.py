@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from confluent_kafka import Consumer, KafkaException
 from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Guarantee, Mark, Rows, ServiceUnavailable, Sink
 from fulmen.connectors.formats import (
     DEFAULT,
@@ -41,6 +42,11 @@ class KafkaSink(Sink):
         *("_options", "_brokers", "_deliveries", "_transactions", "_encoders"),
         *("_format", "_key_format"),
     )
+
+    @override
+    def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
+        mistakes: Iterable[str] = options.format.mistakes(stream)
+        return mistakes
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:

@@ -1,0 +1,72 @@
+"""What a source reads and a sink can't write is a mistake in the topology's file."""
+
+import pytest
+
+from fulmen.topology.reading.documents import parse_yaml
+from fulmen.topology.validation.check import validate
+
+TOPOLOGY = """
+apiVersion: fulmen.dev/v1alpha1
+kind: Topology
+metadata: {name: planes}
+spec:
+  spouts:
+    - {name: planes, class: fulmen.connectors.files.FileSpout, config: {path: a, format: %s}}
+  bolts:
+    - name: written
+      class: fulmen.connectors.files.%s
+      inputs: [{from: planes, stream: %s, grouping: {type: shuffle}}]
+      config: {path: b, format: {type: parquet, columns: {%s}}}
+"""
+YEARS = "{type: csv, fields: [year, name]}"
+
+
+def told(form, columns, sink="FileSink", stream="default"):
+    document = parse_yaml(TOPOLOGY % (form, sink, stream, columns))
+    return [(problem.path, problem.message) for problem in validate(document, None)]
+
+
+@pytest.mark.parametrize("sink", ["FileSink", "RollingFileSink"])
+def test_text_of_csv_for_a_column_of_numbers_is_told_with_its_cure(sink):
+    [(path, message)] = told(YEARS, "year: int32, name: string", sink)
+    assert path == "spec.bolts[0].inputs[0]"
+    assert message == (
+        "bolt 'written', input from 'planes': field 'year' is string, which is no int32. Give it"
+        " that type where it is read: `fields: {year: int32}` of the format"
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "columns"),
+    [
+        ("{type: csv, fields: {year: int32}}", "year: int32"),
+        ("{type: csv, fields: {year: int64}}", "year: int32"),  # it depends on the values
+        ("{type: csv, fields: {year: int32}}", "year: float64"),
+        ("{type: csv, fields: {year: date32}}", "year: string"),
+        ("{type: csv, fields: {amount: decimal}}", "'amount': 'decimal(9,2)'"),
+        ("{type: json, fields: [year]}", "year: int32"),  # JSON may have numbers
+    ],
+)
+def test_what_may_fit_is_valid(form, columns):
+    assert told(form, columns) == []
+
+
+@pytest.mark.parametrize(
+    ("form", "columns"),
+    [
+        ("{type: csv, fields: {at: timestamp}}", "at: date32"),
+        ("{type: csv, fields: {speed: float64}}", "speed: int32"),
+        ("{type: json, fields: {at: timestamp}}", "at: int64"),
+        ("{type: text}", "value: int64"),
+        ("{type: bytes}", "value: bool"),
+    ],
+)
+def test_what_can_never_fit_is_told(form, columns):
+    [(_, message)] = told(form, columns)
+    assert "which is no " in message
+
+
+def test_the_stream_of_errors_has_types():
+    assert told(YEARS, "data: binary, reason: string, position: string", stream="errors") == []
+    [(_, message)] = told(YEARS, "data: int32", stream="errors")
+    assert "field 'data' is binary, which is no int32" in message
