@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fulmen import api
-from fulmen.errors import CodeError, DeclarationError
+from fulmen.errors import CodeError, DeclarationError, error_text
 from fulmen.topology.code.callbacks import mistaken_callbacks
 from fulmen.topology.code.error_streams import mistaken_errors
 from fulmen.topology.code.loading import (
@@ -114,7 +114,7 @@ class Classes:
             return
         self.streams.setdefault(part.name or "", streams)
         cls = instance if isinstance(instance, type) else type(instance)
-        is_known = cls.config_model is None or checked.options is not None
+        is_known = getattr(cls, "config_model", None) is None or checked.options is not None
         if part.name and is_known and not isinstance(instance, type):
             self.checks.setdefault(part.name, partial(instance.check_input, checked.options))
         yield from timed_stream(part, streams)
@@ -216,8 +216,9 @@ class Classes:
         check = self.checks.get(part.name or "")
         for item in part.inputs if check is not None else ():
             stream = self.streams.get(item.source or "", {}).get(item.stream or "")
-            for message in check(stream) if check is not None and stream is not None else ():
-                yield Problem(item.path, f"{item.label}: {message}")
+            if check is not None and stream is not None:
+                for message in _told(check, stream):
+                    yield Problem(item.path, f"{item.label}: {message}")
 
     def _inputs_of_sink(self, part: ComponentPart) -> Iterator[Problem]:
         inputs = {
@@ -241,6 +242,13 @@ class Classes:
             yield from self._code_problem(path, item.label, error)
         else:
             yield from _callbacks(path, item.label, instance)
+
+
+def _told(check: Check, stream: api.Stream) -> list[str]:
+    try:
+        return list(check(stream))
+    except Exception as error:  # noqa: BLE001 (an author's method may raise anything)
+        return [f"check_input raised {error_text(error)}"]
 
 
 def _options(part: ComponentPart, instance: Any) -> CheckedOptions:

@@ -2,6 +2,9 @@
 
 import pytest
 
+from fulmen.api import Stream
+from fulmen.connectors.files import FileSink
+from fulmen.connectors.formats import AvroOptions
 from fulmen.topology.reading.documents import parse_yaml
 from fulmen.topology.validation.check import validate
 
@@ -70,3 +73,28 @@ def test_the_stream_of_errors_has_types():
     assert told(YEARS, "data: binary, reason: string, position: string", stream="errors") == []
     [(_, message)] = told(YEARS, "data: int32", stream="errors")
     assert "field 'data' is binary, which is no int32" in message
+
+
+AVRO = {
+    "type": "record",
+    "name": "Plane",
+    "fields": [{"name": "year", "type": ["null", "int"]}, {"name": "name", "type": "string"}],
+}
+
+
+@pytest.mark.parametrize(("kind", "mistaken"), [("string", True), ("int64", False), ("json", True)])
+def test_a_schema_of_avro_is_compared_as_well(kind, mistaken):
+    form = {"type": "avro", "schema.registry.url": "http://registry", "schema": AVRO}
+    stream = Stream(("year", "name"), types={"year": kind, "name": "uuid"})
+    found = list(AvroOptions.model_validate(form).mistakes(stream))
+    assert bool(found) == mistaken
+    assert all("field 'year' is" in message for message in found)
+
+
+def test_a_check_that_raises_is_a_mistake_of_its_component(monkeypatch):
+    def raises(self, options, stream):
+        raise KeyError("oops")
+
+    monkeypatch.setattr(FileSink, "check_input", raises)
+    [(_, message)] = told(YEARS, "name: string")
+    assert message == "bolt 'written', input from 'planes': check_input raised KeyError: 'oops'"
