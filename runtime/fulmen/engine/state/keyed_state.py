@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MethodType
 from typing import Any
 
 from typing_extensions import override
@@ -23,6 +24,7 @@ from fulmen.engine.state.segments import Segments
 from fulmen.errors import StateError
 
 _MISSING = object()
+_OPERATORS = ("__setitem__", "__delitem__", "__ior__")
 _UNCHANGEABLE = {int, float, str, bytes, bool, type(None)}
 
 
@@ -34,16 +36,22 @@ class KeyedState(dict[Any, Any]):
     Either each assignment is noted, or, while batches have more calls than there are keys, what
     changed is found by comparing with a copy: then an assignment is as fast as a dict's (150
     instead of 330 ns for `state[k] = state.get(k, 0) + 1`). It changes between the two by changing
-    its class. A value that could have been changed in place can't be compared.
+    its class, which only decides what the operators do (`state[k] = v`, `del state[k]`, `|=`).
+    A method that somebody has taken from it and keeps notes what it changes, whatever the class
+    was then: those by which operators are called, too, since an instance's own attributes come
+    first where a method is looked up by its name. A value that could have been changed in place
+    can't be compared.
     """
 
     __slots__ = (
+        "__dict__",
         "_before",
         "_changed",
         "_name",
         "_names",
         "_segments",
         "_touch",
+        "get",  # a dict's own, at hand: where an instance has attributes it is looked for longer
     )
 
     def __init__(
@@ -61,13 +69,23 @@ class KeyedState(dict[Any, Any]):
         self._before: dict[Any, Any] = {}
         self._changed: set[Any] = set()
         self._touch = self._changed.add
+        self.get = super().get
+        for operator in _OPERATORS:
+            self.__dict__[operator] = MethodType(KeyedState.__dict__[operator], self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in KeyedState.__slots__:
+            raise AttributeError(
+                f"self.state keeps no attribute {name!r}. Write self.state[{name!r}] = ..."
+            )
+        super().__setattr__(name, value)
 
     def __setitem__(self, key: Any, value: Any, _set: Any = dict.__setitem__) -> None:
         _set(self, key, value)
         self._touch(key)
 
     def __delitem__(self, key: Any) -> None:
-        super().__delitem__(key)
+        dict.__delitem__(self, key)
         self._touch(key)
 
     @override
@@ -76,9 +94,8 @@ class KeyedState(dict[Any, Any]):
             if default is _MISSING:
                 raise KeyError(key)
             return default
-        value = self[key]
-        del self[key]
-        return value
+        self._touch(key)
+        return dict.pop(self, key)
 
     @override
     def popitem(self) -> tuple[Any, Any]:
@@ -149,7 +166,7 @@ class KeyedState(dict[Any, Any]):
         """How changes are noticed from now on."""
         if way is _Compared and not set(map(type, self.values())) <= _UNCHANGEABLE:
             way = KeyedState
-        self.__class__ = way
+        object.__setattr__(self, "__class__", way)
         self._before = dict(self) if way is _Compared else {}
 
     @staticmethod
@@ -207,17 +224,12 @@ def _replayed(records: Iterable[bytes]) -> dict[Any, Any]:
 
 
 class _Compared(KeyedState):
-    """The same while changes are found by comparing: a dict's own methods, which are in C."""
+    """The same while changes are found by comparing: its operators are a dict's own, in C."""
 
     __slots__ = ()
     __setitem__ = dict.__setitem__  # type: ignore[assignment]
     __delitem__ = dict.__delitem__
     __ior__ = dict.__ior__
-    pop = dict.pop  # type: ignore[assignment]
-    popitem = dict.popitem
-    clear = dict.clear
-    setdefault = dict.setdefault  # type: ignore[assignment]
-    update = dict.update
 
     @override
     def _find_changed(self) -> Collection[Any]:

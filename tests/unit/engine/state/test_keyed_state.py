@@ -130,6 +130,59 @@ def test_a_value_that_is_changed_in_place_and_assigned_is_written_however_often_
     assert state == {"a": 60, "b": [5, 6]}
 
 
+def two_ways(first_calls):
+    """A state of ten numbers, after a batch that had so many calls, and what is kept of it."""
+    state, kept = KeyedState(), Kept()
+    state.update(dict.fromkeys(range(10), 0))
+    kept.add(1, state.updates(1, first_calls))
+    return state, kept
+
+
+KEPT_METHODS = {
+    "__setitem__": (3, 1),
+    "__delitem__": (3,),
+    "__ior__": ({3: 1, 30: 1},),
+    "pop": (3,),
+    "popitem": (),
+    "clear": (),
+    "setdefault": (30, 1),
+    "update": ({3: 1, 30: 1},),
+}
+
+
+@pytest.mark.parametrize("name", KEPT_METHODS)
+@pytest.mark.parametrize("calls", [(0, 99), (99, 0), (99, 99), (0, 0)], ids=str)
+def test_a_method_that_somebody_has_kept_is_noticed_however_changes_were_noticed_then(calls, name):
+    state, kept = two_ways(calls[0])
+    method = getattr(state, name)
+    state[9] = 5  # one of many: the way of noticing follows the number of calls alone
+    state[8] = 5
+    kept.add(2, state.updates(2, calls[1]))
+    method(*KEPT_METHODS[name])
+    kept.add(3, state.updates(3))
+    assert kept.restored() == state
+    assert state != two_ways(0)[0] | {8: 5, 9: 5}
+
+
+def test_a_kept_method_of_the_state_in_a_field_is_the_one_of_the_new_state_after_a_restore():
+    class Keeps(Bolt):
+        def execute(self, tup):
+            """Nothing."""
+
+    bolt, (state, _) = Keeps(), two_ways(99)
+    bolt.put = state.__setitem__
+    record = Fields(bolt, {"state": state}).record()
+    again, other = Keeps(), KeyedState()
+    Fields(again, {"state": other}).apply(record)
+    again.put("a", 1)
+    assert other.updates(1)
+
+
+def test_the_state_has_no_attributes_of_authors():
+    with pytest.raises(AttributeError, match=r"Write self\.state\['total'\] = "):
+        KeyedState().total = 1
+
+
 def test_what_is_read_is_not_written():
     state = KeyedState({"a": [1]})
     assert state["a"] == [1]
