@@ -27,7 +27,8 @@ from fulmen.engine.emitting.arrow_collectors import ArrowCollector
 from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.emitting.routes import Routes
 from fulmen.engine.tasks.author_instance import AuthorInstance
-from fulmen.engine.tasks.event_loop import completed, refuse_awaitable
+from fulmen.engine.tasks.event_loop import completed
+from fulmen.engine.tasks.returned import refuse_result
 from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.errors import DeclarationError
 from fulmen.topology.code.transient import mistaken_transient
@@ -333,4 +334,4 @@ def _call(method: Callable[..., object], *arguments: object) -> None:
     if inspect.iscoroutinefunction(method):
         completed(returned, os.getpid())
     else:
-        refuse_awaitable(returned)
+        refuse_result(returned)

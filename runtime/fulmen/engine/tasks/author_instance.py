@@ -16,6 +16,7 @@ from fulmen.engine.state.fields import Fields, record_of
 from fulmen.engine.state.journals import FIELDS
 from fulmen.engine.state.keyed_state import KeyedState, take_state
 from fulmen.engine.tasks.event_loop import completed
+from fulmen.engine.tasks.returned import refuse_unrun
 
 T = TypeVar("T")
 
@@ -99,11 +100,11 @@ class AuthorInstance:
     def _call_open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
         instance: Any = self.instance
         if isinstance(instance, Spout):
-            instance.open(conf, context, collector)
+            refuse_unrun(instance.open(conf, context, collector))
         elif isinstance(instance, Bolt):
-            completed(instance.prepare(conf, context, collector), os.getpid())
+            refuse_unrun(completed(instance.prepare(conf, context, collector), os.getpid()))
         else:
-            completed(instance.prepare(conf, context), os.getpid())
+            refuse_unrun(completed(instance.prepare(conf, context), os.getpid()))
 
     def look_at_state(self, *, is_new: bool = False) -> None:
         """See that `self.state` is still what goes into the checkpoint.
@@ -155,4 +156,4 @@ class AuthorInstance:
         """Have it let go of what it holds: `close` of a spout, `cleanup` of a bolt."""
         instance: Any = self.instance
         end = instance.close if isinstance(instance, Spout) else instance.cleanup
-        completed(end(), os.getpid())
+        refuse_unrun(completed(end(), os.getpid()))

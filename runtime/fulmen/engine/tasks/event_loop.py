@@ -57,22 +57,3 @@ def complete(work: Coroutine[Any, Any, T], process: int) -> T:
 def completed(result: Any, process: int) -> Any:
     """What a method of an author's class returned, or what it returns in the end if it is async."""
     return complete(result, process) if inspect.iscoroutine(result) else result
-
-
-def refuse_awaitable(returned: object) -> None:
-    """Raise if a method that is not async returned what should be awaited: it would never run.
-
-    Args:
-        returned: What it returned. Anything else is of no use, and does no harm.
-
-    Raises:
-        TypeError: It is to be awaited.
-    """
-    if not inspect.isawaitable(returned):
-        return
-    if inspect.iscoroutine(returned):
-        returned.close()  # else Python warns that nobody has awaited it
-    raise TypeError(
-        f"it returned a {type(returned).__name__} that nobody awaits, so its work is not done."
-        " Await it in `async def execute`, or, where that can't be async, run it by asyncio.run"
-    )

@@ -30,6 +30,7 @@ from fulmen.engine.state.failed_messages import MOST_RESTING, FailedMessages
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.tasks.forks import FORKED, end_child
+from fulmen.engine.tasks.returned import refuse_result, refuse_unrun
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase, takes_reason
 from fulmen.engine.time.event_times import WHOLE_TASK
 from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, Lineage
@@ -157,7 +158,8 @@ class SpoutTask(TaskBase):
         ack = self.instance.ack
         try:
             for msg_id in msg_ids:
-                ack(msg_id)
+                if (returned := ack(msg_id)) is not None:
+                    refuse_unrun(returned)
                 if FORKED:
                     end_child()
         except PASSED_ON:
@@ -270,7 +272,8 @@ class SpoutTask(TaskBase):
             self.collector.limit = min(room, emitted + burst)
             try:
                 while emitted < self.collector.limit:
-                    next_tuple()
+                    if (returned := next_tuple()) is not None:
+                        refuse_result(returned)
                     if FORKED:
                         end_child()
                     now = count()

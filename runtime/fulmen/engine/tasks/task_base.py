@@ -24,6 +24,7 @@ from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.state.journals import ENGINE, ROWS
 from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.tasks.forks import end_child
+from fulmen.engine.tasks.returned import refuse_unrun
 from fulmen.engine.time.event_times import StreamTimes
 from fulmen.errors import PASSED_ON, CheckpointMismatch, FulmenError, text_of
 from fulmen.secrets import masked
@@ -170,7 +171,7 @@ class TaskBase(ABC):
             return
         self._is_told = self._was_told = True
         try:
-            self.instance.committed(number)
+            refuse_unrun(self.instance.committed(number))
         except PASSED_ON:
             raise
         except BaseException as e:  # author's code
@@ -301,7 +302,10 @@ class TaskBase(ABC):
             ComponentFailed: It did.
         """
         try:
-            return call()
+            returned = call()
+            if returned is not None:
+                refuse_unrun(returned)
+            return returned
         except PASSED_ON:
             raise
         except BaseException as e:  # author's code

@@ -14,7 +14,7 @@ from fulmen.api.tuples import TICK_COMPONENT
 from fulmen.engine.emitting.arrow_collectors import ArrowCollector
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
-from fulmen.engine.tasks.event_loop import refuse_awaitable
+from fulmen.engine.tasks.returned import refuse_result
 from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.engine.tuples.mixed_columns import fitting
@@ -41,7 +41,7 @@ class ArrowBoltTask(BoltTask):
             return
         try:
             what = "tick" if self.callback == "execute" else self.callback
-            refuse_awaitable(getattr(self.instance, what)(collector))
+            refuse_result(getattr(self.instance, what)(collector))
         except PASSED_ON:
             raise
         except BaseException as e:  # noqa: BLE001 (author's code)
@@ -56,7 +56,7 @@ class ArrowBoltTask(BoltTask):
             batch, rows = self._batch(chunk)
             collector.rows = batch.num_rows
             if collector.rows:
-                refuse_awaitable(call(batch, collector))
+                refuse_result(call(batch, collector))
         except PASSED_ON:
             raise
         except BaseException as e:  # noqa: BLE001 (author's code)

@@ -33,8 +33,8 @@ from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.statistics import ACKED, EXECUTED, FAILED, add_chunk, add_task
-from fulmen.engine.tasks.event_loop import refuse_awaitable
 from fulmen.engine.tasks.forks import FORKED, end_child
+from fulmen.engine.tasks.returned import refuse_result
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
 from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
@@ -283,7 +283,7 @@ class BasicBoltTask(BoltTask):
                 tup._i = collector.position
             try:
                 if (returned := execute(tup, collector)) is not None:
-                    refuse_awaitable(returned)
+                    refuse_result(returned)
             except PASSED_ON:
                 raise
             except BaseException as e:  # noqa: BLE001 (author's code)
@@ -322,7 +322,7 @@ class AnchoringBoltTask(BoltTask):
                 tup._i = position
             try:
                 if (returned := execute(tup)) is not None:
-                    refuse_awaitable(returned)
+                    refuse_result(returned)
             except PASSED_ON:
                 raise
             except BaseException as e:  # noqa: BLE001 (author's code)

@@ -29,6 +29,7 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.state.journals import ROWS
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.forks import end_child
+from fulmen.engine.tasks.returned import refuse_unrun
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable, may_pass
 from fulmen.engine.tuples.chunk import Chunk
 from fulmen.errors import PASSED_ON, text_of
@@ -118,7 +119,9 @@ class SinkTask(BoltTask):
         rows = Rows(unwritten.fields, unwritten.items)
         label = f"{self.context.topology}/{self.component}/{self.context.task_index}"
         try:
-            self.instance.write(rows, Mark(self._sink, unwritten.number, unwritten.tag, label))
+            refuse_unrun(
+                self.instance.write(rows, Mark(self._sink, unwritten.number, unwritten.tag, label))
+            )
         finally:
             end_child()  # of this thread alone: nothing would end it later
         return rows
@@ -218,7 +221,7 @@ class SinkTask(BoltTask):
 
     def _write_now(self, rows: Rows) -> Mapping[int, str]:
         def write() -> Sequence[Any]:
-            self.instance.write(rows, None)
+            refuse_unrun(self.instance.write(rows, None))
             return ()
 
         self._called("write", rows, write)

@@ -26,8 +26,8 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.protocol.transaction_work import TransactionWork
 from fulmen.engine.tasks.bolts.bolt_task import OURS, BasicBoltTask, BoltTask, held
-from fulmen.engine.tasks.event_loop import refuse_awaitable
 from fulmen.engine.tasks.forks import FORKED, end_child
+from fulmen.engine.tasks.returned import refuse_result
 from fulmen.engine.tasks.transactional.batch_instance import BatchInstance, InstanceCollectors
 from fulmen.engine.tasks.transactional.transactional_task import BatchCollector, TransactionalTask
 from fulmen.engine.tuples.chunk import Chunk, Columns, Ids
@@ -138,7 +138,7 @@ class BatchBoltTask(TransactionalTask, BoltTask):
                 tup._i = position
             try:
                 if (returned := call(tup)) is not None:
-                    refuse_awaitable(returned)
+                    refuse_result(returned)
             except BaseException as e:  # noqa: BLE001 (author's code)
                 self._raised(attempt, e)
                 call = None

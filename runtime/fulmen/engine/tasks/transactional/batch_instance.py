@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from fulmen.api.signals import Signals
 from fulmen.api.transactions import BatchBolt, TransactionAttempt
 from fulmen.engine.emitting.emit_buffer import Buffer
+from fulmen.engine.tasks.returned import refuse_unrun
 from fulmen.engine.tasks.transactional.transactional_task import BatchCollector
 
 
@@ -62,7 +63,7 @@ class BatchInstance:
     def _call(self) -> None:
         self.collector.open()
         try:
-            self.bolt.finish_batch()
+            refuse_unrun(self.bolt.finish_batch())
         finally:
             self.collector.close()
 

@@ -29,6 +29,7 @@ from fulmen.engine.protocol.transaction_work import Opened, TransactionWork
 from fulmen.engine.state import journals as journals_of
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.tasks.forks import end_child
+from fulmen.engine.tasks.returned import refuse_result
 from fulmen.engine.tasks.task_base import ComponentFailed
 from fulmen.engine.tasks.transactional.transactional_task import (
     BatchCollector,
@@ -125,7 +126,10 @@ class EmitterTask(TransactionalTask):
             for partition in self._partitions(metadata):
                 yield partial(self._emit_again_or_new, opened, partition)
         elif not opened.is_dropped:
-            yield partial(self.emitter.emit_batch, attempt, metadata, self.collector)
+            yield partial(self._emit_batch, attempt, metadata)
+
+    def _emit_batch(self, attempt: TransactionAttempt, metadata: Any) -> None:
+        refuse_result(self.emitter.emit_batch(attempt, metadata, self.collector))
 
     def _partitions(self, count: int) -> range:
         tasks = self.placed.plan.tasks(self.component)
