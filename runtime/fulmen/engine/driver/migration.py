@@ -31,6 +31,7 @@ from fulmen.plan import Plan, task_key, task_of_key
 from fulmen.topology.resource.spec import ACKER, Topology
 
 ACKERS_OFF = "acking was turned off"
+EQUAL_KEYS = "equal"
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Layout:
         source: The transactional spout; empty: there is none.
         has_partitions: Whether that one divides its source into partitions.
         last_txid: The last that a transactional spout had which is gone. All others are above it.
+        keys_by_text: Whether equal keys with different texts are different keys, as they were when
+            the checkpoint was begun: the state of each is where its text has sent it.
     """
 
     tasks: Mapping[str, int] = field(default_factory=dict)
@@ -52,6 +55,7 @@ class Layout:
     source: str = ""
     has_partitions: bool = False
     last_txid: int = 0
+    keys_by_text: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -60,6 +64,8 @@ class Layout:
             "slots": dict(self.origins),
             "next_slot": self.next_origin,
         }
+        if not self.keys_by_text:
+            content["keys"] = EQUAL_KEYS
         if self.source:
             content |= {"source": self.source, "has_partitions": self.has_partitions}
         return content | ({"last_txid": self.last_txid} if self.last_txid else {})
@@ -74,6 +80,7 @@ class Layout:
             content.get("source", ""),
             content.get("has_partitions", False),
             content.get("last_txid", 0),
+            content.get("keys") != EQUAL_KEYS,
         )
 
 
@@ -182,8 +189,11 @@ def _layout(before: Layout, plan: Plan, topology: Topology, has_partitions: bool
     tasks = {name: len(ids) for name, ids in plan.component_tasks.items()}
     source = topology.spec.transactional
     if source is None:
-        return Layout(tasks, origins, next_origin, last_txid=before.last_txid)
-    return Layout(tasks, origins, next_origin, source.name, has_partitions, before.last_txid)
+        layout = Layout(tasks, origins, next_origin, last_txid=before.last_txid)
+    else:
+        names = source.name, has_partitions
+        layout = Layout(tasks, origins, next_origin, *names, before.last_txid)
+    return replace(layout, keys_by_text=before.keys_by_text)
 
 
 def _reshaped(

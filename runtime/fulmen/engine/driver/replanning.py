@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from fulmen.checkpoint import Store, new_tag
 from fulmen.engine.driver.committer import Committer
@@ -110,9 +111,10 @@ class Planner:
     def _placed(
         self, plan: Plan, origins: Mapping[str, int], workers: Sequence[int]
     ) -> PlacedTopology:
-        return place(
+        placed = place(
             self._runnable, self._checkpoint, self.topology, plan, origins, workers, self._limits
         )
+        return replace(placed, keys_by_text=self.migration.layout.keys_by_text)
 
     def _migrate(self, plan: Plan) -> Migration:
         """Prepare the checkpoint for the topology: what can't be undone waits for a batch."""

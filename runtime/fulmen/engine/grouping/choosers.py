@@ -25,7 +25,9 @@ from fulmen.engine.grouping.column_hash import (
     string_column_hash,
     task_index,
 )
+from fulmen.engine.grouping.equal_values import equal_hash
 from fulmen.engine.grouping.partial_key import Choices
+from fulmen.engine.grouping.value_hash import java_hash
 from fulmen.engine.tuples.string_column import StringColumn
 from fulmen.errors import PASSED_ON, GroupingError, error_text, repr_of
 from fulmen.topology.resource.spec import GroupingType
@@ -71,7 +73,7 @@ class Chooser(Protocol):
         """Go on from what `state()` returned. If it was about other tasks, begin anew."""
 
 
-def make_chooser(
+def make_chooser(  # noqa: PLR0913 (what the seven groupings need)
     kind: GroupingType,
     *,
     targets: Sequence[int],
@@ -80,6 +82,7 @@ def make_chooser(
     rng: np.random.Generator,
     source_task: int,
     custom: CustomStreamGrouping | None = None,
+    by_text: bool = False,
 ) -> Chooser:
     """The chooser of one subscription.
 
@@ -92,6 +95,7 @@ def make_chooser(
         rng: The random generator for shuffle, local-or-shuffle and none.
         source_task: Id of the emitting task.
         custom: For custom: the author's grouping, prepared.
+        by_text: For fields and partial-key: equal values with different texts are different keys.
 
     Raises:
         ValueError: There is no such grouping, or an argument that it needs is missing.
@@ -100,9 +104,7 @@ def make_chooser(
     if not len(tasks):
         raise ValueError(f"{kind} grouping from task {source_task}: there is no task to choose")
     if kind == "custom":
-        if custom is None:
-            raise ValueError(f"custom grouping from task {source_task}: `custom` is missing")
-        return _Custom(tasks, source_task, custom)
+        return _custom(tasks, source_task, custom)
     if kind == "direct":
         raise ValueError(
             f"direct grouping from task {source_task}: there is nothing to choose, "
@@ -115,14 +117,17 @@ def make_chooser(
         raise ValueError(f"partial-key grouping from task {source_task}: `fields` is missing")
     if kind == "global" or (kind == "fields" and not fields):
         return _Constant(int(tasks[0]))
-    if kind not in _KINDS:
+    if kind not in _KINDS | _BY_KEY:
         known = ", ".join(sorted(get_args(GroupingType)))
         raise ValueError(
             f"grouping from task {source_task}: there is no type {kind!r}, only {known}"
         )
-    if len(tasks) == 1:  # all of _KINDS send each tuple to at least one task
+    if len(tasks) == 1:  # all these send each tuple to at least one task
         return _Constant(int(tasks[0]))
-    return _KINDS[kind](tasks, tuple(fields), rng)
+    by_key = _BY_KEY.get(kind)
+    if by_key is None:
+        return _KINDS[kind](tasks, rng)
+    return by_key(tasks, tuple(fields), java_hash if by_text else equal_hash)
 
 
 def choose_one(chooser: Chooser, row: Sequence[Any]) -> list[int]:
@@ -145,19 +150,23 @@ class _OneRow:
         return [self._row][k]
 
 
-def _column_hashes(values: list[Any] | StringColumn | pa.Array) -> Hashes:
+HashOf = Callable[[Any], int]
+
+
+def _column_hashes(values: list[Any] | StringColumn | pa.Array, hash_of: HashOf) -> Hashes:
     if isinstance(values, StringColumn):
         return string_column_hash(values)
-    return column_hash(values) if isinstance(values, list) else arrow_column_hash(values)
+    of_column = column_hash if isinstance(values, list) else arrow_column_hash
+    return of_column(values, hash_of)
 
 
-def _field_hashes(rows: Rows, fields: Sequence[int]) -> list[Hashes]:
+def _field_hashes(rows: Rows, fields: Sequence[int], hash_of: HashOf) -> list[Hashes]:
     """The hashes of some fields, a column for each."""
     columns = []
     for field in fields:
         try:
             values = rows.column(field)
-            columns.append(_column_hashes(values))
+            columns.append(_column_hashes(values, hash_of))
         except GroupingError as error:
             raise GroupingError(error.reason, error.emission, field) from error.__cause__
     return columns
@@ -182,7 +191,7 @@ class _Constant(_Stateless):
 
 
 class _All(_Stateless):
-    def __init__(self, targets: Tasks, fields: tuple[int, ...], rng: np.random.Generator) -> None:
+    def __init__(self, targets: Tasks, rng: np.random.Generator) -> None:
         self._targets = targets
 
     def choose(self, rows: Rows) -> Choice:
@@ -191,7 +200,7 @@ class _All(_Stateless):
 
 
 class _None(_Stateless):
-    def __init__(self, targets: Tasks, fields: tuple[int, ...], rng: np.random.Generator) -> None:
+    def __init__(self, targets: Tasks, rng: np.random.Generator) -> None:
         self._targets = targets
         self._rng = rng
 
@@ -202,12 +211,13 @@ class _None(_Stateless):
 class _Fields(_Stateless):
     """The hash of the list of selected values, modulo the number of targets."""
 
-    def __init__(self, targets: Tasks, fields: tuple[int, ...], rng: np.random.Generator) -> None:
+    def __init__(self, targets: Tasks, fields: tuple[int, ...], hash_of: HashOf) -> None:
+        self._hash_of = hash_of
         self._targets = targets
         self._fields = fields
 
     def choose(self, rows: Rows) -> Choice:
-        hashes = list_hash_columns(_field_hashes(rows, self._fields))
+        hashes = list_hash_columns(_field_hashes(rows, self._fields, self._hash_of))
         return Choice(None, self._targets[task_index(hashes, len(self._targets))])
 
 
@@ -217,7 +227,7 @@ class _Shuffle:
     _AHEAD = 1024
     """At least so many choices are drawn at once: a chunk of a few tuples then costs a slice."""
 
-    def __init__(self, targets: Tasks, fields: tuple[int, ...], rng: np.random.Generator) -> None:
+    def __init__(self, targets: Tasks, rng: np.random.Generator) -> None:
         self._targets = targets
         self._rng = rng
         self._drawn: Tasks = targets[:0]  # ends at the end of a lap
@@ -249,14 +259,15 @@ class _Shuffle:
 class _PartialKey:
     """Chooses the one of a key's two targets that was sent fewer tuples; the first if equal."""
 
-    def __init__(self, targets: Tasks, fields: tuple[int, ...], rng: np.random.Generator) -> None:
+    def __init__(self, targets: Tasks, fields: tuple[int, ...], hash_of: HashOf) -> None:
+        self._hash_of = hash_of
         self._targets = targets
         self._fields = fields
         self._choices = Choices(len(targets))
         self._sent = [0] * len(targets)
 
     def choose(self, rows: Rows) -> Choice:
-        pairs = self._choices.of(_field_hashes(rows, self._fields))
+        pairs = self._choices.of(_field_hashes(rows, self._fields, self._hash_of))
         picked = _fewest_sent(pairs, self._sent)
         small = len(self._targets) <= 256  # through bytes it takes a third of the time
         position = np.frombuffer(bytes(picked), np.uint8) if small else np.array(picked, np.intp)
@@ -286,6 +297,12 @@ def _fewest_sent(pairs: Iterable[tuple[int, int]], sent: list[int]) -> list[int]
             sent[first] = to_first + 1
             pick(first)
     return picked
+
+
+def _custom(targets: Tasks, source_task: int, custom: CustomStreamGrouping | None) -> Chooser:
+    if custom is None:
+        raise ValueError(f"custom grouping from task {source_task}: `custom` is missing")
+    return _Custom(targets, source_task, custom)
 
 
 class _Custom(_Stateless):
@@ -329,10 +346,12 @@ class _Custom(_Stateless):
         return tasks
 
 
-_KINDS: dict[GroupingType, Callable[[Tasks, tuple[int, ...], np.random.Generator], Chooser]] = {
+_KINDS: dict[GroupingType, Callable[[Tasks, np.random.Generator], Chooser]] = {
     "all": _All,
-    "fields": _Fields,
     "none": _None,
-    "partial-key": _PartialKey,
     "shuffle": _Shuffle,
+}
+_BY_KEY: dict[GroupingType, Callable[[Tasks, tuple[int, ...], HashOf], Chooser]] = {
+    "fields": _Fields,
+    "partial-key": _PartialKey,
 }

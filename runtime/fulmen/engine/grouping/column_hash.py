@@ -38,8 +38,12 @@ _ROWS = 4096
 """Strings that are computed together: what they need stays in the CPU's cache."""
 
 
-def column_hash(values: list[Any]) -> Hashes:
+def column_hash(values: list[Any], hash_of: Callable[[Any], int] = java_hash) -> Hashes:
     """The hash of each value. Fast if all are exactly of one type: str, int, float, bool or bytes.
+
+    Args:
+        values: The values.
+        hash_of: What gives the hash of one that is of another type.
 
     Raises:
         GroupingError: A value has none; `emission` says which.
@@ -48,20 +52,20 @@ def column_hash(values: list[Any]) -> Hashes:
         return np.empty(0, np.int32)
     kind = type(values[0])
     if kind is str and len(values) > _FEW:
-        return _string_column(values)
+        return _string_column(values, hash_of)
     of_column = _COLUMNS.get(kind)
     if of_column is None or countOf(map(type, values), kind) != len(values):
-        return _one_by_one(values)
+        return _one_by_one(values, hash_of)
     return of_column(values)
 
 
-def _one_by_one(values: list[Any]) -> Hashes:
+def _one_by_one(values: list[Any], hash_of: Callable[[Any], int] = java_hash) -> Hashes:
     try:
-        return np.fromiter(map(java_hash, values), np.int32, len(values))
+        return np.fromiter(map(hash_of, values), np.int32, len(values))
     except GroupingError:
         for k, value in enumerate(values):
             try:
-                java_hash(value)
+                hash_of(value)
             except GroupingError as error:
                 raise GroupingError(error.reason, emission=k) from error.__cause__
         raise
@@ -71,7 +75,7 @@ def _few_strings(values: list[str]) -> Hashes:
     return np.fromiter(map(string_hashes.__getitem__, values), np.int32, len(values))
 
 
-def _string_column(values: list[Any]) -> Hashes:
+def _string_column(values: list[Any], hash_of: Callable[[Any], int]) -> Hashes:
     """The hashes of many values that are probably strings.
 
     That they are is seen in passing: they can be joined. (So can a subclass of `str`, which has
@@ -83,7 +87,7 @@ def _string_column(values: list[Any]) -> Hashes:
         starts = range(0, len(values), _ROWS)
         return np.concatenate([_joined(values[start : start + _ROWS]) for start in starts])
     except TypeError:
-        return _one_by_one(values)
+        return _one_by_one(values, hash_of)
 
 
 def _joined(values: list[str]) -> Hashes:
@@ -190,19 +194,20 @@ def _boolean_hash(values: npt.NDArray[np.bool_]) -> Hashes:
 # ---- A column in Arrow --------------------------------------------------------------------------
 
 
-def arrow_column_hash(array: Any) -> Hashes:
+def arrow_column_hash(array: Any, hash_of: Callable[[Any], int] = java_hash) -> Hashes:
     """The hash of each value of an Arrow array, the same as of the Python value it stands for.
 
     Fast for strings, bytes, numbers and booleans, and for dictionaries of anything.
 
     Args:
         array: A `pyarrow.Array`.
+        hash_of: As for `column_hash`.
 
     Raises:
         GroupingError: A value has none; `emission` says which.
     """
     if len(array) <= _FEW:
-        return column_hash(array.to_pylist())
+        return column_hash(array.to_pylist(), hash_of)
     kind = array.type
     if pa.types.is_dictionary(kind) and kind.value_type in _ARROW:
         known = np.append(arrow_column_hash(array.dictionary), np.int32(0))
@@ -210,7 +215,7 @@ def arrow_column_hash(array: Any) -> Hashes:
         hashes: Hashes = known[indices.to_numpy()]
         return hashes
     if kind not in _ARROW:
-        return column_hash(array.to_pylist())
+        return column_hash(array.to_pylist(), hash_of)
     of_array, absent = _ARROW[kind]
     if not array.null_count:
         return of_array(array)

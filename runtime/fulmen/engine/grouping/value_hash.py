@@ -16,8 +16,8 @@ What Java has a type for is hashed as Java does:
 A subclass counts as what it is derived from, a numpy scalar as the Python value it stands for. (So
 does a member of an Enum that is mixed with such a type: it is the same key as its value.)
 Everything else (datetime, Decimal, UUID, dataclasses, plain Enums) has the hash of the string
-`repr(value)`. That must be the same in every process; and values that compare equal but look
-different are different keys: Decimal("1.0") and Decimal("1.00"), one moment in two time zones.
+`repr(value)`, which must be the same in every process. What is equal and looks different is made
+alike before, see `equal_values`.
 Refused is what has no such text: objects with Python's own repr (an address), dict, set and
 frozenset (their order is no part of their value), numpy arrays (theirs is abridged).
 As in Java, 1, 1.0 and True are three keys.

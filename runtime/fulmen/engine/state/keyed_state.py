@@ -69,7 +69,7 @@ class KeyedState(dict[Any, Any]):
         self._before: dict[Any, Any] = {}
         self._changed: set[Any] = set()
         self._touch = self._changed.add
-        self.get = super().get
+        self.get = super().get  # type: ignore[method-assign]
         for operator in _OPERATORS:
             self.__dict__[operator] = MethodType(KeyedState.__dict__[operator], self)
 

@@ -99,9 +99,9 @@ class AuthorInstance:
 
     def _call_open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
         instance: Any = self.instance
-        if isinstance(instance, Spout):
+        if isinstance(self.instance, Spout):
             refuse_unrun(instance.open(conf, context, collector))
-        elif isinstance(instance, Bolt):
+        elif isinstance(self.instance, Bolt):
             refuse_unrun(completed(instance.prepare(conf, context, collector), os.getpid()))
         else:
             refuse_unrun(completed(instance.prepare(conf, context), os.getpid()))

@@ -170,8 +170,9 @@ class TaskBase(ABC):
         if self._is_told or not self.hears_commits or number < 1:
             return
         self._is_told = self._was_told = True
+        instance: Any = self.instance
         try:
-            refuse_unrun(self.instance.committed(number))
+            refuse_unrun(instance.committed(number))
         except PASSED_ON:
             raise
         except BaseException as e:  # author's code

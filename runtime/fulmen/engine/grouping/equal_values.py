@@ -1,0 +1,124 @@
+"""What stands for a value where keys are hashed, so that values that `==` finds equal go one way.
+
+The hash of what is none of Java's types is that of its text, see `value_hash`. Equal values may
+have different texts: `Decimal("1.50")` and `Decimal("1.5")`, one instant in two time zones. So such
+a value is replaced by one of which there is only one among equal ones, or by the parts that its
+`==` compares; parts that have no hash, such as a set, are refused with the cure.
+
+Checkpoints that were begun before this was so go on with the texts alone: their keys' state is
+where the text has sent it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import datetime, time, timedelta
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
+
+from pydantic import BaseModel
+
+from fulmen.engine.grouping.value_hash import java_hash
+
+_MIDNIGHT = datetime(1, 1, 1)  # noqa: DTZ001 (what offsets are taken from has none)
+_MODEL_EQ: Any = BaseModel.__eq__
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes, bytearray})
+
+
+def equal_hash(value: Any) -> int:
+    """The hash of a value: the same for all values of its type that are equal to it.
+
+    Raises:
+        GroupingError: It has none that is the same in every process.
+    """
+    try:
+        hashed = standing_for(value)
+    except Exception:  # noqa: BLE001 (an author's property; or it is nested too deeply)
+        hashed = value  # whose text, if it has one, or why not
+    return java_hash(hashed)
+
+
+def standing_for(value: Any) -> Any:
+    """What is hashed in place of a value."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is list or kind is tuple:
+        return [standing_for(inner) for inner in value]
+    for base, stand_in in _STAND_INS.items():
+        if isinstance(value, base):
+            return stand_in(value)
+    parts = _compared_parts(value)
+    return value if parts is None else [f"{kind.__module__}.{kind.__qualname__}", *parts]
+
+
+def _decimal(value: Decimal) -> Any:
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):  # infinite, or no number
+        return Decimal(value)
+    text = "".join(map(str, digits)).lstrip("0")
+    shorter = text.rstrip("0")
+    if not shorter:
+        return Decimal(0)
+    return Decimal((sign, tuple(map(int, shorter)), exponent + len(text) - len(shorter)))
+
+
+def _instant(value: datetime) -> Any:
+    offset = value.utcoffset()
+    plain = datetime.combine(value.date(), value.time().replace(fold=0))  # a subclass has its text
+    return plain if offset is None else plain - _MIDNIGHT - offset
+
+
+def _time(value: time) -> Any:
+    offset = value.utcoffset()
+    if offset is None:
+        return value.replace(fold=0, tzinfo=None)
+    return datetime.combine(_MIDNIGHT, value.replace(tzinfo=None)) - _MIDNIGHT - offset
+
+
+def _range(value: range) -> Any:
+    return ["range", len(value), *value[:2]]
+
+
+def _complex(value: complex) -> Any:
+    return complex(value.real + 0.0, value.imag + 0.0)  # not -0.0
+
+
+def _namespace(value: SimpleNamespace) -> Any:
+    return ["namespace", *standing_for(sorted(vars(value).items()))]
+
+
+_STAND_INS: Mapping[type, Callable[[Any], Any]] = {
+    Decimal: _decimal,
+    datetime: _instant,
+    time: _time,
+    timedelta: lambda value: timedelta(value.days, value.seconds, value.microseconds),
+    range: _range,
+    complex: _complex,
+    deque: lambda value: ["deque", *standing_for(list(value))],
+    array: lambda value: ["array", *value.tolist()],
+    SimpleNamespace: _namespace,
+}
+
+
+def _compared_parts(value: Any) -> list[Any] | None:
+    """The parts that the `==` of its class compares, if the class has it from a library."""
+    kind = type(value)
+    if isinstance(value, BaseModel) and kind.__eq__ is _MODEL_EQ:
+        extra = value.__pydantic_extra__ or {}
+        names = [*kind.model_fields]
+        return standing_for([*(getattr(value, n) for n in names), *sorted(extra.items())])  # type: ignore[no-any-return]
+    code = getattr(kind.__eq__, "__code__", None)
+    if code is None or code.co_filename[:1] != "<":  # an author's own, of which nobody knows
+        return None
+    fields = getattr(kind, "__dataclass_fields__", None)
+    if fields is not None:
+        names = [name for name, field in fields.items() if field.compare]
+    elif hasattr(kind, "__attrs_attrs__"):
+        names = [attribute.name for attribute in kind.__attrs_attrs__ if attribute.eq]
+    else:
+        return None
+    return standing_for([getattr(value, name) for name in names])  # type: ignore[no-any-return]
