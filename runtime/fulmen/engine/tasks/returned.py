@@ -38,6 +38,8 @@ def refuse_unrun(returned: object) -> None:
     Raises:
         TypeError: It is to be awaited, or a generator.
     """
+    if returned is None:
+        return
     kind = type(returned).__name__
     if inspect.isgenerator(returned) or inspect.isasyncgen(returned):
         raise TypeError(

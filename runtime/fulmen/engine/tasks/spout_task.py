@@ -192,14 +192,14 @@ class SpoutTask(TaskBase):
         return len(due) if is_full else permit
 
     def _tell_failed(self, messages: Sequence[tuple[Any, str]]) -> None:
-        fail: Callable[..., None] = self.instance.fail
+        fail: Callable[..., object] = self.instance.fail
 
         def tell() -> None:
             for msg_id, reason in messages:
                 if self._takes_reason:
-                    fail(msg_id, reason)
+                    refuse_unrun(fail(msg_id, reason))
                 else:
-                    fail(msg_id)
+                    refuse_unrun(fail(msg_id))
                 if FORKED:
                     end_child()
 
@@ -260,7 +260,9 @@ class SpoutTask(TaskBase):
         if self.failed.resting:
             summary.resting[self.task] = Resting(*self.failed.described())
 
-    def _calls(self, room: int, most_bytes: int, deadline: float) -> tuple[int, bool, int]:
+    def _calls(  # noqa: C901 (one loop, called for each tuple)
+        self, room: int, most_bytes: int, deadline: float
+    ) -> tuple[int, bool, int]:
         """Call next_tuple for `room` tuples: (tuples emitted, whether to go on, their bytes).
 
         The clock is read every few milliseconds, not after each tuple, and so are sizes.
