@@ -8,7 +8,7 @@ to it again without the offending emission.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, get_args
 
@@ -45,6 +45,9 @@ class Rows(Protocol):
 
     def row(self, k: int) -> Sequence[Any]:
         """All fields of row number `k`."""
+
+    def without_values(self) -> Mapping[int, str]:
+        """What is wrong with rows that Python has no values for, by number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,6 +151,9 @@ class _OneRow:
 
     def row(self, k: int) -> Sequence[Any]:
         return [self._row][k]
+
+    def without_values(self) -> Mapping[int, str]:
+        return {}
 
 
 HashOf = Callable[[Any], int]
@@ -314,6 +320,8 @@ class _Custom(_Stateless):
         self._custom = custom
 
     def choose(self, rows: Rows) -> Choice:
+        for k, reason in rows.without_values().items():
+            raise GroupingError(f"a custom grouping can't be asked. {reason}", k)
         answers = [self._answer(k, rows.row(k)) for k in range(len(rows))]
         tasks = np.array([task for answer in answers for task in answer], np.int32)
         counts = np.array([len(answer) for answer in answers], np.int32)

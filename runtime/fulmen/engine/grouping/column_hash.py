@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from fulmen.engine.grouping.polynomials import MAX_UNITS, polynomials, power
 from fulmen.engine.grouping.value_hash import code_units, java_hash, list_hash, string_hashes
+from fulmen.engine.tuples.python_values import python_values
 from fulmen.engine.tuples.string_column import StringColumn, ends_of, split_text
 from fulmen.errors import GroupingError
 
@@ -207,7 +208,7 @@ def arrow_column_hash(array: Any, hash_of: Callable[[Any], int] = java_hash) -> 
         GroupingError: A value has none; `emission` says which.
     """
     if len(array) <= _FEW:
-        return column_hash(array.to_pylist(), hash_of)
+        return _hash_of_values(array, hash_of)
     kind = array.type
     if pa.types.is_dictionary(kind) and kind.value_type in _ARROW:
         known = np.append(arrow_column_hash(array.dictionary), np.int32(0))
@@ -215,13 +216,25 @@ def arrow_column_hash(array: Any, hash_of: Callable[[Any], int] = java_hash) -> 
         hashes: Hashes = known[indices.to_numpy()]
         return hashes
     if kind not in _ARROW:
-        return column_hash(array.to_pylist(), hash_of)
+        return _hash_of_values(array, hash_of)
     of_array, absent = _ARROW[kind]
+    try:
+        hashes = of_array(array.fill_null(absent) if array.null_count else array)
+    except UnicodeDecodeError:
+        return _hash_of_values(array, hash_of)  # which names the text that is no UTF-8
     if not array.null_count:
-        return of_array(array)
-    hashes = of_array(array.fill_null(absent))
+        return hashes
     hashes[array.is_null().to_numpy(zero_copy_only=False)] = 0
     return hashes
+
+
+def _hash_of_values(array: Any, hash_of: Callable[[Any], int]) -> Hashes:
+    values, wrong = python_values(array)
+    for i, reason in wrong.items():
+        raise GroupingError(
+            f"no task can be chosen by a value: {reason}. Cast the column to another type", i
+        )
+    return column_hash(values, hash_of)
 
 
 def _arrow_longs(array: Any) -> Hashes:

@@ -29,7 +29,7 @@ from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.state import dropped_tuples
 from fulmen.engine.tasks.spout_task import CRASH_REASON
 from fulmen.engine.tuples import wire
-from fulmen.engine.tuples.chunk import batch_rows
+from fulmen.engine.tuples.python_values import shown_rows
 from fulmen.plan.model import DRIVER
 
 Rows = list[tuple[int, bytes]]
@@ -149,7 +149,7 @@ def root_of_each(parcel: wire.Parcel) -> npt.NDArray[np.uint64]:
 def first_row(parcel: wire.Parcel, at: npt.NDArray[np.int64]) -> list[Any]:
     """The plain values of the first of some tuples."""
     one = wire.select(parcel, at[:1])
-    rows = one.rows if one.batch is None else batch_rows(one.batch)
+    rows = one.rows if one.batch is None else shown_rows(one.batch)
     return [dropped_tuples.plain(value) for value in rows[0]] if rows else []
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.python_values import python_values
 from fulmen.errors import EventTimeError
 from fulmen.topology.resource.event_time import EventTime
 
@@ -98,8 +99,7 @@ def _plain(column: Any) -> Sequence[Any]:
     if isinstance(column, pa.Array):
         if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
             column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-        found: list[Any] = column.to_pylist()
-        return found
+        return python_values(column)[0]  # None is no time
     return column if isinstance(column, list) else list(column)
 
 

@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
+from fulmen.engine.tuples.python_values import python_rows, shown_row, shown_rows
+
 Ids = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.int64]
 Tasks = npt.NDArray[np.int32]
@@ -140,11 +142,28 @@ class Chunk:
 
     @property
     def rows(self) -> Sequence[Sequence[Any]]:
-        """The values of each tuple."""
+        """The values of each tuple; of what came as Arrow, see `as_rows`."""
         if self._rows is None:
             assert self._batch is not None
-            self._rows = batch_rows(self._batch)
+            self._rows = shown_rows(self._batch)
         return self._rows
+
+    def as_rows(self) -> tuple[Chunk, dict[int, str]]:
+        """The tuples that Python has values for, and what is wrong with the others, by number."""
+        if self._rows is not None:
+            return self, {}
+        assert self._batch is not None
+        rows, wrong = python_rows(self._batch)
+        if not wrong:
+            self._rows = rows
+            return self, {}
+        kept = np.array([i for i in range(self.n) if i not in wrong], np.int64)
+        return self._taken(kept, [rows[i] for i in kept.tolist()]), wrong
+
+    def _taken(self, at: Positions, rows: list[Any]) -> Chunk:
+        tasks = self.tasks if isinstance(self.tasks, int) else self.tasks[at]
+        lineage = None if self.lineage_columns is None else self.lineage_columns.take(at)
+        return Chunk(self.component, self.stream, self.fields, tasks, lineage, rows)
 
     @property
     def batch(self) -> pa.RecordBatch:
@@ -164,6 +183,13 @@ class Chunk:
                 [pa.array(c) for c in columns], names=list(self.fields)
             )
         return self._batch
+
+    def shown(self, i: int) -> Sequence[Any]:
+        """The values of one tuple, for people; see `shown_row`."""
+        if self._rows is not None:
+            return self._rows[i]
+        assert self._batch is not None
+        return shown_row(self._batch, i)
 
     def source_task(self, i: int) -> int:
         """The id of the task that emitted tuple `i`."""
@@ -285,8 +311,3 @@ def _concat(chunks: Sequence[Chunk]) -> Chunk:
     if rows is None:
         rows = [row for some in parts for row in some]  # type: ignore[assignment]
     return Chunk(first.component, first.stream, first.fields, tasks, lineage, rows=rows)
-
-
-def batch_rows(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
-    """The rows of a record batch as tuples of Python objects."""
-    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))

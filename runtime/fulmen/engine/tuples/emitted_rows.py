@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fulmen.engine.tuples.chunk import Columns, batch_rows
+from fulmen.engine.tuples.chunk import Columns
 from fulmen.engine.tuples.encoded_rows import EncodedRows, encode
+from fulmen.engine.tuples.python_values import python_rows, shown_row, shown_rows
 from fulmen.engine.tuples.string_column import StringColumn
 
 
@@ -60,13 +61,25 @@ class EmittedRows:
 
     def row(self, k: int) -> Sequence[Any]:
         """All values of row `k`."""
+        if self._rows is None and len(self) > 1:
+            return shown_row(self.arrow, k)
         return self.rows[k]
+
+    def without_values(self) -> dict[int, str]:
+        """What is wrong with rows that Python has no values for, by number."""
+        if self._rows is not None or self.arrow is None:
+            return {}
+        rows, wrong = python_rows(self.arrow)
+        if not wrong:
+            self._rows = rows
+        return wrong
 
     @property
     def rows(self) -> Sequence[Sequence[Any]]:
-        """All rows as Python objects."""
+        """All rows as Python objects; see `shown_rows`."""
         if self._rows is None:
-            self._rows = batch_rows(self.arrow)
+            assert self.arrow is not None
+            self._rows = shown_rows(self.arrow)
         return self._rows
 
     def take(self, index: npt.NDArray[np.integer[Any]]) -> EmittedRows:

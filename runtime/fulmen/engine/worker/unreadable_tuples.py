@@ -1,8 +1,11 @@
-"""Tuples that arrive and can't be unpickled: their trees fail, and no others."""
+"""Tuples that a bolt can't be given: they can't be unpickled, or Python has no values for them.
+
+Their trees fail, and no others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,10 +13,12 @@ import numpy as np
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.engine.tasks.bolts.arrow_bolt_task import ArrowBoltTask
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.task_base import LONGEST_MESSAGE, ComponentFailed, shortened
 from fulmen.engine.tasks.transactional.transactional_task import TransactionalTask
 from fulmen.engine.tuples import wire
+from fulmen.engine.tuples.chunk import Chunk
 
 
 class UnreadableTuples:
@@ -47,18 +52,47 @@ class UnreadableTuples:
                     f" {subscription.target!r} did not get it. pickle.loads(pickle.dumps(value))"
                     " must give the value again; or emit plain values",
                 )
-        kind = "spout" if subscription.source in self._placed.sources else "bolt"
         for i, message in sorted(why.items()):
-            if parcel.lineage is not None:
-                reason = f"{kind} {subscription.source!r}: {message}"
-                outbox.messages.fail(parcel.lineage.of(i)[0], reason)
+            roots = () if parcel.lineage is None else parcel.lineage.of(i)[0]
+            self._fail(subscription.source, int(parcel.sources[i]), message, roots, outbox)
             task = receiver(int(parcel.targets[i]))
             if isinstance(task, TransactionalTask):
                 assert parcel.rows is not None
                 task.fail_attempt(parcel.rows[i][0], message)
-            self._report(subscription.source, int(parcel.sources[i]), message)
         kept = np.array([i for i in range(len(parcel.targets)) if i not in why], np.int64)
         return wire.select(parcel, kept)
+
+    def as_rows(self, task: BoltTask, chunk: Chunk, outbox: Outbox) -> Chunk:
+        """The tuples of a chunk that Python has values for. The trees of the others fail.
+
+        Args:
+            task: Which is to receive them; an ArrowBolt does so without Python's values.
+            chunk: What waits for it.
+            outbox: Takes the failures.
+
+        Raises:
+            ComponentFailed: There is one, and the topology has `onError: crash`.
+        """
+        if isinstance(task, ArrowBoltTask) or not chunk.is_arrow:
+            return chunk
+        kept, wrong = chunk.as_rows()
+        for i, why in sorted(wrong.items()):
+            message = (
+                f"emit on stream {chunk.stream!r}: {why}, so bolt {task.component!r} did not get"
+                " it. Cast the column to another type, or receive it with an ArrowBolt"
+            )
+            self._fail(chunk.component, chunk.source_task(i), message, chunk.lineage(i)[0], outbox)
+            if isinstance(task, TransactionalTask):
+                task.fail_attempt(chunk.shown(i)[0], message)
+        return kept
+
+    def _fail(
+        self, source: str, task: int, message: str, roots: Sequence[int], outbox: Outbox
+    ) -> None:
+        kind = "spout" if source in self._placed.sources else "bolt"
+        if roots:
+            outbox.messages.fail(roots, f"{kind} {source!r}: {message}")
+        self._report(source, task, message)
 
     def _report(self, component: str, task: int, message: str) -> None:
         known = self._reports.get(task)
