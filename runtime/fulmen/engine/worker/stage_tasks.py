@@ -386,7 +386,8 @@ class StageTasks:
     def _chunks(self, tasks: Sequence[BoltTask], outbox: Outbox) -> Work:
         """What waits for these tasks."""
         waiting = [(t, chunk) for t in tasks for chunk in merge(outbox.inbox.pop(t.task, []))]
-        return [(t, self._unreadable.as_rows(t, chunk, outbox)) for t, chunk in waiting]
+        as_rows = self._unreadable.as_rows
+        return [(t, rows) for t, chunk in waiting if len(rows := as_rows(t, chunk, outbox))]
 
     def _write_down(self, header: Header, summary: Summary) -> None:
         """Save what changed of each task: large records in files, small ones with the commit."""

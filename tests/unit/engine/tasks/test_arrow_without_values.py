@@ -105,6 +105,7 @@ def test_a_row_that_python_has_no_values_for_fails_alone(bolt, grouping, workers
     if bolt is not Written:
         assert sorted(result.state("taken")) == GOOD
     assert any("Python has no value for this one" in str(error) for error in result.errors)
+    assert result.notes == []
 
 
 def test_an_arrow_bolt_gets_all_of_them():
