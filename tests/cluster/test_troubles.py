@@ -200,10 +200,10 @@ def test_a_service_that_a_bolt_needs_is_away(kube, remove):
     message = wait_for(kube, "no-service", "Ready", "ServiceUnavailable")
     assert message.startswith("since 20")
     assert message.endswith(
-        "and tried again: 'split' can't reach Redis at cache:6379: connection refused"
+        "and tried again: 'split' waits for Redis at cache:6379: connection refused"
     )
     told_message = told(kube, "no-service", "ServiceUnavailable")["message"]
-    assert told_message.endswith("'split' can't reach Redis at cache:6379: connection refused")
+    assert told_message.endswith("'split' waits for Redis at cache:6379: connection refused")
     driver = driver_name_of(kube, "no-service")
     labels = "fulmen.dev/topology=no-service,app.kubernetes.io/component="
     assert total(kube.metrics(driver), "fulmen_service_away_seconds", component="split") >= 5

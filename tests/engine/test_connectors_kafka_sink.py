@@ -7,6 +7,7 @@ import pytest
 from fulmen.api.sinks import MarkAhead, ServiceUnavailable
 from fulmen.connectors.formats import Malformed
 from fulmen.connectors.kafka import KafkaSink, KafkaSinkOptions
+from fulmen.connectors.kafka.writing.producing import Delivery
 from support.seeds import generator, several
 from support.sink_lives import SinkLife, prepared
 
@@ -104,6 +105,42 @@ def test_rows_of_topics_and_partitions_that_there_are_not_are_refused(kafka, top
         rows = [("a", "1", 0), ("b", "2", 9), ("c", "3", None)]
         assert life.write_at_last(*rows, number=number) == {1: "there is no such partition"}
     assert sorted(read()) == [b"1", b"1", b"3", b"3"]
+
+
+def test_any_number_of_rows_may_be_refused(kafka, topic, sink, read):
+    """For a partition that is not there; at random, so that a mark needs several pages."""
+    kafka.make_topic(topic)
+    fields = ("key", "value", "to")
+    with generator(several(1)[0]) as rng:
+        rows = [(str(n), str(n), rng.choice((0, 9))) for n in range(20_000)]
+    bad = [n for n, (_, _, to) in enumerate(rows) if to == 9]
+    for _ in range(2):
+        life = sink(fields=fields, partitionField="to")
+        assert list(life.write_at_last(*rows, number=1)) == bad
+    assert len(read()) == len(rows) - len(bad)
+
+
+@pytest.mark.parametrize("number", [None, 1], ids=["at-least-once", "exactly-once"])
+@pytest.mark.parametrize(
+    ("settings", "bad"),
+    [
+        ({"cleanup_policy": "compact"}, lambda n: (None, f"{n}")),
+        ({"max_message_bytes": "2000"}, lambda n: (str(n), "y" * (2000 + n))),
+    ],
+    ids=["key", "size"],
+)
+def test_many_refused_rows_cost_no_transaction_each(
+    kafka, topic, sink, read, monkeypatch, settings, bad, number
+):
+    kafka.make_topic(topic, 3, **settings)
+    rows = [bad(n) if n % 2 else (str(n), f"x{n}") for n in range(1000)]
+    wrong = {value for _, value in rows[1::2]}
+    begun, write = [], Delivery.write
+    monkeypatch.setattr(Delivery, "write", lambda *a: begun.append(1) or write(*a))
+    refused = sink().write_at_last(*rows, number=number)
+    assert len(begun) <= 50
+    assert len(set(read())) == len({value for _, value in rows}) - len(wrong)
+    assert list(refused) == [n for n, (_, value) in enumerate(rows) if value in wrong]
 
 
 # ---- exactly once --------------------------------------------------------------------------------

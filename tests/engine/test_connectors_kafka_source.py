@@ -92,6 +92,29 @@ def test_the_lag_in_seconds_is_the_age_of_the_oldest_message_at_hand(kafka, topi
     life.until(is_zero, "a lag of nothing")
 
 
+@pytest.mark.parametrize("ends", ["commit_transaction", "abort_transaction"])
+def test_the_mark_of_a_transaction_is_no_lag(kafka, topic, spout, ends):
+    kafka.make_topic(topic, 1)
+    kafka.produce(topic, numbers(0, 3))
+    producer = Producer({"bootstrap.servers": kafka.address, "transactional.id": topic})
+    producer.init_transactions()
+    producer.begin_transaction()
+    for _ in range(4):
+        producer.produce(topic, b"3")
+    getattr(producer, ends)()
+    life = spout()
+
+    def lag():
+        life.spout._lag_at = 0.0
+        return life.spout._context.signals.take_lag()
+
+    life.until(lambda: lag() == (0, 0.0), "a lag of nothing")
+    assert len(values(life.emitted)) == (7 if ends == "commit_transaction" else 3)
+    assert life.spout.positions == {0: 8}
+    kafka.produce(topic, numbers(4, 5))
+    life.until(lambda: values(life.emitted)[-1:] == ["4"], "what comes later")
+
+
 def test_parts_of_a_message_are_fields(kafka, topic, spout):
     kafka.make_topic(topic, 2)
     headers = [("trace", b"\0\xff"), ("trace", None)]

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from fulmen.api import ServiceUnavailable
-from fulmen.connectors.postgres import PostgresSink
+from fulmen.connectors.postgres import PostgresSink, writing
 from fulmen.testing.sinks import CASES, Subject
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores import postgres_connection
@@ -144,11 +144,190 @@ def test_text_that_is_no_number_fails_when_it_is_written(target):
     assert failed == {1: 'invalid input syntax for type integer: "twelve"'}
 
 
-def test_keys_that_only_the_database_takes_for_equal_are_upserted_in_their_order(target):
-    target.run("CREATE TABLE t (id integer PRIMARY KEY, word text, n integer)")
+KEYS = {
+    "citext": ["Ann", "ann", "ANN", "bob"],
+    "timestamptz": [
+        "2026-01-02T00:00+00",
+        "2026-01-02 01:00+01",
+        "2026-01-01 23:00-01",
+        "2027-1-1",
+    ],
+    "numeric": ["1.5", "1.50", "1.500", "2"],
+    "numeric(4, 1)": ["1.5", "1.51", "1.49", "2"],
+    "integer": ["1", "01", " 1", "2"],
+    "character(3)": ["a", "a ", "a  ", "b"],
+    'text COLLATE "any_case"': ["Ann", "ann", "ANN", "bob"],
+}
+
+
+@pytest.mark.parametrize("bad", [None, 2], ids=lambda bad: f"refused-{bad}")
+@pytest.mark.parametrize("kind", KEYS)
+def test_of_rows_whose_keys_are_equal_to_the_database_the_last_counts(target, kind, bad):
+    target.run(
+        "CREATE EXTENSION IF NOT EXISTS citext",
+        "CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2',"
+        " deterministic = false)",
+        f"CREATE TABLE t (id {kind} PRIMARY KEY, word text, n integer CHECK (n < 1000))",
+    )
+    for order in ((0, 1, 2), (2, 1, 0), (1, 0, 2)):
+        keys = [*(KEYS[kind][i] for i in order), KEYS[kind][3]]
+        values = [[key, f"{i}", 1000 if i == bad else i] for i, key in enumerate(keys)]
+        target.run("TRUNCATE t")
+        failed = written(target.sink(table="t", mode="upsert", key=["id"]), values)
+        assert list(failed) == ([] if bad is None else [bad])
+        last = "1" if bad == 2 else "2"
+        found = target.run("SELECT word FROM t ORDER BY word")
+        assert [word for (word,) in found] == [last, "3"]
+
+
+def test_keys_that_are_no_value_of_their_column_are_refused_beside_equal_ones(target):
+    target.run("CREATE TABLE t (id numeric PRIMARY KEY, word text, n integer)")
+    values = [["1.0", "a", 1], ["x", "b", 2], [None, "c", 3], ["1", "d", 4], ["y", "e", 5]]
+    failed = written(target.sink(table="t", mode="upsert", key=["id"]), values)
+    assert sorted(failed) == [1, 2, 4]
+    assert 'invalid input syntax for type numeric: "x"' in failed[1]
+    assert [row[1] for row in all_rows(target)] == ["d"]
+
+
+def test_keys_that_a_trigger_makes_equal_are_upserted_in_their_order(target):
+    target.run(
+        "CREATE TABLE t (id text PRIMARY KEY, word text, n integer)",
+        "CREATE FUNCTION low() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN new.id := lower(new.id); RETURN new; END $$",
+        "CREATE TRIGGER low BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION low()",
+    )
     sink = target.sink(table="t", mode="upsert", key=["id"])
-    assert written(sink, [["1", "a", 1], ["01", "b", 2], ["2", "c", 3]]) == {}
-    assert [row[0] for row in all_rows(target)] == [1, 2]
+    assert written(sink, [["b", "1", 1], ["a", "2", 2], ["B", "3", 3], ["A", "4", 4]]) == {}
+    assert all_rows(target) == [("a", "4", 4), ("b", "3", 3)]
+
+
+# ---- whose fault it is ---------------------------------------------------------------------------
+
+
+RAISES = """
+CREATE FUNCTION raises() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF new.n < 0 THEN RAISE EXCEPTION 'negative amount' USING ERRCODE = new.word; END IF;
+  IF new.n = 0 THEN INSERT INTO audit VALUES (new.id); END IF;
+  RETURN new;
+END $$
+"""
+
+
+def raising(target):
+    target.run(
+        "CREATE TABLE t (id integer PRIMARY KEY, word text, n integer)",
+        RAISES,
+        "CREATE TRIGGER raises BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION raises()",
+    )
+
+
+CODES = ["U0001", "42501", "0A000", "XX000", "25006", "42P01", "55006", "P0001", "HV000", "53200"]
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert", "copy"])
+def test_a_row_that_alone_is_refused_is_refused_whatever_the_code_says(target, mode):
+    raising(target)
+    keyed = {"key": ["id"]} if mode == "upsert" else {}
+    values = [[i, f"w{i}", i] for i in range(1, 200)]
+    for i, code in enumerate(CODES):
+        values[20 * i] = [1000 + i, code, -1]
+    failed = until_written(target, values, mark(1), mode=mode, **keyed)
+    assert failed == {20 * i: "negative amount" for i in range(len(CODES))}
+    assert len(all_rows(target)) == 199 - len(CODES)
+
+
+@pytest.mark.parametrize("code", ["U0001", "42501", "HV000"])
+def test_a_row_that_comes_alone_is_refused_if_a_statement_without_rows_is_taken(target, code):
+    raising(target)
+    target.run("CREATE ROLE writer LOGIN PASSWORD 's3cret/word'")
+    try:
+        target.run(
+            "GRANT USAGE ON SCHEMA public TO writer",
+            "CREATE TABLE rls (id integer, word text, n integer)",
+            "ALTER TABLE rls ENABLE ROW LEVEL SECURITY",
+            "CREATE POLICY own ON rls USING (true) WITH CHECK (word = 'acme')",
+            "GRANT ALL ON rls, t TO writer",
+        )
+        dsn = target.server.dsn_of("writer")
+        sink = prepared(PostgresSink(), dsn=dsn, table="rls")
+        assert list(written(sink, [[1, "other", 1]])) == [0]
+        failed = written(sink, [[i, "acme" if i % 2 else "other", 1] for i in range(9)])
+        assert list(failed) == [0, 2, 4, 6, 8]
+        assert "violates row-level security policy" in failed[0]
+        if code != "42501":  # a trigger without a right lacks it for all rows
+            assert written(target.sink(table="t"), [[1, code, -1]]) == {0: "negative amount"}
+        target.run("REVOKE INSERT ON rls FROM writer")
+        with pytest.raises(ServiceUnavailable, match="can't be used: permission denied for table"):
+            written(sink, [[1, "acme", 1], [2, "other", 1]])
+    finally:
+        target.run("DROP OWNED BY writer", "DROP ROLE writer")
+
+
+def test_what_a_trigger_lacks_for_all_rows_is_waited_for(target):
+    raising(target)
+    sink = target.sink(table="t", guarantee=EXACTLY)
+    for values in ([[1, "a", 0]], [[1, "a", 0], [2, "b", 0]]):
+        with pytest.raises(ServiceUnavailable, match='can\'t be used: relation "audit" does not'):
+            written(sink, values, mark(1))
+    assert list(written(sink, [[1, "a", 0], [2, "b", 1], [3, "c", 0]], mark(1))) == [0, 2]
+    assert all_rows(target) == [(2, "b", 1)]
+
+
+@pytest.mark.parametrize("code", ["53100", "57P01"])
+def test_what_only_the_server_can_be_in_is_no_row_s_fault(target, code):
+    raising(target)
+    with pytest.raises(ServiceUnavailable, match="is away: negative amount"):
+        written(target.sink(table="t"), [[1, "a", 1], [2, code, -1]])
+
+
+def test_many_refused_rows_cost_a_few_statements_each(target):
+    raising(target)
+    values = [[i, "U0001", -1 if i % 2 else 1] for i in range(200)]
+    sink = target.sink(table="t", guarantee=EXACTLY)
+    before = target.run("SELECT pg_current_xact_id()")[0][0]
+    failed = written(sink, values, mark(1))
+    assert sorted(failed) == [i for i in range(200) if i % 2]
+    used = int(target.run("SELECT pg_current_xact_id()")[0][0]) - int(before)
+    assert used < 450  # savepoints that have written
+
+
+def test_a_deadlock_is_told_as_such_and_the_batch_is_tried_again(target):
+    target.run("CREATE TABLE t (id integer PRIMARY KEY, word text, n integer)")
+    target.run("INSERT INTO t VALUES (1, 'a', 0), (2, 'b', 0)")
+    upsert = {"mode": "upsert", "key": ["id"]}
+    told, values = [], [[1, "new", 1], [2, "new", 1]]
+    with psycopg.connect(target.dsn) as other:
+        other.execute("SET deadlock_timeout = '60s'")
+        other.execute("UPDATE t SET n = 9 WHERE id = 2")
+
+        def write():
+            try:
+                told.append(written(target.sink(table="t", **upsert), values))
+            except ServiceUnavailable as error:
+                told.append(error)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        wait_until(lambda: waiting(target), "the sink waits for row 2")
+        other.execute("UPDATE t SET n = 9 WHERE id = 1")
+        writer.join()
+    (error,) = told
+    assert "asks to try again: deadlock detected. Process" in str(error)
+    assert "is away" not in str(error)
+    assert written(target.sink(table="t", **upsert), values) == {}
+
+
+def test_a_row_that_others_hold_for_good_is_refused_at_last(target, monkeypatch):
+    target.run("CREATE TABLE t (id integer PRIMARY KEY, word text, n integer)")
+    target.run("INSERT INTO t VALUES (7, 'a', 0)")
+    monkeypatch.setattr(postgres_connection, "LOCK_SECONDS", 1)
+    monkeypatch.setattr(writing, "MOST_MILLIS", 100)
+    with psycopg.connect(target.dsn) as other:
+        other.execute("UPDATE t SET n = 9 WHERE id = 7")
+        values = [[i, "new", 1] for i in range(20)]
+        failed = until_written(target, values, mark(1), mode="upsert", key=["id"])
+    assert failed == {7: "canceling statement due to lock timeout"}
+    assert len(all_rows(target)) == 20
 
 
 def test_deferred_constraints_fail_rows_as_others_do(target):

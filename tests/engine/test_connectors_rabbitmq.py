@@ -7,10 +7,12 @@ from collections import Counter
 import pika
 import pytest
 
+from fulmen import TopologyBuilder
 from fulmen.api import Rows, ServiceUnavailable, TopologyContext
 from fulmen.api.context import Batch
 from fulmen.api.declarer import Stream
 from fulmen.connectors.rabbitmq import RabbitSink, RabbitSpout
+from fulmen.testing import ListSpout, run
 from support.cut_proxy import cut_proxy
 from support.rabbitmq_server import PASSWORD, USER
 from support.seeds import generator, several
@@ -329,6 +331,14 @@ def test_a_queue_that_is_deleted_is_waited_for(rabbit_server, life_of, queue):
     assert finish(rabbit_server, life, queue) == ["a"]
 
 
+def test_why_the_broker_has_closed_a_channel_is_told(rabbit_server, life_of, queue):
+    life = life_of(queue).start()
+    life.turn()
+    life.source._consumer.ack([999])
+    wait_until(lambda: life.turn() or life.errors, "the end of the channel")
+    assert "PRECONDITION_FAILED - unknown delivery tag 999" in str(life.errors[0])
+
+
 def test_a_declared_queue_has_what_was_asked_for(rabbit_server, life_of, queue):
     life_of(f"{queue}-new", declare=True, arguments={"x-max-length": 5}).start()
     refused = pytest.raises(pika.exceptions.ChannelClosedByBroker, match="x-max-length")
@@ -383,12 +393,13 @@ def sink_of(server, port=None, batch=1, identity=None, **options):
     return sink
 
 
-def write(sink, values):
+def write(sink, values, roots=None):
     """What the engine does with a sink. Returns the reasons of rows that failed."""
     rows = Rows(RECEIVED, values)
     encoded = sink.encode(rows)
     left = [i for i in range(len(values)) if i not in rows.failed]
-    written = Rows(RECEIVED, [encoded[i] for i in left])
+    of = None if roots is None else lambda i: (roots[left[i]],)
+    written = Rows(RECEIVED, [encoded[i] for i in left], of)
     if left:
         sink.write(written, None)
     return rows.failed | {left[i]: reason for i, reason in written.failed.items()}
@@ -430,6 +441,41 @@ def test_rows_that_reach_no_queue_fail_and_the_others_do_not(rabbit_server, queu
         3: "the routing key has more than 255 bytes",
     }
     assert [body for _, body in messages(rabbit_server, queue)] == ["a"]
+
+
+@pytest.fixture
+def largest(rabbit_server):
+    """The broker takes no larger messages."""
+    rabbit_server.control("eval", "persistent_term:put(max_message_size, 2000).")
+    yield 2000
+    rabbit_server.control("eval", "persistent_term:put(max_message_size, 134217728).")
+
+
+def test_messages_that_are_too_large_fail_alone(rabbit_server, queue, sinks, largest):
+    rows = [[f"{n} " + "x" * (largest + n if n % 3 else 100), n] for n in range(300)]
+    failed = write(sinks(routingKey=queue), rows)
+    assert list(failed) == [n for n in range(300) if n % 3]
+    assert "message size" in failed[1]
+    assert len(set(messages(rabbit_server, queue))) == 100
+
+
+def test_a_right_to_some_routing_keys_fails_the_rows_of_others(rabbit_server, queue, sinks):
+    with rabbit_server.channel() as channel:
+        channel.exchange_declare(f"{queue}-topic", "topic")
+        channel.queue_bind(queue, f"{queue}-topic", "#")
+    name, exchange = f"limited-{queue}", f"{queue}-topic"
+    control = rabbit_server.control
+    control("add_user", name, PASSWORD)
+    control("set_permissions", name, ".*", ".*", ".*")
+    control("set_topic_permissions", name, exchange, "^ok", ".*")
+    values = [[f"{n}", "ok" if n % 3 else "no"] for n in range(100)]
+    own = {"url": rabbit_server.url_of(name, PASSWORD), "exchange": exchange}
+    failed = write(sinks(routingKey="{count}", **own), values)
+    assert list(failed) == list(range(0, 100, 3))
+    assert "a right is missing" in failed[0]
+    assert len(set(messages(rabbit_server, queue))) == 66
+    with pytest.raises(ServiceUnavailable, match="can't be used: a right is missing"):
+        write(sinks(routingKey="no", **own), values)
 
 
 def test_rows_for_an_exchange_that_there_is_not_fail_alone(rabbit_server, queue, sinks):
@@ -486,6 +532,35 @@ def test_a_batch_that_is_run_again_gives_equal_messages_equal_ids(rabbit_server,
     write(sinks(routingKey=queue), [["a", 1]])
     others = messages(rabbit_server, queue)
     assert not {i for i, _ in others} & {i for i, _ in repeated}
+
+
+def test_a_message_of_the_same_tree_has_the_same_id_in_a_later_batch_too(
+    rabbit_server, queue, sinks
+):
+    """After an outage there is a batch that only asks for the service, then others."""
+    write(sinks(routingKey=queue, identity="task"), [["a", 1], ["a", 1], ["b", 1]], [1, 2, 3])
+    once = messages(rabbit_server, queue)
+    write(sinks(routingKey=queue, identity="task", batch=3), [["a", 1]], [1])
+    later = sinks(routingKey=queue, identity="task", batch=4)
+    write(later, [["c", 1], ["a", 1], ["b", 1]], [9, 2, 3])
+    first, other, *rest = messages(rabbit_server, queue)
+    assert sorted([first, *rest]) == sorted(once)
+    assert other[1] == "c"
+    write(later, [["a", 1]], [10])
+    assert messages(rabbit_server, queue)[0] not in once
+
+
+def test_rows_that_are_sent_again_have_the_ids_that_they_had(rabbit_server, queue, proxy):
+    b = TopologyBuilder("again")
+    b.set_spout("rows", ListSpout([[f"{n}"] for n in range(2000)]))
+    config = {"url": rabbit_server.url_through(proxy), "routingKey": queue}
+    b.set_bolt("out", RabbitSink).shuffle_grouping("rows").set_config(config)
+    proxy.cut_after(200_000)
+    run(b)
+    assert proxy.cuts == 1
+    found = messages(rabbit_server, queue)
+    assert len(found) > 2000
+    assert len(set(found)) == 2000
 
 
 def test_a_connection_that_was_silent_too_long_is_made_anew(rabbit_server, queue, sinks):

@@ -10,9 +10,10 @@ from fulmen.api.declarer import Stream
 from fulmen.api.sinks import Mark, MarkAhead
 from fulmen.connectors.redis import RedisListSpout, RedisSink, RedisStreamSpout
 from support.cut_proxy import cut_proxy
-from support.redis_server import PASSWORD
+from support.redis_server import PASSWORD, running_redis
 from support.seeds import generator, several
 from support.source_life import SourceLife, chaos
+from support.spark_runs import wait_until
 
 BATCHES = 150
 
@@ -26,6 +27,18 @@ def name(request):
 def client(redis_server):
     with redis_server.client() as connected:
         yield connected
+
+
+@pytest.fixture
+def redis_cluster():
+    """One of one node, which has all slots."""
+    with running_redis("--cluster-enabled", "yes") as server:
+        with server.client() as client:
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+            wait_until(
+                lambda: "cluster_state:ok" in client.execute_command("CLUSTER", "INFO"), "it"
+            )
+        yield server
 
 
 @pytest.fixture
@@ -364,6 +377,67 @@ def test_a_key_of_another_type_is_not_changed_and_its_rows_fail(
     assert client.dump(f"{name}:a") == before
     assert client.exists(f"{name}:b")
     client.delete(f"{name}:b")
+
+
+def limited(server, client, name, *rights):
+    """The address of a user who has these rights."""
+    client.execute_command("ACL", "SETUSER", name, "reset", "on", f">{PASSWORD}", *rights)
+    return server.url_of(name, PASSWORD)
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_keys_that_the_user_may_not_use_fail_their_rows_alone(redis_server, client, name, marked):
+    address = limited(redis_server, client, name, f"~{name}:ok:*", "~fulmen:mark:*", "+@all")
+    sink = sink_of(address, key=name + ":{word}", type="string", format={"type": "json"})
+    mark = Mark(name, 1, "t", "label") if marked else None
+    values = [[f"ok:{i}" if i % 3 else f"no:{i}", i] for i in range(700)]
+    for _ in range(2):
+        failed = write(sink, values, mark)
+        assert list(failed) == list(range(0, 700, 3))
+        assert failed[0].startswith(f"key '{name}:no:0': this user has no permissions to access")
+    assert len(client.keys(f"{name}:*")) == 700 - len(failed)
+
+
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize(
+    ("key", "rights"),
+    [
+        ("{word}", ("~*", "+@all", "-set")),
+        ("{word}", ("~*", "+@all", "-type")),
+        ("constant", ("~other:*", "~fulmen:mark:*", "+@all")),
+    ],
+    ids=["set", "type", "key"],
+)
+def test_a_right_that_no_row_can_do_without_is_waited_for(
+    redis_server, client, name, marked, key, rights
+):
+    address = limited(redis_server, client, name, *rights)
+    sink = sink_of(address, key=f"{name}:{key}", type="string", format={"type": "json"})
+    mark = Mark(name, 1, "t", "label") if marked else None
+    with pytest.raises(ServiceUnavailable, match="can't be used: a right is missing"):
+        write(sink, [["a", 1], ["b", 2]], mark)
+    client.execute_command("ACL", "SETUSER", name, "~*", "+@all")
+    assert write(sink, [["a", 1], ["b", 2]], mark) == {}
+    assert client.keys(f"{name}:*")  # nothing said before that it was written
+
+
+def test_rows_go_to_all_slots_of_a_cluster(redis_cluster, name):
+    sink = sink_of(redis_cluster.url, key=name + ":{word}", type="list", format={"type": "json"})
+    values = [[f"{i % 40}", i] for i in range(1200)]
+    assert write(sink, values) == {}
+    with redis_cluster.client() as client:
+        assert len(client.keys(f"{name}:*")) == 40
+        found = client.lrange(f"{name}:7", 0, -1)
+    assert found == [f'{{"word":"7","count":{i}}}' for i in range(7, 1200, 40)]
+
+
+def test_a_refused_row_is_shown_as_the_command_that_it_was(redis_server):
+    sink = sink_of(
+        redis_server.url, key="k:{word}", type="hash", field="f", format={"type": "json"}
+    )
+    (item,) = sink.encode(Rows(RECEIVED, [["a", 1]]))
+    shown = {"key": "k:a", "command": "HSET", "arguments": ["f", '{"word":"a","count":1}']}
+    assert sink.describe(item) == shown
 
 
 def test_marks_decide(redis_server, client, name):

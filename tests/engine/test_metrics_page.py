@@ -185,7 +185,7 @@ def waiting(tmp_path_factory):
 
 def test_what_a_topology_waits_for_is_said(waiting):
     away, held = waiting.id("waits").text.splitlines()
-    assert away.startswith(f"writer can't reach {SERVICE} since ")
+    assert away.startswith(f"writer waits for {SERVICE} since ")
     assert away.endswith(f"): {REASON}")
     assert held == f"spouts rest: buffer holds them (1 task): {HELD}"
 

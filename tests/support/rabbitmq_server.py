@@ -105,11 +105,12 @@ class RabbitServer:
 
     def settle(self):
         """What was declared survives a kill from now on: by itself it is on disk a moment later."""
+        self.control("eval", "mnesia:sync_log().")
+
+    def control(self, *words):
+        """Do what an administrator does."""
         subprocess.run(
-            [CONTROL, "eval", "mnesia:sync_log()."],
-            env=self._environment(),
-            check=True,
-            stdout=subprocess.DEVNULL,
+            [CONTROL, *words], env=self._environment(), check=True, stdout=subprocess.DEVNULL
         )
 
     def _answers(self):

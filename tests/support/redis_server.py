@@ -26,8 +26,8 @@ class RedisServer:
         port: Where it listens.
     """
 
-    def __init__(self, folder):
-        self.port = free_port()
+    def __init__(self, folder, settings=()):
+        self.port, self._settings = free_port(), settings
         self._folder, self._process = folder, None
 
     @property
@@ -54,7 +54,10 @@ class RedisServer:
         settings += ("--appendonly", "yes", "--appendfsync", "always")
         with open(self._folder / "log", "ab") as log:
             self._process = subprocess.Popen(
-                [binary(), "--port", str(self.port), "--dir", str(self._folder), *settings],
+                [
+                    *(binary(), "--port", str(self.port), "--dir", str(self._folder)),
+                    *(*settings, *self._settings),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -116,11 +119,11 @@ def binary():
 
 
 @contextmanager
-def running_redis():
-    """One that is empty."""
+def running_redis(*settings):
+    """One that is empty, with these more settings."""
     binary()
     with tempfile.TemporaryDirectory(prefix="fulmen-redis-") as name:
-        server = RedisServer(Path(name))
+        server = RedisServer(Path(name), settings)
         try:
             server.start()
             yield server

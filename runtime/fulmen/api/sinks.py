@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -29,15 +29,17 @@ class ServiceUnavailable(Exception):
     Attributes:
         service: What is away, such as "PostgreSQL at db:5432"; without any secret.
         reason: What it said, in one line.
+        state: What is said of the service if it is there, such as "asks to try again".
     """
 
-    def __init__(self, service: str, reason: str) -> None:
-        super().__init__(service, reason)
+    def __init__(self, service: str, reason: str, state: str = "is away") -> None:
+        super().__init__(service, reason, state)
         self.service = service
         self.reason = reason
+        self.state = state
 
     def __str__(self) -> str:
-        return f"{self.service} is away: {self.reason}"
+        return f"{self.service} {self.state}: {self.reason}"
 
 
 class MarkAhead(Exception):
@@ -101,11 +103,16 @@ class Rows(Sequence[Any]):
         failed: Reasons of the rows that were failed, by their positions.
     """
 
-    __slots__ = ("_items", "failed", "fields")
+    __slots__ = ("_items", "_roots", "failed", "fields")
 
-    def __init__(self, fields: tuple[str, ...], items: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        fields: tuple[str, ...],
+        items: Sequence[Any],
+        roots: Callable[[int], tuple[int, ...]] | None = None,
+    ) -> None:
         self.fields = fields
-        self._items = items
+        self._items, self._roots = items, roots
         self.failed: dict[int, str] = {}
 
     def __len__(self) -> int:
@@ -116,6 +123,14 @@ class Rows(Sequence[Any]):
 
     def __getitem__(self, i: Any) -> Any:
         return self._items[i]
+
+    def roots(self, i: int) -> tuple[int, ...]:
+        """The root ids of the tuple trees that row `i` is part of, in `write` at least once.
+
+        A message that is emitted again because its batch came to nothing has the same root id,
+        unless its source has emitted others before it. () if the tuple is not tracked.
+        """
+        return self._roots(i) if self._roots is not None else ()
 
     def fail(self, i: int, reason: str) -> None:
         """Refuse row `i`, from 0: it is not written, and its tuple fails or goes to `errors`.
@@ -199,6 +214,14 @@ class Sink(Component):
                 same transaction as the rows. If a repetition finds them written, fail the same rows
                 as the first time.
         """
+
+    def describe(self, item: Any) -> Any:
+        """What the stream `errors` has as `row` of a row that `write` refused. Default: the item.
+
+        Args:
+            item: What `encode` returned for it.
+        """
+        return item
 
     def cleanup(self) -> None:
         """Called before the instance is dropped, if there is time. Close the connection here."""

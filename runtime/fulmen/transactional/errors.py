@@ -37,6 +37,7 @@ class StoreUnavailable(StoreError, ReportedFailedException, ServiceUnavailable):
     def __init__(self, where: str, reason: str, cure: str = "") -> None:
         super().__init__(where, reason, cure)
         self.service = where
+        self.state = "can't be used"
 
 
 class StoreRefused(StoreError):

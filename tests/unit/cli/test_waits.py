@@ -19,7 +19,7 @@ from fulmen.metrics.topology_json import TopologyJson
 from fulmen.testing import ManualClock
 from support.waiting import HELD, REASON, SERVICE, run_waiting
 
-AWAY = f"'writer' can't reach {SERVICE} since 2023-11-14 22:13:20 UTC: {REASON}"
+AWAY = f"'writer' waits for {SERVICE} since 2023-11-14 22:13:20 UTC: {REASON}"
 REST = f"spouts rest, because 'buffer' holds them: {HELD}"
 
 

@@ -47,7 +47,7 @@ def away_sentence(component: str, service: str, since: float, reason: str) -> st
         reason: What it said.
     """
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))
-    return f"{component!r} can't reach {service or 'a service'} since {at}: {reason}"
+    return f"{component!r} waits for {service or 'a service'} since {at}: {reason}"
 
 
 def hold_sentence(component: str, reason: str) -> str:

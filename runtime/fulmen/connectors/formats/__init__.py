@@ -6,7 +6,7 @@ be any bytes, and come one by one.
 """
 
 from fulmen.connectors.formats.avro import AvroKeyOptions, AvroOptions, MessageFormatOptions
-from fulmen.connectors.formats.base import ERRORS, Format, Malformed, encode_each
+from fulmen.connectors.formats.base import ERRORS, Format, Malformed, encode_each, readable
 from fulmen.connectors.formats.options import (
     BytesOptions,
     CsvOptions,
@@ -33,4 +33,5 @@ __all__ = [
     "checked_text",
     "encode_each",
     "natural",
+    "readable",
 ]

@@ -129,3 +129,11 @@ def positions(wanted: Sequence[str], fields: Sequence[str]) -> list[int]:
     if missing:
         raise Malformed(f"there is no field {missing[0]!r}, only {list(fields)}")
     return [list(fields).index(name) for name in wanted]
+
+
+def readable(data: bytes) -> str | bytes:
+    """Bytes as people read them: as text if they are some."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data

@@ -128,6 +128,14 @@ class Brokers:
             **more,
         )
 
+    @property
+    def compresses(self) -> bool:
+        """Whether a larger message may be a smaller one for the brokers."""
+        given = self._options.properties
+        return any(
+            given.get(name, "none") != "none" for name in ("compression.type", "compression.codec")
+        )
+
     def _note(self, error: KafkaError) -> None:
         self._said[error.code()] = error
 

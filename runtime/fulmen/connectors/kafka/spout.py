@@ -67,7 +67,7 @@ class KafkaSpout(Spout):
     transient: ClassVar[Sequence[str]] = (
         *("_options", "_brokers", "_consumer", "_topic", "_reader", "_rereading", "_ready"),
         *("_is_assigned", "_group", "_troubles", "_tasks", "_report", "_collector"),
-        *("_context", "_lag_at", "_behind", "_fetched"),
+        *("_context", "_lag_at", "_behind", "_fetched", "_ends"),
     )
 
     def __init__(self) -> None:
@@ -107,7 +107,10 @@ class KafkaSpout(Spout):
     def _connect(self) -> None:
         options, brokers = self._options, self._brokers
         self._consumer = brokers.consumer(
-            self._group.name, options.isolation_level, on_commit=self._group.answered
+            self._group.name,
+            options.isolation_level,
+            enable_partition_eof=True,
+            on_commit=self._group.answered,
         )
         self._topic = Topic(brokers, options.topic, options.refresh_seconds)
         self._rereading = Rereading(
@@ -117,6 +120,7 @@ class KafkaSpout(Spout):
             options.topic,
         )
         self._is_assigned = False
+        self._ends: dict[int, int] = {}  # of partitions, and all before them has arrived
 
     # ---- its turn
 
@@ -142,6 +146,7 @@ class KafkaSpout(Spout):
         """Get what can be emitted next; False: there is nothing now, or what is said is emitted."""
         try:
             self._look_around()
+            self._pass_ends()
             self._tell_lag()
             if self._fetched:
                 return self._read()
@@ -174,6 +179,13 @@ class KafkaSpout(Spout):
         for message in troubled:
             self._mend(message)
         return self._read()
+
+    def _pass_ends(self) -> None:
+        """Go on behind what is no message, at the end of a partition: marks of transactions."""
+        if self._ends and not self._fetched:  # and nothing is ready
+            for partition, end in self._ends.items():
+                self.positions[partition] = max(self.positions[partition], end)
+            self._ends.clear()
 
     def _read(self) -> bool:
         """Make tuples of messages; if their schemas can't be had now, they wait."""
@@ -243,6 +255,7 @@ class KafkaSpout(Spout):
     def _assign(self) -> None:
         self._ready.clear()  # all of it comes again
         self._fetched = []
+        self._ends.clear()
         self._consumer.assign(
             [TopicPartition(self._options.topic, *place) for place in self.positions.items()]
         )
@@ -265,10 +278,16 @@ class KafkaSpout(Spout):
 
     def _mend(self, message: Message) -> None:
         """Something is wrong with a partition."""
-        error = message.error()
+        error, partition, offset = message.error(), message.partition(), message.offset()
         assert error is not None
+        if error.code() == KafkaError._PARTITION_EOF:
+            assert partition is not None
+            assert offset is not None
+            self._ends[partition] = offset
+            self._troubles.heard()
+            return
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
-            self._find_place(message.partition())
+            self._find_place(partition)
             return
         if error.code() in NO_TOPIC:
             self._topic.ask()

@@ -39,6 +39,11 @@ CURES: tuple[tuple[type[psycopg.Error], str], ...] = (
     (errors.UndefinedObject, "Correct the type in create."),
 )
 
+SERVERS = ("08", "53100", "53300", "57P", "58")
+"""Codes, or their beginnings, that are about the server: connections, its disk, its end."""
+CONFLICTS = ("40", "53", "55", "57014")
+"""About what others do at the same time, or what the server is short of: they pass."""
+
 
 class Database:
     """One database, for one component.
@@ -112,8 +117,13 @@ class Database:
         found: Exception = meant(error, text)
         return found
 
-    def _away(self, _error: psycopg.Error, text: str) -> Exception:
-        return ServiceUnavailable(self.service, text)
+    def _away(self, error: psycopg.Error, text: str) -> Exception:
+        code = connections.code_of(error)
+        if code.startswith(SERVERS):
+            return ServiceUnavailable(self.service, text)
+        is_passing = code.startswith(CONFLICTS)
+        state = "asks to try again" if is_passing else "can't be used"
+        return ServiceUnavailable(self.service, text, state)
 
     def _meant(self, error: psycopg.Error, text: str) -> Exception:
         for kind, cure in CURES:
@@ -125,9 +135,8 @@ class Database:
                 f"the server does not let us in ({text})",
                 "Check user, password and database, and the server's pg_hba.conf.",
             )
-        is_passing = (error.sqlstate or "").startswith(connections.MAY_PASS)
-        if is_passing or isinstance(error, psycopg.OperationalError):
-            return ServiceUnavailable(self.service, text)
+        if connections.code_of(error).startswith(connections.MAY_PASS):
+            return self._away(error, text)
         return StoreRefused(self.where, text, "Nothing was written.")
 
 

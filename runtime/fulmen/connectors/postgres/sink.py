@@ -9,8 +9,10 @@ from pydantic import BaseModel
 
 from fulmen.connectors.postgres.database import Database, Dsn
 from fulmen.connectors.postgres.table import PostgresTable
+from fulmen.connectors.postgres.writing import Contention
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.sink import SqlSink
+from fulmen.transactional.stores.pools import shared
 
 
 class PostgresSinkOptions(TableSinkOptions):
@@ -30,7 +32,8 @@ class PostgresSink(SqlSink):
 
     config_model: ClassVar[type[BaseModel] | None] = PostgresSinkOptions
 
-    def look_at_table(self, options: Any, columns: Sequence[str]) -> PostgresTable:
+    def look_at_table(self, options: Any, columns: Sequence[str], task: str) -> PostgresTable:
         """Find the table and see that it takes these columns."""
         database = Database(f"table {options.table!r}", options.dsn)
-        return PostgresTable(database, options, columns)
+        contention = shared(("contention", options.dsn, task), Contention)
+        return PostgresTable(database, options, columns, contention)

@@ -11,22 +11,20 @@ import psycopg
 from psycopg.sql import SQL, Composable, Composed, Identifier
 
 from fulmen.api.sinks import Mark, Rows
-from fulmen.connectors.postgres.bisection import Refused, write_but_refused, write_last_of_keys
-from fulmen.connectors.postgres.database import Database, escaped, qualified, said
-from fulmen.connectors.postgres.texts import Column, Kind, Text, array, lines, texts
+from fulmen.connectors.postgres.database import Database, escaped, qualified
+from fulmen.connectors.postgres.texts import Column, Kind, Text, texts
+from fulmen.connectors.postgres.writing import Contention, Writer
 from fulmen.connectors.sql.options import TableSinkOptions
 from fulmen.connectors.sql.sink import KeptMark
 from fulmen.connectors.sql.tables import MARKS, WRITTEN, check_columns, check_marks, check_unwritten
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores.postgres_connection import CREATES_ONE_AT_A_TIME
 
-ROWS_FAULT = ("21", "22", "23", "44", "54", "P0")
-"""Classes of errors, by SQLSTATE, that are about rows: two of one key, values, constraints, views
-with a check, what is too large, and what a trigger raises."""
 KINDS: Mapping[str, Kind] = {"S": "text", "N": "number", "A": "array"}
 """By the category of a type."""
 COLUMNS = """
 SELECT a.attname, format_type(t.oid, -1), b.typname, b.typcategory,
+       format_type(t.oid, a.atttypmod),
        a.attgenerated <> '' OR a.attidentity = 'a',
        a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AND NOT EXISTS (
            SELECT FROM pg_trigger WHERE tgrelid = a.attrelid AND NOT tgisinternal)
@@ -45,15 +43,27 @@ class PostgresTable:
         columns: Those that are written, in the order of an item's values.
     """
 
-    def __init__(self, database: Database, options: TableSinkOptions, names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        options: TableSinkOptions,
+        names: Sequence[str],
+        contention: Contention,
+    ) -> None:
         """Look at the table, and at the table of marks if there is to be one.
+
+        Args:
+            database: Where it is.
+            options: Of the sink.
+            names: The columns that are written.
+            contention: How often others were in the way of this task.
 
         Raises:
             ServiceUnavailable: The database is away.
             StoreRefused: A name, a type or a right is wrong.
         """
         self.database = database
-        self._mode = options.mode
+        self._mode, self._contention = options.mode, contention
         with database.opening() as db:
             self.columns = _columns(db, database.where, options, names)
             self.statements = Statements(options, self.columns)
@@ -85,16 +95,22 @@ class PostgresTable:
     def transaction(self) -> Iterator[PostgresTransaction]:
         """One transaction."""
         with self.database.transaction() as db:
-            yield PostgresTransaction(db, self.statements, self._mode, self._key)
+            writer = Writer(db, self.statements, self._mode, self._contention)
+            yield PostgresTransaction(db, self.statements, writer, self._key)
+        self._contention.tries = 0
 
 
 class PostgresTransaction:
     """A transaction that writes rows and their mark."""
 
     def __init__(
-        self, db: psycopg.Connection[Any], statements: Statements, mode: str, key: Sequence[int]
+        self,
+        db: psycopg.Connection[Any],
+        statements: Statements,
+        writer: Writer,
+        key: Sequence[int],
     ) -> None:
-        self._db, self._statements, self._mode, self._key = db, statements, mode, key
+        self._db, self._statements, self._writer, self._key = db, statements, writer, key
 
     def locked_mark(self, mark: Mark) -> KeptMark:
         """The mark of a task. Who writes late waits here for the lock, and sees what was written.
@@ -116,32 +132,7 @@ class PostgresTransaction:
 
     def write(self, items: Sequence[Sequence[Text]]) -> Mapping[int, str]:
         """Write all rows but those that the server refuses."""
-
-        def write(positions: Sequence[int]) -> None:
-            self._write([items[i] for i in positions])
-
-        if self._mode == "upsert":
-            return write_last_of_keys(items, self._key, write)
-        return write_but_refused(range(len(items)), write)
-
-    def _write(self, items: Sequence[Sequence[Text]]) -> None:
-        """Write rows in one statement, all of them or none.
-
-        Raises:
-            Refused: The server refuses one of them.
-        """
-        columns = list(zip(*items, strict=True))
-        try:
-            with self._db.transaction():  # a savepoint
-                if self._mode == "copy":
-                    with self._db.cursor().copy(self._statements.copy) as copy:
-                        copy.write(lines(columns))
-                else:
-                    self._db.execute(self._statements.insert, [array(values) for values in columns])
-        except psycopg.Error as error:
-            if (error.sqlstate or "").startswith(ROWS_FAULT):
-                raise Refused(said(error)) from None
-            raise
+        return self._writer.write(items, self._key)
 
 
 @dataclass(frozen=True, init=False)
@@ -150,6 +141,7 @@ class Statements:
 
     insert: Composed
     copy: Composed
+    ranks: Composed | None
     lock_mark: Composed
     first_mark: Composed
     move_mark: Composed
@@ -177,11 +169,36 @@ class Statements:
         names = SQL(", ").join(Identifier(column.name) for column in columns)
         copy = SQL("COPY {} ({}) FROM STDIN").format(qualified(options.table), names)
         object.__setattr__(self, "copy", copy)
+        replaces = options.mode == "upsert" and len(columns) > len(options.key)
+        object.__setattr__(self, "ranks", _ranks(options, columns) if replaces else None)
 
 
 def _value(i: int, column: Column) -> Any:
     """A column of the rows. Text is cast by the assignment, which refuses what is too long."""
     return f"u.c{i}" if column.kind == "text" else f"u.c{i}::{column.type}"
+
+
+def _ranks(options: TableSinkOptions, columns: Sequence[Column]) -> Composed:
+    """A statement that numbers keys: equal numbers for those that the database takes for equal.
+
+    The table itself says by which collation.
+    """
+    key = [(i, column) for i, column in enumerate(columns) if column.name in options.key]
+    values = [SQL(f"u.c{i}::{c.type if c.kind == 'text' else c.exact}") for i, c in key]
+    parts: dict[str, Composable] = {
+        "table": qualified(escaped(options.table)),
+        "key": SQL(", ").join(Identifier(escaped(column.name)) for _, column in key),
+        "names": SQL(", ").join(Identifier(f"k{i}") for i, _ in key),
+        "values": SQL(", ").join(values),
+        "arrays": SQL(", ").join([SQL("%s::text[]")] * len(columns)),
+        "aliases": SQL(", ").join(Identifier(f"c{i}") for i in range(len(columns))),
+    }
+    return SQL(
+        "SELECT dense_rank() OVER (ORDER BY {names}) FROM ("
+        " SELECT {key}, 0::bigint FROM {table} WHERE false UNION ALL"
+        " SELECT {values}, u.at FROM unnest({arrays}) WITH ORDINALITY AS u ({aliases}, at)"
+        ") AS keys ({names}, at) ORDER BY at"
+    ).format(**parts)
 
 
 def _on_conflict(options: TableSinkOptions, columns: Sequence[Column]) -> Composed:
@@ -223,7 +240,7 @@ def _columns(
     writable = [name for name, *_, is_generated, _ in found if not is_generated]
     check_columns(where, names, writable, WRITTEN)
     check_unwritten(where, [row[0] for row in found if row[-1]], names)
-    by_name = {row[0]: _column(*row[:4]) for row in found}
+    by_name = {row[0]: _column(*row[:5]) for row in found}
     return [by_name[name] for name in names]
 
 
@@ -231,12 +248,13 @@ def _look(db: psycopg.Connection[Any], table: Identifier) -> list[tuple[Any, ...
     return db.execute(COLUMNS, [table.as_string(db)]).fetchall()
 
 
-def _column(name: str, declared: str, base: str, category: str) -> Column:
+def _column(name: str, declared: str, base: str, category: str, exact: str) -> Column:
+    kind = KINDS.get(category, "other")
     if base in ("json", "jsonb"):
-        return Column(name, declared, "json")
+        kind = "json"
     if base == "bytea":
-        return Column(name, declared, "bytes")
-    return Column(name, declared, KINDS.get(category, "other"))
+        kind = "bytes"
+    return Column(name, declared, kind, exact)
 
 
 def _create(db: psycopg.Connection[Any], options: TableSinkOptions) -> None:

@@ -30,11 +30,13 @@ class Column:
         name: Its name.
         type: Its type, as a cast has it.
         kind: What kind of type.
+        exact: Its type with what is in brackets, such as `numeric(6,2)`.
     """
 
     name: str
     type: str
     kind: Kind
+    exact: str = ""
 
 
 def texts(

@@ -27,7 +27,8 @@ CLOSED = {
     403: "a right is missing",
     404: "it is not there",
     405: "somebody else uses it alone",
-    406: "it is not as it is to be declared",
+    311: "a message is too large",
+    406: "it is not as it is to be",
     530: "the vhost can't be used",
 }
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import pika  # type: ignore[import-untyped]
+from pika import exceptions
 
 from fulmen.connectors.rabbitmq.connection import Broker
 from fulmen.connectors.rabbitmq.options import RabbitSpoutOptions
@@ -88,18 +89,22 @@ class Consumer(threading.Thread):
             self._channel.add_on_cancel_callback(self._cancelled)
             self._channel.basic_consume(self._options.queue, self._received)
             self._connection.call_later(COUNT_SECONDS, self._count)
-            while not self._is_closing and self.error is None:
+            while not self._is_closing and self.error is None and self._channel.is_open:
                 self._connection.process_data_events(time_limit=TURN_SECONDS)
             self._connection.process_data_events(time_limit=LAST_SECONDS)  # acks come meanwhile
         except Exception as error:  # noqa: BLE001 (whatever it is, `error` tells of it)
             self.error = error
+        if not self._channel.is_open and not self._is_closing:
+            # what is done with a channel after that says only that it is closed
+            why = self._channel._closing_reason  # noqa: SLF001 (pika tells it nowhere else)
+            self.error = why or self.error or exceptions.ChannelClosed(0, "the channel was closed")
         self._end()
 
     def _received(self, _channel: Any, method: Any, properties: Any, body: bytes) -> None:
         self._deliveries.put(Delivery(method, properties, body))
 
     def _cancelled(self, _frame: Any) -> None:
-        self.error = pika.exceptions.ConsumerCancelled(404, "the queue was deleted")
+        self.error = exceptions.ConsumerCancelled(404, "the queue was deleted")
 
     def _count(self) -> None:
         found = self._channel.queue_declare(self._options.queue, passive=True)

@@ -77,8 +77,8 @@ class RabbitSinkOptions(SinkOptions, _ConnectionOptions):
     format: MessageFormatOptions = TextOptions()
     """How a row is written down."""
     message_id: Template = ""
-    """The message id; `{name}` is replaced. Default: one that follows from the batch and the
-    message, so that a batch that is run again gives equal messages equal ids."""
+    """The message id; `{name}` is replaced. Default: one that follows from the tuple trees and the
+    message, so that a message that is sent again because its batch is run again has the same id."""
     headers: Names = ()
     """Fields of the row that become headers. Those that are null are left out."""
     content_type: str | None = None

@@ -16,12 +16,14 @@ import pika  # type: ignore[import-untyped]
 from pika import exceptions
 
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.rabbitmq.connection import SECONDS, Broker
+from fulmen.connectors.rabbitmq.connection import SECONDS, Broker, reason_of
 
 AT_ONCE = 1000
 """So many messages are sent before their confirms are waited for."""
 CLOSE_SECONDS = 1.0
-NO_EXCHANGE = 404
+NO_EXCHANGE, NO_RIGHT = 404, 403
+OF_MESSAGES = (NO_RIGHT, 311, 406)
+"""What a message may be to blame for: a right to its routing key, its size, its properties."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,21 @@ class Message:
 
 class ExchangeMissing(Exception):
     """There is no exchange of that name. Nothing was confirmed."""
+
+
+class ChannelRefused(Exception):
+    """The broker has closed the channel because of a message. Nothing was confirmed.
+
+    Attributes:
+        code: Why, in AMQP's numbers.
+    """
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(code, reason)
+        self.code, self.reason = code, reason
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 class Publisher:
@@ -113,6 +130,7 @@ class Publisher:
 
         Raises:
             ExchangeMissing: There is no such exchange.
+            ChannelRefused: The broker takes one of the messages by no means.
             ServiceUnavailable: It is not known which messages have arrived.
         """
         self.connect()
@@ -125,6 +143,8 @@ class Publisher:
         except exceptions.ChannelClosed as error:
             if error.reply_code == NO_EXCHANGE:
                 raise ExchangeMissing(error.reply_text) from None
+            if error.reply_code in OF_MESSAGES:
+                raise ChannelRefused(error.reply_code, reason_of(error)) from None
             raise self._broker.away(error) from None
         for i, message in enumerate(messages):
             if (reason := self._returned.get(message.returned_as)) is not None:

@@ -2,14 +2,16 @@
 
 At least once, and no more: RabbitMQ can't keep a mark together with messages, nor tell later which
 messages it has taken. Instead, messages have ids by which consumers know repeats. An id says which
-batch of which task a message is of, and what is in it. So a batch that is run again gives a message
-the same id if it has it again; and never to another message, which a consumer would drop.
+tuple trees of which task a message is of, and what is in it. So a message that is sent again since
+its batch came to nothing has the same id, whatever else is in the batch then; and no other message
+has it, which a consumer would drop.
 """
 
 from __future__ import annotations
 
 import hashlib
 import secrets
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, cast
@@ -25,7 +27,13 @@ from fulmen.connectors.formats.base import positions
 from fulmen.connectors.options import Options
 from fulmen.connectors.rabbitmq.connection import Broker
 from fulmen.connectors.rabbitmq.options import RabbitSinkOptions
-from fulmen.connectors.rabbitmq.publisher import ExchangeMissing, Message, Publisher
+from fulmen.connectors.rabbitmq.publisher import (
+    NO_RIGHT,
+    ChannelRefused,
+    ExchangeMissing,
+    Message,
+    Publisher,
+)
 from fulmen.connectors.templates import filler, has_fields
 
 Encoded = tuple[str, str, str, dict[str, Any], bytes]
@@ -45,13 +53,14 @@ class RabbitSink(Sink):
         "_options",
         "_broker",
         "_publisher",
+        "_templates",
         "_fields",
         "_encode",
         "_format",
     )
 
     def __init__(self) -> None:
-        self.identity = secrets.token_hex(8)
+        self.identity = ""
 
     @override
     def check_input(self, options: Any, stream: Stream) -> Iterable[str]:
@@ -68,6 +77,9 @@ class RabbitSink(Sink):
             ValueError: The options name a field that the sink does not receive.
         """
         self._context = context
+        if not self.identity:  # the instance after this one has it too, if no batch counts before
+            name = f"identity of {context.component} {context.task_index}"
+            self.identity = context.shared(name, lambda: secrets.token_hex(8))
         self._options: RabbitSinkOptions = context.options
         self._format = self._options.format.for_topic(None).make()
         self._fields: tuple[str, ...] | None = None
@@ -80,6 +92,7 @@ class RabbitSink(Sink):
                     f"bolt {context.component!r}: in what it receives from {component!r}, {error}"
                 ) from error
         options = self._options
+        self._templates = options.exchange + options.routing_key
         title = f"{context.topology} {context.component} {context.task_index}"
         self._broker = Broker(options.url, options.heartbeat, title)
         self._publisher = Publisher(
@@ -112,25 +125,67 @@ class RabbitSink(Sink):
         messages = self._messages(rows)
         for exchange, places in by_exchange.items():
             try:
-                refused = self._publisher.publish([messages[i] for i in places])
+                refused = self._published(messages, places)
             except ExchangeMissing as error:
                 if not has_fields(self._options.exchange):
                     raise ServiceUnavailable(
-                        self._broker.name, f"{error}. Declare it, or write `declare: true`"
+                        self._broker.name,
+                        f"{error}. Declare it, or write `declare: true`",
+                        "can't be used",
                     ) from None
-                refused = dict.fromkeys(range(len(places)), f"there is no exchange {exchange!r}")
-            for place, reason in refused.items():
-                rows.fail(places[place], reason)
+                refused = dict.fromkeys(places, f"there is no exchange {exchange!r}")
+            for place, reason in sorted(refused.items()):
+                rows.fail(place, reason)
 
-    def _messages(self, rows: Sequence[Encoded]) -> list[Message]:
+    def _published(self, messages: Sequence[Message], places: Sequence[int]) -> dict[int, str]:
+        """Publish messages to one exchange. Returns why some were refused, by their places.
+
+        If the broker closes the channel because of a message, it does not say which: that is found
+        by halves. Those that are like it are not tried any more.
+        """
+        refused: dict[int, str] = {}
+        routing_keys: dict[str, str] = {}
+        size, too_large = sys.maxsize, ""
+        todo = [places]
+        while todo:
+            part: list[int] = []
+            for i in todo.pop():
+                message = messages[i]
+                reason = routing_keys.get(message.routing_key, "")
+                if reason := reason or (too_large if len(message.body) >= size else ""):
+                    refused[i] = reason
+                else:
+                    part.append(i)
+            try:
+                found = self._publisher.publish([messages[i] for i in part]) if part else {}
+            except ChannelRefused as error:
+                if error.code == NO_RIGHT and not has_fields(self._templates):
+                    raise ServiceUnavailable(
+                        self._broker.name, str(error), "can't be used"
+                    ) from None
+                if len(part) > 1:
+                    half = len(part) // 2
+                    todo += [part[half:], part[:half]]
+                    continue
+                refused[part[0]] = str(error)
+                if error.code == NO_RIGHT:
+                    routing_keys[messages[part[0]].routing_key] = str(error)
+                elif "size" in error.reason:
+                    size, too_large = len(messages[part[0]].body), str(error)
+                continue
+            refused |= {part[at]: reason for at, reason in found.items()}
+        return refused
+
+    def _messages(self, rows: Rows) -> list[Message]:
         options, batch = self._options, self._context.batch.number
         times: Counter[bytes] = Counter()
         made = []
-        for exchange, routing_key, message_id, headers, body in rows:
+        for i, (exchange, routing_key, message_id, headers, body) in enumerate(rows):
             if not message_id:
-                content = repr((exchange, routing_key, headers)).encode() + body
+                origin = rows.roots(i) or batch  # what is not tracked is told by its batch
+                content = repr((origin, exchange, routing_key, headers)).encode() + body
                 digest = hashlib.blake2b(content, digest_size=16).digest()
-                message_id = f"{self.identity}-{batch}-{digest.hex()}-{times[digest]}"
+                message_id = f"{self.identity}-{digest.hex()}-{times[digest]}"
                 times[digest] += 1
             properties = pika.BasicProperties(
                 message_id=message_id,

@@ -55,11 +55,12 @@ class Server:
             reason = error.reason
             if reason.startswith(_AWAY):
                 reason = reason.removeprefix(_AWAY).removesuffix(")")
-            raise ServiceUnavailable(self.name, reason) from None
+                raise ServiceUnavailable(self.name, reason) from None
+            raise self.unusable(reason) from None
 
     def unusable(self, reason: str) -> ServiceUnavailable:
         """What to raise while something is not there, or is not as it must be."""
-        return ServiceUnavailable(self.name, reason)
+        return ServiceUnavailable(self.name, reason, "can't be used")
 
 
 def _client(url: str) -> Any:

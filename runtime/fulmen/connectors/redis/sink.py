@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import msgpack  # type: ignore[import-untyped]
 import orjson
+from redis.crc import key_slot
+from redis.exceptions import ClusterCrossSlotError, NoPermissionError
 from typing_extensions import override
 
 from fulmen.api.context import TopologyContext
 from fulmen.api.sinks import Guarantee, Mark, Rows, Sink
-from fulmen.connectors.formats import Malformed, encode_each
+from fulmen.connectors.formats import Malformed, encode_each, readable
 from fulmen.connectors.options import Options
 from fulmen.connectors.redis.commands import Command, commands
 from fulmen.connectors.redis.connection import Server
 from fulmen.connectors.redis.options import RedisSinkOptions
-from fulmen.connectors.redis.scripts import WRITE
+from fulmen.connectors.redis.scripts import MAY_USE, WRITE
+from fulmen.connectors.templates import has_fields
 
 AT_ONCE = 500
 """Rows that one script writes without a mark: others must not wait long for Redis."""
@@ -32,7 +36,9 @@ class RedisSink(Sink):
 
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
     config_model: ClassVar[type[Options]] = RedisSinkOptions
-    transient: ClassVar[Sequence[str]] = ("_options", "_server", "_script", "_fields", "_command")
+    transient: ClassVar[Sequence[str]] = (
+        *("_options", "_server", "_script", "_may_use", "_fields", "_command"),
+    )
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
@@ -45,6 +51,7 @@ class RedisSink(Sink):
         self._options: RedisSinkOptions = context.options
         self._server = Server(context, self._options.url)
         self._script = self._server.client.register_script(WRITE)
+        self._may_use = self._server.client.register_script(MAY_USE)
         self._fields: tuple[str, ...] | None = None
         for component, stream in context.sources:
             fields = context.streams[component][stream].fields
@@ -64,35 +71,121 @@ class RedisSink(Sink):
         return encode_each(rows, self._command)
 
     @override
+    def describe(self, item: Command) -> Mapping[str, Any]:
+        key, command, *rest = (readable(part) for part in item)
+        return {"key": key, "command": command, "arguments": rest}
+
+    @override
     def write(self, rows: Rows, mark: Mark | None) -> None:
         with self._server.told():
             if mark is not None:
-                found = self._script(**self._call(list(rows), mark))
-                self._take(rows, 0, found, mark)
-                return
-            with self._server.client.pipeline(transaction=False) as pipe:
-                for first in range(0, len(rows), AT_ONCE):
-                    self._script(client=pipe, **self._call(rows[first : first + AT_ONCE], None))
-                answers = pipe.execute()
-        for number, answer in enumerate(answers):
-            self._take(rows, number * AT_ONCE, answer, None)
+                self._write_marked(rows, mark)
+            else:
+                self._write(rows)
 
-    def _call(self, rows: Sequence[Command], mark: Mark | None) -> dict[str, Any]:
-        """The arguments of the script."""
+    def _write_marked(self, rows: Rows, mark: Mark) -> None:
+        everything = range(len(rows))
+        try:
+            found = self._script(**self._call(rows, everything, mark))
+        except NoPermissionError as error:
+            forbidden = self._forbidden(rows, everything, error)
+            allowed = [i for i in everything if i not in forbidden]
+            found = self._script(**self._call(rows, allowed, mark, forbidden))
+        self._take(rows, found, mark)
+
+    def _write(self, rows: Rows) -> None:
+        """By several scripts. In a cluster, each has the rows of one slot."""
+        firsts = range(0, len(rows), AT_ONCE)
+        parts: list[Sequence[int]] = [range(len(rows))[at : at + AT_ONCE] for at in firsts]
+        while parts:
+            with self._server.client.pipeline(transaction=False) as pipe:
+                for part in parts:
+                    self._script(client=pipe, **self._call(rows, part, None))
+                answers = pipe.execute(raise_on_error=False)
+            parts = [
+                smaller
+                for part, answer in zip(parts, answers, strict=True)
+                for smaller in self._taken(rows, part, answer)
+            ]
+
+    def _taken(self, rows: Rows, part: Sequence[int], answer: Any) -> list[list[int]]:
+        """What is still to be written of a part, after its script has answered."""
+        if isinstance(answer, ClusterCrossSlotError):
+            by_slot: dict[int, list[int]] = {}
+            for i in part:
+                by_slot.setdefault(key_slot(rows[i][0]), []).append(i)
+            return list(by_slot.values())
+        if isinstance(answer, NoPermissionError):
+            forbidden = self._forbidden(rows, part, answer)
+            self._fail(rows, forbidden.items())
+            return [allowed] if (allowed := [i for i in part if i not in forbidden]) else []
+        if isinstance(answer, Exception):
+            raise answer
+        self._take(rows, answer, None)
+        return []
+
+    def _forbidden(
+        self, rows: Rows, places: Sequence[int], error: NoPermissionError
+    ) -> dict[int, str]:
+        """Which rows have keys that the user may not use, and why: Redis refuses the whole script.
+
+        Raises:
+            NoPermissionError: It is not about the keys of some rows.
+        """
+        if not has_fields(self._options.key):
+            raise error
+        keys = list({rows[i][0]: None for i in places})
+        with self._server.client.pipeline(transaction=False) as pipe:
+            for key in keys:
+                self._may_use(client=pipe, keys=[key])
+            answers = pipe.execute(raise_on_error=False)
+        said = dict(zip(keys, answers, strict=True))
+        found = {
+            i: str(answer)
+            for i in places
+            if isinstance(answer := said[rows[i][0]], NoPermissionError)
+        }
+        if not found:
+            raise error
+        return found
+
+    def _call(
+        self,
+        rows: Rows,
+        places: Sequence[int],
+        mark: Mark | None,
+        refused: Mapping[int, str] = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        """The arguments of the script.
+
+        Args:
+            rows: All rows.
+            places: Those that are to be written.
+            mark: The mark, if there is one. A cluster takes no key that is not of the same slot.
+            refused: Which rows were refused already, and why.
+        """
+        keys = [] if mark is None else [f"{MARKS}{mark.sink}"]
+        first = len(keys) + 1  # Lua counts from 1
         numbers: dict[bytes, int] = {}
-        for key, *_ in rows:
-            numbers.setdefault(key, len(numbers) + 2)  # Lua counts from 1; 1 is the mark's
-        packed = msgpack.packb([(numbers[key], *rest) for key, *rest in rows], use_bin_type=False)
+        packed = msgpack.packb(
+            [
+                (i, numbers.setdefault(rows[i][0], len(numbers) + first), *rows[i][1:])
+                for i in places
+            ],
+            use_bin_type=False,
+        )
         kind, seconds = self._options.type, self._options.ex or ""
         about = ("", "", "") if mark is None else (mark.number, mark.tag, mark.label)
-        first = MARKS if mark is None else f"{MARKS}{mark.sink}"
-        return {"keys": [first, *numbers], "args": [*about, kind, seconds, packed]}
+        told = orjson.dumps(list(refused.items())) if refused else ""
+        return {"keys": [*keys, *numbers], "args": [*about, kind, seconds, packed, told]}
 
-    def _take(self, rows: Rows, first: int, answer: list[bytes], mark: Mark | None) -> None:
+    def _take(self, rows: Rows, answer: list[bytes], mark: Mark | None) -> None:
         """Fail the rows that the script has failed now, or had failed when it wrote them."""
         if answer[0] == b"ahead":
             assert mark is not None
             mark.is_written(int(answer[1]), answer[2].decode())  # raises
-        for i, reason in orjson.loads(answer[1]) if answer[1] else ():
-            key = rows[first + i][0].decode(errors="replace")
-            rows.fail(first + i, f"key {key!r}: {reason}")
+        self._fail(rows, orjson.loads(answer[1]) if answer[1] else ())
+
+    def _fail(self, rows: Rows, failed: Iterable[tuple[int, str]]) -> None:
+        for i, reason in failed:
+            rows.fail(i, f"key {rows[i][0].decode(errors='replace')!r}: {reason}")

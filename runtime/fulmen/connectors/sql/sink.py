@@ -71,9 +71,14 @@ class SqlSink(Sink):
     """Writes each row of a batch to a table, all in one transaction."""
 
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once", "exactly-once")
-    transient: ClassVar[Sequence[str]] = ("_table", "_fields")  # a DSN must not be in a checkpoint
+    transient: ClassVar[Sequence[str]] = (
+        "_table",
+        "_fields",
+        "_names",
+    )  # a DSN must not be in a checkpoint
     _table: Table
     _fields: tuple[str, ...]
+    _names: tuple[str, ...]
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:  # noqa: ARG002
         """Look at the table, and make it and the table of marks if that is to be done.
@@ -84,8 +89,9 @@ class SqlSink(Sink):
         """
         options: TableSinkOptions = context.options
         columns = self._columns(context)
-        self._fields = tuple(columns)
-        self._table = self.look_at_table(options, tuple(columns.values()))
+        self._fields, self._names = tuple(columns), tuple(columns.values())
+        task = f"{context.topology}/{context.component}/{context.task_index}"
+        self._table = self.look_at_table(options, self._names, task)
         for component, stream in context.sources:
             types = context.streams[component][stream].types
             self._refuse_types(f"table {options.table!r}", component, types)
@@ -105,8 +111,14 @@ class SqlSink(Sink):
             )
 
     @abstractmethod
-    def look_at_table(self, options: Any, columns: tuple[str, ...]) -> Table:
-        """Find the table and see that it takes these columns."""
+    def look_at_table(self, options: Any, columns: tuple[str, ...], task: str) -> Table:
+        """Find the table and see that it takes these columns.
+
+        Args:
+            options: Of the sink.
+            columns: Those that are written.
+            task: Whose it is: the same for each instance of the task.
+        """
 
     def encode(self, rows: Rows) -> Sequence[Any]:
         """The values of each row's columns, as the database takes them."""
@@ -118,6 +130,10 @@ class SqlSink(Sink):
             return rows
         values = list(zip(*rows, strict=True))
         return self._table.encode([values[i] for i in positions], rows) if values else rows
+
+    def describe(self, item: Any) -> Any:
+        """The value of each column."""
+        return dict(zip(self._names, item, strict=True))
 
     def write(self, rows: Rows, mark: Mark | None) -> None:
         """Write all rows and the mark, in one transaction."""

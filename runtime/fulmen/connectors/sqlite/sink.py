@@ -28,7 +28,7 @@ class SqliteSink(SqlSink):
 
     config_model: ClassVar[type[BaseModel] | None] = SqliteSinkOptions
 
-    def look_at_table(self, options: Any, columns: Sequence[str]) -> SqliteTable:
+    def look_at_table(self, options: Any, columns: Sequence[str], _task: str) -> SqliteTable:
         """Find the table and see that it takes these columns."""
         database = Database(f"table {options.table!r}", options.path)
         return SqliteTable(database, options, columns)

@@ -57,11 +57,17 @@ class SqliteTransaction:
 
     def __init__(self, db: sqlite3.Connection, insert: str, width: int) -> None:
         self._db, self._insert, self._width = db, insert, width
+        self._mark: tuple[str, KeptMark] | None = None
 
     def locked_mark(self, mark: Mark) -> KeptMark:
         """The mark of a task."""
+        found = self._kept(mark.sink)
+        self._mark = mark.sink, found
+        return found
+
+    def _kept(self, sink: str) -> KeptMark:
         select = f"SELECT number, tag, refused FROM {MARKS} WHERE sink = ?"
-        found = self._db.execute(select, [mark.sink]).fetchone()
+        found = self._db.execute(select, [sink]).fetchone()
         return KeptMark(*found) if found else KeptMark()
 
     def keep(self, mark: Mark, refused: str) -> None:
@@ -78,25 +84,45 @@ class SqliteTransaction:
 
         It takes them one after another, so after a refused row it goes on with the next one. Of
         rows with one key the last that is taken counts.
+
+        A constraint or trigger may roll back the whole transaction. Then the rows behind that one
+        are tried as well, to find all that do so, and what is left is written once more.
         """
-        refused: dict[int, str] = {}
-        begun = _Begun(items)
-        while begun.count < len(items):
-            try:
-                self._db.executemany(self._insert, begun)
-            except sqlite3.Error as error:
-                if not self._is_rows_fault(error, begun):
-                    raise
-                refused[begun.count - 1] = str(error)
-        return refused
+        fatal: dict[int, str] = {}
+        while True:
+            begun = _Begun(items, [i for i in range(len(items)) if i not in fatal])
+            refused: dict[int, str] = {}
+            before = len(fatal)
+            while not begun.is_done:
+                try:
+                    self._db.executemany(self._insert, begun)
+                except sqlite3.Error as error:
+                    if not self._is_rows_fault(error, begun):
+                        raise
+                    told = refused if self._db.in_transaction else fatal
+                    told[begun.last] = str(error)
+                    if told is fatal:
+                        self._begin()
+            if len(fatal) == before:
+                return refused | fatal
+            self._db.execute("ROLLBACK")
+            self._begin()
+
+    def _begin(self) -> None:
+        """Begin a transaction like the one that was rolled back."""
+        self._db.execute("BEGIN IMMEDIATE")
+        if self._mark is not None and self._kept(self._mark[0]) != self._mark[1]:
+            raise sqlite3.OperationalError("another process has moved the mark")
 
     def _is_rows_fault(self, error: sqlite3.Error, begun: _Begun) -> bool:
         """Whether it is the row's fault: a constraint, a trigger, or a function in one of them."""
-        if not begun.count or not self._db.in_transaction:
+        if begun.last < 0:
             return False
         if isinstance(error, sqlite3.IntegrityError | sqlite3.DataError):
             return True
         if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_ERROR:
+            return False
+        if not self._db.in_transaction:
             return False
         try:  # also what is wrong with the table has that code
             anew = f"EXPLAIN {self._insert} -- {time.monotonic_ns()}"  # not a statement of a cache
@@ -107,15 +133,24 @@ class SqliteTransaction:
 
 
 class _Begun:
-    """Rows, and how many of them were begun. Each iteration goes on where the last one stopped."""
+    """Rows, and the last that was begun. Each iteration goes on where the one before stopped."""
 
-    def __init__(self, items: Sequence[Sequence[Value]]) -> None:
-        self._items, self.count = items, 0
+    def __init__(self, items: Sequence[Sequence[Value]], positions: Sequence[int]) -> None:
+        self._items, self._positions, self._count = items, positions, 0
+
+    @property
+    def is_done(self) -> bool:
+        return self._count == len(self._positions)
+
+    @property
+    def last(self) -> int:
+        """The position of the row that was begun last; -1: none was."""
+        return self._positions[self._count - 1] if self._count else -1
 
     def __iter__(self) -> Iterator[Sequence[Value]]:
-        while self.count < len(self._items):
-            self.count += 1
-            yield self._items[self.count - 1]
+        while not self.is_done:
+            self._count += 1
+            yield self._items[self.last]
 
 
 def _insert(options: TableSinkOptions, names: Sequence[str]) -> str:

@@ -65,7 +65,7 @@ class Waits:
         """
         name, service, message = report.component, report.service, report.message
         if service:
-            message = message.partition(f"{service} is away: ")[2] or message
+            message = message.partition(f"{service} ")[2].partition(": ")[2] or message
         new = Away(service, name, report.task, message, wall, steady, stops_batches)
         before = self.away.get(name)
         if before is not None and before.service == new.service:

@@ -220,7 +220,7 @@ def _outage_of(running: RunningTopology) -> CheckpointOutage | None:
         reason, since, message = "CheckpointUnreachable", outage.since, outage.reason
     elif (away := running.away) is not None:
         reason, since = "ServiceUnavailable", away.since
-        message = f"{away.component!r} can't reach {away.name}: {away.reason}"
+        message = f"{away.component!r} waits for {away.name}: {away.reason}"
     else:
         return None
     message = message[:MESSAGE_CHARACTERS]

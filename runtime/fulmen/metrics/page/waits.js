@@ -1,7 +1,7 @@
 // What a topology waits for, how far it is behind, and what authors count.
 
 const awayText = (a) =>
-  `${a.component} can't reach ${a.service || "a service"} since ${clock(a.since)} (${duration(a.seconds)}): ${a.reason}`;
+  `${a.component} waits for ${a.service || "a service"} since ${clock(a.since)} (${duration(a.seconds)}): ${a.reason}`;
 const holdText = (h) =>
   `spouts rest: ${h.component} holds them (${count(h.tasks)} ${h.tasks === 1 ? "task" : "tasks"}): ${h.reason}`;
 const showWaits = ({ away, holds }) =>

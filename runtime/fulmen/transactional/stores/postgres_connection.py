@@ -193,7 +193,7 @@ def _make(a_map: StoredMap, tables: Names, db: psycopg.Connection[Any]) -> None:
 
 # ---- errors --------------------------------------------------------------------------------------
 
-KEPT = "Nothing was changed."
+KEPT, AGAIN = "Nothing was changed.", "The transaction is tried again."
 REFUSED: tuple[tuple[type[psycopg.Error], str, str], ...] = (
     (
         errors.InsufficientPrivilege,
@@ -226,8 +226,10 @@ PASSES: tuple[tuple[type[psycopg.Error], str, str], ...] = (
         "It was stopped, or its machine is overloaded.",
     ),
 )
+CONNECTION, CONFLICT = "08", "40"
+"""Classes of errors, by SQLSTATE."""
 MAY_PASS = ("08", "40", "53", "55", "57", "58")
-"""Classes of errors, by SQLSTATE: connection, conflict, resources, lock, operator, system."""
+"""Those that may pass: connection, conflict, resources, lock, operator, system."""
 UNWELCOME = re.compile(
     r"authentication failed|no password supplied|pg_hba\.conf|permission denied"
     r"|(role|database) \".*\" does not exist|not permitted to log in|certificate|SSL"
@@ -246,6 +248,12 @@ def translated(where: str, dsn: str) -> Iterator[None]:
         raise _meant(where, error, text) from (error if text == said else None)
 
 
+def code_of(error: psycopg.Error) -> str:
+    """Its SQLSTATE. What has none is libpq's, about the connection, or psycopg's, about a value."""
+    is_lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return error.sqlstate or (CONNECTION if is_lost else "")
+
+
 def without_password(text: str, dsn: str) -> str:
     """The text, with `***` for the DSN's password."""
     secret = str(conninfo_to_dict(dsn).get("password") or "")
@@ -259,8 +267,8 @@ def _meant(where: str, error: psycopg.Error, text: str) -> StoreError:
     for kind, reason, cure in PASSES:
         if isinstance(error, kind):
             return StoreUnavailable(where, f"{reason} ({text})", f"{KEPT} {cure}")
-    is_passing = (error.sqlstate or "").startswith(MAY_PASS)
-    if not is_passing and not isinstance(error, psycopg.OperationalError):
+    code = code_of(error)
+    if not code.startswith(MAY_PASS):
         return StoreRefused(where, f"PostgreSQL refuses it ({text})", KEPT)
     if error.sqlstate is None and UNWELCOME.search(text):
         return StoreRefused(
@@ -268,8 +276,10 @@ def _meant(where: str, error: psycopg.Error, text: str) -> StoreError:
             f"the server does not let us in ({text})",
             "Check user, password and database, and the server's pg_hba.conf.",
         )
+    if code.startswith(CONFLICT):
+        return StoreUnavailable(where, f"others were in the way ({text})", f"{KEPT} {AGAIN}")
     return StoreUnavailable(
         where,
         f"PostgreSQL is away ({text})",
-        "The transaction is tried again: whether this attempt was written shows then.",
+        f"{AGAIN} Whether this attempt was written shows then.",
     )

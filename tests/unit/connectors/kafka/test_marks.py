@@ -1,40 +1,47 @@
-"""What is kept with the rows of a commit, as the metadata of an offset."""
+"""What is kept with the rows of a commit, as the metadata of offsets."""
 
 import json
+import random
 import time
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from fulmen.connectors.kafka.writing.transactions import (
-    LONGEST_METADATA,
-    TooManyRefused,
-    Written,
-    within,
+from fulmen.connectors.kafka.writing.marks import LONGEST_METADATA, Written
+from fulmen.connectors.kafka.writing.transactions import within
+
+LABEL = "orders/out/0"
+
+
+@pytest.mark.parametrize(
+    ("refused", "count"),
+    [
+        ({}, 1),
+        ({0: 10}, 1),
+        ({3: 10, 170: -190}, 1),
+        (dict.fromkeys(range(100_000), 10), 1),
+        (dict.fromkeys(range(10, 9000, 3), 10), 1),
+        ({i: random.Random(i).choice((10, 87, 44)) for i in range(9000)}, 2),
+    ],
+    ids=["none", "first", "two", "all", "regular", "random"],
 )
-
-
-@pytest.mark.parametrize("refused", [{}, {3: 10, 170: -190}, dict.fromkeys(range(1000), 10)])
-def test_a_mark_is_read_as_it_was_written(refused):
+def test_a_mark_is_read_as_it_was_written(refused, count):
     written = Written(812, "a-tag", refused)
-    text = written.metadata("orders/out/0")
-    assert len(text) <= LONGEST_METADATA
-    assert Written.read(812, text) == written
-    assert json.loads(text)["label"] == "orders/out/0"
+    pages = written.pages(LABEL)
+    assert all(len(page.encode()) <= LONGEST_METADATA for page in pages)
+    assert Written.read(812, pages) == written
+    assert json.loads(pages[0])["label"] == LABEL
+    assert Written.pages_after(pages[0]) == len(pages) - 1
+    assert len(pages) == count
 
 
 def test_a_group_without_an_offset_is_no_mark():
-    assert Written.read(-1001, None) == Written(None, None, {})
+    assert Written.read(-1001, [None]) == Written(None, None, {})
 
 
 def test_an_offset_of_somebody_else_has_no_tag():
-    assert Written.read(7, "") == Written(7, None, {})
-
-
-def test_more_refused_rows_than_a_mark_can_tell_are_an_error():
-    refused = {n * n: n % 7 for n in range(3000)}
-    with pytest.raises(TooManyRefused, match="Kafka refuses 3000 rows of one batch"):
-        Written(1, "tag", refused).metadata("label")
+    assert Written.read(7, [""]) == Written(7, None, {})
+    assert Written.pages_after("") == 0
 
 
 def test_a_call_that_never_returns_is_given_up():

@@ -120,7 +120,7 @@ def test_a_row_that_breaks_a_function_of_an_index_fails_alone(target):
     assert [row[0] for row in all_rows(target)] == [1, 3]
 
 
-def test_a_trigger_refuses_rows_by_abort_and_a_rollback_of_all_is_waited_for(target):
+def test_a_trigger_refuses_rows_by_abort_and_by_a_rollback_of_all(target):
     target.run("CREATE TABLE t (id integer, word text, n integer)")
     for n, action in ((1, "ABORT"), (2, "ROLLBACK")):
         target.run(
@@ -129,9 +129,25 @@ def test_a_trigger_refuses_rows_by_abort_and_a_rollback_of_all_is_waited_for(tar
         )
     sink = target.sink(table="t")
     assert written(sink, [[1, "a", 0], [2, "b", 1], [3, "c", 0]]) == {1: "not 1"}
-    with pytest.raises(ServiceUnavailable, match="not 2"):
-        written(sink, [[4, "d", 0], [5, "e", 2]])
-    assert [row[0] for row in all_rows(target)] == [1, 3]
+    values = [[n, "x", n % 4] for n in range(4, 1004)]
+    marked = target.sink(table="t", guarantee=EXACTLY)
+    expected = {i: f"not {n}" for i, (_, _, n) in enumerate(values) if n in (1, 2)}
+    for _ in range(2):
+        assert dict(sorted(written(marked, values, mark(1)).items())) == expected
+    wanted = [1, 3, *(row[0] for row in values if row[2] not in (1, 2))]
+    assert [row[0] for row in all_rows(target)] == wanted
+
+
+def test_a_constraint_that_rolls_back_fails_its_rows_and_costs_few_transactions(target):
+    target.run("CREATE TABLE t (id integer UNIQUE ON CONFLICT ROLLBACK, word text, n integer)")
+    sink, begun = target.sink(table="t"), []
+    with sink._table.transaction() as transaction:
+        transaction._db.set_trace_callback(lambda said: begun.append(said.startswith("BEGIN")))
+        failed = transaction.write([(7, "x", i) for i in range(500)] + [(8, "y", 1)])
+        transaction._db.set_trace_callback(None)
+    assert sorted(failed) == list(range(1, 500))
+    assert all_rows(target) == [(7, "x", 0), (8, "y", 1)]
+    assert sum(begun) < 600
 
 
 @pytest.mark.parametrize(

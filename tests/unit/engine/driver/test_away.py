@@ -193,7 +193,7 @@ def test_the_driver_s_report_says_what_is_away_and_since_when():
     said = report_of(running, DriverPhase.ACTIVE, 1, [0], {}, "driver", "")
     assert said.outage.reason == "ServiceUnavailable"
     assert said.outage.since == since
-    assert said.outage.message == f"'writer' can't reach {SERVICE}: {REASON}"
+    assert said.outage.message == f"'writer' waits for {SERVICE}: {REASON}"
     assert running.step()
     assert report_of(running, DriverPhase.ACTIVE, 1, [0], {}, "driver", "").outage is None
     running.close()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from fulmen.connectors.formats import readable
 from fulmen.connectors.kafka.client import Brokers, error_of
 
 DELIVERY_SECONDS = 30.0
@@ -28,6 +29,7 @@ _REFUSALS_OF_PLACES = {
     KafkaError.TOPIC_EXCEPTION: "there can be no topic of that name",
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "this user has no right to that topic",
 }
+_OF_RECORDS = {KafkaError.INVALID_RECORD, KafkaError.INVALID_TIMESTAMP}
 _WITH_OTHERS = KafkaError._INVALID_DIFFERENT_RECORD
 
 
@@ -40,6 +42,23 @@ class Row(NamedTuple):
     partition: int = -1
     timestamp: int = 0
     headers: list[tuple[str, bytes | None]] | None = None
+
+    @property
+    def size(self) -> int:
+        """In bytes, without what each message has beside key, value and headers."""
+        headers = sum(len(name) + len(value or b"") for name, value in self.headers or ())
+        return len(self.value or b"") + len(self.key or b"") + headers
+
+    def described(self) -> dict[str, Any]:
+        """For people, without what it does not have."""
+        found: dict[str, Any] = {"topic": self.topic, "key": self.key, "value": self.value}
+        if self.partition >= 0:
+            found["partition"] = self.partition
+        if self.timestamp:
+            found["timestamp"] = self.timestamp
+        if self.headers:
+            found["headers"] = dict(self.headers)
+        return {name: _readable(value) for name, value in found.items()}
 
 
 class Refused(NamedTuple):
@@ -54,16 +73,64 @@ class Refused(NamedTuple):
     is_exact: bool
 
 
+def _note(failed: dict[int, KafkaError], i: int, error: KafkaError | None, _: Message) -> None:
+    """Called for each message, also when another write has begun."""
+    if error is not None:
+        failed[i] = error
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _readable(content) for name, content in value.items()}
+    return readable(value) if isinstance(value, bytes) else value
+
+
 def reason_of_refusal(code: int) -> str:
     """In one line."""
     return _REFUSALS.get(code) or _REFUSALS_OF_PLACES.get(code) or KafkaError(code).str()
 
 
+class Limits:
+    """What a refused message tells of others: its size is too large, or its topic wants keys."""
+
+    def __init__(self, rows: Sequence[Row], *, compresses: bool) -> None:
+        """Nothing is known yet.
+
+        Args:
+            rows: The messages.
+            compresses: A larger message may be a smaller one for the brokers.
+        """
+        self._rows, self._compresses = rows, compresses
+        self._sizes: dict[str, int] = {}
+        self._need_keys: set[str] = set()
+
+    def learn(self, found: Mapping[int, Refused]) -> None:
+        """Take in what was refused for certain."""
+        for i, refused in found.items():
+            row = self._rows[i]
+            if refused.code == KafkaError.MSG_SIZE_TOO_LARGE and not self._compresses:
+                self._sizes[row.topic] = min(row.size, self._sizes.get(row.topic, row.size))
+            elif refused.code == KafkaError.INVALID_RECORD and row.key is None:
+                self._need_keys.add(row.topic)
+
+    def beyond(self, positions: Iterable[int]) -> dict[int, Refused]:
+        """Those that need not be tried any more."""
+        found = {}
+        for i in positions if self._sizes or self._need_keys else ():
+            row = self._rows[i]
+            if row.size >= self._sizes.get(row.topic, row.size + 1):
+                found[i] = Refused(KafkaError.MSG_SIZE_TOO_LARGE, is_exact=True)
+            elif row.key is None and row.topic in self._need_keys:
+                found[i] = Refused(KafkaError.INVALID_RECORD, is_exact=True)
+        return found
+
+
 class Delivery:
     """Writes rows with one producer.
 
-    A broker refuses all messages that were sent together if it refuses one of them. So what a
-    producer that sends them one by one says is exact, and what another says is a suspicion.
+    A broker refuses all messages that were sent together if it refuses one of them. Of some reasons
+    it says which message they are about, and the others have a code of their own. Other reasons are
+    exact if the producer sends messages one by one, and else a suspicion.
     """
 
     def __init__(
@@ -111,8 +178,12 @@ class Delivery:
                     raise
                 exact[i] = Refused(code, is_exact=True)
         self._wait()
+        codes = {error.code() for error in failed.values()}
+        exact_codes = codes - {_WITH_OTHERS} if self._one_by_one else {*_REFUSALS_OF_PLACES}
+        if _WITH_OTHERS in codes:
+            exact_codes |= _OF_RECORDS
         refused = {
-            i: Refused(error.code(), is_exact=self._one_by_one)
+            i: Refused(error.code(), is_exact=error.code() in exact_codes)
             for i, error in failed.items()
             if error.code() in self._refusals or error.code() == _WITH_OTHERS
         }
@@ -120,6 +191,11 @@ class Delivery:
         if others and not (refused and self._is_transactional):  # else they went with it
             raise KafkaException(others[0])
         return exact | refused
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a message was given to the client and failed: a transaction is lost by that."""
+        return bool(self._failed)
 
     def _wait(self) -> None:
         """Until all messages are written, or one is refused and the transaction is lost by that."""
@@ -130,14 +206,14 @@ class Delivery:
 
     def _flushed(self) -> int:
         try:
-            return self.producer.flush(0.2)
+            return self.producer.flush(0.05)
         except SystemError as error:  # the client raises a fatal error, and then calls `_note`
             cause = error.__cause__
             raise cause if isinstance(cause, KafkaException) else _fatal() from None
 
     def _produce(self, row: Any, i: int) -> None:
         topic, value, key, to, timestamp, headers = row
-        told = partial(self._note, i)
+        told = partial(_note, self._failed, i)
         while True:
             try:
                 self.producer.produce(
@@ -147,10 +223,6 @@ class Delivery:
                 self.producer.poll(0.1)
             else:
                 return
-
-    def _note(self, i: int, error: KafkaError | None, _message: Message) -> None:
-        if error is not None:
-            self._failed[i] = error
 
     def drop(self) -> None:
         """Have nothing more written by it."""

@@ -22,9 +22,17 @@ from fulmen.connectors.formats import (
 )
 from fulmen.connectors.kafka.client import Brokers
 from fulmen.connectors.kafka.options import KafkaSinkOptions
-from fulmen.connectors.kafka.writing.producing import Delivery, Row, reason_of_refusal
+from fulmen.connectors.kafka.writing.producing import (
+    Delivery,
+    Limits,
+    Refused,
+    Row,
+    reason_of_refusal,
+)
 from fulmen.connectors.kafka.writing.transactions import Transactions
 
+AT_ONCE = 50
+"""Of messages that are sent one by one: after so many, those that are too large are known."""
 Values = Sequence[Any]
 Part = Callable[[Values], Any]
 
@@ -78,6 +86,10 @@ class KafkaSink(Sink):
         return self._encoders[fields]
 
     @override
+    def describe(self, item: Row) -> Mapping[str, Any]:
+        return item.described()
+
+    @override
     def write(self, rows: Rows, mark: Mark | None) -> None:
         try:
             if mark is not None:
@@ -89,16 +101,31 @@ class KafkaSink(Sink):
 
     def _write(self, rows: Rows) -> None:
         try:
-            refused = self._delivery(one_by_one=False).write(rows, range(len(rows)))
-            if suspects := [i for i, found in refused.items() if not found.is_exact]:
-                for i in suspects:
-                    del refused[i]
-                refused |= self._delivery(one_by_one=True).write(rows, sorted(suspects))
+            refused = self._written(rows)
         except BaseException:
             self._drop()
             raise
-        for i, found in refused.items():
+        for i, found in sorted(refused.items()):
             rows.fail(i, reason_of_refusal(found.code))
+
+    def _written(self, rows: Rows) -> dict[int, Refused]:
+        """Write together what may be written together, and one by one what else is left."""
+        refused: dict[int, Refused] = {}
+        left: Sequence[int] = range(len(rows))
+        is_clear = True
+        while left and is_clear:
+            found = self._delivery(one_by_one=False).write(rows, left)
+            certain = {i: of for i, of in found.items() if of.is_exact}
+            refused |= certain
+            left, is_clear = sorted(found.keys() - certain.keys()), bool(certain)
+        limits = Limits(rows, compresses=self._brokers.compresses)
+        for first in range(0, len(left), AT_ONCE):
+            beyond = limits.beyond(left[first : first + AT_ONCE])
+            some = [i for i in left[first : first + AT_ONCE] if i not in beyond]
+            found = self._delivery(one_by_one=True).write(rows, some)
+            limits.learn(found)
+            refused |= found | beyond
+        return refused
 
     def _delivery(self, *, one_by_one: bool) -> Delivery:
         if one_by_one not in self._deliveries:

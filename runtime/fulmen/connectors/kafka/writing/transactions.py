@@ -1,7 +1,8 @@
 """Rows and the mark that says which they are, in one transaction of Kafka's.
 
 The mark is what a consumer group has committed for the topic's partition 0: its offset is the
-number of Fulmen's commit, its metadata the tag. Kafka keeps offsets that are sent with a
+number of Fulmen's commit, its metadata the tag and which rows were refused. If these are more than
+the metadata takes, further groups have the rest. Kafka keeps offsets that are sent with a
 transaction if, and only if, it keeps the transaction's messages.
 
 The transactional id is that of the sink's task, so a new producer keeps the one before out, and
@@ -12,81 +13,17 @@ whether its last transaction was committed.
 
 from __future__ import annotations
 
-import base64
-import json
 import threading
-import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from fulmen.api.sinks import Mark, Rows
 from fulmen.connectors.kafka.client import SECONDS, Brokers
-from fulmen.connectors.kafka.writing.producing import Delivery, Refused, reason_of_refusal
+from fulmen.connectors.kafka.writing.marks import Written
+from fulmen.connectors.kafka.writing.producing import Delivery, Limits, Refused, reason_of_refusal
 
 TRANSACTION_SECONDS = 60
-LONGEST_METADATA = 4096
-"""In bytes; what brokers take by default (`offset.metadata.max.bytes`)."""
-
-
-class TooManyRefused(Exception):
-    """More rows of one write were refused than can be told with its mark."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__(count)
-        self.count = count
-
-    def __str__(self) -> str:
-        return (
-            f"Kafka refuses {self.count} rows of one batch, more than a mark can tell, so nothing"
-            " is written. See `max.message.bytes` of the topic, and that keys, timestamps and"
-            " partitions are such as it takes; then it goes on"
-        )
-
-
-@dataclass(frozen=True)
-class Written:
-    """What a mark in Kafka says.
-
-    Attributes:
-        number: Of the commit; None: there is no mark.
-        tag: Of the same.
-        refused: Positions of rows that were refused, and the codes of the client's errors.
-    """
-
-    number: int | None = None
-    tag: str | None = None
-    refused: dict[int, int] = field(default_factory=dict)
-
-    @staticmethod
-    def read(offset: int, metadata: str | None) -> Written:
-        """From a committed offset."""
-        if offset < 0:
-            return Written()
-        told = json.loads(metadata or "{}")
-        packed = base64.b85decode(told["refused"]) if "refused" in told else None
-        pairs = json.loads(zlib.decompress(packed)) if packed else []
-        return Written(offset, told.get("tag"), dict(pairs))
-
-    def metadata(self, label: str) -> str:
-        """What to commit with the offset.
-
-        Args:
-            label: Whose the mark is, for people.
-
-        Raises:
-            TooManyRefused: It would be too long.
-        """
-        told: dict[str, Any] = {"tag": self.tag, "label": label}
-        if self.refused:
-            pairs = json.dumps(sorted(self.refused.items()), separators=(",", ":"))
-            told["refused"] = base64.b85encode(zlib.compress(pairs.encode(), 9)).decode()
-        text = json.dumps(told)
-        if len(text.encode()) > LONGEST_METADATA:
-            raise TooManyRefused(len(self.refused))
-        return text
 
 
 def within(seconds: float, call: Callable[[], object]) -> None:
@@ -124,7 +61,7 @@ class Transactions:
         self._names_places = names_places
         self._delivery: Delivery | None = None
         self._written = Written()
-        self._reader: Consumer | None = None
+        self._readers: list[Consumer] = []
 
     def write(self, rows: Rows, mark: Mark) -> None:
         """Write rows unless they are written already, and fail those that are refused.
@@ -132,7 +69,6 @@ class Transactions:
         Raises:
             KafkaException: It is not known whether they are written: call it again.
             MarkAhead: Later rows are written already.
-            TooManyRefused: None is written.
         """
         try:
             if self._delivery is None or self._was_cut_off():
@@ -142,7 +78,7 @@ class Transactions:
         except BaseException:
             self.drop()
             raise
-        for i, code in self._written.refused.items():
+        for i, code in sorted(self._written.refused.items()):
             rows.fail(i, reason_of_refusal(code))
 
     def _begin(self, mark: Mark, *, one_by_one: bool) -> None:
@@ -157,11 +93,24 @@ class Transactions:
         )
         self._delivery.producer.init_transactions(TRANSACTION_SECONDS)
         self._brokers.forget()
-        self._reader = self._brokers.consumer(f"fulmen-{mark.sink}")
-        (found,) = self._reader.committed([TopicPartition(self._place, 0)], SECONDS)
+        found = self._committed(mark, 0)
+        more = Written.pages_after(found.metadata) if found.offset >= 0 else 0
+        after = [self._committed(mark, page).metadata for page in range(1, more + 1)]
+        self._written = Written.read(found.offset, [found.metadata, *after])
+
+    def _reader(self, mark: Mark, page: int) -> Consumer:
+        """What reads and commits a page of the mark."""
+        while len(self._readers) <= page:
+            number = f"-{len(self._readers)}" if self._readers else ""
+            self._readers.append(self._brokers.consumer(f"fulmen-{mark.sink}{number}"))
+        return self._readers[page]
+
+    def _committed(self, mark: Mark, page: int) -> TopicPartition:
+        reader = self._reader(mark, page)
+        (found,) = reader.committed([TopicPartition(self._place, 0)], SECONDS)
         if found.error is not None:
             raise KafkaException(found.error)
-        self._written = Written.read(found.offset, found.metadata)
+        return found
 
     def _was_cut_off(self) -> bool:
         """Whether a connection was lost since the last write.
@@ -173,47 +122,75 @@ class Transactions:
         return self._brokers.has_complained
 
     def _write(self, rows: Rows, mark: Mark) -> None:
-        """Try with all rows, then one by one to see which are refused, then without those."""
+        """Try with all rows, and again without those that are refused, until all are written.
+
+        A transaction in which a row was refused is never seen by anybody: the next producer ends
+        it. The client can't go on with the same producer, since it may purge what comes next, too.
+        """
         refused: dict[int, int] = {}
-        while True:
-            written = Written(mark.number, mark.tag, dict(refused))
-            metadata = written.metadata(mark.label)
-            more = self._transact(rows, refused, mark.number, metadata)
-            if not more:
-                self._written = written
-                if refused:  # the next rows are sent together again
-                    self.drop()
-                return
-            refused |= {i: found.code for i, found in more.items() if found.is_exact}
-            self._begin(mark, one_by_one=True)
+        one_by_one = False
+        while (found := self._transact(rows, refused, mark)) is not None:
+            if not any(of.is_exact for of in found.values()):
+                one_by_one = True
+                self._begin(mark, one_by_one=True)
+                self._look_among(rows, refused)
+            self._begin(mark, one_by_one=one_by_one)
             if mark.is_written(self._written.number, self._written.tag):
                 return
+        if one_by_one:  # the next rows are sent together again
+            self.drop()
+
+    def _look_among(self, rows: Rows, refused: dict[int, int]) -> None:
+        """Find refused rows by a transaction that is not committed.
+
+        The smallest come first: as soon as one is too large, all that are larger are, too.
+        """
+        assert self._delivery is not None
+        left = [i for i in range(len(rows)) if i not in refused]
+        self._delivery.producer.begin_transaction()
+        found = self._delivery.write(rows, sorted(left, key=lambda i: rows[i].size))
+        limits = Limits(rows, compresses=self._brokers.compresses)
+        limits.learn(found)
+        found = limits.beyond(left) | found
+        refused |= {i: of.code for i, of in found.items()}
 
     def _transact(
-        self, rows: Rows, without: dict[int, int], number: int, metadata: str
-    ) -> dict[int, Refused]:
-        """One transaction. If rows are refused, it is not committed."""
+        self, rows: Rows, refused: dict[int, int], mark: Mark
+    ) -> dict[int, Refused] | None:
+        """One transaction with all rows but those that are refused.
+
+        Args:
+            rows: All rows.
+            refused: Those that are refused for certain. More are added to them.
+            mark: What is kept with the rows.
+
+        Returns:
+            None: It is committed. Otherwise it is not, because of these.
+        """
         assert self._delivery is not None
-        assert self._reader is not None
         producer = self._delivery.producer
         producer.begin_transaction()
-        wanted = [i for i in range(len(rows)) if i not in without]
-        refused = self._delivery.write(rows, wanted)
-        if not refused:
-            offset = TopicPartition(self._place, 0, number, metadata)
-            group = self._reader.consumer_group_metadata()
-            within(
-                2 * SECONDS,
-                lambda: producer.send_offsets_to_transaction([offset], group, SECONDS),
-            )
-            producer.commit_transaction(TRANSACTION_SECONDS)
-        return refused
+        found = self._delivery.write(rows, [i for i in range(len(rows)) if i not in refused])
+        refused |= {i: of.code for i, of in found.items() if of.is_exact}
+        if self._delivery.has_failed:
+            return found
+        written = Written(mark.number, mark.tag, dict(refused))
+        for page, metadata in enumerate(written.pages(mark.label)):
+            self._send_offset(producer, mark, page, metadata)
+        producer.commit_transaction(TRANSACTION_SECONDS)
+        self._written = written
+        return None
+
+    def _send_offset(self, producer: Producer, mark: Mark, page: int, metadata: str) -> None:
+        offset = TopicPartition(self._place, 0, mark.number, metadata)
+        group = self._reader(mark, page).consumer_group_metadata()
+        within(2 * SECONDS, lambda: producer.send_offsets_to_transaction([offset], group, SECONDS))
 
     def drop(self) -> None:
         """Let go of the producer. What it has not committed is never read by anybody."""
-        delivery, reader = self._delivery, self._reader
-        self._delivery = self._reader = None
+        delivery, readers = self._delivery, self._readers
+        self._delivery, self._readers = None, []
         if delivery is not None:
             delivery.drop()
-        if reader is not None:
+        for reader in readers:
             reader.close()

@@ -151,7 +151,8 @@ class SinkTask(BoltTask):
             return
         self.collector.position = 0  # there is no tuple to anchor to
         for position, reason in sorted(rows.failed.items()):
-            self.collector.emit([rows[position], reason[:LONGEST_REASON]], ERRORS_STREAM)
+            row = self.instance.describe(rows[position])
+            self.collector.emit([row, reason[:LONGEST_REASON]], ERRORS_STREAM)
 
     def _away(self, error: BaseException) -> ComponentFailed:
         """What follows an exception of `write` if the batch can't go on: it is tried again."""
@@ -203,7 +204,7 @@ class SinkTask(BoltTask):
         if len(kept) and self._is_exactly_once:
             self._called("encode", rows, lambda: self._keep(rows.fields, kept))
         elif len(kept):
-            refused = self._write_now(Rows(rows.fields, kept))
+            refused = self._write_now(Rows(rows.fields, kept, _roots_of(chunks, left)))
             for position, reason in refused.items():
                 rows.failed[position if left is None else left[position]] = reason
         return list(_by_chunk(chunks, rows.failed))
@@ -309,6 +310,20 @@ def _values(chunks: Sequence[Chunk]) -> Sequence[Any]:
             order = [chunk.fields.index(name) for name in fields]
             values.extend([row[i] for i in order] for row in chunk.rows)
     return values
+
+
+def _roots_of(
+    chunks: Sequence[Chunk], places: Sequence[int] | None
+) -> Callable[[int], tuple[int, ...]]:
+    """Gives the roots of a tuple, by its number among those at `places`."""
+    firsts = [0, *accumulate(len(chunk) for chunk in chunks)]
+
+    def roots(i: int) -> tuple[int, ...]:
+        i = i if places is None else places[i]
+        at = bisect_right(firsts, i) - 1
+        return chunks[at].lineage(i - firsts[at])[0]
+
+    return roots
 
 
 def _as_many(items: Sequence[Any], rows: Rows) -> Sequence[Any]:

@@ -1,0 +1,227 @@
+"""Writes rows, and finds out what an error means: whose fault it is, a row's or nobody's.
+
+What is refused alone while others are written is the row's fault, whatever the code says, since a
+trigger may raise any code. So an error that may be the server's is one only if nothing can be
+written: neither a statement without rows, nor any row of the batch. Two kinds of codes are left:
+
+- What only the server itself can be in (its disk is full, it shuts down) is never a row's fault.
+- What others are to blame for (a deadlock, a lock) passes. So the batch is tried again as a whole,
+  and only if that is of no use, the rows are looked for whose turn never comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Protocol
+
+import psycopg
+from psycopg.sql import Composed
+
+from fulmen.connectors.postgres.bisection import (
+    Refused,
+    last_of_keys,
+    write_but_refused,
+    write_last_of_keys,
+)
+from fulmen.connectors.postgres.database import CONFLICTS, SERVERS, said
+from fulmen.connectors.postgres.texts import Text, array, lines
+from fulmen.transactional.stores.postgres_connection import code_of
+
+ROWS_FAULT = ("21", "22", "23", "44", "54", "P0")
+"""Classes of errors, by SQLSTATE, that are about rows: two of one key, values, constraints, views
+with a check, what is too large, and what a trigger raises."""
+STRUCTURE = ("0A", "25", "2F", "38", "39", "3D", "3F", "42", "F0", "XX")
+"""Classes that are about what is there, such as a table that a trigger needs."""
+PATIENCE, SOON, LONG = 9, "40", 3
+"""So many deadlocks of a task in a row, or a third of that of waits for a lock, and the rows are
+looked for that others are in the way of."""
+MOST_MILLIS, LEAST_MILLIS = 2000, 50
+"""How long each statement of that search waits for a lock: less and less."""
+
+
+@dataclass
+class Contention:
+    """How often in a row others were in the way of a task's batch. Outlives the task's instance."""
+
+    tries: int = 0
+
+
+class Statements(Protocol):
+    """What is executed."""
+
+    @property
+    def insert(self) -> Composed:
+        """Adds or replaces rows, given an array for each column."""
+        ...
+
+    @property
+    def copy(self) -> Composed:
+        """Adds rows."""
+        ...
+
+    @property
+    def ranks(self) -> Composed | None:
+        """Numbers keys, given the same arrays. None: it does not matter which rows are equal."""
+        ...
+
+
+class Writer:
+    """Writes rows in a transaction."""
+
+    def __init__(
+        self,
+        db: psycopg.Connection[Any],
+        statements: Statements,
+        mode: str,
+        contention: Contention,
+    ) -> None:
+        """Nothing is written yet.
+
+        Args:
+            db: In a transaction.
+            statements: Of the table.
+            mode: The sink's.
+            contention: Of the task.
+        """
+        self._db, self._statements, self._mode = db, statements, mode
+        self._contention = contention
+        self._items: Sequence[Sequence[Text]] = ()
+        self._written = 0
+        self._takes: bool | None = None
+        self._doubtful: psycopg.Error | None = None
+
+    def write(self, items: Sequence[Sequence[Text]], key: Sequence[int]) -> Mapping[int, str]:
+        """Write all rows but those that are refused. Returns why, by position.
+
+        Args:
+            items: The rows.
+            key: Which of their values are the key of an upsert.
+
+        Raises:
+            psycopg.Error: Nothing can be written, or not now.
+        """
+        self._items = items
+        refused = self._upsert(key) if key and self._statements.ranks else self._insert()
+        if self._doubtful is not None and not self._written:
+            raise self._doubtful
+        return refused
+
+    def _insert(self) -> dict[int, str]:
+        return write_but_refused(range(len(self._items)), self._write)
+
+    def _upsert(self, key: Sequence[int]) -> dict[int, str]:
+        """Rows whose keys are spelled alike are equal; which others are, the database knows.
+
+        It refuses a statement that has such ones, so it is asked only then.
+        """
+        if not self._items:
+            return {}
+        try:
+            self._write(last_of_keys(list(map(itemgetter(*key), self._items))))
+        except Refused:
+            refused, ranks = self._ranks(key)
+            positions = list(ranks)
+            later = write_last_of_keys(
+                list(ranks.values()), lambda at: self._write([positions[i] for i in at])
+            )
+            return refused | {positions[i]: reason for i, reason in later.items()}
+        return {}
+
+    def _ranks(self, key: Sequence[int]) -> tuple[dict[int, str], dict[int, int | None]]:
+        """Numbers of the keys, equal ones for equal keys, by the rows' positions.
+
+        Returns:
+            First, why rows are refused whose key can't be one.
+        """
+        answers: list[tuple[Sequence[int], list[int | None]]] = []
+
+        def ask(positions: Sequence[int]) -> None:
+            items = [self._items[i] for i in positions]
+            answers.append((positions, self._executed(self._statements.ranks, items)))
+
+        refused = write_but_refused(range(len(self._items)), ask)
+        if len(answers) > 1:  # numbers of one answer can't be compared with those of another
+            answers = []
+            ask([i for i in range(len(self._items)) if i not in refused])
+        ranks = {i: rank for at, found in answers for i, rank in zip(at, found, strict=True)}
+        for i in ranks:
+            if any(self._items[i][at] is None for at in key):
+                ranks[i] = None
+        return refused, ranks
+
+    def _write(self, positions: Sequence[int]) -> None:
+        """Write rows in one statement, all of them or none.
+
+        Raises:
+            Refused: The server refuses one of them.
+            psycopg.Error: It refuses all, or not because of them.
+        """
+        items = [self._items[i] for i in positions]
+        if self._mode == "copy":
+            self._executed(self._statements.copy, items, is_copy=True)
+        else:
+            self._executed(self._statements.insert, items)
+        self._written += len(positions)
+
+    def _executed(
+        self, statement: Any, items: Sequence[Sequence[Text]], *, is_copy: bool = False
+    ) -> list[Any]:
+        try:
+            with self._db.transaction():  # a savepoint
+                return self._execute(statement, items, is_copy)
+        except psycopg.Error as error:
+            if not self._is_rows_fault(error, len(items)):
+                raise
+            raise Refused(said(error)) from None
+
+    def _execute(self, statement: Any, items: Sequence[Sequence[Text]], is_copy: bool) -> list[Any]:
+        columns = list(zip(*items, strict=True))
+        if is_copy:
+            with self._db.cursor().copy(statement) as copy:
+                copy.write(lines(columns))
+            return []
+        found = self._db.execute(statement, [array(values) for values in columns])
+        return [value for (value,) in found.fetchall()] if found.description else []
+
+    def _is_rows_fault(self, error: psycopg.Error, count: int) -> bool:
+        """Whether the rows are to blame, or at least one of them."""
+        code = code_of(error)
+        if code.startswith(ROWS_FAULT):
+            return True
+        if self._db.closed or code.startswith(SERVERS):
+            return False
+        is_conflict = code.startswith(CONFLICTS)
+        if is_conflict and not self._is_stuck(code):
+            return False
+        if not self._takes_rows():
+            return False
+        if count == 1 and (is_conflict or (code.startswith(STRUCTURE) and error.diag.context)):
+            self._doubtful = error  # a trigger lacks something: for this row, or for all
+        return True
+
+    def _is_stuck(self, code: str) -> bool:
+        """Whether others are in the way again and again."""
+        self._contention.tries += 1 if code.startswith(SOON) else LONG
+        if self._contention.tries < PATIENCE:
+            return False
+        millis = max(LEAST_MILLIS, MOST_MILLIS * PATIENCE // self._contention.tries)
+        self._db.execute(f"SET LOCAL lock_timeout = '{millis}ms'")
+        return True
+
+    def _takes_rows(self) -> bool:
+        """Whether the statement can be executed at all: it is tried without rows."""
+        if self._takes is None:
+            self._takes = True
+            try:
+                with self._db.transaction():
+                    if self._mode == "copy":
+                        with self._db.cursor().copy(self._statements.copy):
+                            pass
+                    else:
+                        width = len(self._items[0])
+                        self._db.execute(self._statements.insert, ["{}"] * width)
+            except psycopg.Error:
+                self._takes = False
+        return self._takes
