@@ -17,7 +17,7 @@ from fulmen.connectors.formats.values import DEFAULT, Writer, checked_text
 # Python refuses values above 128 KiB in all readers of a process. Sources have limits of their own.
 csv.field_size_limit((1 << 63) - 1)
 _NONE: Mapping[str, str] = MappingProxyType({})
-_AS_THEY_ARE = frozenset({str, int})
+_AS_THEY_ARE = frozenset({str, int, type(None)})
 _TEXTS = ("string", "binary", "base64")
 """Types of which an empty text is a value."""
 _MARK = BOM.decode()
@@ -119,12 +119,14 @@ class CsvFormat(Format):
         # Before Python 3.13 it quotes only those ends of lines that are in its own.
         write = csv.writer(_Lines(lines), delimiter=self._delimiter, lineterminator=_END).writerow
 
+        text, writes_null = self._writer.text, not self._null and len(at) > 1
+
         def encode(values: Sequence[Any]) -> bytes:
             picked = [values[i] for i in at]
             try:
                 if not _AS_THEY_ARE.issuperset(map(type, picked)):
-                    picked = [None if one is None else self._writer.text(one) for one in picked]
-                if None not in picked and self._quoted_texts.isdisjoint(picked):
+                    picked = [one if type(one) in _AS_THEY_ARE else text(one) for one in picked]
+                if self._quoted_texts.isdisjoint(picked) and (writes_null or None not in picked):
                     write(picked)
                     line = lines.pop()[: -len(_END)]
                     if line[:1] != _MARK:

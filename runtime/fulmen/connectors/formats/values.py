@@ -30,7 +30,7 @@ from fulmen.errors import repr_of
 SMALLEST, LARGEST = -(1 << 63), (1 << 64) - 1
 """What orjson writes and reads as a whole number."""
 # orjson cuts the seconds off time zones, and leaves out fields of dataclasses that begin with `_`.
-_OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 _AS_STR = (IPv4Address, IPv4Network, IPv6Address, IPv6Network, PurePath, UUID)
 _PLAIN = frozenset({str, int, bool, type(None)})
 _NATURAL = _PLAIN | {
@@ -59,7 +59,7 @@ class Writer:
             Malformed: It has no form in JSON. The text says what it is.
         """
         try:
-            data = orjson.dumps(value, self.plain, _OPTIONS)
+            data = orjson.dumps(value, self.plain, OPTIONS)
         except TypeError:  # orjson's own, too
             return self._dumped(value)
         if b"null" in data and _has_unfinite(value):  # orjson writes NaN as null
@@ -68,7 +68,7 @@ class Writer:
 
     def _dumped(self, value: Any) -> bytes:
         try:
-            return orjson.dumps(self.plain(value), None, _OPTIONS)
+            return orjson.dumps(self.plain(value), None, OPTIONS)
         except RecursionError:
             raise Malformed("it is nested too deeply, or contains itself") from None
         except TypeError as error:
@@ -82,6 +82,8 @@ class Writer:
         """
         if isinstance(value, str):
             return value
+        if type(value) is float and math.isfinite(value):
+            return repr(value)
         try:
             found = self.plain(value)
         except RecursionError:
@@ -247,6 +249,18 @@ def checked_text(value: str) -> str:
     return value if type(value) is str else "".join(value)
 
 
+def have_unfinite(values: Iterable[Any]) -> bool:
+    """Whether there is NaN or an infinity in values that orjson writes by itself."""
+    for value in values:
+        kind = type(value)
+        if kind is float:
+            if not math.isfinite(value):
+                return True
+        elif kind not in _PLAIN and _has_unfinite(value):
+            return True
+    return False
+
+
 def _has_unfinite(value: Any) -> bool:
     """Whether there is NaN or an infinity in what orjson writes by itself."""
     kind = type(value)
@@ -255,9 +269,9 @@ def _has_unfinite(value: Any) -> bool:
     if kind is float:
         return not math.isfinite(value)
     if isinstance(value, dict):
-        return any(map(_has_unfinite, value.values()))
+        return have_unfinite(value.values())
     if isinstance(value, list | tuple):
-        return any(map(_has_unfinite, value))
+        return have_unfinite(value)
     return isinstance(value, Enum) and _has_unfinite(value.value)
 
 

@@ -24,7 +24,11 @@ def values_of(
         refuse: Is told of a row whose value does not fit, and why. There is a None for it.
     """
     kinds = set(map(type, values))
-    if kinds <= AS_THEY_ARE and (str not in kinds or _are_text(values)) and not _have_nan(values):
+    if (
+        kinds <= AS_THEY_ARE
+        and (str not in kinds or _are_text(values))
+        and (float not in kinds or not _have_nan(values))
+    ):
         return values
     if kinds == {int} and min(values) >= -LARGEST - 1 and max(values) <= LARGEST:
         return values
