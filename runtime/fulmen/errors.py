@@ -128,6 +128,10 @@ class StateError(FulmenError):
     """What a component holds can't be kept in the checkpoint. Its text says what, and the cure."""
 
 
+class NotReadable(StateError):
+    """A value can be pickled, and what that gives can't be unpickled."""
+
+
 class GroupingError(FulmenError):
     """No task can be chosen for a tuple: a value has no stable hash, or a custom grouping fails.
 

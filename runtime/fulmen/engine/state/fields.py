@@ -14,7 +14,7 @@ from fulmen.api.signals import Metric
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.state.journals import FIELDS
 from fulmen.engine.state.pickling import INSTANCE, digest, dumps, made_of, mark
-from fulmen.errors import StateError
+from fulmen.errors import NotReadable, StateError
 
 V = TypeVar("V")
 
@@ -165,10 +165,10 @@ class Fields:
         return {n: d for n, d in self._initial.items() if n in fields or n not in self._secret}
 
     def _pickled(self, value: Any) -> bytes:
-        return dumps(value, self._names)
+        return dumps(value, self._names, self._parts)
 
     def _digest(self, value: Any) -> bytes | None:
-        return digest(value, self._names)
+        return digest(value, self._names, self._parts)
 
     def _loses(self, value: Any) -> bool:
         """Whether it is a container that can't be pickled though all that is in it can."""
@@ -183,6 +183,11 @@ class Fields:
                 self._pickled(value)
             except Exception as e:
                 if name in self._has_been_durable:
+                    if isinstance(e, NotReadable):
+                        raise NotReadable(
+                            f"field {name!r} can't be kept ({e}; or name the field in `transient`"
+                            " if it may be lost)"
+                        ) from e
                     raise StateError(
                         f"field {name!r} can't be pickled any more ({e}): what it held is in the"
                         " checkpoint, and would be lost with its process. Keep only values in it"

@@ -13,9 +13,28 @@ from typing import Any
 import numpy as np
 
 from fulmen.checkpoint.rewriting import RewritePolicy
+from fulmen.engine.state.pickling import dumps
 from fulmen.engine.tuples.chunk import Ranges
+from fulmen.errors import NotReadable, repr_of, text_of
 
 _ENDED = object()
+
+
+def _pickled(runs: list[tuple[int, list[Any]]], ended: Ranges | None) -> bytes:
+    try:
+        return dumps((runs, ended), {})
+    except NotReadable:
+        for _, msg_ids in runs:
+            for msg_id in msg_ids:
+                _check(msg_id)
+        raise
+
+
+def _check(msg_id: Any) -> None:
+    try:
+        dumps(msg_id, {})
+    except NotReadable as e:
+        raise NotReadable(f"message id {repr_of(msg_id)} can't be kept ({text_of(e)})") from e
 
 
 class PendingMessages:
@@ -124,11 +143,11 @@ class PendingMessages:
             runs = self._alive()
             self._segments = dict(runs)
             self._left = {start: len(run) for start, run in runs}
-            data, keep_from = pickle.dumps((runs, None), 5), number
+            data, keep_from = _pickled(runs, None), number
         else:
             runs = [(first, self._segments[first]) for first in self._added]
             ended = np.concatenate([*self._ended, np.empty((0, 2), np.int64)])
-            data, keep_from = pickle.dumps((runs, ended), 5), 0
+            data, keep_from = _pickled(runs, ended), 0
         self._added, self._ended = [], []
         return data, keep_from
 

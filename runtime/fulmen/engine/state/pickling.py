@@ -20,9 +20,11 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.signals import Family, Metric
+from fulmen.errors import NotReadable, error_text
 from fulmen.secrets import FromEnvironment, restored
 
 CONTEXT = "context"
+NO_PARTS: Mapping[str, Any] = {}
 INSTANCE = "instance"
 """The name by which an author's instance is written. It is in checkpoints."""
 
@@ -68,21 +70,43 @@ def made_of(parts: Mapping[str, Any]) -> Iterator[None]:
         _made.parts = {}
 
 
+_Shape = tuple[type, int, int]
+_proven: set[_Shape] = set()
+"""Kinds of objects that were read again in this process. Of a class and a number of attributes."""
+
+
+def _shape(obj: Any) -> _Shape:
+    """What decides whether an object can be read again, as far as one can see quickly."""
+    arguments = len(obj.args) if isinstance(obj, BaseException) else 0
+    return type(obj), len(getattr(obj, "__dict__", ())), arguments
+
+
 class _StatePickler(pickle.Pickler):
-    """Is asked about none but objects of classes, to be fast."""
+    """Is asked about none but objects of classes, to be fast.
+
+    Attributes:
+        unproven: The shapes of objects among them that nobody has read again yet.
+    """
 
     def __init__(self, file: BytesIO, names: Mapping[int, str]) -> None:
         super().__init__(file, 5)
         self._names = names
+        self.unproven: set[_Shape] = set()
 
     @override
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, type):
+            return NotImplemented
         if isinstance(obj, FromEnvironment):
             return restored, (obj.template,)
         name = self._names.get(id(obj))
         if name is not None:
             return part, (name,)
-        return (metric, obj.series) if isinstance(obj, Metric) else NotImplemented
+        if isinstance(obj, Metric):
+            return metric, obj.series
+        if (shape := _shape(obj)) not in _proven:
+            self.unproven.add(shape)
+        return NotImplemented
 
 
 class _Comparer(_StatePickler):
@@ -93,30 +117,73 @@ class _Comparer(_StatePickler):
         if not isinstance(obj, set | frozenset):
             return None
         kind, own = type(obj), getattr(obj, "__dict__", None)
-        elements = sorted(_bytes(_Comparer, element, self._names) for element in obj)
+        elements = sorted(map(self._element, obj))
         return kind.__module__, kind.__qualname__, own, elements
 
+    def _element(self, element: Any) -> bytes:
+        data, unproven = _pickled(_Comparer, element, self._names)
+        self.unproven |= unproven
+        return data
 
-def _bytes(kind: type[_StatePickler], value: Any, names: Mapping[int, str]) -> bytes:
+
+def _pickled(
+    kind: type[_StatePickler], value: Any, names: Mapping[int, str]
+) -> tuple[bytes, set[_Shape]]:
     file = BytesIO()
-    kind(file, names).dump(value)
-    return file.getvalue()
+    pickler = kind(file, names)
+    pickler.dump(value)
+    return file.getvalue(), pickler.unproven
 
 
-def dumps(value: Any, names: Mapping[int, str]) -> bytes:
+def dumps(value: Any, names: Mapping[int, str], parts: Mapping[str, Any] = NO_PARTS) -> bytes:
     """The bytes of a value.
+
+    They are read again once if there is an object in them as no value of before had: of another
+    class, or with another number of attributes. What can't be read would stop the topology when it
+    is restored, perhaps weeks later.
 
     Args:
         value: Anything.
         names: The names of parts, by id.
+        parts: The parts, by their names.
+
+    Raises:
+        NotReadable: It can't be unpickled again.
     """
-    return _bytes(_StatePickler, value, names)
+    data, unproven = _pickled(_StatePickler, value, names)
+    if unproven:
+        _prove(data, parts)
+        _proven.update(unproven)
+    return data
 
 
-def digest(value: Any, names: Mapping[int, str]) -> bytes | None:
-    """Equal for equal values, in whatever process; None if the value can't be pickled."""
+def _prove(data: bytes, parts: Mapping[str, Any]) -> None:
+    before = getattr(_made, "parts", NO_PARTS)
     try:
-        return mark(_bytes(_Comparer, value, names))
+        with made_of(parts):
+            pickle.loads(data)
+    except Exception as e:
+        raise NotReadable(
+            f"it can be pickled, but not unpickled again: {error_text(e)}. Keep plain values in its"
+            " place, or give its class a __reduce__ with the arguments that its __init__ or __new__"
+            " needs"
+        ) from e
+    finally:
+        _made.parts = before
+
+
+def digest(
+    value: Any, names: Mapping[int, str], parts: Mapping[str, Any] = NO_PARTS
+) -> bytes | None:
+    """Equal for equal values, in whatever process; None if the value can't be pickled and read.
+
+    Arguments as for `dumps`.
+    """
+    try:
+        data, unproven = _pickled(_Comparer, value, names)
+        if unproven:
+            dumps(value, names, parts)
+        return mark(data)
     except Exception:  # noqa: BLE001 (an author's __getstate__ may raise anything)
         return None
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from fulmen.engine.state.pickling import dumps
 from fulmen.engine.state.segments import ALONE_BYTES
-from fulmen.errors import CheckpointError, StateError, repr_of, text_of
+from fulmen.errors import CheckpointError, NotReadable, StateError, repr_of, text_of
 
 SEGMENT_BYTES = 4 << 20
 """About as much is in a segment at most, but for a single value that is larger."""
@@ -88,7 +88,7 @@ def encode(
     gone: list[Any] = []
     total = 0
     for key, value in values.items():
-        size = _size(key, names) + _size_of_value(key, value, names)
+        size = _size_of_key(key, names) + _size_of_value(key, value, names)
         if size >= ALONE_BYTES:
             yield _piece({size.bit_length(): {key: value}}, [], ALONE_BLOCKS, names)
             continue
@@ -110,8 +110,17 @@ def encode(
 def _size_of_value(key: Any, value: Any, names: Mapping[int, str]) -> int:
     try:
         return _size(value, names)
+    except NotReadable as e:
+        raise NotReadable(f"self.state[{repr_of(key)}] can't be kept ({text_of(e)})") from e
     except Exception as e:
         raise StateError(f"self.state[{repr_of(key)}] can't be pickled ({text_of(e)})") from e
+
+
+def _size_of_key(key: Any, names: Mapping[int, str]) -> int:
+    try:
+        return _size(key, names)
+    except NotReadable as e:
+        raise NotReadable(f"the key {repr_of(key)} of self.state can't be kept ({text_of(e)})") from e
 
 
 def _size(value: Any, names: Mapping[int, str]) -> int:
