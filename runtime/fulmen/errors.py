@@ -11,6 +11,7 @@ FulmenError
     EventTimeError          a value that is no time, or a timer that can't be set
     GroupingError           no task can be chosen for a tuple
     StateError              what a component holds can't be kept in the checkpoint
+        NotReadable         it could be written, and not be read again
     CodeError               a class of the author's can't be imported, or an instance of it made
     ComponentFailed         an author's code raised where the topology can't go on
                             (engine/tasks/task_base.py)

@@ -120,7 +120,8 @@ def _size_of_key(key: Any, names: Mapping[int, str]) -> int:
     try:
         return _size(key, names)
     except NotReadable as e:
-        raise NotReadable(f"the key {repr_of(key)} of self.state can't be kept ({text_of(e)})") from e
+        where = f"the key {repr_of(key)} of self.state"
+        raise NotReadable(f"{where} can't be kept ({text_of(e)})") from e
 
 
 def _size(value: Any, names: Mapping[int, str]) -> int:
