@@ -30,6 +30,7 @@ MESSAGES = [
     (errors.EventTimeError("it has no time"), "it has no time"),
     (errors.GroupingError("no stable hash", 3, 1), "no stable hash"),
     (errors.StateError("field 'model' can't be pickled"), "field 'model' can't be pickled"),
+    (errors.NotReadable("field 'x' can't be kept"), "field 'x' can't be kept"),
     (
         errors.CodeError("there is no module 'shop'", "Put it into code."),
         "there is no module 'shop'. Put it into code.",
