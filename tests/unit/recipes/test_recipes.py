@@ -1,0 +1,63 @@
+"""Recipes without a server do with a few hundred rows what plain Python does with them."""
+
+import csv
+import gzip
+import json
+import sqlite3
+from contextlib import closing
+
+import pyarrow.parquet as pq
+import pytest
+
+from support import recipes
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The current folder, which is empty."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+def malformed(folder):
+    """The rows that a recipe has put aside."""
+    files = sorted((folder / "malformed").glob("*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def append(path, line):
+    with path.open("a") as file:
+        file.write(line)
+
+
+def test_flights_become_counts_and_a_malformed_one_costs_only_itself(folder):
+    recipes.lay("flights-to-sqlite", folder, "flights.csv", "airlines.csv")
+    wanted = recipes.delays(folder)
+    append(folder / "flights.csv", "2013,1,1,1,1,soon,1,1,1,UA,1,N1,EWR,IAH,1,1,1,1,\n")
+    recipes.run("flights-to-sqlite")
+    with closing(sqlite3.connect(folder / "carriers.db")) as db:
+        assert db.execute("SELECT * FROM delays ORDER BY airline").fetchall() == wanted
+    [row] = malformed(folder)
+    assert row["data"].startswith("2013,1,1,1,1,soon")
+    assert "'dep_delay'" in row["reason"]
+
+
+def test_planes_become_parquet_with_types_and_nulls(folder):
+    recipes.lay("planes-to-parquet", folder, "planes.csv")
+    wanted = recipes.planes(folder)
+    recipes.run("planes-to-parquet")
+    assert pq.read_table(folder / "planes").to_pylist() == wanted
+    assert malformed(folder) == []
+
+
+def test_a_query_in_sqlite_becomes_compressed_csv(folder):
+    recipes.lay("sqlite-to-csv", folder, "weather.csv")
+    recipes.run("sqlite-to-csv")
+    found = []
+    for file in folder.glob("gusts/*.csv.gz"):
+        with gzip.open(file, "rt", newline="") as text:
+            header, *rows = csv.reader(text)
+            assert header == ["origin", "at", "gust"]
+            found += map(tuple, rows)
+    assert found == list(recipes.gusts(folder))
