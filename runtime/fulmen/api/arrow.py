@@ -68,6 +68,9 @@ class ArrowBolt(Component):
         An exception is reported; with `onError: crash` it stops the topology.
         """
 
+    def on_timer(self, key: Any, at: float, collector: ArrowOutputCollector) -> None:
+        """Called when a timer of `context.timers` is due, as `BasicBolt.on_timer` is."""
+
     def drain(self, collector: ArrowOutputCollector) -> None:
         """Called when the topology is drained: the last turn, as `BasicBolt.drain` is."""
 

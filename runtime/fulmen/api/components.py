@@ -240,6 +240,20 @@ class Bolt(Component):
         An exception is reported; with `onError: crash` it stops the topology.
         """
 
+    def on_timer(self, key: Any, at: float) -> None:
+        """Called when a timer of `context.timers` is due, after the tuples of the batch.
+
+        Timers that are due are called in the order of their times. What is emitted is not
+        tracked. Timers that are set here and are due come after those.
+
+        An exception is reported, and the timer is not called again; with `onError: crash` it stops
+        the topology.
+
+        Args:
+            key: The key that it was set for.
+            at: What it was set for: milliseconds since 1970, or seconds of the batch clock.
+        """
+
     def drain(self) -> None:
         """Called when the topology is drained and nothing else is left: the last turn.
 
@@ -298,6 +312,21 @@ class BasicBolt(Component):
         again. It is not called in a transactional topology.
 
         An exception is reported; with `onError: crash` it stops the topology.
+        """
+
+    def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
+        """Called when a timer of `context.timers` is due, after the tuples of the batch.
+
+        Timers that are due are called in the order of their times. What is emitted is not
+        tracked. Timers that are set here and are due come after those.
+
+        An exception is reported, and the timer is not called again; with `onError: crash` it stops
+        the topology.
+
+        Args:
+            key: The key that it was set for.
+            at: What it was set for: milliseconds since 1970, or seconds of the batch clock.
+            collector: Takes what is emitted.
         """
 
     def drain(self, collector: BasicOutputCollector) -> None:

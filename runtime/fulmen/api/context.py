@@ -17,6 +17,7 @@ from fulmen.api.signals import (
     Signals,
     family_of,
 )
+from fulmen.api.timers import Timers
 
 T = TypeVar("T")
 LONGEST_REASON = 500
@@ -58,6 +59,7 @@ class TopologyContext:
             None: any number.
         options: The component's own `config` as its class's `config_model`; None: it has none.
         batch: The batch that is being run. Always the same object, whose attributes change.
+        timers: The timers of this task of a bolt.
         signals: What this task has told by the methods below. For the engine.
     """
 
@@ -73,6 +75,7 @@ class TopologyContext:
     max_spout_pending: int | None = None
     options: Any = None
     batch: Batch = field(default_factory=Batch)
+    timers: Timers = field(default_factory=Timers, compare=False)
     signals: Signals = field(default_factory=Signals, repr=False, compare=False)
 
     def tasks(self, component: str) -> list[int]:

@@ -19,6 +19,7 @@ TICK_STREAM = "__tick"
 DRAIN_STREAM = "__drain"
 FINISH_STREAM = "__finish"
 END_STREAM = "__end"
+TIMER_STREAM = "__timer"
 
 
 class Origin(Protocol):

@@ -7,6 +7,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,13 +23,24 @@ from fulmen.api import (
     output_streams,
 )
 from fulmen.api.signals import Lag
-from fulmen.api.tuples import DRAIN_STREAM, END_STREAM, HELD, TICK_COMPONENT, TICK_STREAM, Held
+from fulmen.api.tuples import (
+    DRAIN_STREAM,
+    END_STREAM,
+    HELD,
+    TICK_COMPONENT,
+    TICK_STREAM,
+    TIMER_STREAM,
+    Held,
+)
 from fulmen.engine.emitting.arrow_collectors import ArrowCollector
 from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.emitting.routes import Routes
+from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.tasks.author_instance import AuthorInstance
+from fulmen.engine.tasks.bolts.timed_task import overrides
 from fulmen.engine.tasks.event_loop import completed
 from fulmen.engine.tasks.returned import refuse_result
+from fulmen.engine.time.timers import TaskTimers
 from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.errors import DeclarationError
 from fulmen.topology.code.transient import mistaken_transient
@@ -125,6 +137,9 @@ class BoltHarness:
         self._metrics = AuthorMetrics()
         self._journals: dict[str, list[bytes]] = {}
         self._lives = 0
+        self._timers_state = KeyedState()  # which outlives the instance
+        self._watermark: int | None = None
+        self._clock = 0.0
         self._start()
 
     def __enter__(self) -> Self:
@@ -191,6 +206,22 @@ class BoltHarness:
         origin = Held(TICK_COMPONENT, TICK_STREAM, ("rate_secs",), -1)
         self._execute_row(Tuple([seconds], origin, HELD))
 
+    def advance(self, watermark: int | None = None, seconds: float = 0.0) -> None:
+        """Let time pass. Timers that are due are called.
+
+        Args:
+            watermark: What event time comes to, in milliseconds since 1970. None: it stands.
+            seconds: Of the batch clock, which begins at 0.
+        """
+        batch, timers = self._context.batch, self._timers
+        self._clock += seconds
+        self._context.timers.clock = self._clock
+        if watermark is not None and watermark >= (batch.watermark or watermark):
+            batch.watermark = self._watermark = watermark
+        while due := timers.take_due(batch.watermark, self._clock):
+            for key, at in due:
+                self._turn("on_timer", TIMER_STREAM, key, at)
+
     def end_batch(self) -> None:
         """End the batch of what was executed."""
         self._turn("end_batch", END_STREAM)
@@ -199,8 +230,8 @@ class BoltHarness:
         """Give the bolt its last turn, as when its topology is drained."""
         self._turn("drain", DRAIN_STREAM)
 
-    def _turn(self, method: str, stream: str) -> None:
-        turn = getattr(self.bolt, method)
+    def _turn(self, method: str, stream: str, *values: Any) -> None:
+        turn = partial(getattr(self.bolt, method), *values)
         if isinstance(self.bolt, ArrowBolt):
             self._execute_arrow(None, [], turn)
             return
@@ -225,8 +256,12 @@ class BoltHarness:
         streams = output_streams(self.bolt, self._configuration.options)
         self.routes = {n: _NobodyListens(self.name, n, s) for n, s in streams.items()}
         self._collector = self._new_collector()
-        context = self._context(streams)
+        context = self._context = self._made_context(streams)
         self._signals = context.signals
+        context.batch.watermark, context.timers.clock = self._watermark, self._clock
+        self._timers = TaskTimers(self._timers_state)
+        if overrides(self.bolt, "on_timer"):
+            context.timers.keeper = self._timers
         injected = {
             "collector": self._collector,
             "context": context,
@@ -242,7 +277,7 @@ class BoltHarness:
             raise DeclarationError(f"{self.who}: {message}. {cure}")
         return bolt
 
-    def _context(self, streams: Mapping[str, Stream]) -> TopologyContext:
+    def _made_context(self, streams: Mapping[str, Stream]) -> TopologyContext:
         component, stream = self._source
         return TopologyContext(
             topology="test",

@@ -23,6 +23,7 @@ from fulmen.engine.batches.permits import FIRST_PERMIT, is_full, next_permit
 from fulmen.engine.batches.service_probe import ServiceProbe
 from fulmen.engine.batches.stage_skipping import StageSkipping
 from fulmen.engine.batches.summaries import WantsBatch, holds_after, restore_seconds, work_seconds
+from fulmen.engine.batches.timers import NextTimers
 from fulmen.engine.batches.transactions import Transactions
 from fulmen.engine.batches.watermarks import watermarks_after, watermarks_of
 from fulmen.engine.protocol.deliveries import Deliveries, pack_deliveries
@@ -64,6 +65,7 @@ class Coordinator:
         source_is_away: Whether its source could not say whether there is something.
         holds: Task -> why spouts are to emit nothing, of bolts that say so.
         watermarks: How far event time has come.
+        is_at_end: Whether sources have said that nothing will come, or are taken to.
     """
 
     current: CurrentTopology
@@ -91,6 +93,7 @@ class Coordinator:
     source_is_away: bool = False
     holds: Mapping[int, str] = field(default_factory=dict)
     watermarks: Watermarks = field(default_factory=Watermarks)
+    is_at_end: bool = False
 
     def __post_init__(self) -> None:
         self._previous_clock = self.clock
@@ -102,6 +105,7 @@ class Coordinator:
         self._exhausted_by_task: dict[int, bool] = {}
         self._resting_by_task: dict[int, float] = {}  # when the first of them comes again
         self._wants_batch = WantsBatch()
+        self._next_timers = NextTimers()
         self._typical_emits = 0.0
         self._did_nothing = False
         self._empty_batches = 0  # in a row: nothing happened, and nothing was waited for
@@ -152,6 +156,7 @@ class Coordinator:
             drains=self.drains,
             transactions=self._transaction_work(now),
             watermarks=watermarks_of(self.watermarks, self.placed),
+            ends_time=self.drains and self.is_at_end,
         )
         return self.attempt
 
@@ -184,7 +189,9 @@ class Coordinator:
             header,
             emits=self._typical_emits,
             pending=sum(self._pending_by_task.values()),
-            is_idle=self.idle.needs_spouts_only and not self.wants_batch,
+            is_idle=self.idle.needs_spouts_only
+            and not self.wants_batch
+            and not self._next_timers.is_due(header, self.placed.plan),
         )
 
     def finish(
@@ -266,6 +273,7 @@ class Coordinator:
                 self._resting_by_task.pop(task, None)
             self._resting_by_task |= {task: r.due for task, r in summary.resting.items()}
         self._wants_batch.committed(self.placed.run, done.summaries)
+        self._next_timers.committed(self.placed.run, done.summaries)
         self.pending = sum(self._pending_by_task.values())
         if self.transactions is not None and done.transactions is not None:
             self.transactions.committed(done.transactions, self._mark + done.seconds)
@@ -386,6 +394,7 @@ class Coordinator:
         waits = [period - self.clock % period for period in periods]
         if self.active:
             waits += [max(LEAST_WAIT, due - self.clock) for due in self._resting_by_task.values()]
+        waits += self._next_timers.seconds_until(self.clock)
         return min([seconds, *waits])
 
     # Ends
@@ -430,7 +439,12 @@ class Coordinator:
             bool(self.transactions.ledger.failures) or self.source_is_away
         )
 
-    def drain_bolts(self) -> None:
-        """Give bolts their last turn in the next batch, if it is time for it."""
+    def drain_bolts(self, *, is_at_end: bool = False) -> None:
+        """Give bolts their last turn in the next batch, if it is time for it.
+
+        Args:
+            is_at_end: Nothing will ever come: then event time comes to its end as well.
+        """
+        self.is_at_end |= is_at_end
         if self.is_quiet and not self.drained:
             self.drains = True

@@ -254,7 +254,8 @@ class RunningTopology:
         if stop.after_seconds is not None and self.steady() - started >= stop.after_seconds:
             stop.drain = True
         if stop.when_drained and coordinator.has_nothing_more:
-            coordinator.drain_bolts()  # they may hold tuples, whose trees have to end first
+            # they may hold tuples, whose trees have to end first
+            coordinator.drain_bolts(is_at_end=True)
             # a source of transactions may go on to open empty ones: those that are open end first
             stop.drain |= coordinator.settled or coordinator.transactions is not None
         if stop.drain:

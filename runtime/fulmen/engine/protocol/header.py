@@ -100,6 +100,7 @@ class Header:
         transactions: What is to be processed and committed in a transactional topology.
         watermarks: Bolt -> the watermark of what it receives, and the one before it: what is due by
             that one has fired.
+        ends_time: Nothing will come any more: all timers of event time are due.
         wall: The time of day, in seconds of time.time(), if there are event times.
     """
 
@@ -125,6 +126,7 @@ class Header:
     drains: bool = False
     transactions: TransactionWork = field(default_factory=TransactionWork)
     watermarks: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+    ends_time: bool = False
     wall: float = 0.0
 
     def with_injected(self, injected: Injected) -> Header:

@@ -104,6 +104,8 @@ class Summary:
             in it let them emit.
         event_times: (task, part of its source) -> the newest event time that it emitted. The part
             is "" if none is known.
+        timers: Task -> when its next timers are due: by event time, and by the batch clock. Tasks
+            of this stage and worker that are not in it have none.
         extra: For tests: every tuple that was emitted, if the topology asks for it.
     """
 
@@ -139,6 +141,7 @@ class Summary:
     lags: dict[int, Lag] = field(default_factory=dict)
     holds: dict[int, str] = field(default_factory=dict)
     event_times: dict[tuple[int, str], int] = field(default_factory=dict)
+    timers: dict[int, tuple[int | None, float | None]] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
     def take(self, task: int, signals: Signals) -> None:

@@ -166,6 +166,7 @@ class TaskBase(ABC):
         """
         batch, number = self.context.batch, header.number - 1
         batch.number, batch.attempt = header.number, header.tag
+        self.context.timers.clock = header.clock
         _, batch.watermark = header.watermarks.get(self.component, (0, None))
         if self._is_told or not self.hears_commits or number < 1:
             return

@@ -46,6 +46,8 @@ from fulmen.topology.resource.spec import ACKER
 
 UNCOLLECTED_OBJECTS = 2_000_000
 """New objects in a batch after which cycles are collected; otherwise it is done at its end."""
+MOST_TIMER_ROUNDS = 100
+"""So often in a batch timers are called that others have set, and which are due at once."""
 WAITING_BYTES = 16 << 20
 """So many bytes of rows arrive before the tasks run, or `EngineLimits.waiting_tuples` tuples."""
 
@@ -372,12 +374,17 @@ class StageTasks:
     def _at_the_end(
         self, component: str, period: float | None, last: Header | None
     ) -> Iterator[Callable[[BoltTask], Chunk | None]]:
-        """What the tasks of a bolt get after all tuples: a tick, ends of attempts, a last turn."""
+        """What the tasks of a bolt get after all tuples: a tick, timers, a last turn and so on."""
         if last is None:
             return
         if period and tick_due(period, last):
             yield lambda task: task.tick(period)
         yield from self._transactions.endings(component, last)
+        tasks = [task for executor in self._bolts[component] for task in executor]
+        for _ in range(MOST_TIMER_ROUNDS):
+            if not any(task.has_due_timers(last) for task in tasks):
+                break
+            yield lambda task: task.due_timers(last)
         if last.drains:
             yield lambda task: task.drain()
         if self.placed.emitter is None:

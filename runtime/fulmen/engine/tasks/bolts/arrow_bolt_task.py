@@ -41,7 +41,9 @@ class ArrowBoltTask(BoltTask):
             return
         try:
             what = "tick" if self.callback == "execute" else self.callback
-            refuse_result(getattr(self.instance, what)(collector))
+            turn = getattr(self.instance, what)
+            for values in chunk.rows if what == "on_timer" else ((),):
+                refuse_result(turn(*values, collector))
         except PASSED_ON:
             raise
         except BaseException as e:  # noqa: BLE001 (author's code)

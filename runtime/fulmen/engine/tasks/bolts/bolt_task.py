@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from fulmen.api.arrow import ArrowBolt
 from fulmen.api.components import BasicBolt, Bolt, FailedException, ReportedFailedException
 from fulmen.api.tuples import (
     DRAIN_STREAM,
@@ -25,6 +24,7 @@ from fulmen.api.tuples import (
     HELD,
     TICK_COMPONENT,
     TICK_STREAM,
+    TIMER_STREAM,
     Held,
     Tuple,
 )
@@ -33,9 +33,10 @@ from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.statistics import ACKED, EXECUTED, FAILED, add_chunk, add_task
+from fulmen.engine.tasks.bolts.timed_task import TimedTask, overrides
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.returned import refuse_result
-from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
+from fulmen.engine.tasks.task_base import ComponentFailed
 from fulmen.engine.tuples.chunk import Chunk, Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.errors import PASSED_ON, FulmenError, GroupingError, text_of
@@ -51,13 +52,13 @@ OURS = _own_references()
 argument. Then the next tuple may be the same object: three times as fast as a new one."""
 
 
-CALLBACKS = {DRAIN_STREAM: "drain", END_STREAM: "end_batch"}
+CALLBACKS = {DRAIN_STREAM: "drain", END_STREAM: "end_batch", TIMER_STREAM: "on_timer"}
 """The author's methods that are called in place of `execute`, by the stream that stands for it."""
 NO_TUPLES = frozenset({*CALLBACKS, FINISH_STREAM})
 """Streams whose chunks are no tuples, and not counted."""
 
 
-class BoltTask(TaskBase):
+class BoltTask(TimedTask):
     """What the three kinds of bolt have in common.
 
     Attributes:
@@ -243,16 +244,14 @@ class BoltTask(TaskBase):
         """What stands for the end of the batch; None: the author's class makes no use of it."""
         if not self.calls and not self.context.signals.hold.reason:
             return None
-        for base in (Bolt, BasicBolt, ArrowBolt):
-            if isinstance(self.instance, base) and type(self.instance).end_batch is base.end_batch:
-                return None
+        if not overrides(self.instance, "end_batch"):
+            return None
         return Chunk(TICK_COMPONENT, END_STREAM, (), -1, None, [[]])
 
     def drain(self) -> Chunk | None:
         """What stands for its last turn; None: the author's class makes no use of it."""
-        for base in (Bolt, BasicBolt, ArrowBolt):
-            if isinstance(self.instance, base) and type(self.instance).drain is base.drain:
-                return None
+        if not overrides(self.instance, "drain"):
+            return None
         return Chunk(TICK_COMPONENT, DRAIN_STREAM, (), -1, None, [[]])
 
 
@@ -271,7 +270,7 @@ class BasicBoltTask(BoltTask):
         execute: Callable[..., object] = self.instance.execute
         if self.callback != "execute":
             turn = getattr(self.instance, self.callback)
-            execute = lambda tup, collector: turn(collector)  # noqa: ARG005, E731
+            execute = lambda tup, collector: turn(*tup.values, collector)  # noqa: E731
         kept: list[Tuple] = []
         tup = Tuple((), chunk, 0)
         for collector.position, values in enumerate(chunk.rows):
@@ -309,7 +308,7 @@ class AnchoringBoltTask(BoltTask):
         execute: Callable[[Tuple], object] = self.instance.execute
         if self.callback != "execute":
             turn = getattr(self.instance, self.callback)
-            execute = lambda tup: turn()  # noqa: ARG005, E731
+            execute = lambda tup: turn(*tup.values)  # noqa: E731
         self.collector.chunk = chunk
         self.kept: list[Tuple] = []
         tup = Tuple((), chunk, 0)

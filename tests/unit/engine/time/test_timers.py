@@ -1,0 +1,287 @@
+"""Timers of bolts: when they are called, in which order, and that none is lost."""
+
+from typing import ClassVar
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fulmen import ArrowBolt, BasicBolt, Bolt, TopologyBuilder
+from fulmen.api.timers import Timers
+from fulmen.checkpoint import load
+from fulmen.engine.batches.timers import NextTimers
+from fulmen.engine.driver.driver import Stop
+from fulmen.engine.protocol.header import Header
+from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.time.timers import TaskTimers
+from fulmen.errors import EventTimeError
+from fulmen.plan import task_key
+from fulmen.testing import ABORT, EOF, PAUSE, ListSpout, ManualClock, run
+from support.engine_runs import make_driver
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("set"), st.integers(0, 5), st.integers(0, 20) | st.floats(0, 20)),
+        st.tuples(st.just("cancel"), st.integers(0, 5), st.none()),
+        st.tuples(st.just("due"), st.integers(0, 20), st.floats(0, 20)),
+        st.tuples(st.just("restore"), st.none(), st.none()),
+    ),
+    max_size=30,
+)
+
+
+@given(STEPS)
+def test_timers_are_those_that_are_set_and_come_in_order(steps):
+    state = KeyedState(name="timers")
+    timers, model = TaskTimers(state), {}
+    journals = {}
+    for number, (what, a, b) in enumerate(steps, 1):
+        if what == "set":
+            timers.set(a, b)
+            model[a] = b
+        elif what == "cancel":
+            timers.cancel(a)
+            model.pop(a, None)
+        elif what == "due":
+            limits = {int: a, float: b}
+            due = {k: at for k, at in model.items() if at <= limits[type(at)]}
+            assert timers.is_due(a, b) == bool(due)
+            taken = timers.take_due(a, b)
+            assert dict(taken) == due
+            for kind in (int, float):
+                times = [at for _, at in taken if type(at) is kind]
+                assert times == sorted(times)
+            model = {k: at for k, at in model.items() if k not in due}
+        else:
+            for journal, (data, _) in timers.updates(number).items():
+                if data is None:
+                    journals.pop(journal, None)
+                else:
+                    journals[journal] = [data]
+            timers = TaskTimers(KeyedState.restore(journals, name="timers"))
+        assert {k: timers.get(k) for k in range(6) if timers.get(k) is not None} == model
+        assert timers.next == tuple(
+            min((at for at in model.values() if type(at) is kind), default=None)
+            for kind in (int, float)
+        )
+
+
+def test_a_timer_that_is_moved_again_and_again_leaves_nothing_behind():
+    timers = TaskTimers(KeyedState(name="timers"))
+    for at in range(10_000):
+        timers.set("a", at)
+    assert sum(map(len, timers._heaps.values())) <= 1002
+
+
+class Reminder(BasicBolt):
+    """Sets a timer for each tuple, `key` for `due`, and emits what is called with the watermark."""
+
+    transient: ClassVar = ("context",)
+    outputs: ClassVar = ["key", "at", "watermark"]
+
+    def prepare(self, conf, context):
+        self.context = context
+
+    def execute(self, tup, collector):
+        if tup["due"] is None:
+            self.context.timers.cancel(tup["key"])
+        else:
+            self.context.timers.set(tup["key"], tup["due"])
+
+    def on_timer(self, key, at, collector):
+        collector.emit([key, at, self.context.batch.watermark])
+        if key == "again" and at < 40:
+            self.context.timers.set(key, at + 10)
+
+
+def fired(items, bolt=Reminder, runs=1, fields=("key", "due", "at"), **options):
+    """What was emitted, over so many runs on one checkpoint."""
+    builder = TopologyBuilder()
+    builder.set_spout("source", ListSpout(items, fields=fields)).set_event_time("at", unit="ms")
+    builder.set_bolt("remind", bolt).shuffle_grouping("source")
+    found, checkpoint = [], None
+    for _ in range(runs):
+        checkpoint = run(builder, emits=True, checkpoint=checkpoint, **options)
+        assert checkpoint.errors == []
+        found += [tuple(values) for values in checkpoint.emitted("remind")]
+    return found
+
+
+@pytest.mark.parametrize("extra", [PAUSE, ABORT], ids=["pause", "crash"])
+def test_timers_are_called_in_order_when_the_watermark_has_passed_them(extra):
+    items = [("b", 20, 1), ("a", 10, 1), ("c", 30, 1), PAUSE, ("x", 99, 25), extra]
+    items += [PAUSE, ("y", 98, 26), PAUSE, ("z", 97, 27)]
+    found = fired(items)
+    assert found[:2] == [("a", 10, 25), ("b", 20, 25)]
+    # nothing more will come, so event time comes to its end
+    assert [(key, at) for key, at, _ in found[2:]] == [("c", 30), ("z", 97), ("y", 98), ("x", 99)]
+
+
+def test_a_timer_is_moved_and_cancelled():
+    items = [("a", 10, 1), ("b", 10, 1), ("a", 60, 1), ("b", None, 1), PAUSE, ("n", 70, 50)]
+    items += [PAUSE, ("n", 70, 50), PAUSE, ("n", 70, 51)]
+    assert [(key, at) for key, at, _ in fired(items)] == [("a", 60), ("n", 70)]
+
+
+def test_a_timer_sets_another_one_that_is_due():
+    items = [("again", 10, 1), PAUSE, ("n", 90, 35), PAUSE, ("m", 91, 36)]
+    assert [(key, at) for key, at, _ in fired(items)] == [
+        ("again", 10),
+        ("again", 20),
+        ("again", 30),
+        ("again", 40),
+        ("n", 90),
+        ("m", 91),
+    ]
+
+
+def test_timers_are_there_after_a_restart():
+    items = [("a", 10, 1), ("b", 20, 1)]
+    assert fired(items, batches=1) == []
+    assert [key for key, _, _ in fired([*items, EOF], runs=1)] == ["a", "b"]
+    builder = TopologyBuilder()
+    builder.set_spout("source", ListSpout(items, fields=("key", "due", "at"))).set_event_time(
+        "at", unit="ms"
+    )
+    builder.set_bolt("remind", Reminder).shuffle_grouping("source")
+    first = run(builder, batches=1)
+    second = run(builder, checkpoint=first, emits=True)
+    assert [values[0] for values in second.emitted("remind")] == ["a", "b"]
+
+
+class Later(BasicBolt):
+    """Emits each value so many seconds later."""
+
+    transient: ClassVar = ("context",)
+    outputs: ClassVar = ["value", "clock"]
+
+    def prepare(self, conf, context):
+        self.context = context
+
+    def execute(self, tup, collector):
+        self.context.timers.set_after(tup[0], tup[0])
+
+    def on_timer(self, key, at, collector):
+        collector.emit([key, at])
+
+
+class Endless(ListSpout):
+    """Goes on for ever."""
+
+    def is_exhausted(self):
+        return False
+
+
+def test_timers_stay_where_a_topology_is_drained_that_goes_on_later():
+    builder = TopologyBuilder()
+    source = ListSpout([("a", 10, 1)], fields=("key", "due", "at"))
+    builder.set_spout("source", source).set_event_time("at", unit="ms")
+    builder.set_bolt("remind", Reminder).shuffle_grouping("source")
+    running = make_driver(builder).start()
+    assert running.step()
+    running.run(Stop(drain=True))
+    assert running.coordinator.drained
+    key = task_key("remind", 0)
+    journals = load(running.store, running.log.manifest, key)
+    assert KeyedState.restore(journals, name="timers") == {"a": 10}
+
+
+def test_a_timer_by_the_clock_is_called_although_nothing_comes():
+    builder = TopologyBuilder()
+    builder.set_spout("source", Endless([300.0, 100.0]))
+    builder.set_bolt("later", Later).shuffle_grouping("source")
+    clock = ManualClock()
+    result = run(
+        builder, emits=True, clock=clock, workers=2, until=lambda r: len(r.emitted("later")) == 2
+    )
+    assert clock.now < 301  # and not when its stage happened to run
+    (first, at_first), (second, at_second) = result.emitted("later")
+    assert (first, second) == (100.0, 300.0)
+    assert 100.0 <= at_first < 100.5
+    assert 300.0 <= at_second < 300.5
+
+
+class PlainReminder(Bolt):
+    """The same as a Bolt."""
+
+    transient: ClassVar = ("context",)
+    outputs: ClassVar = ["key", "at"]
+
+    def prepare(self, conf, context, collector):
+        self.context, self.collector = context, collector
+
+    def execute(self, tup):
+        self.context.timers.set(tup["key"], tup["due"])
+        self.collector.ack(tup)
+
+    def on_timer(self, key, at):
+        self.collector.emit([key, at])
+
+
+class ArrowReminder(ArrowBolt):
+    """The same for Arrow."""
+
+    transient: ClassVar = ("context",)
+    outputs: ClassVar = ["key", "at"]
+
+    def prepare(self, conf, context):
+        self.context = context
+
+    def execute(self, batch, collector):
+        for row in batch.to_pylist():
+            self.context.timers.set(row["key"], row["due"])
+
+    def on_timer(self, key, at, collector):
+        collector.emit(pa.record_batch({"key": [key], "at": [at]}), rows=[0])
+
+
+@pytest.mark.parametrize("bolt", [PlainReminder, ArrowReminder])
+def test_other_kinds_of_bolts_have_timers(bolt):
+    assert fired([("b", 20, 1), ("a", 10, 1)], bolt) == [("a", 10), ("b", 20)]
+
+
+class Deaf(BasicBolt):
+    """Has no on_timer."""
+
+    def prepare(self, conf, context):
+        context.timers.set("a", 5)
+
+    def execute(self, tup, collector):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda timers: timers.set("a", 5), "timers are for bolts that have a method on_timer"),
+        (lambda timers: timers.set("a", 5.0), r"timers.set\('a', 5.0\): the time must be a whole"),
+        (lambda timers: timers.set_after("a", -1), r"timers.set_after\('a', -1\): the seconds"),
+    ],
+)
+def test_a_timer_that_can_not_be_set_is_refused(call, says):
+    with pytest.raises(EventTimeError, match=says):
+        call(Timers())
+
+
+def test_a_batch_in_which_a_timer_is_due_leaves_nothing_out():
+    class Plan:
+        def component_of(self, task):
+            return {1: "a", 2: "b"}[task]
+
+    def header(clock, **watermarks):
+        marks = {name: (at, None) for name, at in watermarks.items()}
+        return Header(1, "t", "b", clock, clock, 1, watermarks=marks)
+
+    timers = NextTimers()
+    timers.committed("run", [Summary(1, 0, timers={1: (10, None), 2: (None, 7.5)})])
+    assert not timers.is_due(header(7.0), Plan())
+    assert not timers.is_due(header(7.0, a=9, b=50), Plan())
+    assert timers.is_due(header(7.0, a=10), Plan())
+    assert timers.is_due(header(7.5), Plan())
+    assert list(timers.seconds_until(7.0)) == [0.5]
+    timers.committed("run", [Summary(0, 0)])  # a light batch
+    assert timers.is_due(header(7.5), Plan())
+    timers.committed("run", [Summary(1, 0)])
+    assert not timers.is_due(header(7.5, a=10), Plan())
