@@ -33,7 +33,7 @@ class TimedTask(TaskBase):
 
     @override
     def before_open(self) -> None:
-        if overrides(self.instance, "on_timer"):
+        if self.timers is not None and overrides(self.instance, "on_timer"):
             self.context.timers.keeper = self.timers
 
     @override
