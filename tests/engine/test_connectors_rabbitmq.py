@@ -446,9 +446,9 @@ def test_rows_that_reach_no_queue_fail_and_the_others_do_not(rabbit_server, queu
 @pytest.fixture
 def largest(rabbit_server):
     """The broker takes no larger messages."""
-    rabbit_server.control("eval", "persistent_term:put(max_message_size, 2000).")
+    rabbit_server.control("eval", "application:set_env(rabbit, max_message_size, 2000).")
     yield 2000
-    rabbit_server.control("eval", "persistent_term:put(max_message_size, 134217728).")
+    rabbit_server.control("eval", "application:set_env(rabbit, max_message_size, 134217728).")
 
 
 def test_messages_that_are_too_large_fail_alone(rabbit_server, queue, sinks, largest):
