@@ -101,6 +101,7 @@ def test_the_mark_of_a_transaction_is_no_lag(kafka, topic, spout, ends):
     producer.begin_transaction()
     for _ in range(4):
         producer.produce(topic, b"3")
+    producer.flush()  # or they are never sent
     getattr(producer, ends)()
     life = spout()
 
