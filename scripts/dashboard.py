@@ -238,6 +238,24 @@ def recoveries() -> Iterator[Any]:
         width=6,
     )
     yield lines(
+        "Reasons of failures",
+        "Tuples that components failed, by the kind of reason, per minute.",
+        "cpm",
+        {
+            f"{EACH}: {{{{reason}}}}": (
+                "60 * sum by (component, reason) (rate(fulmen_failure_reasons_total{OF}[R]))"
+            )
+        },
+        width=6,
+    )
+    yield lines(
+        "Messages that wait",
+        "Messages of spouts that have failed, and come again after a pause.",
+        "none",
+        {EACH: "sum by (component) (fulmen_spout_resting_messages{OF})"},
+        width=6,
+    )
+    yield lines(
         "Replayed",
         "Messages that spouts emitted again after they failed, per minute. The same ones for "
         "ever: set maxReplays.",

@@ -8,7 +8,7 @@ calls them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from fulmen.api.declarer import DEFAULT_STREAM
@@ -52,9 +52,9 @@ class SpoutOutputCollector(ABC):
     @abstractmethod
     def emit_many(
         self,
-        rows: Sequence[Values],
+        rows: Iterable[Values],
         stream: str = DEFAULT_STREAM,
-        msg_ids: Sequence[MessageId | None] | None = None,
+        msg_ids: Iterable[MessageId | None] | None = None,
     ) -> None:
         """Send a tuple for each row, in their order: what `emit` does, for a fraction of its time.
 

@@ -35,6 +35,7 @@ from fulmen.engine.protocol.statistics import (
     Histogram,
     acker_name,
 )
+from fulmen.engine.totals.failures import resting_by_spout
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.metrics.author_families import author_families, waiting_families
@@ -275,6 +276,17 @@ def _troubles(now: Snapshot) -> Iterator[Metric]:
     ):
         rows = [((spout,), now.counts[spout, of, ""]) for spout in now.spouts]
         yield _counter(now, name, text, ("component",), rows)
+    text = "Tuples that failed, by the kind of reason: without its values, 20 of a component."
+    kinds = [
+        ((component, kind), float(reason.count))
+        for component, of in now.failures.items()
+        for kind, reason in of.items()
+    ]
+    yield _counter(now, "failure_reasons", text, ("component", "reason"), kinds)
+    resting = resting_by_spout(now.resting, now.placed.plan)
+    text = "Messages of a spout that have failed and come again after a pause."
+    rests = [((s,), float(resting[s].messages if s in resting else 0)) for s in now.spouts]
+    yield _gauge(now, "spout_resting_messages", text, ("component",), rests)
     components = list(now.components)
     text = "Exceptions in the component's code, and errors that it reported."
     rows = [((c,), now.error_counts[c]) for c in components if c != ACKER]

@@ -24,8 +24,10 @@ from fulmen.engine.protocol.statistics import (
     Times,
     is_one_acker,
 )
+from fulmen.engine.protocol.summary import Resting
 from fulmen.engine.time.watermarks import Watermarks
 from fulmen.engine.totals.author_metrics import AuthorMetrics
+from fulmen.engine.totals.failures import FailureReason
 from fulmen.engine.totals.latencies import Latencies
 from fulmen.engine.totals.totals import StageSeconds, Totals, TreeCounts
 from fulmen.engine.totals.transaction_totals import TransactionTotals
@@ -70,6 +72,8 @@ class Snapshot:
         stages: Of each stage: what it took.
         processes: Worker -> the process that served it last.
         metrics: Those of authors.
+        failures: Why tuples failed: component -> kind of reason -> what is known of it.
+        resting: Spout task -> its messages that have failed and come again.
         waits: What holds up batches or spouts.
         watermarks: How far event time has come.
     """
@@ -101,6 +105,8 @@ class Snapshot:
     processes: Mapping[int, Process]
     metrics: AuthorMetrics
     waits: Waits
+    failures: Mapping[str, Mapping[str, FailureReason]] = field(default_factory=dict)
+    resting: Mapping[int, Resting] = field(default_factory=dict)
     watermarks: Watermarks = field(default_factory=Watermarks)
 
     @staticmethod
@@ -137,6 +143,10 @@ class Snapshot:
                 processes=dict(totals.last_processes),
                 metrics=totals.metrics.copy(),
                 waits=totals.waits.copy(),
+                failures={
+                    c: {k: copy(r) for k, r in of.items()} for c, of in totals.failures.items()
+                },
+                resting=dict(totals.resting),
                 watermarks=totals.watermarks,
             )
 

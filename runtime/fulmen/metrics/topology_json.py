@@ -23,6 +23,7 @@ from fulmen.engine.protocol.statistics import (
     Histogram,
     acker_name,
 )
+from fulmen.engine.totals.failures import is_error, resting_by_spout
 from fulmen.engine.totals.totals import STATISTICS, StageSeconds
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.engine.totals.waits import Away
@@ -79,6 +80,7 @@ class TopologyJson:
             "transactions": self._transactions(),
             "away": [self._away(away) for away in now.waits.away.values()],
             "holds": self._holds(),
+            "resting": self._resting(),
             "acked_per_second": self._rate(now.trees.acked, self.before.trees.acked),
             "complete_latency_ms": {"p50": last.quantile(0.5), "p99": last.quantile(0.99)},
             "components": [self._component(name) for name in now.components],
@@ -117,6 +119,19 @@ class TopologyJson:
             "since": round(away.since, 3),
             "seconds": round(self.now.away_seconds(away), 1),
         }
+
+    def _resting(self) -> list[Json]:
+        """Messages of spouts that have failed and come again after a pause."""
+        resting = resting_by_spout(self.now.resting, self.now.placed.plan)
+        return [
+            {
+                "component": name,
+                "messages": r.messages,
+                "failures": r.failures,
+                "reason": r.reason[:_ERROR_CHARACTERS],
+            }
+            for name, r in resting.items()
+        ]
 
     def _holds(self) -> list[Json]:
         """Who holds the spouts, and why: of each component the first task that does."""
@@ -312,6 +327,20 @@ class TopologyJson:
             }
             for component, kept in self.now.errors.items()
             for error in kept
+        ]
+        errors += [
+            {
+                "component": component,
+                "task": reason.task,
+                "message": f"failed: {reason.example}"[:_ERROR_CHARACTERS],
+                "traceback": "",
+                "count": reason.count,
+                "first": round(reason.first, 3),
+                "time": round(reason.time, 3),
+            }
+            for component, kinds in self.now.failures.items()
+            for reason in kinds.values()
+            if not is_error(component, reason, self.now.errors.get(component, ()))
         ]
         return sorted(errors, key=lambda error: -float(error["time"]))[:ERRORS_SHOWN]
 

@@ -21,6 +21,7 @@ from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.state.committed_state import read_components
 from fulmen.engine.state.fields import fields_of
 from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.totals.progress import Progress, waits_for
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.engine.worker.worker import Worker
@@ -46,16 +47,22 @@ _numbers = itertools.count(1)
 class NotDrained(FulmenError):
     """A topology goes on and on."""
 
-    def __init__(self, batches: int, pending: int) -> None:
-        super().__init__(batches, pending)
+    def __init__(self, batches: int, pending: int, causes: Sequence[str] = ()) -> None:
+        super().__init__(batches, pending, causes)
         self.batches = batches
         self.pending = pending
+        self.causes = causes
 
     def __str__(self) -> str:
-        return (
+        text = (
             f"the topology has not come to its end after {self.batches} batches; {self.pending}"
-            " trees are pending. A spout ends when is_exhausted() is true, or after 20 batches"
-            " without an emit. For a spout that never ends, give `batches` or `until`."
+            " trees are pending."
+        )
+        if self.causes:
+            return text + "".join(f"\n- {cause}" for cause in self.causes)
+        return (
+            f"{text} A spout ends when is_exhausted() is true, or after 20 batches without an emit."
+            " For a spout that never ends, give `batches` or `until`."
         )
 
 
@@ -247,15 +254,23 @@ class _Jobs(InProcessJobs):
         return rows
 
 
+FRUITLESS_FAILURES, FRUITLESS_BATCHES = 100, 1000
+"""With so many failures, or in so many batches with some, and nothing else, it never ends."""
+
+
 class _RunObserver(Silent):
     """Writes down what happens, and says when to stop."""
 
-    def __init__(self, result: Result, enough: Callable[[Result], bool], at_most: int) -> None:
+    def __init__(
+        self, result: Result, enough: Callable[[Result], bool], at_most: int, *, ends: bool
+    ) -> None:
         self.stop = Stop()
         self.topology: RunningTopology | None = None
         self.result = result
         self._enough = enough
+        self._ends = ends
         self._at_most = at_most
+        self._progress: Progress | None = None
         self._told: list[ErrorReport] = []
 
     def batch(self, totals: Totals, done: Done) -> None:
@@ -269,8 +284,21 @@ class _RunObserver(Silent):
         self.look(totals)
         if self._enough(result):
             self.stop.now = True
-        elif totals.batches >= self._at_most:
-            raise NotDrained(totals.batches, totals.trees.pending)
+        elif totals.batches >= self._at_most or (self._ends and self._is_fruitless(totals)):
+            causes = list(waits_for(totals))
+            causes += [
+                f"{name}: {totals.error_counts[name]:,} errors, the last: {kept[-1]['message']}"
+                for name, kept in totals.errors.items()
+            ]
+            raise NotDrained(totals.batches, totals.trees.pending, causes)
+
+    def _is_fruitless(self, totals: Totals) -> bool:
+        """Whether the same failures come again and again, and nothing else."""
+        if self._progress is None:
+            self._progress = Progress(totals.steady)
+        self._progress.look(totals)
+        failures, batches = self._progress.failures, self._progress.batches
+        return failures >= FRUITLESS_FAILURES or (failures >= 10 and batches >= FRUITLESS_BATCHES)
 
     def end(self, totals: Totals) -> None:
         """Take over what came after the last batch."""
@@ -286,7 +314,8 @@ class _RunObserver(Silent):
         self.result.number = self.topology.log.manifest.number
 
     def error(self, error: ErrorReport) -> None:
-        self._told.append(error)
+        if not error.is_failure:
+            self._told.append(error)
 
     def attempt_failed(self, number: int, reason: str) -> None:
         self.result.notes.append(f"batch {number} is run again: {reason}")
@@ -328,7 +357,8 @@ def run(  # noqa: PLR0913 (all but the first by name)
             after each of its rows ("row"), and at its end ("after"). If it raises
             `fulmen.engine.worker.in_process.Crash`, that worker's process is lost there.
         failing: What is to go wrong in transactions.
-        at_most: Give up after so many batches.
+        at_most: Give up after so many batches. With `until="drained"` it gives up much earlier if
+            nothing but failures happens.
 
     Raises:
         ValueError: One of `failing` can't happen in this topology.
@@ -338,7 +368,8 @@ def run(  # noqa: PLR0913 (all but the first by name)
     """
     clock = clock or ManualClock()
     result = Result(_store(checkpoint), has_emits=emits)
-    observer = _RunObserver(result, _condition(until, batches), at_most)
+    ends = until == "drained" and batches is None
+    observer = _RunObserver(result, _condition(until, batches), at_most, ends=ends)
     observer.stop.when_drained = until == "drained" and batches is None
     observer.stop.now = batches == 0
     Runs.begin()

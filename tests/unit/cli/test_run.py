@@ -217,7 +217,7 @@ def test_a_mistake_of_ours_is_in_the_log(letters, monkeypatch, tmp_path):
 
 STATISTICS = {
     *("emitted", "transferred", "executed", "acked", "failed"),
-    *("tasks", "errors", "metrics"),
+    *("tasks", "errors", "metrics", "failures"),
 }
 
 
@@ -292,6 +292,7 @@ def test_the_report_of_a_run_that_never_began(letters, tmp_path):
         "tasks": 2,
         "metrics": {},
         "errors": [],
+        "failures": [],
     }
 
 

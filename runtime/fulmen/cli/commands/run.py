@@ -59,6 +59,14 @@ class _FiniteRange(click.FloatRange):
     help="Drain when all spouts are exhausted, or nothing has happened for some seconds.",
 )
 @click.option(
+    "--give-up-after",
+    "give_up",
+    type=_FiniteRange(0),
+    metavar="SECONDS",
+    help="While it drains, or with --until-drained: end with exit code 1 when for so long nothing "
+    "was acked and nothing new emitted. Default: never.",
+)
+@click.option(
     "--checkpoint",
     metavar="URI",
     help="Where state is kept, and where the next run continues: a folder, file://, s3://, gs:// "
@@ -95,6 +103,7 @@ def run(
     workers: int | None,
     seconds: float | None,
     until_drained: bool,
+    give_up: float | None,
     checkpoint: str | None,
     report: Path | None,
     in_process: bool,
@@ -119,7 +128,7 @@ def run(
         logged_to(log.file),
     ):
         jobs = make_jobs(prepared, log.file, in_process=in_process)
-        stop = Stop(after_seconds=seconds, when_drained=until_drained)
+        stop = Stop(after_seconds=seconds, when_drained=until_drained, give_up_seconds=give_up)
         start = RunPhase.STARTING if in_process else RunPhase.STARTING_SPARK
         local_run = LocalRun(prepared, jobs, stop, log, start)
         with _metrics(metrics_host, metrics_port, local_run):

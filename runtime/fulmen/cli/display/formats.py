@@ -17,6 +17,24 @@ def milliseconds(value: float | None) -> str:
     return f"{value:,.0f} ms" if value >= 10 else f"{value:.1f} ms"
 
 
+def age(seconds: float) -> str:
+    """How old something is, in the largest units that it has."""
+    if seconds < 120:
+        return milliseconds(1000 * seconds)
+    for size, unit, smaller, name in (
+        (31_557_600, "years", 2_629_800, "months"),
+        (86_400, "days", 3600, "h"),
+        (3600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if seconds >= size:
+            whole, rest = divmod(seconds, size)
+            text = f"{whole:,.0f} {unit}" if whole != 1 else f"1 {unit.removesuffix('s')}"
+            rest = int(rest // smaller)
+            return f"{text} {rest} {name}" if rest and whole < 10 else text
+    raise AssertionError(seconds)
+
+
 def elapsed(seconds: float) -> str:
     """A time since the start."""
     minutes, rest = divmod(int(seconds), 60)

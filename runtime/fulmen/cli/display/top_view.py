@@ -16,6 +16,7 @@ from fulmen.cli.display.output import FiguresTable, shortened
 from fulmen.cli.display.transaction_lines import TransactionFigures, transactions_line
 from fulmen.cli.display.wait_lines import away_sentence, hold_sentence
 from fulmen.cli.kubectl import Json
+from fulmen.engine.totals.failures import resting_sentence
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.engine.totals.waits import lag_of
 from fulmen.plan.model import DRIVER
@@ -75,6 +76,15 @@ class AwayView(BaseModel):
     component: str
     reason: str
     since: float
+
+
+class RestingView(BaseModel):
+    """Messages of a spout that have failed and come again."""
+
+    component: str
+    messages: int
+    failures: int
+    reason: str
 
 
 class HoldView(BaseModel):
@@ -141,6 +151,7 @@ class TopologyView(BaseModel):
     transactions: TransactionsView | None = None
     away: list[AwayView] = []
     holds: list[HoldView] = []
+    resting: list[RestingView] = []
     acked_per_second: float
     complete_latency_ms: LatencyView
     components: list[ComponentView]
@@ -196,6 +207,9 @@ def _waits(view: TopologyView) -> Iterator[Text]:
     """What the topology waits for."""
     for away in view.away:
         text = away_sentence(away.component, away.service, away.since, away.reason)
+        yield Text(text, "red")
+    for one in view.resting:
+        text = resting_sentence(one.component, one.messages, one.failures, one.reason)
         yield Text(text, "red")
     for hold in view.holds:
         yield Text(hold_sentence(hold.component, hold.reason), "red")

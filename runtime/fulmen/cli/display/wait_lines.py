@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fulmen.api.signals import Lag
-from fulmen.cli.display.formats import Parts, count, item, milliseconds
+from fulmen.cli.display.formats import Parts, age, count, item
+from fulmen.engine.totals.failures import resting_by_spout, resting_sentence
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.waits import lag_of
 
@@ -27,6 +28,7 @@ class WaitFigures:
         """Those of the totals. Any thread may ask."""
         with totals.lock:
             waits, plan = totals.waits.copy(), totals.placed.plan
+            resting = dict(totals.resting)
         away = [
             away_sentence(a.component, a.service, a.since, a.reason) for a in waits.away.values()
         ]
@@ -34,7 +36,11 @@ class WaitFigures:
         for task, reason in sorted(waits.holds.items()):
             holds.setdefault(plan.component_of(task), reason)
         held = [hold_sentence(component, reason) for component, reason in holds.items()]
-        return WaitFigures(lag_of(waits.lags, waits.lags), (*away, *held))
+        rests = [
+            resting_sentence(component, r.messages, r.failures, r.reason)
+            for component, r in resting_by_spout(resting, plan).items()
+        ]
+        return WaitFigures(lag_of(waits.lags, waits.lags), (*away, *held, *rests))
 
 
 def away_sentence(component: str, service: str, since: float, reason: str) -> str:
@@ -60,7 +66,7 @@ def lag_items(lag: Lag | None) -> Iterator[Parts]:
     if lag is not None and lag.messages is not None:
         yield item("lag", count(lag.messages))
     if lag is not None and lag.seconds is not None:
-        yield item("lag age", milliseconds(1000 * lag.seconds))
+        yield item("lag age", age(lag.seconds))
 
 
 def plain_waits(figures: WaitFigures) -> Iterator[str]:
@@ -69,5 +75,5 @@ def plain_waits(figures: WaitFigures) -> Iterator[str]:
     if lag is not None and lag.messages is not None:
         yield f"lag {count(lag.messages)}"
     if lag is not None and lag.seconds is not None:
-        yield f"lag age {milliseconds(1000 * lag.seconds)}"
+        yield f"lag age {age(lag.seconds)}"
     yield from figures.sentences

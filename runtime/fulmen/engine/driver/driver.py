@@ -36,10 +36,11 @@ from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
 from fulmen.engine.time.watermarks import SECTION as TIME
 from fulmen.engine.time.watermarks import Watermarks
+from fulmen.engine.totals.progress import Progress, waits_for
 from fulmen.engine.totals.totals import BatchTimes, Totals
 from fulmen.engine.totals.transaction_totals import TransactionTotals
 from fulmen.engine.totals.waits import Away
-from fulmen.errors import JobFailed, Unreachable
+from fulmen.errors import JobFailed, TopologyFailed, Unreachable
 from fulmen.plan import Plan, is_placed_like, make_plan
 from fulmen.topology.resource.spec import Topology
 from fulmen.topology.validation.check import Runnable
@@ -234,9 +235,10 @@ class RunningTopology:
             Fenced: Another driver has taken over.
             TopologyFailed: The topology can't go on.
         """
-        started = self.steady()
+        started, progress = self.steady(), Progress(self.steady)
         try:
             while not stop.now and not self._is_drained(stop, started):
+                self._give_up(stop, progress)
                 self._look_for_workers()
                 if self.step() and not stop.drain:
                     self._rest(self.coordinator.idle_seconds(), stop)
@@ -246,6 +248,18 @@ class RunningTopology:
             self.totals.seconds += self.steady() - started
         if not stop.now:
             self._end_tasks()
+
+    def _give_up(self, stop: Stop, progress: Progress) -> None:
+        """End if a topology that is to be drained does not get on for too long."""
+        if stop.give_up_seconds is None or not (stop.drain or stop.when_drained):
+            return
+        seconds = progress.look(self.totals)
+        if seconds >= stop.give_up_seconds:
+            waits = "".join(f"\n- {text}" for text in waits_for(self.totals))
+            raise TopologyFailed(
+                f"it is not drained, and nothing was acked or newly emitted for {seconds:,.0f} s."
+                f" What is committed stays.{waits}"
+            )
 
     def _is_drained(self, stop: Stop, started: float) -> bool:
         """Do what `stop` says before the next batch; returns whether there is to be none."""

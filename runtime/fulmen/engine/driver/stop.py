@@ -14,6 +14,8 @@ class Stop:
         now: Stop after the batch at hand.
         after_seconds: Drain then.
         when_drained: Drain when every spout is exhausted, or nothing has happened for some batches.
+        give_up_seconds: While it drains, or is to when it is drained: end as failed if for so long
+            nothing is acked and nothing new emitted. None: never.
         active: Whether spouts may emit. None: as the topology says.
         topology: Go on as this one, with other numbers of workers, executors or ackers, or other
             limits. The driver takes it from here when it does.
@@ -23,5 +25,6 @@ class Stop:
     now: bool = False
     after_seconds: float | None = None
     when_drained: bool = False
+    give_up_seconds: float | None = None
     active: bool | None = None
     topology: Topology | None = None

@@ -19,6 +19,7 @@ from fulmen.engine.emitting.parcels import Index, Parcels, compose, groups
 from fulmen.engine.emitting.routes import Chosen, Routes
 from fulmen.engine.emitting.timed_emits import TimedEmits
 from fulmen.engine.grouping.choosers import Choice, Chooser
+from fulmen.engine.protocol.failure_reasons import FailureReasons
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
 from fulmen.engine.protocol.statistics import (
     EMITTED,
@@ -47,6 +48,7 @@ class Outbox:
         times: How long tuples took.
         busy: Executor, by its first task -> seconds of work.
         tasks: What each task did.
+        failures: Why tuples failed here.
         refused: (task, why, values) of tuples that can't leave their worker.
         emits: (task, stream, rows), if the topology asks for it.
         wall: The time of day, in seconds of time.time(), where event times may be too far ahead.
@@ -63,6 +65,7 @@ class Outbox:
         self.times: ChunkTimes = {}
         self.busy: dict[int, float] = defaultdict(float)
         self.tasks: TaskSums = {}
+        self.failures = FailureReasons()
         self.refused: list[tuple[int, str, Sequence[Any]]] = []
         self.emits: list[tuple[int, str, Sequence[Sequence[Any]]]] = []
         self.wall = 0.0
@@ -316,6 +319,7 @@ class Outbox:
     def _refuse(self, task: int, roots: Sequence[int], reason: str, row: Sequence[Any]) -> None:
         """A tuple can't leave its worker: its trees fail."""
         self.refused.append((task, reason, row))
+        self.failures.add(self._placed.plan.component_of(task), task, reason)
         self.messages.fail(roots, reason)
 
     def pack_all(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -65,10 +65,14 @@ class SpoutCollector(Emitter, SpoutOutputCollector):
     @override
     def emit_many(
         self,
-        rows: Sequence[Values],
+        rows: Iterable[Values],
         stream: str = DEFAULT_STREAM,
-        msg_ids: Sequence[MessageId | None] | None = None,
+        msg_ids: Iterable[MessageId | None] | None = None,
     ) -> None:
+        if not isinstance(rows, list | tuple):  # a generator is used up by the first look
+            rows = list(rows)
+        if msg_ids is not None and not isinstance(msg_ids, list | tuple | range):
+            msg_ids = list(msg_ids)
         if msg_ids is None:
             msg_ids = [None] * len(rows)
         elif len(msg_ids) != len(rows):

@@ -162,6 +162,7 @@ class PinnedSpouts:
         outbox.pack_messages()
         task.describe(summary)
         summary.counts, summary.tasks = outbox.counts, outbox.tasks
+        summary.failures = list(outbox.failures)
         summary.event_times = outbox.event_times
         task.warn_untimed(outbox.untimed.get(task.task))
         task.tell(summary)

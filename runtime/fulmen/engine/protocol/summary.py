@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from fulmen.api.signals import Lag, Sample, Signals
 from fulmen.checkpoint import Update
 from fulmen.engine.protocol.deliveries import Deliveries
+from fulmen.engine.protocol.failure_reasons import FailureCount
 from fulmen.engine.protocol.processes import Process
 from fulmen.engine.protocol.statistics import ChunkTimes, CountKey, TaskSums
 from fulmen.engine.protocol.transaction_work import FailedAttempt
@@ -28,6 +29,7 @@ class ErrorReport:
         fatal: `onError: crash`, or an error that the topology can't go on after.
         more: How many errors followed it in the same task and batch that are not told.
         is_warning: Nothing has gone wrong yet: it is told, and not counted.
+        is_failure: Nothing went wrong in the component: it has failed a tuple, and this is why.
         service: What is away, if the error is about that and says so.
     """
 
@@ -38,6 +40,7 @@ class ErrorReport:
     fatal: bool = False
     more: int = 0
     is_warning: bool = False
+    is_failure: bool = False
     service: str = ""
 
     def __post_init__(self) -> None:
@@ -95,6 +98,7 @@ class Summary:
         seconds: How long the stage ran.
         cpu_seconds: CPU seconds of this process meanwhile, without those for making tasks anew.
         moved_bytes: Bytes of the rows that came from other stages, and went to others.
+        failures: Why tuples failed.
         failed_attempts: Attempts of transactions that a component failed.
         wants_batch: Whether a task here has something to do in the next batch, whatever spouts
             have: a commit to hear of, or rows to write that are committed now.
@@ -135,6 +139,7 @@ class Summary:
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     moved_bytes: int = 0
+    failures: list[FailureCount] = field(default_factory=list)
     failed_attempts: list[FailedAttempt] = field(default_factory=list)
     wants_batch: bool = False
     samples: dict[int, list[Sample]] = field(default_factory=dict)

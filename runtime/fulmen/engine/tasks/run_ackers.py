@@ -12,6 +12,7 @@ import numpy as np
 from fulmen.engine.acking.acker_task import AckerTask
 from fulmen.engine.acking.messages import Messages
 from fulmen.engine.acking.root_ids import SEQUENCE_BITS, origin_and_sequence, sequence_ranges
+from fulmen.engine.acking.trees import TIMED_OUT as TIMED_OUT_REASON
 from fulmen.engine.acking.trees import Outcome
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.placed_topology import PlacedTopology
@@ -30,6 +31,9 @@ from fulmen.engine.protocol.statistics import (
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.tasks.spout_task import CRASH_REASON
 from fulmen.topology.resource.spec import ACKER
+
+_REASONS = {CRASHED: CRASH_REASON, TIMED_OUT: TIMED_OUT_REASON}
+"""Reasons of messages that no component has failed: they count as their spout's."""
 
 
 def run_ackers(
@@ -98,7 +102,11 @@ def count_trees(placed: PlacedTopology, acker: AckerTask, outcome: Outcome, outb
         (FAILED, not_acked_roots), (CRASHED, crashed), (TIMED_OUT, outcome.timed_out)
     ):  # fmt: skip
         for origin, n in Counter(root >> SEQUENCE_BITS for root in roots).items():
-            counts[placed.component_of_origin(origin), what, ""] += n
+            spout = placed.component_of_origin(origin)
+            counts[spout, what, ""] += n
+            if what in _REASONS:
+                task = placed.plan.tasks(spout).start
+                outbox.failures.add(spout, task, _REASONS[what], n)
 
 
 def time_messages(acker: AckerTask, seconds: float, outbox: Outbox) -> None:

@@ -427,6 +427,7 @@ class SpoutTask(TaskBase):
             return emits
         msg_id = emits.msg_ids[i] if emits.msg_ids is not None else None
         if self.placed.acking and msg_id is not None:
+            outbox.failures.add(self.component, self.task, str(error))
             self._fail_at_once(root_ids(self.origin, self.sequence, 1), str(error), outbox)
             self._remember([msg_id])
         return emits.take([k for k in range(len(emits.rows)) if k != i])

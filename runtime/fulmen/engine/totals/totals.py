@@ -19,6 +19,7 @@ import numpy.typing as npt
 from fulmen.engine.batches.done import Done
 from fulmen.engine.batches.summaries import slowest_seconds
 from fulmen.engine.batches.transactions import Outcome, Transactions
+from fulmen.engine.protocol.failure_reasons import FailureCount, kind_of
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
 from fulmen.engine.protocol.processes import Process
@@ -38,9 +39,10 @@ from fulmen.engine.protocol.statistics import (
     Times,
     Window,
 )
-from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.engine.protocol.summary import ErrorReport, Resting, Summary
 from fulmen.engine.time.watermarks import Watermarks
 from fulmen.engine.totals.author_metrics import AuthorMetrics
+from fulmen.engine.totals.failures import Failures, is_error
 from fulmen.engine.totals.latencies import Latencies
 from fulmen.engine.totals.transaction_totals import TransactionTotals
 from fulmen.engine.totals.waits import Waits
@@ -126,6 +128,8 @@ class Totals:
         executors: First task of an executor -> seconds in the author's code: for the capacity.
         workers: Worker -> seconds at work. -1 is the driver, which hosts pinned spouts and does the
             ackers' work in light batches.
+        failures: Why tuples failed, by component.
+        resting: Spout task -> its messages that have failed and come again after a pause.
         pending_trees: Of each acker task.
         pending_messages: Of each spout task: not acked or failed, or the spout was not told yet.
         restored_tasks: Of each component: how many times a task's state was read.
@@ -146,6 +150,8 @@ class Totals:
     latencies: Latencies = field(default_factory=Latencies)
     transactions: TransactionTotals | None = None
     counts: Counter[CountKey] = field(default_factory=Counter)
+    failures: Failures = field(default_factory=Failures)
+    resting: dict[int, Resting] = field(default_factory=dict)
     errors: dict[str, deque[dict[str, Any]]] = field(default_factory=dict)
     error_counts: Counter[str] = field(default_factory=Counter)
     restored: int = 0
@@ -188,7 +194,7 @@ class Totals:
         with self.lock:
             yield
             self._begin_plan()
-            self.pending_trees, self.pending_messages = {}, {}
+            self.pending_trees, self.pending_messages, self.resting = {}, {}, {}
             self.metrics.renumber()
             self.waits.renumber()
 
@@ -301,12 +307,35 @@ class Totals:
                 self.latencies.add(seconds * 1000, n)
                 self.times[self.placed.component_of_origin(origin), COMPLETE, ""].add(seconds, n)
             logged += self._to_be_logged([*summary.errors, *self.count(summary)], wall_clock)
+            logged += self._failed(summary, wall_clock)
+            for task in summary.spout_pending:
+                self.resting.pop(task, None)
+            self.resting |= summary.resting
         self.waits.add(done.summaries, done.holds)
         self.watermarks = done.watermarks
         trees.replayed = self._sum(REPLAYED)
         trees.dead_lettered = self._sum(DEAD_LETTERED)
         trees.dropped = self._sum(DROPPED)
         return logged
+
+    def _failed(self, summary: Summary, wall_clock: float) -> Iterator[ErrorReport]:
+        """Count why tuples failed; gives what is to be logged: each kind of reason once a minute.
+
+        What an exception has failed is an error, too, and logged as such.
+        """
+        attempts = [
+            FailureCount(a.component, kind_of(a.reason), 1, a.reason, a.task)
+            for a in summary.failed_attempts
+        ]
+        for found in [*summary.failures, *attempts]:
+            reason = self.failures.add(found, wall_clock)
+            known = is_error(found.component, reason, self.errors.get(found.component, ()))
+            if known or wall_clock - reason.logged < REPEAT_SECONDS:
+                continue
+            times = f" ({reason.count:,} times)" if reason.logged else ""
+            reason.logged = wall_clock
+            message = f"{found.example}{times}"
+            yield ErrorReport(found.component, found.task, message, is_failure=True)
 
     def count(self, summary: Summary) -> Iterator[ErrorReport]:
         """Add what authors have counted; under `lock`. Gives what is wrong with their metrics."""
@@ -386,9 +415,14 @@ class Totals:
     def _component_report(self, name: str) -> dict[str, Any]:
         shown = ("task", "message", "count")
         errors = [{key: e[key] for key in shown} for e in self.errors.get(name, ())]
+        failures = [
+            {"task": reason.task, "reason": reason.example, "count": reason.count}
+            for reason in self.failures.get(name, {}).values()
+        ]
         return {
             **self.component(name),
             "tasks": len(self.placed.plan.tasks(name)),
             "metrics": self.metrics.of_component(name),
             "errors": errors,
+            "failures": failures,
         }

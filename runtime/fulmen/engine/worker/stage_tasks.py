@@ -211,6 +211,7 @@ class StageTasks:
         yield from self._transactions.end(summary)
         self._write_down(header, summary)
         summary.counts, summary.times = outbox.counts, outbox.times
+        summary.failures = list(outbox.failures)
         summary.busy, summary.tasks = dict(outbox.busy), outbox.tasks
         summary.event_times = outbox.event_times
         if outbox.emits:

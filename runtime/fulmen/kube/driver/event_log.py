@@ -37,6 +37,8 @@ class EventLog:
     def error(self, error: ErrorReport) -> None:
         """A component reported an error."""
         kind, level = ("warning", logging.WARNING) if error.is_warning else ("error", logging.ERROR)
+        if error.is_failure:
+            kind, level = "failed", logging.WARNING
         text = f"{kind} in {error.component!r}, task {error.task}: {error.message}"
         _log.log(level, "%s", text, extra={"details": error.traceback})
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from fulmen.engine.driver.driver import RunningTopology
+from fulmen.engine.totals.failures import is_error
 from fulmen.engine.totals.totals import Totals
 from fulmen.kube.container.ending import MESSAGE_CHARACTERS
 from fulmen.kube.contract import (
@@ -240,6 +241,18 @@ def errors_of(totals: Totals) -> tuple[ReportedError, ...]:
             )
             for component, kept in totals.errors.items()
             for error in kept
+        ]
+        errors += [
+            ReportedError(
+                component=component,
+                task=reason.task,
+                message=f"failed: {reason.example}"[:ERROR_CHARACTERS],
+                time=round(reason.time, 3),
+                count=reason.count,
+            )
+            for component, kinds in totals.failures.items()
+            for reason in kinds.values()
+            if not is_error(component, reason, totals.errors.get(component, ()))
         ]
     return tuple(sorted(errors, key=lambda error: -error.time)[:ERRORS_REPORTED])
 

@@ -4,8 +4,10 @@ const awayText = (a) =>
   `${a.component} waits for ${a.service || "a service"} since ${clock(a.since)} (${duration(a.seconds)}): ${a.reason}`;
 const holdText = (h) =>
   `spouts rest: ${h.component} holds them (${count(h.tasks)} ${h.tasks === 1 ? "task" : "tasks"}): ${h.reason}`;
-const showWaits = ({ away, holds }) =>
-  setText(byId("waits"), [...away.map(awayText), ...holds.map(holdText)].join("\n"));
+const restText = (r) =>
+  `${count(r.messages)} ${r.messages === 1 ? "message" : "messages"} of ${r.component} failed (up to ${count(r.failures)} ${r.failures === 1 ? "time" : "times"}) and will be tried again; the last reason: ${r.reason}`;
+const showWaits = ({ away, holds, resting }) =>
+  setText(byId("waits"), [...away.map(awayText), ...holds.map(holdText), ...resting.map(restText)].join("\n"));
 
 const seconds = (s) => millis(1000 * s);
 function lagText(lag) {

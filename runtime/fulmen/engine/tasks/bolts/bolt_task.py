@@ -124,6 +124,8 @@ class BoltTask(TimedTask):
             n_acked = len(chunk) if acked is None else len(acked)
             counts[self.component, ACKED, name] += n_acked
             counts[self.component, FAILED, name] += len(self.failed)
+            for _, reason in self.failed:
+                outbox.failures.add(self.component, self.task, reason)
             add_chunk(outbox.times, self.component, name, chunk.pace, len(chunk), n_acked)
             add_task(
                 outbox.tasks,
@@ -383,6 +385,7 @@ class AnchoringBoltTask(BoltTask):
             outbox.counts[self.component, ACKED if reason is None else FAILED, name] += 1
             if reason is not None:
                 add_task(outbox.tasks, self.task, failed=1)
+                outbox.failures.add(self.component, self.task, reason)
                 outbox.messages.fail(roots, reason)
             elif roots:
                 ids = np.array(edges, np.uint64) ^ np.uint64(xor)
