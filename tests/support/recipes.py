@@ -5,14 +5,18 @@ here, which read the same data without Fulmen.
 """
 
 import csv
+import gzip
+import re
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict
+from datetime import datetime
 
 from support.pages import ROOT, blocks, write_files
 from support.pages import commands as of_block
 from support.shown_commands import output_of
 
 FOLDER = ROOT / "docs" / "recipes"
+JOB = re.compile(r"fulmen run |python \w+\.py")
 SAMPLES = ROOT / "tests" / "data" / "recipes"
 
 
@@ -34,12 +38,15 @@ def commands(name):
 
 
 def run(name):
-    """Run the commands of a recipe in the current folder and in this process.
+    """Run the programs and topologies of a recipe in the current folder and in this process.
 
-    The last one only shows what came of it: tests read that themselves.
+    Not those commands that only fetch data, or show what came of it.
+
+    Returns:
+        What the last one has printed.
     """
-    for line, _ in commands(name)[:-1]:
-        output_of(line)
+    lines = [line for line, _ in commands(name) if JOB.match(line)]
+    return [output_of(line) for line in lines][-1]
 
 
 def rows(path):
@@ -75,3 +82,40 @@ def gusts(folder):
         gust = row["wind_gust"] and float(row["wind_gust"])
         if row["origin"] == "LGA" or (gust or 0) > 40:
             yield row["origin"], row["time_hour"], "NA" if gust is None else str(gust)
+
+
+def installed(folder):
+    """The packages that the log says were installed: when, name, section, architecture, version."""
+    with open(folder / "sections.csv", newline="", encoding="utf-8") as file:
+        sections = dict(csv.reader(file))
+    for line in (folder / "dpkg.log").read_text(encoding="utf-8").splitlines():
+        if " install " in line:
+            day, clock, _, name, _, version = line.split()
+            package, architecture = name.split(":")
+            at = datetime.fromisoformat(f"{day} {clock}")
+            yield at, package, sections.get(package), architecture, version
+
+
+def words(files):
+    """How often each word occurs in compressed files, whose lines that are no UTF-8 don't count."""
+    counts = Counter()
+    for path in files:
+        with gzip.open(path, "rb") as file:
+            for line in file:
+                try:
+                    counts.update(re.findall("[a-z]+", line.decode("utf-8").lower()))
+                except UnicodeDecodeError:
+                    continue
+    return counts
+
+
+def strongest(folder):
+    """The strongest gust at each airport, and when it was first measured."""
+    found = {}
+    for row in rows(folder / "weather.csv"):
+        gust = float(row["wind_gust"] or 0)
+        if gust > found.get(row["origin"], (0, ""))[0]:
+            found[row["origin"]] = gust, row["time_hour"].replace("Z", "+00:00")
+    return [
+        {"origin": origin, "gust": gust, "at": at} for origin, (gust, at) in sorted(found.items())
+    ]
