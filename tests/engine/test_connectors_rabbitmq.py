@@ -572,9 +572,9 @@ def test_a_connection_that_was_silent_too_long_is_made_anew(rabbit_server, queue
 
 
 def test_a_broker_that_confirms_nothing_is_away(rabbit_server, queue, proxy, sinks):
-    sink = sinks(proxy.port, routingKey=queue, confirmTimeout=0.3)
+    sink = sinks(proxy.port, routingKey=queue, confirmTimeout=3)
     write(sink, [["a", 1]])
-    silent = pytest.raises(ServiceUnavailable, match=r"it confirms nothing for 0\.3 seconds")
+    silent = pytest.raises(ServiceUnavailable, match=r"it confirms nothing for 3(\.0)? seconds")
     with rabbit_server.stopped(), silent:
         write(sink, [["b", 1]])
     assert write(sink, [["b", 1]]) == {}

@@ -256,7 +256,10 @@ def test_a_role_that_may_only_read_is_refused(make, postgres):
 
 def test_a_role_needs_no_right_to_make_tables_when_they_are_there(make, postgres):
     name = make().name
-    postgres.run(f"CREATE ROLE writer LOGIN PASSWORD '{PASSWORD}'")
+    postgres.run(
+        f"CREATE ROLE writer LOGIN PASSWORD '{PASSWORD}'",
+        "GRANT USAGE ON SCHEMA public TO writer",  # as everybody has it in a new database
+    )
     a_map = make(dsn=postgres.dsn_of("writer"))
     make(table="other").put(at(1), {})  # so that the tables of all maps are there
     postgres.run("GRANT SELECT ON fulmen_maps TO writer")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from fulmen.engine.jvm.java import find_java
@@ -143,8 +143,18 @@ class KafkaBroker:
         """A topic, once everybody may use it."""
         config = {key.replace("_", "."): value for key, value in settings.items()}
         topic = NewTopic(name, partitions, 1, config=config)
-        done(self.admin().create_topics([topic]))
+        wait_until(lambda: self._is_made(topic), f"room for topic {name}")
         wait_until(lambda: self._has(name, partitions), f"topic {name}")
+
+    def _is_made(self, topic):
+        """Whether the topic was made: not while the broker is too busy to tell that it lives."""
+        try:
+            done(self.admin().create_topics([topic]))
+        except KafkaException as e:
+            if e.args[0].code() == KafkaError.INVALID_REPLICATION_FACTOR:
+                return False
+            raise
+        return True
 
     def delete_topic(self, name):
         """Remove it."""
