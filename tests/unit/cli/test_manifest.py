@@ -170,15 +170,19 @@ def test_settings_that_pods_decide_are_refused(tmp_path):
     )
 
 
-def test_packages_cannot_be_inline(tmp_path):
+@pytest.mark.parametrize("package", ["parts", "letters"])
+def test_packages_cannot_be_inline(tmp_path, package):
     file = written(tmp_path)
-    (tmp_path / "code" / "parts").mkdir()
-    (tmp_path / "code" / "parts" / "__init__.py").touch()
+    folder = tmp_path / "code" / package
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    if package == "letters":  # there is nothing else
+        (tmp_path / "code" / "letters.py").rename(folder / "__init__.py")
     result = invoke(file)
     assert result.exit_code == 2
     assert result.stderr == (
-        f"Error: the folder '{tmp_path}/code' has a package, 'parts', but folders can't be taken"
-        " along: put the code into an image of your own instead, FROM Fulmen's, and leave"
+        f"Error: the folder '{tmp_path}/code' has a package, '{package}', but folders can't be"
+        " taken along: put the code into an image of your own instead, FROM Fulmen's, and leave"
         " spec.code out.\n"
     )
 

@@ -1,6 +1,7 @@
 """`spec.env`, `driver.env` and `worker.env` in `fulmen run`, and `${NAME}` in `config`."""
 
 import os
+import time
 
 import pytest
 
@@ -52,6 +53,14 @@ def test_variables_of_workers_are_not_set_in_this_process(monkeypatch):
         assert [os.environ.get(name) for name in "AEB"] == ["1", "", None]
     assert [os.environ.get(name) for name in "AEB"] == ["before", None, None]
     assert environment.workers == {"B": "2"}
+
+
+def test_a_time_zone_counts_in_this_process_as_in_workers(monkeypatch):
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    with environment_of(document([{"name": "TZ", "value": "Asia/Tokyo"}], [])).applied(True):
+        assert time.localtime(0).tm_hour == 9
+    assert time.localtime(0).tm_hour == 0
 
 
 def test_values_of_a_cluster_are_taken_from_here(monkeypatch):

@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from graphlib import TopologicalSorter
 
 import grimp
 import pytest
@@ -111,3 +112,9 @@ def test_the_glossary_has_each_word_once():
     words = re.findall(r"^\| ([^|]+) \|", glossary, re.MULTILINE)
     assert len(words) > 20
     assert len(words) == len(set(words))
+
+
+def test_no_files_import_each_other_in_a_circle():
+    graph = grimp.build_graph("fulmen", "fulmen_operator")
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    TopologicalSorter(imports).prepare()  # else a CycleError names them

@@ -108,16 +108,16 @@ def python_files(folder: Path) -> dict[str, str]:
     Raises:
         BadInput: There are none, too many bytes in them, or some in folders below.
     """
-    found = [path for path in sorted(folder.glob("[!.]*.py")) if not _is_test(path)]
-    if not found:
-        raise BadInput(f"the folder '{folder}' has no Python files.")
-    found += sorted(folder.glob("[!.]*.avsc"))
-    files = {path.name: _text_of(path) for path in found}
     if packages := sorted(path.parent.name for path in folder.glob("*/__init__.py")):
         raise BadInput(
             f"the folder '{folder}' has a package, '{packages[0]}', but folders can't be"
             f" taken along: {OWN_IMAGE}."
         )
+    found = [path for path in sorted(folder.glob("[!.]*.py")) if not _is_test(path)]
+    if not found:
+        raise BadInput(f"the folder '{folder}' has no Python files.")
+    found += sorted(folder.glob("[!.]*.avsc"))
+    files = {path.name: _text_of(path) for path in found}
     size = sum(len(text.encode()) for text in files.values())
     if size > INLINE_CODE_LIMIT:
         raise BadInput(

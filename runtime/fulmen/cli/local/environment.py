@@ -1,6 +1,7 @@
 """The environment variables that a topology gives its driver and its workers, on this machine."""
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ class Environment:
         changes = {**self.driver, **(self.workers if in_process else {})}
         before = {name: os.environ.get(name) for name in changes}
         os.environ.update(changes)
+        time.tzset()  # TZ is read once; processes that are started later read it themselves
         try:
             yield
         finally:
@@ -39,6 +41,7 @@ class Environment:
                     os.environ.pop(name, None)
                 else:
                     os.environ[name] = value
+            time.tzset()
 
 
 def environment_of(document: Any) -> Environment:

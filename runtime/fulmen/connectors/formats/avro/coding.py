@@ -14,7 +14,6 @@ from typing import Any
 import fastavro
 from typing_extensions import override
 
-from fulmen.connectors.formats.avro.options import AvroKeyOptions
 from fulmen.connectors.formats.avro.registry import Registry
 from fulmen.connectors.formats.avro.schemas import (
     UNFIT,
@@ -30,6 +29,7 @@ from fulmen.connectors.formats.avro.schemas import (
     refuse_cut,
     said,
 )
+from fulmen.connectors.formats.avro.settings import AvroSettings
 from fulmen.connectors.formats.base import Format, Malformed, positions
 
 Values = Sequence[Any]
@@ -43,7 +43,7 @@ class AvroFormat(Format):
     Both `decode` and `encoder` may ask the registry, and raise ServiceUnavailable if it is away.
     """
 
-    def __init__(self, options: AvroKeyOptions, fields: Sequence[str] | None = None) -> None:
+    def __init__(self, options: AvroSettings, fields: Sequence[str] | None = None) -> None:
         """Know what is asked for; the registry is not asked yet.
 
         Args:

@@ -19,8 +19,8 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.error import OAuthTokenError, SchemaRegistryError
 
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.formats.avro.options import AvroKeyOptions
 from fulmen.connectors.formats.avro.schemas import Schema, parsed, said
+from fulmen.connectors.formats.avro.settings import AvroSettings
 from fulmen.connectors.formats.base import Malformed
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ class Registry:
         schemas: Those that were asked for.
     """
 
-    def __init__(self, options: AvroKeyOptions) -> None:
+    def __init__(self, options: AvroSettings) -> None:
         shown = re.sub(r"//[^/]*@", "//", options.url)  # a password may have an @
         self.service = f"the schema registry at {shown}"
         self._options = options
