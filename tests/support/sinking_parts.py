@@ -118,12 +118,22 @@ class RabbitRows(Noted, RabbitSink):
     pass
 
 
+def id_in(row):
+    """The id of a refused row as its sink describes it; None: it is not in this part of it.
+
+    It is a column, or in the JSON of a message or of what is pushed to a list.
+    """
+    if isinstance(row, dict) and "id" in row:
+        return int(row["id"])
+    if isinstance(row, bytes | str):
+        return json.loads(row)["id"] if row[:1] in ("{", b"{") else None
+    parts = row.values() if isinstance(row, dict) else row if isinstance(row, list | tuple) else ()
+    return next((found for part in parts if (found := id_in(part)) is not None), None)
+
+
 class Refused(BasicBolt):
     """Keeps how often each row was refused."""
 
     def execute(self, tup, collector):
-        first, *_ = row = tup["row"]
-        # Of a message, or of what is pushed to a list, it is the JSON; other bytes are keys
-        encoded = [part for part in row if isinstance(part, bytes) and part.startswith(b"{")]
-        number = json.loads(encoded[0])["id"] if encoded else int(first)
+        number = id_in(tup["row"])
         self.state[number] = self.state.get(number, 0) + 1
