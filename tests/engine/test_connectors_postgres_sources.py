@@ -110,6 +110,40 @@ def test_rows_of_one_moment_are_emitted_together(target):
     assert one.acked == {(f"w{i}",): 1 for i in range(15)}
 
 
+@pytest.mark.parametrize("kind", ["real", "numeric"])
+def test_rows_whose_value_is_null_or_nan_are_told_of_and_hide_no_others(target, kind):
+    target.run(
+        f"CREATE TABLE t (at {kind}, word text)",
+        "INSERT INTO t VALUES (1, 'a'), ('NaN', 'b'), (NULL, 'c'), ('NaN', 'd'), (2, 'e')",
+    )
+    for delay in (0, 5):
+        one = growing(target, column="at", delay_seconds=delay)
+        one.until_exhausted()
+        reason = "3 rows can't be emitted: 'at' is null or NaN, which is in no order"
+        assert one.collector.told == [[None, reason, "t.at"]]
+        assert one.acked == {("a",): 1, ("e",): 1}
+    target.run("INSERT INTO t VALUES (3, 'f')")
+    one.until_exhausted()
+    assert one.acked[("f",)] == 1
+    one.clock.advance(5)
+    one.batch()
+    assert one.lag == 0
+
+
+def test_rows_whose_values_only_the_server_takes_for_equal_are_emitted_together(target):
+    target.run(
+        "CREATE COLLATION anyhow (provider = icu, locale = 'und-u-ks-level2',"
+        " deterministic = false)",
+        "CREATE TABLE t (word text COLLATE anyhow)",
+        "INSERT INTO t VALUES ('a'), ('B'), ('A'), ('b')",
+    )
+    one = growing(target, column="word", fetch_size=1)
+    one.batch(most=1)
+    one.restore()
+    one.until_exhausted()
+    assert one.acked == {(letter,): 1 for letter in "aAbB"}
+
+
 def test_values_that_python_cannot_hold_are_emitted_as_text(target):
     target.run(
         "CREATE TABLE t (id integer, at timestamptz, day date)",

@@ -240,8 +240,73 @@ def test_an_entry_that_was_trimmed_is_told_of_and_left(redis_server, client, nam
     life.turn()
     life.commit()
     assert "was removed" in life.errors[-1]
+    assert life.pending.pop(None) == (
+        "errors",
+        [None, f"it was removed from {name!r} before it was processed", first],
+    )
     assert finish(life) == ["b"]
     assert kept(client, RedisStreamSpout, name) == 0
+
+
+def lag_of(client, name):
+    return client.xinfo_groups(name)[0]["lag"]
+
+
+@pytest.mark.parametrize("read", [0, 2])
+@pytest.mark.parametrize("left", [0, 3])
+def test_entries_that_were_trimmed_before_they_were_read_are_told_once_and_are_no_lag(
+    redis_server, client, name, read, left
+):
+    add(client, RedisStreamSpout, name, "abcdefgh")
+    client.xtrim(name, maxlen=7, approximate=False)  # before there was a group
+    lives = [
+        life_of(redis_server, RedisStreamSpout, name, index=i, tasks=2, count=2).start()
+        for i in (0, 1)
+    ]
+    while read and lives[0].turn(read) < read:
+        pass
+    client.xtrim(name, maxlen=left, approximate=False)
+    emits = []
+    for life in (*lives, *lives):
+        life.turn()
+        emits += [(stream, values) for _, stream, values in life.collector.emits]
+        life.commit()
+    told = [values for stream, values in emits if stream == "errors"]
+    assert [reason for _, reason, _ in told] == [
+        f"{7 - read - left} entries were removed from {name!r} before anybody had read them"
+    ]
+    assert [error for life in lives for error in life.errors] == [f"{told[0][2]}: {told[0][1]}"]
+    assert lag_of(client, name) == 0
+    add(client, RedisStreamSpout, name, "ij")
+    assert lag_of(client, name) == 2
+    assert lives[0].turn(2) == 2
+    assert lag_of(client, name) == 0
+
+
+def test_entries_that_were_read_may_be_trimmed_in_silence(redis_server, client, name):
+    add(client, RedisStreamSpout, name, "abcd")
+    life = life_of(redis_server, RedisStreamSpout, name, count=2).start()
+    assert life.turn(2) == 2
+    client.xtrim(name, maxlen=2, approximate=False)
+    assert life.turn() == 2
+    client.xtrim(name, maxlen=0, approximate=False)
+    add(client, RedisStreamSpout, name, "e")
+    assert life.turn() == 1
+    assert {stream for _, stream, _ in life.collector.emits} == {"default"}
+
+
+def test_a_group_that_begins_with_what_comes_later_knows_what_was_trimmed(
+    redis_server, client, name
+):
+    add(client, RedisStreamSpout, name, "abc")
+    life = life_of(redis_server, RedisStreamSpout, name, id="$").start()
+    add(client, RedisStreamSpout, name, "de")
+    client.xtrim(name, maxlen=1, approximate=False)
+    assert life.turn() == 2
+    assert sorted(values[0] or values[1] for _, _, values in life.collector.emits) == [
+        f"1 entry was removed from {name!r} before anybody had read them",
+        "e",
+    ]
 
 
 def test_the_lag_of_a_stream_is_the_age_of_the_oldest_entry_that_was_not_emitted(
@@ -277,6 +342,9 @@ def test_a_group_that_was_removed_is_created_again(redis_server, client, name):
     life.turn()
     life.turn()
     assert life.emitted().count(second) == 1
+    reason = f"group 'g' of {name!r} was removed. It begins again with the first entry there is"
+    assert life.collector.errors == [f"{name}: {reason}"]
+    assert (None, "errors", [None, reason, name]) in life.collector.emits
 
 
 @pytest.mark.parametrize(

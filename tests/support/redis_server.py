@@ -52,6 +52,8 @@ class RedisServer:
         """Start it, and wait until it answers."""
         settings = ("--bind", "127.0.0.1", "--requirepass", PASSWORD, "--save", "")
         settings += ("--appendonly", "yes", "--appendfsync", "always")
+        if "--cluster-enabled" in self._settings:  # by default a port that may not exist
+            settings += ("--cluster-port", str(free_port()))
         with open(self._folder / "log", "ab") as log:
             self._process = subprocess.Popen(
                 [

@@ -8,13 +8,25 @@ from fulmen.testing import ManualClock
 
 
 class Collector:
-    """Keeps what is emitted until it is taken."""
+    """Keeps what is emitted until it is taken.
+
+    Attributes:
+        emitted: Message ids and values.
+        told: What was emitted on the stream `errors`.
+        errors: What was reported.
+    """
 
     def __init__(self):
-        self.emitted = []
+        self.emitted, self.told, self.errors = [], [], []
 
     def emit(self, values, stream="default", msg_id=None):
-        self.emitted.append((msg_id, tuple(values)))
+        if stream == "errors":
+            self.told.append(values)
+        else:
+            self.emitted.append((msg_id, tuple(values)))
+
+    def report_error(self, error):
+        self.errors.append(str(error))
 
 
 class Task:

@@ -37,11 +37,17 @@ class StdinOptions(Options):
 
 
 class Lines:
-    """Reads lines ahead on a thread, so that nobody waits for a terminal."""
+    """Reads lines ahead on a thread, so that nobody waits for a terminal.
+
+    Attributes:
+        is_over: Whether there are no more lines.
+        error: Why, if that is not since they have ended.
+    """
 
     def __init__(self, source: BinaryIO) -> None:
         self._lines: queue.Queue[bytes | None] = queue.Queue(_AHEAD)
         self.is_over = False
+        self.error: OSError | None = None
         threading.Thread(target=self._read, args=(source,), name="stdin", daemon=True).start()
 
     def next(self) -> bytes | None:
@@ -54,9 +60,13 @@ class Lines:
         return line
 
     def _read(self, source: BinaryIO) -> None:
-        for line in source:
-            self._lines.put(line)
-        self._lines.put(None)
+        try:
+            for line in source:
+                self._lines.put(line)
+        except OSError as error:  # it is a folder, or its terminal is gone
+            self.error = error
+        finally:
+            self._lines.put(None)
 
 
 class StdinSpout(Spout):
@@ -96,7 +106,12 @@ class StdinSpout(Spout):
         if self.again:
             number = self.again.popleft()
             self._emit(number, self.state[number])
-        elif self._is_mine and (line := self._lines.next()) is not None:
+        elif self._is_mine:
+            self._emit_next()
+
+    def _emit_next(self) -> None:
+        line = self._lines.next()
+        if line is not None:
             number, self.number = self.number, self.number + 1
             data = without_line_feed(line)
             if number == 0:
@@ -105,6 +120,11 @@ class StdinSpout(Spout):
                 return
             self.state[number] = data
             self._emit(number, data)
+        elif self._lines.is_over and self._lines.error is not None:
+            text = f"standard input can't be read: {self._lines.error.strerror}"
+            self._lines.error = None
+            self._collector.report_error(text)
+            self._collector.emit([None, text, f"line {self.number + 1}"], "errors")
 
     @override
     def ack(self, msg_id: Any) -> None:

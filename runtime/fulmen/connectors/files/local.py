@@ -123,7 +123,8 @@ class LocalFiles:
     Attributes:
         present: The numbers of the folders that were there when it looked last, and are the same
             as when files were found there: what is not in them is removed.
-        passed_over: Folders that could not be listed then, and why.
+        passed_over: Folders that could not be listed then, and what else could not be looked at,
+            and why.
     """
 
     def __init__(
@@ -180,7 +181,9 @@ class LocalFiles:
         return found
 
     def _pass_over(self, error: OSError) -> None:
-        self.passed_over[error.filename] = f"the folder can't be listed: {error.strerror}"
+        is_folder = os.path.isdir(error.filename)
+        what = "the folder can't be listed" if is_folder else "it can't be looked at"
+        self.passed_over[error.filename] = f"{what}: {error.strerror}"
 
     def _look_at_folders(self, used: set[int]) -> None:
         self.present = set()

@@ -51,7 +51,7 @@ class FilesSpout(Spout):
     backoff = True
     transient: ClassVar[Sequence[str]] = (
         "options", "collector", "clock", "positions", "source", "_opened", "_queue", "_rests",
-        "_polled_at", "_retry_at", "_has_rested", "_lag", "_troubles", "_found",
+        "_polled_at", "_retry_at", "_has_rested", "_lag", "_troubles", "_found", "_looks_again",
     )  # fmt: skip
     options: Any
     unit: ClassVar[str] = "byte"
@@ -119,7 +119,7 @@ class FilesSpout(Spout):
         self._rests, self._troubles = Rests(), Troubles(self.options.poll_seconds)
         self._polled_at: float | None = None
         self._retry_at = 0.0
-        self._has_rested = False
+        self._has_rested = self._looks_again = False
         self._found: Found | None = None
         tasks = len(context.tasks(context.component)) or 1
 
@@ -295,6 +295,7 @@ class FilesSpout(Spout):
                 return
             number = self.positions.restart(found)
         except Gone:  # since it was found; it may have been renamed
+            self._looks_again, position.size = True, found.size
             return
         if position.is_done and position.size == found.size and not position.is_gone:
             position.stamp = found.stamp  # it was touched or renamed
@@ -312,6 +313,7 @@ class FilesSpout(Spout):
         try:
             self._opened.mark_begin(number, found)
         except Gone:
+            self._looks_again = True
             return
         self._rests.begun(found, self.clock())
         self.positions.current = number
@@ -321,14 +323,14 @@ class FilesSpout(Spout):
 
     def _poll_if_due(self) -> bool:
         if self._polled_at is not None:
-            if not self.options.follow:
-                return False
-            if self.clock() < self._polled_at + self.options.poll_seconds:
+            due = self._polled_at + self.options.poll_seconds
+            if self.clock() < due if self.options.follow else not self._looks_again:
                 return False
         self._poll()
         return bool(self._queue)
 
     def _poll(self) -> None:
+        self._looks_again = False
         found = self.source.find(self.positions.is_known)
         for key, one in found.items():
             if (known := self.positions.number(key)) is not None:
@@ -344,7 +346,7 @@ class FilesSpout(Spout):
             self._lag(messages=0, seconds=0.0)
         for place, reason in self.source.passed_over.items():
             if self._troubles.met(place, reason, now):
-                self._tell(reason, place)
+                self.tell(reason, place)
         self.progress.release(lambda key: self._troubles.is_over(key, now))
 
     def _wants(self, found: Found) -> bool:
@@ -384,7 +386,7 @@ class FilesSpout(Spout):
 
     def _report_cut(self, position: Position, reason: str) -> None:
         text = position.lost(reason, self.unit)
-        self._tell(text, f"{position.path}:{position.offset}", text)
+        self.tell(text, f"{position.path}:{position.offset}", text)
 
     def _pass_over(self, number: int, error: Exception) -> None:
         """A file can't be read, and others can: go on with them, and try it again later."""
@@ -399,8 +401,9 @@ class FilesSpout(Spout):
             stamp, position.size, position.stamp = found.stamp, found.size, 0
         self.positions.forget_if_idle(number)
         if self._troubles.met(position.key, reason, self.clock(), stamp):
-            self._tell(f"{reason}. It is tried again later", f"{position.path}:{position.offset}")
+            self.tell(f"{reason}. It is tried again later", f"{position.path}:{position.offset}")
 
-    def _tell(self, reason: str, where: str, text: str = "") -> None:
+    def tell(self, reason: str, where: str, text: str = "") -> None:
+        """Something is lost or passed over: report it, and tell it on the stream `errors`."""
         self.collector.report_error(text or f"{where}: {reason}")
         self.emit_error([b"", reason, where], None)

@@ -238,7 +238,7 @@ class FileSpout(FilesSpout):
             return False
         place = self.where(number, self.positions[number].offset)
         self.end_file(is_done=True)
-        self.emit_error([b"", f"it is not gzip: {error}", place], None)
+        self.tell(f"it is not gzip: {error}", place)
         return True
 
 
@@ -420,5 +420,5 @@ class ParquetSpout(FilesSpout, ArrowSpout):
         place = self.where(number, self.positions[number].offset)
         self._batches = None
         self.end_file(is_done=True)
-        self.emit_error([b"", f"it is not Parquet: {error}", place], None)
+        self.tell(f"it is not Parquet: {error}", place)
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import psycopg
-from psycopg.sql import SQL, Composable, Identifier
+from psycopg.sql import SQL, Composable, Composed, Identifier
 from pydantic import BaseModel, Field
 
 from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
@@ -13,6 +13,8 @@ from fulmen.connectors.postgres.loading import cursor_of
 from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.lag import MOST_COUNTED
 from fulmen.connectors.sql.options import GrowingOptions
+
+HAVE_NAN = frozenset(psycopg.adapters.types[name].oid for name in ("float4", "float8", "numeric"))
 
 
 class PostgresQueryOptions(GrowingOptions):
@@ -50,11 +52,21 @@ class _Query:
             "fields": SQL(", ").join(Identifier(escaped(name)) for name in options.fields),
         }
         self._parts, self._most = parts, options.fetch_size
-        self._highest = SQL(
-            "SELECT {column} FROM {source} WHERE {column} IS NOT NULL"
-            " ORDER BY {column} DESC LIMIT 1"
-        ).format(**parts)
         with self._database.opening() as db:
+            [column] = (
+                db.execute(
+                    SQL("SELECT {column} FROM {source} LIMIT 0").format(**parts), []
+                ).description
+                or []
+            )
+            # PostgreSQL sorts NaN behind all numbers, so no position may be there
+            self._has_place = "{column} IS NOT NULL"
+            if column.type_code in HAVE_NAN:
+                self._has_place = "{column} < 'NaN'"
+            self._highest = SQL(
+                f"SELECT {{column}} FROM {{source}} WHERE {self._has_place}"
+                " ORDER BY {column} DESC LIMIT 1"
+            ).format(**parts)
             db.execute(SQL("EXPLAIN ") + self._highest, [])
             self._select(db, None, None, 0)
 
@@ -71,31 +83,43 @@ class _Query:
 
     def behind(self, position: Any) -> int:
         """How many rows have higher values, up to a limit."""
-        condition, values = _above(position)
+        condition, values = self._above(position)
         count = SQL(
             f"SELECT count(*) FROM (SELECT FROM {{source}} WHERE {condition} LIMIT %s) AS behind"
         ).format(**self._parts)
+        return self._count(count, [*values, MOST_COUNTED])
+
+    def without_place(self) -> int:
+        """How many rows have no value, or NaN, up to a limit."""
+        count = SQL(
+            "SELECT count(*) FROM (SELECT FROM {source}"
+            f" WHERE ({self._has_place}) IS NOT TRUE LIMIT %s) AS without"
+        ).format(**self._parts)
+        return self._count(count, [MOST_COUNTED])
+
+    def _count(self, statement: Composed, values: list[Any]) -> int:
         with self._database.transaction() as db:
-            row = db.execute(count, [*values, MOST_COUNTED]).fetchone()
+            row = db.execute(statement, values).fetchone()
         return int(row[0]) if row else 0
 
     def _select(
         self, db: psycopg.Connection[Any], position: Any, last: Any, most: int
     ) -> list[Row]:
-        condition, values = _above(position)
+        condition, values = self._above(position)
         if last is not None:
             condition += " AND {column} <= %s"
             values.append(last)
         statement = (
-            f"SELECT {{column}}, {{fields}} FROM {{source}} WHERE {condition}"
-            " ORDER BY {column} FETCH FIRST %s ROWS WITH TIES"
+            'SELECT rank() OVER (ORDER BY "fulmen position"), * FROM'
+            ' (SELECT {column} AS "fulmen position", {fields} FROM {source}'
+            f" WHERE {condition} ORDER BY {{column}} FETCH FIRST %s ROWS WITH TIES) AS next"
+            " ORDER BY 1"
         )
         composed = SQL(statement).format(**self._parts)
         return list(cursor_of(db).execute(composed, [*values, most]).fetchall())
 
-
-def _above(position: Any) -> tuple[str, list[Any]]:
-    """Rows behind a position: a condition, and its values."""
-    if position is None:
-        return "{column} IS NOT NULL", []
-    return "{column} > %s", [position]
+    def _above(self, position: Any) -> tuple[str, list[Any]]:
+        """Rows behind a position: a condition, and its values."""
+        if position is None:
+            return self._has_place, []
+        return f"{self._has_place} AND {{column}} > %s", [position]

@@ -41,6 +41,64 @@ table.sort(names)
 return names
 """
 
+GROUP = """
+-- Create a consumer group. Redis then knows how many entries the group has read, from version 7 on:
+-- all that the stream has no more, or all that it has ever had.
+-- KEYS: the stream. ARGV: the group, where it begins, MKSTREAM or ''
+local stream, group, id = KEYS[1], ARGV[1], ARGV[2]
+if ARGV[3] ~= '' then redis.call('XGROUP', 'CREATE', stream, group, id, ARGV[3])
+else redis.call('XGROUP', 'CREATE', stream, group, id) end
+local is_first = id == '0' or id == '0-0'
+if not is_first and id ~= '$' then return end
+local info = redis.call('XINFO', 'STREAM', stream)
+local known = {}
+for i = 1, #info, 2 do known[info[i]] = info[i + 1] end
+local added = known['entries-added']
+if not added then return end
+local read = is_first and added - known.length or added
+local begin = is_first and id or known['last-generated-id']
+redis.call('XGROUP', 'SETID', stream, group, begin, 'ENTRIESREAD', read)
+"""
+
+READ = """
+-- Read new entries of a group, and say how many are in the stream no more that nobody has read. The
+-- group counts these as read from then on: its lag would never be right again.
+-- KEYS: the stream. ARGV: the group, the consumer, how many at most
+local stream, name = KEYS[1], ARGV[1]
+local function by_name(list)
+  local found = {}
+  for i = 1, #list, 2 do found[list[i]] = list[i + 1] end
+  return found
+end
+local function group()
+  local answer = redis.pcall('XINFO', 'GROUPS', stream)
+  for _, one in ipairs(answer.err and {} or answer) do
+    local found = by_name(one)
+    if found.name == name then return found end
+  end
+end
+local before, skipped = group(), 0
+local read = before and before['entries-read']
+if read then
+  local info = by_name(redis.call('XINFO', 'STREAM', stream))
+  local removed = info['entries-added'] - info.length
+  local last = before['last-delivered-id']
+  -- if nothing is left of what was read, all that is removed and was not read was behind it
+  if removed > read and #redis.call('XRANGE', stream, '-', last, 'COUNT', 1) == 0 then
+    skipped = removed - read
+    read = removed
+  end
+end
+local answer = redis.call(
+  'XREADGROUP', 'GROUP', name, ARGV[2], 'COUNT', ARGV[3], 'STREAMS', stream, '>')
+local entries = answer and answer[1][2] or {}
+if skipped > 0 then
+  local last = #entries > 0 and entries[#entries][1] or before['last-delivered-id']
+  redis.call('XGROUP', 'SETID', stream, name, last, 'ENTRIESREAD', read + #entries)
+end
+return {skipped, before and before['last-delivered-id'] or '', entries}
+"""
+
 MAY_USE = """
 -- Does nothing with a key: Redis answers NOPERM by itself if the user may not use it.
 -- KEYS: the key

@@ -157,11 +157,15 @@ class RedisSource(Spout, Generic[M]):
         self._fetched.extend((msg_id, found[msg_id]) for msg_id in ids if msg_id in found)
         for msg_id in ids:
             if msg_id not in found:
-                self.collector.report_error(
-                    f"message {msg_id} was removed from {self._options.key!r} before it was"
-                    " processed: it can't be emitted again"
-                )
+                key = self._options.key
+                text = f"it was removed from {key!r} before it was processed"
+                self.tell_lost(text, msg_id)
                 self._end(msg_id)
+
+    def tell_lost(self, reason: str, position: str) -> None:
+        """Something can't be emitted any more: report it, and tell it on the stream `errors`."""
+        self.collector.report_error(f"{position}: {reason}")
+        self.collector.emit([None, reason, position], stream=ERRORS_STREAM)
 
     def _new(self) -> list[tuple[str, M]]:
         """New messages, but none that is in flight: Redis may have forgotten that it was read."""

@@ -17,11 +17,13 @@ from fulmen.connectors.formats import ERRORS, Malformed
 from fulmen.connectors.options import Options
 from fulmen.connectors.redis.connection import NO_GROUP
 from fulmen.connectors.redis.options import StreamSpoutOptions
+from fulmen.connectors.redis.scripts import GROUP, READ
 from fulmen.connectors.redis.source import RedisSource
 
 PAGE = 1000
 _EARLIEST = 1e9
 """Seconds of time.time(): an id that begins with less was made up by whoever added the entry."""
+_BEGINNINGS = {"0": "the first entry there is", "$": "those that come later"}
 Entry = dict[bytes, bytes]
 
 
@@ -40,6 +42,8 @@ class RedisStreamSpout(RedisSource[Entry]):
         "_consumers",
         "_formatter",
         "_has_group",
+        "_read_new",
+        "_create",
     )
 
     @override
@@ -59,6 +63,8 @@ class RedisStreamSpout(RedisSource[Entry]):
         self._consumers = {f"{name}-{index}" for index in range(tasks)}
         self._formatter = self._options.format.make()
         self._has_group = False
+        self._read_new = self._server.client.register_script(READ)
+        self._create = self._server.client.register_script(GROUP)
         self._find_group()
 
     @override
@@ -71,9 +77,8 @@ class RedisStreamSpout(RedisSource[Entry]):
         options: StreamSpoutOptions = self._options
         with self._server.told():
             try:
-                self._server.client.xgroup_create(
-                    options.key, options.group, id=options.id, mkstream=options.mkstream
-                )
+                how = [options.group, options.id, "MKSTREAM" if options.mkstream else ""]
+                self._create(keys=[options.key], args=how)
             except ResponseError as error:
                 if "requires the key to exist" in str(error):
                     raise self._server.unusable(
@@ -95,15 +100,22 @@ class RedisStreamSpout(RedisSource[Entry]):
             self._find_group()
         with self._server.told():
             try:
-                answer = self._server.client.xreadgroup(
-                    options.group, self._consumer, {options.key: ">"}, count=options.count
+                skipped, last, found = self._read_new(
+                    keys=[options.key], args=[options.group, self._consumer, options.count]
                 )
             except ResponseError as error:
                 if NO_GROUP not in str(error):
                     raise
-                self._has_group = False  # somebody has removed it, or the stream
-                return []
-        return [(entry.decode(), values) for _, found in answer for entry, values in found]
+                return self._without_group()
+        if skipped:
+            entries = "1 entry was" if skipped == 1 else f"{skipped} entries were"
+            text = f"{entries} removed from {options.key!r} before anybody had read them"
+            self.tell_lost(text, f"after {last.decode()}")
+        return [
+            (entry.decode(), dict(zip(values[::2], values[1::2], strict=True)))
+            for entry, values in found
+            if values is not None  # removed while it was read
+        ]
 
     @override
     def kept(self) -> list[str]:
@@ -118,8 +130,15 @@ class RedisStreamSpout(RedisSource[Entry]):
             except ResponseError as error:
                 if NO_GROUP not in str(error):
                     raise
-                self._has_group = False
-                return []
+                return self._without_group()
+
+    def _without_group(self) -> list[Any]:
+        """Somebody has removed it, or the stream: it is created again with the next turn."""
+        self._has_group = False
+        options: StreamSpoutOptions = self._options
+        text = f"group {options.group!r} of {options.key!r} was removed. It begins again"
+        self.tell_lost(f"{text} with {_BEGINNINGS.get(options.id, options.id)}", options.key)
+        return []
 
     def _others(self) -> list[str]:
         """The consumers of the group that are no tasks of this component, and have entries."""

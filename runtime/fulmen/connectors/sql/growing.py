@@ -14,9 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from fulmen.api.collector import MessageId, SpoutOutputCollector
-from fulmen.api.components import Spout
+from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
+from fulmen.api.sinks import ERRORS_STREAM
+from fulmen.connectors.formats import ERRORS
 from fulmen.connectors.sql.lag import LAG_SECONDS, seconds_since
 from fulmen.connectors.sql.options import GrowingOptions
 from fulmen.transactional.errors import StoreRefused
@@ -32,8 +34,9 @@ class GrowingTable(Protocol):
         ...
 
     def after(self, position: Any, last: Any) -> list[Row]:
-        """The next rows in order: the value of the growing column, then the fields.
+        """The next rows in order: a number, the value of the growing column, then the fields.
 
+        Rows whose values are equal to the database have one number: to Python they may differ.
         Either no row is missing or the last value is complete.
 
         Args:
@@ -44,6 +47,10 @@ class GrowingTable(Protocol):
 
     def behind(self, position: Any) -> int:
         """How many rows have values higher than this one; at most MOST_COUNTED are counted."""
+        ...
+
+    def without_place(self) -> int:
+        """How many rows have a value that is in no order, such as null; counted up to there."""
         ...
 
 
@@ -71,15 +78,17 @@ class GrowingSpout(Spout):
     _lag_due: float
     _context: TopologyContext
     _is_at_end: bool
+    without_place = 0
+    """How many rows that can't be emitted were told of. In the class for older checkpoints."""
 
     def __init__(self) -> None:
         self.position: Any = None
         self.emitted = 0
         self.failed: list[int] = []
 
-    def outputs_for(self, options: GrowingOptions) -> Stream:
+    def outputs_for(self, options: GrowingOptions) -> Outputs:
         """The columns to emit."""
-        return Stream(tuple(options.fields))
+        return {"default": Stream(tuple(options.fields)), ERRORS_STREAM: ERRORS}
 
     @abstractmethod
     def connect(self, options: Any) -> GrowingTable:
@@ -121,9 +130,9 @@ class GrowingSpout(Spout):
             self._fetch()
         if not self._rows:
             return
-        value = self._rows[0][0]
-        while self._rows and self._rows[0][0] == value:
-            self._emit(list(self._rows.popleft()[1:]))
+        number, value, *_ = self._rows[0]
+        while self._rows and self._rows[0][0] == number:
+            self._emit(list(self._rows.popleft()[2:]))
         self.position = value
 
     def _emit(self, values: list[Any]) -> None:
@@ -138,13 +147,25 @@ class GrowingSpout(Spout):
         if self.now() >= self._lag_due:
             self._lag_due = self.now() + LAG_SECONDS
             behind = self._table.behind(position)
+            self._tell_of_rows_without_place()
         self._take_rows_after(position)
         if behind is not None:
             self._context.lag(messages=behind, seconds=self._age() if behind else 0.0)
 
+    def _tell_of_rows_without_place(self) -> None:
+        """Those that have come since the last time, also in another life."""
+        before, self.without_place = self.without_place, self._table.without_place()
+        more = self.without_place - before
+        if more > 0:
+            rows, column = "a row" if more == 1 else f"{more} rows", self._options.column
+            where = self._options.table or "the query"
+            reason = f"{rows} can't be emitted: {column!r} is null or NaN, which is in no order"
+            self.collector.report_error(f"{where}: {reason}")
+            self.collector.emit([None, reason, f"{where}.{column}"], stream=ERRORS_STREAM)
+
     def _age(self) -> float | None:
         """How old the row to be emitted next is, if the column says when it was written."""
-        return seconds_since(self._rows[0][0], type(self).today()) if self._rows else None
+        return seconds_since(self._rows[0][1], type(self).today()) if self._rows else None
 
     def _take_rows_after(self, position: Any) -> None:
         options = self._options

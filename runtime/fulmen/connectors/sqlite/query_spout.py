@@ -38,7 +38,7 @@ class _Query:
         query = (options.query or "").rstrip().rstrip(";")
         self._source = quoted(options.table) if options.table else f"({query}) AS q"
         self._column, self._most = quoted(options.column), options.fetch_size
-        self._names = listed([options.column, *options.fields])
+        self._names = f'{self._column} AS "fulmen position", {listed(options.fields)}'
         self._database.refuse_absent()
         with self._database.opening("DEFERRED") as db:
             found = db.execute(f"SELECT * FROM {self._source} LIMIT 0").description
@@ -64,19 +64,30 @@ class _Query:
             found: int = db.execute(f"SELECT count(*) FROM ({rows})", values).fetchone()[0]
         return found
 
+    def without_place(self) -> int:
+        """How many rows have no value, up to a limit. SQLite has no NaN."""
+        rows = f"SELECT 1 FROM {self._source} WHERE {self._column} IS NULL LIMIT {MOST_COUNTED}"
+        with self._database.transaction("DEFERRED") as db:
+            found: int = db.execute(f"SELECT count(*) FROM ({rows})").fetchone()[0]
+        return found
+
     def _select(self, db: sqlite3.Connection, position: Any, last: Any, most: int) -> list[Row]:
         condition, values = self._above(position)
         if last is not None:
             condition += f" AND {self._column} <= ?"
             values.append(last)
         select = f"SELECT {self._names} FROM {self._source} WHERE "
-        first = f"{select}{condition} ORDER BY {self._column} LIMIT ?"
+        first = (
+            'SELECT rank() OVER (ORDER BY "fulmen position"), *'
+            f" FROM ({select}{condition} ORDER BY {self._column} LIMIT ?) ORDER BY 1"
+        )
         rows: list[Row] = db.execute(first, [*values, most]).fetchall()
         if len(rows) < most:
             return rows
-        last_value = rows[-1][0]  # its other rows may not be among these
-        complete = [row for row in rows if row[0] != last_value]
-        return complete + db.execute(f"{select}{self._column} = ?", [last_value]).fetchall()
+        last_number, last_value, *_ = rows[-1]  # its other rows may not be among these
+        complete = [row for row in rows if row[0] != last_number]
+        others = db.execute(f"{select}{self._column} = ?", [last_value]).fetchall()
+        return complete + [(last_number, *row) for row in others]
 
     def _above(self, position: Any) -> tuple[str, list[Any]]:
         """Rows behind a position: a condition, and its values."""

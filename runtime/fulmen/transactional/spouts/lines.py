@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
+import stat
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,12 +38,14 @@ def files_of(pattern: str, told: Callable[[OSError], None] | None = None) -> lis
 
     Args:
         pattern: A path.
-        told: Is told of each folder that can't be listed. What is not there is none.
+        told: Is told of each folder that can't be listed, and of what can't be looked at. What is
+            not there is none.
     """
+    told = told or _ignore
     first, *parts = pattern.split("/")
     begin = "/" if first == "" else ""
     parts = parts if begin else [first, *parts]
-    return sorted({p for p in _matching(begin, parts, told or _ignore) if os.path.isfile(p)})
+    return sorted({p for p in _matching(begin, parts, told) if _is_file(p, told)})
 
 
 def _ignore(error: OSError) -> None:
@@ -74,7 +77,10 @@ def _folders_below(folder: str, told: Callable[[OSError], None]) -> Iterator[str
         one = (waiting or linked).popleft()
         try:
             status = os.stat(one or os.curdir)
-        except OSError:
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            told(error)
             continue
         if (status.st_dev, status.st_ino) in seen:
             continue
@@ -90,6 +96,16 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
     except OSError:  # a symbolic link to itself
+        return False
+
+
+def _is_file(path: str, told: Callable[[OSError], None]) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:  # its folder may be listed, but not entered
+        told(error)
         return False
 
 

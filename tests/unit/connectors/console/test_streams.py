@@ -46,6 +46,21 @@ def test_lines_are_emitted_as_they_are_typed_and_the_end_is_the_end(typed):
         life.batch()
 
 
+def test_what_can_not_be_read_as_standard_input_is_told_and_is_its_end(tmp_path, monkeypatch):
+    folder = os.open(tmp_path, os.O_RDONLY)
+    with os.fdopen(os.dup(0), "rb", buffering=0) as source:
+        os.dup2(folder, source.fileno())
+        os.close(folder)
+        lines = Lines(source)
+        monkeypatch.setattr(TopologyContext, "shared", lambda self, name, make: lines)
+        life = SpoutLives(StdinSpout)
+        text = "standard input can't be read: Is a directory"
+        assert until(life, 1) == [[None, text, "line 1"]]
+    assert life.collector.reported == [text]
+    assert life.batch() == []
+    assert life.spout.is_exhausted()
+
+
 def test_lines_are_kept_until_they_are_acked(typed):
     life = SpoutLives(StdinSpout)
     typed.write(b"1\n2\n3\n")

@@ -124,6 +124,30 @@ def test_a_folder_that_can_not_be_listed_is_told_and_the_others_are_read(folder)
     assert life.batch() == [["closed"]]
 
 
+@pytest.mark.parametrize("pattern", ["closed/*.log", "**/*.log", "closed/a.log"])
+def test_a_folder_that_can_be_listed_and_not_entered_is_told(folder, pattern):
+    (folder / "closed").mkdir()
+    (folder / "closed" / "a.log").write_text("closed\n")
+    (folder / "closed").chmod(0o400)
+    life = lives(folder / pattern)
+    [[_, reason, where]] = life.batch()
+    assert reason == "it can't be looked at: Permission denied"
+    assert where.startswith(str(folder / "closed"))
+    (folder / "closed").chmod(0o700)
+    assert life.batch() == [["closed"]]
+
+
+def test_a_file_that_is_removed_before_its_turn_is_told_though_nothing_is_waited_for(folder):
+    for name in "abc":
+        (folder / f"{name}.log").write_text(f"{name}\n")
+    life = lives(folder / "*.log", follow=False)
+    assert life.batch(calls=1) == [["a"]]
+    (folder / "b.log").unlink()
+    text = f"{folder}/b.log was removed. It was read up to byte 0, and the rest is lost"
+    assert life.batch() == [["c"], [b"", text, f"{folder}/b.log:0"]]
+    assert life.spout.is_exhausted()
+
+
 def test_links_that_lead_in_a_circle_end(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "1.txt").write_text("1\n")

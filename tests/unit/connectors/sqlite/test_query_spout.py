@@ -41,7 +41,7 @@ def insert(file, words, at="NULL"):
 def test_rows_are_emitted_in_the_order_of_the_column(file):
     insert(file, "abcde")
     one = task(file, fetch_size=2)
-    assert one.spout.outputs_for(one.context.options) == Stream(("word",))
+    assert one.spout.outputs_for(one.context.options)["default"] == Stream(("word",))
     one.batch()
     assert list(one.pending.values()) == [(letter,) for letter in "abcde"]
     one.until_exhausted()
@@ -79,6 +79,35 @@ def test_rows_of_one_value_are_emitted_together_however_many(file):
     one.restore()
     one.until_exhausted()
     assert one.acked == {(letter,): 1 for letter in "abcd"}
+
+
+def test_rows_whose_values_only_the_database_takes_for_equal_are_emitted_together(file):
+    file(
+        "CREATE TABLE words (word TEXT COLLATE NOCASE)",
+        "INSERT INTO words VALUES ('a'), ('B'), ('A'), ('b'), ('a')",
+    )
+    for fetch_size in (1, 2, 10):
+        one = task(file, table="words", column="word", fetch_size=fetch_size)
+        one.batch(most=1)
+        assert sorted(one.pending.values()) == [("A",), ("a",), ("a",)]
+        one.restore()
+        one.until_exhausted()
+        assert one.acked == {("a",): 2, ("A",): 1, ("b",): 1, ("B",): 1}
+
+
+def test_rows_without_a_value_in_the_column_are_told_of_once(file):
+    insert(file, "ab")
+    insert(file, "c", at=1.0)
+    one = task(file, column="at")
+    one.batch()
+    reason = "2 rows can't be emitted: 'at' is null or NaN, which is in no order"
+    assert one.collector.told == [[None, reason, "t.at"]]
+    assert one.collector.errors == [f"t: {reason}"]
+    one.restore()
+    insert(file, "d")
+    one.until_exhausted()
+    assert [told[1] for told in one.collector.told] == [reason.replace("2 rows", "a row")]
+    assert one.acked == {("c",): 1}
 
 
 def test_a_row_that_fails_is_emitted_as_it_was(file):
