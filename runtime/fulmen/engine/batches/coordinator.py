@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from fulmen.engine.batches.crashes import Crashes
 from fulmen.engine.batches.done import Done, count, ended_trees, executed
+from fulmen.engine.batches.fixed_cost import TRIAL_SHARE, FixedCost, seconds_for
 from fulmen.engine.batches.idle import HOLD_SECONDS, IDLE_BATCHES_TO_END, Idle
 from fulmen.engine.batches.permits import FIRST_PERMIT, is_full, next_permit
 from fulmen.engine.batches.service_probe import ServiceProbe
@@ -110,6 +111,7 @@ class Coordinator:
         self._did_nothing = False
         self._empty_batches = 0  # in a row: nothing happened, and nothing was waited for
         self._seconds: deque[float] = deque(maxlen=LAST_BATCHES)
+        self._fixed = FixedCost()
 
     @property
     def placed(self) -> PlacedTopology:
@@ -150,7 +152,8 @@ class Coordinator:
             poisoned=poisoned,
             cause=self.crashes.cause if poisoned else "",
             traceback=self.crashes.traceback if poisoned else "",
-            emit_seconds=self.emit_seconds or EMIT_SHARE * self.target_seconds,
+            emit_seconds=self.emit_seconds
+            or EMIT_SHARE * seconds_for(self.target_seconds, self._fixed.seconds),
             is_retry=self._is_retry,
             bases=self.skipping.bases,
             drains=self.drains,
@@ -372,8 +375,16 @@ class Coordinator:
         self._typical_emits = max(float(emitted), 0.9 * self._typical_emits)
         work = work_seconds(done.summaries) + commit_work
         self._seconds.append(done.seconds)
-        excess = done.seconds - min(self._seconds)
-        self.permit = next_permit(self.permit, done.summaries, work, excess, self.target_seconds)
+        self._fixed.took(emitted, work)
+        target, fixed = self.target_seconds, self._fixed.seconds
+        if (seconds := seconds_for(target, fixed)) == target:
+            fixed = 0.0
+        excess = done.seconds - max(fixed, min(self._seconds))
+        self.permit = next_permit(
+            self.permit, done.summaries, work - fixed, excess, seconds - fixed
+        )
+        if fixed and self._fixed.wants_trial():
+            self.permit = max(1, self.permit // TRIAL_SHARE)
 
     @property
     def wants_batch(self) -> bool:

@@ -20,9 +20,9 @@ def next_permit(
     Args:
         permit: That of the batch.
         summaries: Of all its parts.
-        work: Seconds that grow with its tuples.
+        work: Seconds that grow with its tuples. It may be a little less than nothing.
         excess: Seconds that it took beyond the quickest of the last batches.
-        target: How long a batch should take under load, in seconds.
+        target: How long that should be under load.
     """
     most = max((s.emitted for s in summaries), default=0)
     if work > target:

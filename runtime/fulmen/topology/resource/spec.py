@@ -203,7 +203,8 @@ class TopologySpec(Model):
 
     batch_target_millis: Annotated[int, Field(strict=True, ge=1, le=60_000)] = 250
     """Milliseconds that a micro-batch should take under load. A smaller value means lower latency,
-    a larger one higher throughput. Spouts are asked for as many tuples as fit."""
+    a larger one higher throughput. Spouts are asked for as many tuples as fit. If a
+    batch takes more than half of it whatever it holds, it may take twice what that is."""
 
     batch_timeout_seconds: Seconds = 300
     """Seconds after which a micro-batch that does not end is cancelled. It is tried again with

@@ -279,7 +279,8 @@ def test_a_commit_that_has_much_in_it_makes_batches_smaller(coordinator):
         header = coordinator.begin()
         made = coordinator.summary(emitted=header.default_permit, cpu_seconds=0.01, work=0.01)
         done = coordinator.it.finish([made], 0.05)
-        coordinator.it.committed(done, commit_work_seconds(3.0, 60_000_000))
+        written = 10_000_000 * header.default_permit
+        coordinator.it.committed(done, commit_work_seconds(100.0, written))
         coordinator.same = {header.tag}
         coordinator.counted = coordinator.it.clock
         coordinator.now = coordinator.it._mark

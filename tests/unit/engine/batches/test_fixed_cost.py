@@ -1,0 +1,89 @@
+"""Batches that take long whatever they hold do not shrink to nothing, and others are as before."""
+
+import pytest
+
+from fulmen.engine.batches.fixed_cost import BATCHES_BETWEEN_TRIALS
+from support.coordinators import Checked
+from support.seeds import generator, several
+
+TARGET = 0.25
+
+
+def batches(coordinator, number, seconds):
+    """Run so many; how many tuples each of them has, and how long it takes.
+
+    Args:
+        coordinator: Of a topology whose spouts always have more.
+        number: How many batches.
+        seconds: How long one takes, by its tuples.
+    """
+    made = []
+    for _ in range(number):
+        tuples = coordinator.begin().default_permit
+        took = seconds(tuples)
+        coordinator.succeed(took, emitted=tuples, work=took)
+        made.append((tuples, took))
+    return made
+
+
+def speed(made):
+    return sum(tuples for tuples, _ in made) / sum(took for _, took in made)
+
+
+@pytest.fixture
+def coordinator():
+    made = Checked()
+    assert made.it.target_seconds == TARGET
+    return made
+
+
+@pytest.mark.parametrize("each", [1e-5, 1e-3, 1e-2])
+@pytest.mark.parametrize("fixed", [0.3, 0.5, 1.0, 3.0])
+def test_half_of_the_time_is_for_tuples_where_batches_are_slow_whatever_they_hold(
+    coordinator, fixed, each
+):
+    made = batches(coordinator, 200, lambda n: fixed + each * n)[100:]
+    assert speed(made) > 0.4 / each
+    assert max(took for _, took in made) < 2.2 * fixed
+    assert coordinator.begin().emit_seconds == pytest.approx(fixed)
+
+
+@pytest.mark.parametrize("seed", several(3))
+def test_it_does_not_matter_that_the_slow_call_is_not_equally_slow_each_time(coordinator, seed):
+    with generator(seed) as rng:
+        made = batches(coordinator, 300, lambda n: rng.uniform(0.5, 3) + 1e-3 * n)[150:]
+    assert speed(made) > 100
+
+
+@pytest.mark.parametrize("each", [1e-5, 1e-3, 1e-2])
+@pytest.mark.parametrize("fixed", [0.0, 0.02, 0.1])
+def test_batches_whose_tuples_take_most_of_their_time_keep_to_their_target(
+    coordinator, fixed, each
+):
+    made = batches(coordinator, 200, lambda n: fixed + each * n)[20:]
+    assert min(took for _, took in made) > TARGET / 2
+    assert max(took for _, took in made) < 1.1 * TARGET
+    assert coordinator.begin().emit_seconds == TARGET / 2
+
+
+def test_batches_that_become_quicker_as_everything_becomes_warm_keep_to_their_target(coordinator):
+    slowness = [max(1.0, 40 * 0.9**batch) for batch in range(200)]
+    made = batches(coordinator, 200, lambda n: (0.02 + 1e-4 * n) * slowness.pop(0))
+    assert max(took for _, took in made) < 8 * TARGET
+    assert max(took for _, took in made[100:]) < 1.1 * TARGET
+
+
+def test_it_is_noticed_when_a_slow_call_comes_and_when_it_is_over(coordinator):
+    before = batches(coordinator, 60, lambda n: 1e-3 * n)
+    slow = batches(coordinator, 60, lambda n: 2.0 + 1e-3 * n)
+    after = batches(coordinator, 2 * BATCHES_BETWEEN_TRIALS, lambda n: 1e-3 * n)
+    assert speed(before[20:]) == pytest.approx(1000)
+    assert speed(slow[30:]) > 400
+    assert max(took for _, took in after[-10:]) < 1.1 * TARGET
+
+
+def test_spouts_that_have_few_tuples_change_nothing(coordinator):
+    for _ in range(100):
+        permit = coordinator.begin().default_permit
+        coordinator.succeed(3.0, emitted=min(3, permit), work=3.0)
+    assert coordinator.it.permit == 64
