@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fulmen.api.collector import MessageId
-from fulmen.api.components import Component, Spout
+from fulmen.api.components import Component, Spout, overrides
 from fulmen.api.context import TopologyContext
 
 if TYPE_CHECKING:  # neither the operator nor most topologies need it
@@ -24,7 +24,7 @@ class ArrowSpout(Spout):
 
     def ack_batch(self, msg_ids: Sequence[MessageId]) -> None:
         """The trees of these messages were acked. Calls `ack` for each, if that is overridden."""
-        if type(self).ack is not Spout.ack:
+        if overrides(self, "ack"):
             for msg_id in msg_ids:
                 self.ack(msg_id)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterable, Mapping, MutableMapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fulmen.api.collector import (
@@ -46,8 +46,28 @@ class ReportedFailedException(FailedException):
     """Like FailedException, but the failure is also reported as an error of the component."""
 
 
+def overrides(instance: Component, method: str) -> bool:
+    """Whether an instance has a method of its own instead of Fulmen's, which does nothing.
+
+    It is in the instance's class, or set on the instance itself.
+    """
+    of_class, of_instance = _may_override(type(instance), method)
+    return of_class or (of_instance and callable(vars(instance).get(method)))
+
+
+@lru_cache(maxsize=1024)
+def _may_override(cls: type, method: str) -> tuple[bool, bool]:
+    """Whether a class overrides a method of Fulmen's, and whether its instances may."""
+    owners = [base for base in cls.__mro__ if method in vars(base)]
+    own = [base for base in owners if base.__module__.startswith("fulmen.api.")]
+    return bool(own) and owners[0] not in own, bool(own)
+
+
 class Component(ABC):
     """What spouts and bolts have in common.
+
+    A method that Fulmen calls may also be set on the instance, in `__init__`, `open` or `prepare`,
+    as in `self.ack = self.ack_fast`.
 
     Attributes:
         outputs: The fields of the stream `default`, such as `["word"]`; or a mapping of stream

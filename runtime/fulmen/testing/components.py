@@ -169,7 +169,7 @@ class ListSpout(Spout):
 
     def is_exhausted(self) -> bool:
         """Whether the list has come to its end, and nothing is to be emitted again."""
-        at_end = self._at == len(self._mine) or self._ended_in == Runs.number
+        at_end = self._at == len(self._mine) or 0 < self._ended_in == Runs.number
         return at_end and not self._again
 
     def _remember(self, what: str, value: Any) -> None:

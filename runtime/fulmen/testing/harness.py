@@ -22,6 +22,7 @@ from fulmen.api import (
     Tuple,
     output_streams,
 )
+from fulmen.api.components import overrides
 from fulmen.api.signals import Lag
 from fulmen.api.tuples import (
     DRAIN_STREAM,
@@ -37,7 +38,6 @@ from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not
 from fulmen.engine.emitting.routes import Routes
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.tasks.author_instance import AuthorInstance
-from fulmen.engine.tasks.bolts.timed_task import overrides
 from fulmen.engine.tasks.event_loop import completed
 from fulmen.engine.tasks.returned import refuse_result
 from fulmen.engine.time.timers import TaskTimers

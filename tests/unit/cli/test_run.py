@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+from fulmen import TopologyBuilder
 from fulmen.cli.commands import run as run_module
 from fulmen.engine.worker.in_process import Crash, InProcessJobs
+from fulmen.testing import ABORT, CollectBolt, ListSpout
 from support.cli_runs import write_letters
 
 TEMPORARY = "checkpoint: a temporary folder, removed at the end; to keep it, --checkpoint\n"
@@ -68,6 +70,59 @@ def test_for_some_time(fulmen, tmp_path):
     assert result.exit_code == 0
     assert "letters: drained after" in result.stdout
     assert " 0 pending" in result.stdout
+
+
+class Interrupts(CollectBolt):
+    """Raises once what ends a worker's process."""
+
+    def execute(self, tup, collector):
+        if tup[0] == 2 and not hasattr(Interrupts, "has_raised"):
+            Interrupts.has_raised = True
+            raise KeyboardInterrupt
+        super().execute(tup, collector)
+
+
+class PinnedInterrupts(ListSpout):
+    pinned = True
+
+    def ack(self, msg_id):
+        raise KeyboardInterrupt
+
+
+LOST = TopologyBuilder("lost")
+LOST.set_spout("source", ListSpout([[1], ABORT, [2]]))
+LOST.set_bolt("bolt", Interrupts).shuffle_grouping("source")
+PINNED = TopologyBuilder("pinned")
+PINNED.set_spout("source", PinnedInterrupts([[1]]))
+PINNED.set_bolt("bolt", CollectBolt).shuffle_grouping("source")
+topologies = {"lost": LOST, "pinned": PINNED}
+
+
+@pytest.fixture
+def of_python(fulmen, tmp_path):
+    def run(name):
+        file = tmp_path / f"{name}.py"
+        code = f"from {__name__} import topologies\ntopology = topologies[{name!r}].build()"
+        file.write_text(code)
+        return fulmen("run", str(file), "--in-process", "--until-drained")
+
+    return run
+
+
+def test_what_ends_a_worker_in_this_process_is_the_loss_of_a_worker(of_python):
+    result = of_python("lost")
+    assert result.exit_code == 0, result.stderr
+    assert "attempts     2 failed and were run again" in result.stdout
+    assert "trees        2 acked" in result.stdout, result.stdout + result.stderr
+    assert "KeyboardInterrupt" in result.stderr
+    assert "ABORT at item 1" in result.stderr
+
+
+def test_what_ends_the_driver_in_this_process_has_a_summary(of_python):
+    result = of_python("pinned")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("pinned: failed after")
+    assert "Error: a component has ended the driver: KeyboardInterrupt." in result.stderr
 
 
 @pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])

@@ -4,7 +4,16 @@ import functools
 
 import pytest
 
-from fulmen import ArrowBolt, ArrowSpout, BasicBolt, Bolt, CustomStreamGrouping, Spout
+from fulmen import (
+    ArrowBolt,
+    ArrowSpout,
+    BasicBolt,
+    Bolt,
+    CustomStreamGrouping,
+    Spout,
+    TopologyBuilder,
+)
+from fulmen.testing import run
 from fulmen.topology.validation.check import validate
 from support.components import ByWeight, Count, Sentences
 from support.documents import word_count
@@ -233,6 +242,87 @@ class NarrowlyDecorated(BasicBolt):
     @with_batch_size
     def execute(self, tup, collector):
         pass
+
+
+class Fails(BasicBolt):
+    def execute(self, tup, collector):
+        raise ValueError("no")
+
+
+def reason_of(spout):
+    b = TopologyBuilder("t")
+    b.set_spout("source", spout)
+    b.set_bolt("bolt", Fails).shuffle_grouping("source")
+    return run(b).fields("source")["heard"]
+
+
+class Once(Spout):
+    outputs = ("sentence",)
+
+    def open(self, conf, context, collector):
+        self.collector, self.is_done = collector, False
+
+    def next_tuple(self):
+        if not self.is_done:
+            self.is_done = True
+            self.collector.emit([1], msg_id=1)
+
+    def is_exhausted(self):
+        return self.is_done
+
+
+class FailWithDelay(Once):
+    def fail(self, msg_id, delay=0.5):
+        self.heard = delay
+
+
+class FailWithReason(Once):
+    def fail(self, msg_id, reason="none"):
+        self.heard = reason
+
+
+class FailWithWhy(Once):
+    def fail(self, msg_id, why):
+        self.heard = why
+
+
+class FailWithAll(Once):
+    def fail(self, msg_id, *args):
+        (self.heard,) = args
+
+
+class FailWithOption(Once):
+    def fail(self, msg_id, *, delay=0.5):
+        self.heard = delay
+
+
+class FailDecorated(Once):
+    @timed
+    def fail(self, msg_id, delay=0.5):
+        self.heard = delay
+
+
+WHY = "bolt 'bolt': execute: ValueError: no"
+WITHOUT_REASON = (
+    "fail is called without the reason: its argument 'delay' has a default, and another name. "
+    "Call it reason, or write def fail(self, msg_id, *, delay=...) if it is none."
+)
+
+
+@pytest.mark.parametrize(
+    ("cls", "heard", "told"),
+    [
+        (FailWithDelay, 0.5, [WITHOUT_REASON]),
+        (FailWithReason, WHY, []),
+        (FailWithWhy, WHY, []),
+        (FailWithAll, WHY, []),
+        (FailWithOption, 0.5, []),
+        (FailDecorated, 0.5, [WITHOUT_REASON]),
+    ],
+)
+def test_fail_gets_the_reason_in_the_argument_that_is_for_it(cls, heard, told):
+    assert problems_of(SPOUT, cls) == [f"{cls.__name__}.{text}" for text in told]
+    assert reason_of(cls) == heard
 
 
 # ---- groupings -----------------------------------------------------------------------------------

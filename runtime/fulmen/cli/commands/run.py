@@ -26,6 +26,7 @@ from fulmen.engine.worker.author_logs import logged_to
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.errors import FulmenError
 from fulmen.metrics import MetricsServer
+from fulmen.testing.components import Killed
 
 STREAMS = ("/dev/stdout", "/dev/stderr")
 """The streams of this process, by the names that `--report` may give."""
@@ -142,7 +143,7 @@ def run(
 def make_jobs(prepared: Prepared, log_file: Path, *, in_process: bool) -> Jobs:
     """What runs the batches."""
     if in_process:
-        return InProcessJobs()
+        return InProcessJobs(losses=(Killed, KeyboardInterrupt))  # Ctrl-C raises neither here
     spec = prepared.runnable.topology.spec
     return LocalSparkJobs(
         spec.workers,

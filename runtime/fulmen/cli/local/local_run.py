@@ -17,7 +17,7 @@ from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.totals.totals import Totals
-from fulmen.errors import FulmenError
+from fulmen.errors import PASSED_ON, FulmenError, error_text
 from fulmen.secrets import masked
 from fulmen.topology.resource.spec import Topology
 
@@ -120,6 +120,10 @@ class LocalRun:
         except FulmenError as error:
             self._print_summary("failed")
             raise FulmenError(self._with_log(str(error))) from error
+        except PASSED_ON as error:  # signals raise none of them here
+            self._print_summary("failed")
+            message = f"a component has ended the driver: {error_text(error)}."
+            raise FulmenError(self._with_log(message)) from error
         except Exception as error:  # a mistake of ours
             self._log.write(masked(traceback.format_exc()))
             self._print_summary("failed")

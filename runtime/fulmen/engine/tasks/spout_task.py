@@ -11,7 +11,7 @@ import numpy as np
 from typing_extensions import override
 
 from fulmen.api.arrow import ArrowSpout
-from fulmen.api.components import Spout
+from fulmen.api.components import Spout, overrides
 from fulmen.api.declarer import DEAD_LETTERS
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.acking.root_ids import root_ids
@@ -31,11 +31,12 @@ from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.returned import refuse_result, refuse_unrun
-from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase, takes_reason
+from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
 from fulmen.engine.time.event_times import WHOLE_TASK
 from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, Lineage
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.errors import PASSED_ON, FulmenError, GroupingError
+from fulmen.topology.code.callbacks import takes_reason
 
 SLICE_BYTES = 4 << 20
 """So much is emitted before the stage's bolts run, or `EngineLimits.spout_slice` tuples."""
@@ -77,14 +78,14 @@ class SpoutTask(TaskBase):
 
     @override
     def before_open(self) -> None:
-        self._takes_reason = takes_reason(self.instance)
-        self._hears_acks = type(self.instance).ack is not Spout.ack
-        if isinstance(self.instance, ArrowSpout):
-            self._hears_acks |= type(self.instance).ack_batch is not ArrowSpout.ack_batch
-        elif not self.placed.acking:
+        if not isinstance(self.instance, ArrowSpout) and not self.placed.acking:
             self.collector.acks_at_once = lambda msg_id: self.guarded(
                 "ack", lambda: self.instance.ack(msg_id)
             )
+
+    @property
+    def _hears_acks(self) -> bool:
+        return overrides(self.instance, "ack") or overrides(self.instance, "ack_batch")
 
     @override
     def engine_state(self) -> dict[str, Any]:
@@ -192,11 +193,11 @@ class SpoutTask(TaskBase):
         return len(due) if is_full else permit
 
     def _tell_failed(self, messages: Sequence[tuple[Any, str]]) -> None:
-        fail: Callable[..., object] = self.instance.fail
-
         def tell() -> None:
+            fail: Callable[..., object] = self.instance.fail
+            with_reason = takes_reason(fail)
             for msg_id, reason in messages:
-                if self._takes_reason:
+                if with_reason:
                     refuse_unrun(fail(msg_id, reason))
                 else:
                     refuse_unrun(fail(msg_id))
@@ -408,7 +409,7 @@ class SpoutTask(TaskBase):
 
     def _parts(self, msg_ids: Sequence[Any] | None) -> list[str] | None:
         """The part of the source that each emit is of, as the spout says; None: it does not."""
-        if msg_ids is None or type(self.instance).part_of is Spout.part_of:
+        if msg_ids is None or not overrides(self.instance, "part_of"):
             return None
         part_of = self.instance.part_of
         return self.guarded(

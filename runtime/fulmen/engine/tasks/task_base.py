@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 import traceback
 from abc import ABC, abstractmethod
@@ -12,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fulmen.api.components import Component, Spout
+from fulmen.api.components import Component, overrides
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
 from fulmen.api.event_time import LATE, LATE_FIELDS
 from fulmen.api.sinks import ServiceUnavailable
@@ -186,8 +185,8 @@ class TaskBase(ABC):
 
     @property
     def hears_commits(self) -> bool:
-        """Whether the author's class makes use of `committed`."""
-        return type(self.instance).committed is not Component.committed
+        """Whether the author's instance makes use of `committed`."""
+        return overrides(self.instance, "committed")
 
     @property
     def wants_batch(self) -> bool:
@@ -396,12 +395,3 @@ class TaskBase(ABC):
 
 
 _NOTHING = pickle.dumps({}, 5)
-
-
-def takes_reason(spout: Spout) -> bool:
-    """Whether `fail` takes the reason too; Storm's own signature takes the message id alone."""
-    try:
-        inspect.signature(spout.fail).bind(object(), "reason")
-    except (TypeError, ValueError):
-        return False
-    return True

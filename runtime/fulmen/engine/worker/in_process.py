@@ -11,7 +11,7 @@ from fulmen.checkpoint import Store
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.worker.worker import Worker
-from fulmen.errors import JobFailed
+from fulmen.errors import JobFailed, error_text, text_of
 
 
 class Crash(Exception):
@@ -25,6 +25,7 @@ class InProcessJobs:
         fault: Called as fault(stage, partition, moment) with the moments "before", "row" and
             "after". What it raises stands for the death of that worker's process: its tasks are
             lost, and the attempt fails.
+        losses: What stands for the death of a worker's process, whoever raises it.
         store: What the workers read and write instead of the store that the topology's URI names.
         clock: A clock in seconds, which measures how long restoring takes.
         generator: Makes the workers' random generators.
@@ -36,11 +37,13 @@ class InProcessJobs:
         store: Store | None = None,
         clock: Callable[[], float] = time.perf_counter,
         generator: Callable[[], np.random.Generator] = np.random.default_rng,
+        losses: tuple[type[BaseException], ...] = (Crash,),
     ) -> None:
         self.fault = fault or (lambda _stage, _partition, _moment: None)
         self.store = store
         self.clock = clock
         self.generator = generator
+        self.losses = losses
         self._workers: list[Worker] = []
 
     def _worker(self) -> Worker:
@@ -72,9 +75,10 @@ class InProcessJobs:
                         self.fault(stage, partition, "row")
                         outputs[destination].append(row)
                     self.fault(stage, partition, "after")
-                except Crash as e:
+                except self.losses as e:
                     self._workers[partition] = self._worker()
-                    raise JobFailed(f"worker {partition} was lost in stage {stage}: {e}") from e
+                    why = text_of(e) if isinstance(e, Crash) else error_text(e)
+                    raise JobFailed(f"worker {partition} was lost in stage {stage}: {why}") from e
             inputs = outputs
         return [row for rows in inputs for row in rows]
 

@@ -1,7 +1,7 @@
 """Methods of an author's class that can't be called as they will be."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fulmen import api
@@ -21,8 +21,28 @@ ALSO: dict[str, tuple[str, ...]] = {"fail": ("msg_id",)}
 ASYNC_BASES = (api.Bolt, api.BasicBolt)
 MAY_BE_ASYNC = ("execute", "prepare", "cleanup")
 """What such a bolt may write as `async def`."""
+_IN_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 MAY_YIELD = ("choose_tasks",)
 """What it returns is looked through."""
+
+
+def takes_reason(fail: Callable[..., Any]) -> bool:
+    """Whether a spout's `fail` is called with the reason too. Storm's takes the message id alone.
+
+    The reason is the second argument, if that is called `reason` or has no default. One of another
+    name that has a default is something else, such as `delay=0.5`.
+    """
+    return all(_is_for_reason(fail, follow) for follow in (False, True))  # of a decorator, too
+
+
+def _is_for_reason(fail: Callable[..., Any], is_unwrapped: bool) -> bool:
+    try:
+        signature = inspect.signature(fail, follow_wrapped=is_unwrapped)
+        signature.bind(object(), "")
+    except (TypeError, ValueError):
+        return False
+    second = [p for p in signature.parameters.values() if p.kind in _IN_PLACE][1:2]
+    return not second or second[0].name == "reason" or second[0].default is second[0].empty
 
 
 def mistaken_callbacks(instance: Any) -> Iterator[tuple[str, str]]:
@@ -61,6 +81,28 @@ def mistaken_callbacks(instance: Any) -> Iterator[tuple[str, str]]:
                 f"{who} can't be called with {_listed(arguments)}",
                 f"Write def {name}({', '.join(('self', *arguments))}).",
             )
+
+
+def unlikely_callbacks(instance: Any) -> Iterator[tuple[str, str]]:
+    """What may be called otherwise than its author thinks: (message, cure)."""
+    cls = type(instance)
+    if not isinstance(instance, api.Spout):
+        return
+    try:
+        fail = instance.fail
+        parameters = inspect.signature(fail).parameters.values()
+    except PASSED_ON:
+        raise
+    except BaseException:  # noqa: BLE001 (a property, or what is written in C)
+        return
+    second = [p for p in parameters if p.kind in _IN_PLACE][1:2]
+    if second and not takes_reason(fail):
+        name = second[0].name
+        yield (
+            f"{cls.__module__}.{cls.__qualname__}.fail is called without the reason: its argument"
+            f" {name!r} has a default, and another name",
+            f"Call it reason, or write def fail(self, msg_id, *, {name}=...) if it is none.",
+        )
 
 
 def _callbacks(cls: type) -> dict[str, Any]:

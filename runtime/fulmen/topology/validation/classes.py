@@ -8,7 +8,8 @@ from typing import Any
 
 from fulmen import api
 from fulmen.errors import CodeError, DeclarationError, error_text
-from fulmen.topology.code.callbacks import mistaken_callbacks
+from fulmen.topology.code.callbacks import mistaken_callbacks, unlikely_callbacks
+from fulmen.topology.code.class_state import kept_in_class
 from fulmen.topology.code.error_streams import mistaken_errors
 from fulmen.topology.code.loading import (
     create_grouping,
@@ -262,8 +263,11 @@ def _options(part: ComponentPart, instance: Any) -> CheckedOptions:
 def _callbacks(path: str, label: str, instance: Any) -> Iterator[Problem]:
     for message, cure in mistaken_callbacks(instance):
         yield Problem(path, f"{label}: {message}", cure)
-    for message, cure in leftovers(instance):
+    for message, cure in (*leftovers(instance), *unlikely_callbacks(instance)):
         yield Problem(path, f"{label}: {message}", cure, "warning")
+    if isinstance(instance, api.Component):
+        for message, cure in kept_in_class(instance):
+            yield Problem(path, f"{label}: {message}", cure, "warning")
 
 
 def without_classes(parts: Sequence[ComponentPart]) -> Iterator[Problem]:

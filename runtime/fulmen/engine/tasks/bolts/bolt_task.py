@@ -16,7 +16,13 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from fulmen.api.components import BasicBolt, Bolt, FailedException, ReportedFailedException
+from fulmen.api.components import (
+    BasicBolt,
+    Bolt,
+    FailedException,
+    ReportedFailedException,
+    overrides,
+)
 from fulmen.api.tuples import (
     DRAIN_STREAM,
     END_STREAM,
@@ -33,7 +39,7 @@ from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.statistics import ACKED, EXECUTED, FAILED, add_chunk, add_task
-from fulmen.engine.tasks.bolts.timed_task import TimedTask, overrides
+from fulmen.engine.tasks.bolts.timed_task import TimedTask
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.returned import refuse_result
 from fulmen.engine.tasks.task_base import ComponentFailed
@@ -243,7 +249,7 @@ class BoltTask(TimedTask):
         return Chunk(TICK_COMPONENT, TICK_STREAM, ("rate_secs",), -1, None, [[period]])
 
     def end_batch(self) -> Chunk | None:
-        """What stands for the end of the batch; None: the author's class makes no use of it."""
+        """What stands for the end of the batch; None: the author makes no use of it."""
         if not self.calls and not self.context.signals.hold.reason:
             return None
         if not overrides(self.instance, "end_batch"):
@@ -251,7 +257,7 @@ class BoltTask(TimedTask):
         return Chunk(TICK_COMPONENT, END_STREAM, (), -1, None, [[]])
 
     def drain(self) -> Chunk | None:
-        """What stands for its last turn; None: the author's class makes no use of it."""
+        """What stands for its last turn; None: the author makes no use of it."""
         if not overrides(self.instance, "drain"):
             return None
         return Chunk(TICK_COMPONENT, DRAIN_STREAM, (), -1, None, [[]])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from typing_extensions import override
 
-from fulmen.api.arrow import ArrowBolt
-from fulmen.api.components import BasicBolt, Bolt
+from fulmen.api.components import overrides
 from fulmen.api.tuples import TICK_COMPONENT, TIMER_STREAM
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.protocol.header import Header
@@ -32,7 +33,12 @@ class TimedTask(TaskBase):
         super().begin(journals)
 
     @override
-    def before_open(self) -> None:
+    def open(self, call: Callable[[], object]) -> None:
+        self._keep_timers()
+        super().open(call)
+        self._keep_timers()  # `prepare` may have set `on_timer`
+
+    def _keep_timers(self) -> None:
         if self.timers is not None and overrides(self.instance, "on_timer"):
             self.context.timers.keeper = self.timers
 
@@ -73,10 +79,3 @@ class TimedTask(TaskBase):
         if header.ends_time:
             return float("inf")
         return header.watermarks.get(self.component, (None, None))[0]
-
-
-def overrides(instance: object, method: str) -> bool:
-    """Whether a bolt's class has a method of its own instead of that which does nothing."""
-    bases = [base for base in (Bolt, BasicBolt, ArrowBolt) if isinstance(instance, base)]
-    found = getattr(type(instance), method, None)
-    return bool(bases) and all(found is not getattr(base, method) for base in bases)
