@@ -56,7 +56,7 @@ class HookSpout(Hooked, Spout):
         self.begin(conf, context, "open", collector)
 
     def next_tuple(self):
-        self.call("next_tuple")
+        return self.call("next_tuple")
 
     def ack(self, msg_id):
         self.call("ack", msg_id)
@@ -89,7 +89,7 @@ class HookArrowSpout(Hooked, ArrowSpout):
         self.begin(conf, context, "open", collector)
 
     def next_tuple(self):
-        self.call("next_tuple")
+        return self.call("next_tuple")
 
     def ack_batch(self, msg_ids):
         self.call("ack_batch", msg_ids)

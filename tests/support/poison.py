@@ -23,7 +23,7 @@ class Messages(Spout):
     def next_tuple(self):
         self.calls += 1
         if self.calls % (self.in_a_batch + 1) == 0 or self.is_exhausted():
-            return
+            return False
         n = self.index + self.tasks * self.emitted
         self.emitted += 1
         self.collector.emit([n, self.poison.get(n, "")], msg_id=n)

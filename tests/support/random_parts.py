@@ -132,11 +132,11 @@ class RandomSpout(Part, Spout):
 
     def next_tuple(self):
         if self.rng.random() < self.conf["pause"]:
-            return
+            return False
         for _ in range(self.rng.choice(self.conf["at_once"])):
             self.left -= 1
             if self.left < 0:
-                return
+                return False
             stream, tracked = self.any_stream(), self.rng.random() < 0.9
             if stream == "direct":
                 emit = self.fresh(stream, tracked=tracked, direct=self.any_target())
@@ -173,7 +173,7 @@ class RandomArrowSpout(Part, ArrowSpout):
         n = min(self.left, self.rng.choice((0, 1, 3, 10)))
         self.left -= n
         if not n:
-            return
+            return False
         stream, tracked = self.rng.choice(("default", "second")), self.rng.random() < 0.9
         emits = [self.fresh(stream, tracked=tracked) for _ in range(n)]
         uids = pa.array([e.uid for e in emits])

@@ -80,10 +80,13 @@ class Unrepeatable(Spout):
     def next_tuple(self):
         if self.left:
             self.left -= 1
-            for _ in range(max(0, os.urandom(1)[0] % 5 - 1)):  # without any the turn ends
+            count = max(0, os.urandom(1)[0] % 5 - 1)
+            for _ in range(count):
                 value = os.urandom(8).hex()
                 self.emitted.append(value)
                 self.collector.emit([value], msg_id=value)
+            return count > 0
+        return False
 
     def fail(self, msg_id, reason):
         self.failed.append((msg_id, reason))

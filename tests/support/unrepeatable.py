@@ -52,13 +52,15 @@ class Source(Spout):
     def next_tuple(self):
         dice = byte()
         if dice < 40:
-            return
-        for _ in range(300 if dice == 255 else dice % 4):
+            return False
+        count = 300 if dice == 255 else dice % 4
+        for _ in range(count):
             values = key(), amount(), content()
             self.emitted += 1
             self.state["waits", self.emitted] = values[0]
             plus(self.state, *values)
             self.collector.emit(values, msg_id=self.emitted)
+        return count > 0
 
     def ack(self, msg_id):
         self.acked += 1

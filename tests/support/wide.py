@@ -56,7 +56,7 @@ class Numbers(Spout):
     def next_tuple(self):
         self.calls += 1
         if self.calls % 3 == 0 or self.is_exhausted():
-            return
+            return False
         n = self.context.task_index + len(self.tasks) * self.emitted
         self.emitted += 1
         emit = self.collector.emit
@@ -94,7 +94,7 @@ class Columns(ArrowSpout):
         self.turn = not self.turn
         n = np.arange(self.emitted, min(self.emitted + 4, self.limit))
         if not self.turn or not len(n):
-            return
+            return False
         self.emitted += len(n)
         columns = {"text": [f"row {i}" for i in n.tolist()], "n": n}
         self.collector.emit(pa.RecordBatch.from_pydict(columns), msg_ids=n)
@@ -123,7 +123,7 @@ class Tickets(Spout):
     def next_tuple(self):
         self.calls += 1
         if self.calls % 3 == 0:
-            return
+            return False
         if self.again:
             ticket = self.again.pop(0)
             self.collector.emit([ticket, 1], msg_id=ticket)

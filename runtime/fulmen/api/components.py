@@ -171,8 +171,15 @@ class Spout(Component):
         """
 
     @abstractmethod
-    def next_tuple(self) -> None:
-        """Emit the next tuple. If it emits nothing, there is no tuple now, and the turn ends."""
+    def next_tuple(self) -> bool | None:
+        """Emit the next tuple, if there is one now.
+
+        Returns:
+            Of no matter if it emitted something, as that says enough. Otherwise: False, there is
+            nothing now, and the turn ends. True, it did something, such as passing over a record:
+            it is called again, and the next batch comes at once. None, it does not say: it is
+            called again for some milliseconds, at most 1,000 times in a row.
+        """
 
     def ack(self, msg_id: MessageId) -> None:
         """The whole tree of `msg_id` was acked. May be called twice if a process was lost."""

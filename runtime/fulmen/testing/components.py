@@ -135,27 +135,29 @@ class ListSpout(Spout):
         self._mine = range(context.task_index, len(self._items), tasks)
         self._place = {self._msg_id(i): i for i in self._mine}
 
-    def next_tuple(self) -> None:
+    def next_tuple(self) -> bool:
         """Emit what failed, or the next item."""
         if self._again:
             self._emit(self._again.pop(0))
-            return
+            return True
         if self._at == len(self._mine):
-            return
+            return False
         place = self._mine[self._at]
         item = self._items[place]
         if item is EOF:
             if self._ended_in in (0, Runs.number):
                 self._ended_in = Runs.number
-                return
+                return False
             self._ended_in = 0
         self._at += 1
         if item is ABORT:
             self._abort(place)
         if item is EOF or item is ABORT:
-            self.next_tuple()
-        elif item is not PAUSE:
-            self._emit(place)
+            return self.next_tuple()
+        if item is PAUSE:
+            return False
+        self._emit(place)
+        return True
 
     def ack(self, msg_id: Hashable) -> None:
         """Remember it: `Result.acked` tells."""

@@ -54,18 +54,19 @@ class ClockSpout(Spout):
         self._next: float | None = None
 
     @override
-    def next_tuple(self) -> None:
+    def next_tuple(self) -> bool:
         if self.again:
             self._emit(self.again.popleft())
-            return
+            return True
         now = self.clock()
         if self.is_exhausted() or (self._next is not None and now < self._next):
-            return
+            return False
         interval = self._options.interval_seconds
         late = 0.0 if self._next is None else (now - self._next) % interval
         self._next = now - late + interval
         number, self.number = self.number, self.number + 1
         self._emit((number, type(self).now()))
+        return True
 
     @override
     def fail(self, msg_id: Any, reason: str) -> None:
@@ -185,13 +186,16 @@ class GeneratorSpout(Spout):
         self._sent = 0
 
     @override
-    def next_tuple(self) -> None:
+    def next_tuple(self) -> bool:
         if self.again:
             self._emit(self.again.popleft())
-        elif not self.is_exhausted() and self._is_due():
-            self._sent += 1
-            self.made += 1
-            self._emit((self.made - 1) * self._tasks + self._index)
+            return True
+        if self.is_exhausted() or not self._is_due():
+            return False
+        self._sent += 1
+        self.made += 1
+        self._emit((self.made - 1) * self._tasks + self._index)
+        return True
 
     @override
     def fail(self, msg_id: Any, reason: str) -> None:

@@ -102,29 +102,30 @@ class StdinSpout(Spout):
         self._lines = context.shared("stdin", lambda: Lines(sys.stdin.buffer))
 
     @override
-    def next_tuple(self) -> None:
+    def next_tuple(self) -> bool:
         if self.again:
             number = self.again.popleft()
             self._emit(number, self.state[number])
-        elif self._is_mine:
-            self._emit_next()
+            return True
+        return self._is_mine and self._emit_next()
 
-    def _emit_next(self) -> None:
+    def _emit_next(self) -> bool:
         line = self._lines.next()
         if line is not None:
             number, self.number = self.number, self.number + 1
             data = without_line_feed(line)
             if number == 0:
                 data = data.removeprefix(BOM)
-            if self._skips_blank and not data.strip():
-                return
-            self.state[number] = data
-            self._emit(number, data)
-        elif self._lines.is_over and self._lines.error is not None:
+            if not (self._skips_blank and not data.strip()):
+                self.state[number] = data
+                self._emit(number, data)
+            return True
+        if self._lines.is_over and self._lines.error is not None:
             text = f"standard input can't be read: {self._lines.error.strerror}"
             self._lines.error = None
             self._collector.report_error(text)
             self._collector.emit([None, text, f"line {self.number + 1}"], "errors")
+        return False
 
     @override
     def ack(self, msg_id: Any) -> None:

@@ -155,12 +155,12 @@ class FilesSpout(Spout):
         return self.positions.current is not None or bool(self.progress.again or self.progress.held)
 
     @override
-    def next_tuple(self) -> None:
+    def next_tuple(self) -> bool:
         if self._retry_at and self.clock() < self._retry_at:
-            return
+            return False
         try:
             self._retry_at = 0.0
-            self._next()
+            return self._next()
         except (OSError, ServiceUnavailable, BadPlace):
             self._retry_at = self.clock() + self.options.poll_seconds
             if self.positions.current is not None:  # it is found again
@@ -170,21 +170,22 @@ class FilesSpout(Spout):
             self._rests.clear()
             raise
 
-    def _next(self) -> None:
+    def _next(self) -> bool:
         if self._polled_at is None:
             self._poll()
         if self.progress.again and self._again():
-            return
+            return True
         while (number := self.positions.current) is not None or self._begin_next():
             if number is None:
                 continue
             try:
                 if self.emit_next(number):
-                    return
+                    return True
             except Gone as gone:
                 self._cut(number, str(gone))
             except (OSError, Unreadable) as error:
                 self._pass_over(number, error)
+        return False
 
     def _again(self) -> bool:
         """Emit messages again. False: their file can't be read, and they wait."""

@@ -125,15 +125,16 @@ class KafkaSpout(Spout):
     # ---- its turn
 
     @override
-    def next_tuple(self) -> None:
+    def next_tuple(self) -> bool:
         ready = self._ready
         if not ready and not self._fill():
-            return
+            return False
         rows, ids = ready[0].take(self._collector.room)
         self._collector.emit_many(rows, ready[0].stream, ids)
         self._emitted(ids)
         if not ready[0].ids:
             ready.popleft()
+        return True
 
     def _emitted(self, ids: list[MessageId]) -> None:
         for partition, last in dict(ids).items():  # offsets of a partition rise

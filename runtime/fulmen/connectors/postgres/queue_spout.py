@@ -125,20 +125,22 @@ class PostgresQueueSpout(Spout):
         self._due = self._renewed = self._retry = self._lag_due = self.now()
         self._is_new, self._is_empty, self._is_named = True, False, bool(self.name)
 
-    def next_tuple(self) -> None:
+    def next_tuple(self) -> bool:
         """Emit a row that has failed, or that is claimed."""
         self.name = self.name or f"{self._label}/{secrets.token_hex(6)}"
         self._keep_claims()
         if self.failed:
             key = self.failed.pop(0)
             self.collector.emit(self.state[key], msg_id=key)
-            return
+            return True
         if not self._rows and self._is_named and self.now() >= self._due:
             self._claim()
-        if self._rows:
-            key, *values = self._rows.popleft()
-            self.state[key] = values
-            self.collector.emit(values, msg_id=key)
+        if not self._rows:
+            return False
+        key, *values = self._rows.popleft()
+        self.state[key] = values
+        self.collector.emit(values, msg_id=key)
+        return True
 
     def _claim(self) -> None:
         options = self._options

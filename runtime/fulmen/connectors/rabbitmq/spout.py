@@ -110,18 +110,18 @@ class RabbitSpout(Spout):
         return Consumer(self._broker, self._options, self._options.prefetch_count or limit)
 
     @override
-    def next_tuple(self) -> None:
+    def next_tuple(self) -> bool:
         """Emit a message that has failed, or the next one that the broker has handed out."""
         consumer = self._connected()
         if consumer is None:
-            return
+            return False
         if self.now() >= self._lag_at:
             self._lag_at = self.now() + LAG_SECONDS
             self._context.lag(messages=consumer.left())
         if self._again:
             msg_id = self._again.popleft()
             self._emit(msg_id, self._held[msg_id].delivery)
-            return
+            return True
         while (delivery := consumer.take()) is not None:
             msg_id = self._id_of(delivery)
             state = self.state.get(msg_id)
@@ -134,7 +134,8 @@ class RabbitSpout(Spout):
             held.tags.append(delivery.method.delivery_tag)
             if state is None or (state == AGAIN and len(held.tags) == 1):
                 self._emit(msg_id, delivery)
-                return
+                return True
+        return False
 
     def _connected(self) -> Consumer | None:
         """The consumer, perhaps a new one; None: it is too early for the next try."""

@@ -117,7 +117,7 @@ class RedisSource(Spout, Generic[M]):
 
     # The life of a message
 
-    def next_tuple(self) -> None:
+    def next_tuple(self) -> bool:
         """Emit a message that has failed, one that was lost, or a new one."""
         try:
             self._forget_acked()
@@ -136,6 +136,7 @@ class RedisSource(Spout, Generic[M]):
         waiting = self._fetched or self._read
         if waiting:
             self._emit(*waiting.popleft())
+        return bool(waiting)
 
     def _tell_lag(self) -> None:
         left = self.left()

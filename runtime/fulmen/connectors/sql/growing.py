@@ -120,20 +120,21 @@ class GrowingSpout(Spout):
         self._due = self._lag_due = self.now()
         self._is_at_end, self._context = False, context
 
-    def next_tuple(self) -> None:
+    def next_tuple(self) -> bool:
         """Emit the rows of the next value, or one that has failed."""
         if self.failed:
             msg_id = self.failed.pop(0)
             self.collector.emit(self.state[msg_id], msg_id=msg_id)
-            return
+            return True
         if not self._rows and self.now() >= self._due:
             self._fetch()
         if not self._rows:
-            return
+            return False
         number, value, *_ = self._rows[0]
         while self._rows and self._rows[0][0] == number:
             self._emit(list(self._rows.popleft()[2:]))
         self.position = value
+        return True
 
     def _emit(self, values: list[Any]) -> None:
         self.emitted += 1

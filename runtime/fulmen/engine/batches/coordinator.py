@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fulmen.engine.batches.crashes import Crashes
-from fulmen.engine.batches.done import Done, count, ended_trees, executed
+from fulmen.engine.batches.done import Done, count, did_something, ended_trees
 from fulmen.engine.batches.fixed_cost import TRIAL_SHARE, FixedCost, seconds_for
 from fulmen.engine.batches.idle import HOLD_SECONDS, IDLE_BATCHES_TO_END, Idle
 from fulmen.engine.batches.permits import FIRST_PERMIT, is_full, next_permit
@@ -237,7 +237,7 @@ class Coordinator:
             deliveries,
             skipped,
             commits=bool(ended or is_told or has_transactions or any(s.updates for s in summaries)),
-            idle=not (executed(summaries) or ended or is_told),
+            idle=not (did_something(summaries) or ended or is_told),
             transactions=transactions,
             holds=holds_after(self.holds, summaries, self.placed.plan),
             watermarks=watermarks_after(
@@ -290,7 +290,7 @@ class Coordinator:
         self._did_nothing = done.idle
         is_empty = is_idle and not self._is_waiting
         self._empty_batches = self._empty_batches + 1 if is_empty else 0
-        self.drained = done.header.drains or (self.drained and not executed(done.summaries))
+        self.drained = done.header.drains or (self.drained and not did_something(done.summaries))
         self.drained &= not self.holds
         self.drains = False
         if not was_probe:  # it says nothing about batches that have tuples

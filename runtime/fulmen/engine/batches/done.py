@@ -69,9 +69,9 @@ def ended_trees(summaries: Sequence[Summary], known: Container[int]) -> dict[int
     }
 
 
-def executed(summaries: Sequence[Summary]) -> bool:
-    """Whether any component emitted or executed a tuple."""
-    return any(
+def did_something(summaries: Sequence[Summary]) -> bool:
+    """Whether any component emitted or executed a tuple, or says that it did something else."""
+    return any(s.did_something for s in summaries) or any(
         n for s in summaries for (_, what, _), n in s.counts.items() if what in (EXECUTED, EMITTED)
     )
 

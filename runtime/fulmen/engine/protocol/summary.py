@@ -86,6 +86,7 @@ class Summary:
         restored: Keys of tasks that were restored from the checkpoint.
         restore_seconds: How long making these tasks took, with `open` and `prepare`.
         exhausted: Spout task -> whether it says that there will never be another tuple.
+        did_something: Whether a spout said that it did something, though it emitted nothing.
         spout_pending: Spout task -> messages that are not acked or failed yet, those to be
             delivered included.
         resting: Spout task -> its messages that have failed and come again after a pause, if any.
@@ -128,6 +129,7 @@ class Summary:
     restored: list[str] = field(default_factory=list)
     restore_seconds: float = 0.0
     exhausted: dict[int, bool] = field(default_factory=dict)
+    did_something: bool = False
     spout_pending: dict[int, int] = field(default_factory=dict)
     resting: dict[int, Resting] = field(default_factory=dict)
     owed: dict[int, Deliveries] = field(default_factory=dict)

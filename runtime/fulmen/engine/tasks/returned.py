@@ -26,6 +26,19 @@ def refuse_result(returned: object) -> None:
     )
 
 
+def refuse_answer(returned: object) -> None:
+    """Raise if `next_tuple` returned anything but None or whether it did something.
+
+    Args:
+        returned: What it returned.
+
+    Raises:
+        TypeError: It is neither None nor a bool.
+    """
+    if returned is not True and returned is not False:
+        refuse_result(returned)
+
+
 def refuse_unrun(returned: object) -> None:
     """Raise if a method returned what has not run yet, and that nobody would run.
 

@@ -29,8 +29,9 @@ from fulmen.engine.state import journals as journals_of
 from fulmen.engine.state.failed_messages import MOST_RESTING, FailedMessages
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.state.pending_messages import PendingMessages
+from fulmen.engine.tasks.empty_calls import EmptyCalls
 from fulmen.engine.tasks.forks import FORKED, end_child
-from fulmen.engine.tasks.returned import refuse_result, refuse_unrun
+from fulmen.engine.tasks.returned import refuse_answer, refuse_unrun
 from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
 from fulmen.engine.time.event_times import WHOLE_TASK
 from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, Lineage
@@ -73,6 +74,7 @@ class SpoutTask(TaskBase):
         self.failed = FailedMessages.restore(journals)
         self._clock = 0.0
         self._emitted, self._is_dry = 0, True  # in its last turn; whether nothing was left
+        self._empty = EmptyCalls()
         self.is_active = False
         self.exhausted = False
 
@@ -237,6 +239,7 @@ class SpoutTask(TaskBase):
         limit = self.placed.topology.spec.max_spout_pending
         total, more = 0, True
         self._is_dry = False
+        self._empty.begin(deadline)
         while more and total < permit and most_bytes > 0:
             room = permit - total
             if limit is not None:
@@ -257,6 +260,7 @@ class SpoutTask(TaskBase):
     def describe(self, summary: Summary) -> None:
         """Say what is left of this task's messages."""
         summary.exhausted[self.task] = self.exhausted
+        summary.did_something |= self._empty.did_something
         summary.spout_pending[self.task] = self.pending.count
         if self.failed.resting:
             summary.resting[self.task] = Resting(*self.failed.described())
@@ -270,17 +274,18 @@ class SpoutTask(TaskBase):
         """
         next_tuple, count = self.instance.next_tuple, self._counter()
         emitted, burst, measure = 0, 1, self._measure()
+        empty = self._empty
         started = time.monotonic()
         while emitted < room:
             self.collector.limit = min(room, emitted + burst)
             try:
                 while emitted < self.collector.limit:
                     if (returned := next_tuple()) is not None:
-                        refuse_result(returned)
+                        refuse_answer(returned)
                     if FORKED:
                         end_child()
                     now = count()
-                    if now == emitted:
+                    if now == emitted and not empty.go_on(returned, emitted, started):
                         self._is_dry = True
                         return emitted, False, measure()
                     emitted = now

@@ -47,6 +47,7 @@ def test_how_trees_ended_is_told_before_the_next_tuple_is_asked_for():
     def next_tuple(spout):
         calls.append(("next_tuple",))
         emitting("a")(spout)
+        return False
 
     with_spout(next_tuple=next_tuple, options={"batches": 2}, **recording(calls, "ack"))
     assert calls == [("next_tuple",)] * 2 + [("ack", 1), ("next_tuple",)]
