@@ -130,7 +130,23 @@ class Delete:
     uid: str
 
 
-Action = Apply | StartDriver | Delete
+@dataclass(frozen=True)
+class Adopt:
+    """Make an object that has no owner the topology's, if it still is the one with that uid.
+
+    Attributes:
+        name: Of a ConfigMap with code. All else is applied, which adopts it as well; code is not
+            watched, and never written again.
+        uid: Its uid.
+        owner: The reference to the topology.
+    """
+
+    name: str
+    uid: str
+    owner: Manifest
+
+
+Action = Apply | StartDriver | Delete | Adopt
 
 
 @dataclass(frozen=True)

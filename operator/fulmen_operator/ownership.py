@@ -3,10 +3,13 @@
 An object belongs to a topology if it is owned by it, by uid: a name or a label says nothing, since
 others may give the same, and a topology made again under the same name is another one. Workers are
 owned by their driver's pod, and say the topology's uid besides. A claim that is kept when its
-topology goes has no owner: it bears Fulmen's labels, for the next topology of that name.
+topology goes has no owner: it bears Fulmen's labels, for the next topology of that name. Whatever
+else bears them without an owner, such as after `kubectl delete --cascade=orphan`, belongs to a
+topology whose user says so by an annotation.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from fulmen.kube import contract
@@ -28,14 +31,25 @@ class InTheWay(Exception):
     """An object that is not the topology's has the name that one of the topology's needs.
 
     Attributes:
-        message: Which object it is, and what to do.
+        kind: Its kind.
+        name: Its name.
+        owner: Whose it is: its owner's kind and name; empty if it has none, or is not known.
         passing: Whether it goes by itself: it was an earlier topology's of that name.
+        is_left: Whether the topology may adopt it: it bears its name, and has no owner.
     """
 
-    def __init__(self, message: str, passing: bool = False) -> None:
-        super().__init__(message)
-        self.message = message
-        self.passing = passing
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        owner: str = "",
+        *,
+        passing: bool = False,
+        is_left: bool = False,
+    ) -> None:
+        super().__init__(f"{kind} {name!r} is in the way")
+        self.kind, self.name, self.owner = kind, name, owner
+        self.passing, self.is_left = passing, is_left
 
 
 def belongs(thing: Object, topology: Object, kind: str = "") -> bool:
@@ -47,15 +61,16 @@ def belongs(thing: Object, topology: Object, kind: str = "") -> bool:
         kind: The object's kind, if it may be a claim.
     """
     owners = thing["metadata"].get("ownerReferences") or ()
-    if any(owner.get("uid") == uid_of(topology) for owner in owners):
-        return True
-    return kind == CLAIM and not owners and is_kept_for(thing, name_of(topology))
+    if owners:
+        return any(owner.get("uid") == uid_of(topology) for owner in owners)
+    adopts = annotation(topology, contract.ADOPT_ANNOTATION) == "true"
+    return (kind == CLAIM or adopts) and is_left_by(thing, name_of(topology))
 
 
-def is_kept_for(claim: Object, topology: str) -> bool:
-    """Whether a claim without an owner was made for a topology of that name."""
-    made = label(claim, contract.MANAGED_BY_LABEL) == contract.MANAGER
-    return made and label(claim, contract.TOPOLOGY_LABEL) == topology
+def is_left_by(thing: Object, topology: str) -> bool:
+    """Whether an object without an owner was made for a topology of that name."""
+    made = label(thing, contract.MANAGED_BY_LABEL) == contract.MANAGER
+    return made and label(thing, contract.TOPOLOGY_LABEL) == topology
 
 
 def own_pods(pods: Iterable[Object], topology: Object) -> list[Object]:
@@ -76,7 +91,7 @@ def own_pods(pods: Iterable[Object], topology: Object) -> list[Object]:
 
 
 def obstacle(kind: str, name: str, found: Object | None, topology: Object) -> InTheWay:
-    """What to say of an object that is in the way.
+    """An object that is in the way.
 
     Args:
         kind: Its kind.
@@ -85,17 +100,46 @@ def obstacle(kind: str, name: str, found: Object | None, topology: Object) -> In
         topology: The topology that needs the name.
     """
     owners = (found["metadata"].get("ownerReferences") or ()) if found else ()
-    of_earlier = [o for o in owners if o.get("kind") == KIND and o.get("name") == name_of(topology)]
-    if of_earlier:
-        return InTheWay(
-            f"{kind} {name!r} belongs to the topology of this name that was deleted; "
-            "this one goes on when it is gone",
-            passing=True,
-        )
+    earlier = any(o.get("kind") == KIND and o.get("name") == name_of(topology) for o in owners)
     owner = next((f"{o.get('kind')} {o.get('name')!r}" for o in owners), "")
-    whose = f"it belongs to {owner}" if owner else "it is not this topology's"
-    instead = " or name it in spec.checkpoint.persistentVolumeClaim," if kind == CLAIM else ""
-    return InTheWay(
-        f"{kind} {name!r} is in the way: {whose}, so it is left as it is. Delete it,{instead} "
-        "or give the topology another name."
+    is_left = found is not None and not owners and is_left_by(found, name_of(topology))
+    return InTheWay(kind, name, owner, passing=earlier, is_left=is_left)
+
+
+def sentence(obstacles: Sequence[InTheWay], namespace: str, topology: str) -> str:
+    """What is in the way, how it is shown, and what can be done about it.
+
+    Args:
+        obstacles: All of it, one at least.
+        namespace: Of the topology.
+        topology: Its name.
+    """
+    lasting = [one for one in obstacles if not one.passing]
+    shown = lasting or obstacles
+    are, they, them = ("is", "it", "it") if len(shown) == 1 else ("are", "they", "them")
+    what = f"{shown[0].kind} {shown[0].name!r}"
+    if len(shown) > 1:
+        counts = Counter(one.kind for one in shown)
+        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(counts.items()))
+        what = f"{len(shown)} objects ({kinds})"
+    if not lasting:
+        verb = "belongs" if len(shown) == 1 else "belong"
+        return (
+            f"{what} {verb} to the topology of this name that was deleted; this one goes on when"
+            f" {they} {are} gone"
+        )
+    places = " ".join(f"{one.kind.lower()}/{one.name}" for one in shown)
+    owner = next((one.owner for one in shown if one.owner), "")
+    whose = f"of {owner}" if len(shown) == 1 and owner else "not this topology's"
+    cures = [f"Delete {them} (`delete` instead of `get`)"]
+    if any(one.kind == CLAIM for one in shown):
+        cures.append("name another claim in spec.checkpoint.persistentVolumeClaim")
+    if all(one.is_left for one in shown):
+        command = f"annotate topology {topology} {contract.ADOPT_ANNOTATION}=true"
+        cures.append(f"or make {them} this topology's own: `kubectl -n {namespace} {command}`")
+    else:
+        cures.append("or give the topology another name")
+    return (
+        f"{what} {are} in the way: {they} {are} {whose}, and left alone. `kubectl -n {namespace}"
+        f" get {places}` shows {them}. {', '.join(cures)}"
     )

@@ -153,6 +153,19 @@ def test_a_checkpoint_that_is_lost(topology, s3):
     assert objects(s3) == {}
     topology.run("annotate", "topology", NAME, "fulmen.dev/accept-checkpoint-loss=true")
     topology.wait("topology", NAME, is_ready, START_SECONDS, "Ready")
+    assert sum(counts(s3).values()) < sum(expected(SENTENCES).values())
+
+
+def test_what_a_deleted_topology_has_left_is_adopted(topology, s3):
+    """While its pods still count. Nothing is lost, and nothing counted twice."""
+    left = driver(topology)["metadata"]["name"]
+    topology.run("delete", "topology", NAME, "--cascade=orphan")
+    apply(topology, s3)
+    message = wait_for(topology, NAME, "Ready", "ObjectInTheWay")
+    assert f"annotate topology {NAME} fulmen.dev/adopt=true" in message
+    topology.run("annotate", "topology", NAME, "fulmen.dev/adopt=true")
+    topology.wait("topology", NAME, is_ready, START_SECONDS, "Ready")
+    assert driver(topology)["metadata"]["name"] != left
     assert all_counted(s3) == expected(SENTENCES)
 
 

@@ -182,7 +182,7 @@ def test_objects_of_others_are_in_the_way_and_stay(kube, remove, running):
 
 
 def in_the_way(kind, name):
-    return f"{kind} {name!r} is in the way"
+    return f"{kind.lower()}/{name}"
 
 
 def is_observed(topology):

@@ -91,10 +91,12 @@ class FakeApi:
         return body if "dryRun" in query else self._store(place, body)
 
     def _merge(self, path, body, query, what):
-        """Takes the gates of a pod away."""
+        """Takes the gates of a pod away, or gives an object an owner."""
         old = self._existing(path, what)
         if body["metadata"]["uid"] != old["metadata"]["uid"]:
             raise CallFailed(409, "another uid", what)
+        if "ownerReferences" in body["metadata"]:
+            return self._store(path, {**old, "metadata": {**old["metadata"], **body["metadata"]}})
         assert body["spec"] == {"schedulingGates": None}
         spec = {key: value for key, value in old["spec"].items() if key != "schedulingGates"}
         return self._store(path, {**old, "spec": spec})

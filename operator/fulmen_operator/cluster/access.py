@@ -24,6 +24,7 @@ from fulmen_operator.manifests.common import marked
 from fulmen_operator.model import (
     START_GATE,
     Action,
+    Adopt,
     Apply,
     Delete,
     Event,
@@ -166,6 +167,11 @@ class Access:
                 await self._start(seen, marked(pod), secret, key)
             case Delete(kind, name, uid):
                 await self._delete(seen, kind, name, uid)
+            case Adopt(name, uid, owner):
+                path = KINDS["ConfigMap"].path(seen.namespace, name)
+                change = {"metadata": {"uid": uid, "ownerReferences": [owner]}}
+                made = await self._api.call("PATCH", path, change, MERGE, merge=True)
+                self._store.put("ConfigMap", made)
 
     async def try_out(self, seen: Observed, trial: Trial, in_quotas: bool = False) -> str:
         """Ask the server about pods without making them.

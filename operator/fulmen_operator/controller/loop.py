@@ -11,7 +11,7 @@ from fulmen_operator.cluster.api import CallFailed, Overtaken
 from fulmen_operator.controller.queue import Queue
 from fulmen_operator.metrics import RECONCILES, SECONDS, show
 from fulmen_operator.model import Decision, Event, Key, Observed, Refusal, StartDriver, Trial
-from fulmen_operator.ownership import InTheWay
+from fulmen_operator.ownership import InTheWay, sentence
 from fulmen_operator.reasons import Reason
 from fulmen_operator.reconcile.decide import decide
 from fulmen_operator.settings import Settings
@@ -195,7 +195,7 @@ def _hindered(key: Key, obstacles: list[InTheWay], memory: Memory) -> Done:
     """Remember what is in the way, and look later whether it still is."""
     passing = all(obstacle.passing for obstacle in obstacles)
     reason = Reason.EARLIER_TOPOLOGY_ENDS if passing else Reason.OBJECT_IN_THE_WAY
-    message = " ".join(obstacle.message for obstacle in obstacles)
+    message = sentence(obstacles, key.namespace, key.name)
     refusal = Refusal(reason, message, lasting=not passing)
     is_news = memory.refusals.get(key) != refusal
     memory.refusals[key] = refusal

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from fulmen.kube import contract, names
 from fulmen.topology.resource.status import TopologyStatus
 from fulmen_operator.acceptance.verdict import Accepted
-from fulmen_operator.manifests.common import marked
+from fulmen_operator.manifests.common import marked, owner
 from fulmen_operator.manifests.pods import driver_pod
 from fulmen_operator.manifests.revisions import accepted_in, for_attempt
 from fulmen_operator.manifests.rights import rights
@@ -25,6 +25,7 @@ from fulmen_operator.manifests.storage import (
 from fulmen_operator.model import (
     APPLIED_ANNOTATION,
     Action,
+    Adopt,
     Apply,
     Decision,
     Delete,
@@ -178,8 +179,20 @@ def _objects(
         wanted.append(network_policy(seen))
     return [
         *_applied(seen, wanted),
+        *_adopted_code(seen),
         *(action for action in verdict.actions if _is_needed(seen, action)),
         *_revision(seen, revision),
+    ]
+
+
+def _adopted_code(seen: Observed) -> list[Action]:
+    """Code that has lost its owner, of a topology that adopts what is left."""
+    return [
+        Adopt(name, uid_of(thing), owner(seen))
+        for (kind, name), thing in seen.children.items()
+        if kind == "ConfigMap"
+        and names.code_digest(seen.name, name) is not None
+        and not thing["metadata"].get("ownerReferences")
     ]
 
 

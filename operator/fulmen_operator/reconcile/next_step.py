@@ -144,7 +144,8 @@ def _next_step(now: Situation, driver: Object | None, ending: Ending | None) -> 
         return _without_driver(now)
     if ending is not None:
         return _after(now, driver, ending)
-    if annotation(driver, INPUT_ANNOTATION) != now.revision.input_hash:
+    is_adopted = not driver["metadata"].get("ownerReferences")  # it would outlive the topology
+    if is_adopted or annotation(driver, INPUT_ANNOTATION) != now.revision.input_hash:
         message = f"{name_of(driver)} drains, to be replaced"
         return _drain(now, driver, Reason.REPLACING, message)
     if is_terminating(driver):

@@ -38,6 +38,7 @@ PREFLIGHT: Final = "preflight"
 REPORT_ANNOTATION: Final = "fulmen.dev/report"
 PAUSED_ANNOTATION: Final = "fulmen.dev/paused"
 ACCEPT_LOSS_ANNOTATION: Final = "fulmen.dev/accept-checkpoint-loss"
+ADOPT_ANNOTATION: Final = "fulmen.dev/adopt"
 
 # ---- Containers
 

@@ -75,8 +75,12 @@ def test_an_object_of_others_is_left_alone_and_named(kind, name, labels, code_na
     ready, stalled = cluster.condition("Ready"), cluster.condition("Stalled")
     assert (ready["status"], ready["reason"]) == ("False", "ObjectInTheWay")
     assert (stalled["status"], stalled["reason"]) == ("True", "ObjectInTheWay")
-    assert f"{kind} {name!r} is in the way" in ready["message"]
-    assert "Delete it" in ready["message"]
+    message = ready["message"]
+    assert message.startswith(f"{kind} {name!r} is in the way: it is not this topology's")
+    assert f"`kubectl -n {KEY.namespace} get {kind.lower()}/{name}` shows it" in message
+    may_adopt = labels is not None and labels.items() >= OURS.items() and kind != "Secret"
+    assert ("fulmen.dev/adopt=true" in message) == may_adopt
+    assert cluster.condition("Placed")["message"] == "no worker hosts anything"
     assert cluster.events().count("ObjectInTheWay") == 1
     cluster.remove(kind, name)
     look(cluster)
@@ -106,8 +110,74 @@ def test_all_that_is_in_the_way_is_named_at_once():
     foreign(cluster, CLAIM, "word-count-checkpoint")
     look(cluster)
     message = cluster.condition("Ready")["message"]
-    assert "Role 'word-count-driver' is in the way" in message
+    assert message.startswith("2 objects (1 PersistentVolumeClaim, 1 Role) are in the way: they")
+    places = "persistentvolumeclaim/word-count-checkpoint role/word-count-driver"
+    assert set(places.split()) <= set(message.split("`")[1].split())
     assert "spec.checkpoint.persistentVolumeClaim" in message
+
+
+# ---- what has lost its owner
+
+
+@pytest.fixture
+def orphaned(cluster):
+    """A topology was deleted without what belongs to it, and made again under its name."""
+    document = deepcopy(cluster.topology)
+    del cluster.api.objects[cluster._place("Topology", KEY.name)]
+    for path, thing in cluster.api.objects.items():
+        owners = thing["metadata"].get("ownerReferences", ())
+        kept = [owner for owner in owners if owner["kind"] != "Topology"]
+        if len(kept) < len(owners):
+            thing["metadata"]["ownerReferences"] = kept
+            assert "/events/" not in path
+    for field in ("uid", "resourceVersion", "creationTimestamp"):
+        del document["metadata"][field]
+    del document["status"]
+    cluster.api._store(cluster._place("Topology", KEY.name), document)
+    cluster.forget()
+    return cluster
+
+
+def test_what_has_lost_its_owner_is_told_in_one_sentence(orphaned):
+    look(orphaned)
+    assert orphaned.condition("Ready")["reason"] == "ObjectInTheWay"
+    message = orphaned.condition("Ready")["message"]
+    assert "2 ConfigMap, 1 Role, 1 RoleBinding, 2 ServiceAccount" in message
+    assert "`kubectl -n blue annotate topology word-count fulmen.dev/adopt=true`" in message
+    assert "word-count-driver-2" not in orphaned.names("Pod")
+
+
+def test_a_topology_adopts_what_its_user_says_is_its_own(orphaned):
+    """The old driver is drained, and the next one goes on from its checkpoint."""
+    look(orphaned)
+    before = {kind: orphaned.names(kind) for kind, _ in APPLIED}
+    orphaned.topology["metadata"]["annotations"] = {"fulmen.dev/adopt": "true"}
+    directives = []
+    for _ in range(6):
+        look(orphaned, 1)
+        directives.append(orphaned.revision.directive)
+    assert "Drain" in directives
+    orphaned.settle()
+    assert summary(orphaned) == ("Active", "True", "Active")
+    assert [name for name in orphaned.names("Pod") if "driver" in name] == ["word-count-driver-2"]
+    assert {kind: orphaned.names(kind) for kind, _ in APPLIED} == before
+    orphaned.remove("Topology", KEY.name)
+    kinds = {kind for kind, _ in APPLIED if kind != CLAIM}
+    assert {kind: names for kind in kinds if (names := orphaned.names(kind))} == {}
+
+
+def test_what_is_anothers_is_not_adopted(orphaned):
+    role = orphaned.api.objects[orphaned._place("Role", "word-count-driver")]
+    uid = orphaned.api.objects[orphaned._place(CLAIM, "word-count-checkpoint")]["metadata"]["uid"]
+    owner = {"kind": CLAIM, "name": "word-count-checkpoint", "uid": uid}
+    role["metadata"]["ownerReferences"] = [owner]
+    unmarked = orphaned.api.objects[orphaned._place("ServiceAccount", "word-count-driver")]
+    unmarked["metadata"]["labels"] = {"app": "web"}
+    left = deepcopy([role, unmarked])
+    orphaned.topology["metadata"]["annotations"] = {"fulmen.dev/adopt": "true"}
+    look(orphaned)
+    assert [role, unmarked] == left
+    assert "2 objects (1 Role, 1 ServiceAccount)" in orphaned.condition("Ready")["message"]
 
 
 def test_what_takes_an_objects_place_does_not_stop_what_runs(cluster):
