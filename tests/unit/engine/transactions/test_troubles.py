@@ -136,13 +136,33 @@ def test_a_bolt_that_raises_fails_the_attempt(method, error, most):
     "error", [ServiceUnavailable("the store", "no"), StoreUnavailable("it", "no")]
 )
 @pytest.mark.parametrize(
-    ("kind", "method"), [*EMITTERS, *(("parts", method) for method in BOLTS if method != "basic")]
+    ("kind", "method"), [*EMITTERS, *(("parts", method) for method in BOLTS)]
 )
 def test_what_is_away_makes_a_transaction_wait_and_it_is_never_given_up(kind, method, error):
     ran = Ran(kind, {method: [error] * 4}, max_replays=0, on_error="crash").end()
     ran.check_complete()
     assert ran.errors()
     assert all(message.endswith(str(error)) for _, message in ran.errors())
+
+
+def failing_at_first(method):
+    def emit(emitter, attempt, *args):
+        if attempt.txid == 1:
+            raise away()
+        return getattr(super(type(emitter), emitter), method)(attempt, *args)
+
+    return emit
+
+
+@pytest.mark.parametrize(("kind", "method"), EMITTERS)
+def test_a_transaction_whose_emitter_fails_each_time_is_given_up(kind, method):
+    ran = Ran(kind, {method: [failing_at_first(method)] * 40}, max_replays=2).end()
+    (given_up,) = ran.result.transactions.given_up
+    assert given_up.txid == 1
+    assert len(ran.outside.get(("script", method))) > 20, "it is tried no more"
+    # a partition has no part in it; that of "parts" makes two transactions, whatever is in them
+    left = {"whole": ALL[2:], "parts": [0, 1, 4, 5], "opaque": ALL}
+    assert sorted(collected(ran.outside.all())) == left[kind]
 
 
 def gone_if_first(emitter, attempt, *args):

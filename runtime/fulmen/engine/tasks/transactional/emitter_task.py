@@ -16,6 +16,7 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.components import FailedException
+from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.transactional_spouts import (
     OpaquePartitionedTransactionalSpout,
     PartitionedTransactionalSpout,
@@ -156,10 +157,17 @@ class EmitterTask(TransactionalTask):
         except FailedException as e:
             self.collector.open()  # what it has emitted is forgotten
             self.report(f"partition {partition} is left out of {attempt}: {text_of(e)}")
-            if before != self.ends.get(partition, ()):
-                self.ends[partition] = before
+            self._forget_since(partition, before)
             return
+        except BaseException:
+            self._forget_since(partition, before)  # it may have no part in a transaction given up
+            raise
         self.ends[partition] = (*before, (attempt.txid, end))
+
+    def _forget_since(self, partition: int, before: Ends) -> None:
+        """What attempts that failed have noted of a partition does not hold."""
+        if before != self.ends.get(partition, ()):
+            self.ends[partition] = before
 
     def _clean_up(self, committed: int) -> None:
         """Forget where transactions ended that are committed, but for the last one."""
@@ -194,6 +202,9 @@ class EmitterTask(TransactionalTask):
         except PASSED_ON:
             raise
         except BaseException as e:
+            if opened.is_dropped and not isinstance(e, ServiceUnavailable):
+                self._leave_out(e)
+                return 0
             crash = self.attempt_raised(attempt, e, "emit")
             if crash is not None:
                 raise crash from e
@@ -204,6 +215,13 @@ class EmitterTask(TransactionalTask):
         emitted = 0 if opened.is_dropped else self._send(attempt, outbox)
         self.collector.release()
         return emitted
+
+    def _leave_out(self, error: BaseException) -> None:
+        """A part of a transaction that is given up can't even be passed over: it has none in it."""
+        fatal = self.placed.topology.spec.on_error == "crash"
+        report = self.report(error, fatal=fatal, what="emit")
+        if fatal:
+            raise ComponentFailed(report) from error
 
     def _send(self, attempt: TransactionAttempt, outbox: Outbox) -> int:
         emitted = 0
