@@ -37,8 +37,9 @@ class Numbers(Spout):
         elif self.position < self.limit:
             number, self.position = self.position, self.position + 1
         else:
-            return
+            return False
         self.collector.emit([number], msg_id=self.msg_id(number))
+        return True
 
     def msg_id(self, number):
         return number
@@ -63,7 +64,7 @@ class Gated(Numbers):
         if self.position == self.limit:
             HEARD.waiting.set()
             HEARD.gate.wait()
-        super().next_tuple()
+        return super().next_tuple()
 
     def close(self):
         HEARD.closed.set()

@@ -288,13 +288,16 @@ def _live(now: Situation, driver: Object) -> Step:
     said = report.message if report and state == "Active" else ""
     if state == "Active" and not (now.status.active_since or is_ready(driver)):
         state, message = "Starting", said or "the first batch is under way"
-    is_deserted = state in ("Active", "Inactive") and not _hosts_anything(report)
+    trouble, since = _what_is_waited_for(now, driver)
+    # while executors are placed anew there may be none for a moment
+    is_deserted = not _hosts_anything(report) and (
+        state in ("Active", "Inactive") or (state == "Rebalancing" and trouble is not None)
+    )
     if is_deserted:
         state, message = "Starting", "no worker is left: the topology waits for one"
     step = _stay(now, state, state, message, driver)
     if state not in ("Pending", "Starting"):
         return step
-    trouble, since = _what_is_waited_for(now, driver)
     if is_deserted:
         since = now.status.state_since if now.status.state == state else text_of(now.seen.now)
     waited = seconds_since(since, now.seen.now)

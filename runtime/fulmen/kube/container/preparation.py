@@ -12,7 +12,7 @@ from fulmen.kube.contract import CODE_FOLDER, Revision
 from fulmen.topology.problems import Problem
 from fulmen.topology.reading.field_problems import parse, without_unknown
 from fulmen.topology.resource.spec import ACKER, Topology
-from fulmen.topology.validation.check import Runnable, check
+from fulmen.topology.validation.check import Runnable, check, with_checkpoint_tasks
 
 OPERATORS = {"state", "checkpoint", "start_timeout_seconds", "preflight", "network_policy"}
 """Fields of the spec that may change without a driver, and are not for it to take over."""
@@ -101,6 +101,13 @@ def topology_of(revision: Revision) -> Topology:
 
 
 def runs_unlike(topology: Topology, other: Topology) -> bool:
-    """Whether a driver that runs one of the two has to change anything to run the other."""
-    specs = (topology.spec.model_dump(exclude=OPERATORS), other.spec.model_dump(exclude=OPERATORS))
-    return specs[0] != specs[1]
+    """Whether a driver that runs one of the two has to change anything to run the other.
+
+    Once there is a checkpoint, the operator writes down the numbers of tasks that a spec leaves
+    out: they are the same numbers.
+    """
+    one, another = (
+        with_checkpoint_tasks(either, {}).spec.model_dump(exclude=OPERATORS)
+        for either in (topology, other)
+    )
+    return one != another

@@ -31,6 +31,8 @@ class Lines(Spout):
         if self.calls > 0 and self.position < self.limit:
             self.collector.emit([self.position], msg_id=self.position)
             self.position += 1
+            return True
+        return False
 
     def is_exhausted(self):
         return self.position >= self.limit

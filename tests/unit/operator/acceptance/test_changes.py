@@ -7,6 +7,7 @@ import pytest
 from fulmen.kube.container.preparation import runs_unlike
 from fulmen.plan import is_placed_like
 from fulmen.topology.reading.field_problems import parse
+from fulmen.topology.validation.check import with_checkpoint_tasks
 from fulmen_operator.acceptance.changes import EFFECTS, Effect, input_hash
 from support.documents import ABSENT, word_count
 from support.scripts import script
@@ -135,6 +136,12 @@ def test_what_replaces_no_driver_is_taken_over_by_it_or_the_operators(path, valu
     if effect is not Effect.REPLACE:
         changed = runs_unlike(topology({path: value}, path), topology(of=path))
         assert changed != (path in OPERATORS)
+
+
+def test_numbers_of_tasks_that_are_written_down_later_are_no_change():
+    given = topology()
+    assert any(c.num_tasks is None for c in given.spec.components)
+    assert not runs_unlike(with_checkpoint_tasks(given, {}), given)
 
 
 @pytest.mark.parametrize(("path", "value"), CHANGES, ids=[path for path, _ in CHANGES])

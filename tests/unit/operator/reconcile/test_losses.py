@@ -247,6 +247,24 @@ def test_without_any_worker_a_topology_is_not_ready_and_later_says_why(cluster):
     assert summary(cluster) == ("Active", "True", "Active")
 
 
+def test_a_change_that_waits_for_a_worker_does_not_hide_that_there_is_none(cluster):
+    """While executors are placed anew, a driver waits until no tree is pending."""
+    driver, (worker, *others) = cluster.pod("word-count-driver-1"), cluster.pods("worker")
+    for other in others:
+        cluster.remove("Pod", other["metadata"]["name"])
+    moving = Report(phase=DriverPhase.REBALANCING, generation=1, epoch=1, batch=9)
+    cluster.say(driver, moving)
+    cluster.reconcile()
+    assert summary(cluster) == ("Rebalancing", "False", "Rebalancing")
+    words = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1"}
+    cluster.set_status(worker, {"phase": "Pending", "conditions": [words]})
+    cluster.reconcile()
+    assert summary(cluster) == ("Starting", "False", "Starting")
+    cluster.later(301)
+    cluster.reconcile()
+    assert summary(cluster) == ("Starting", "False", "Unschedulable")
+
+
 def test_without_any_pod_of_a_worker_either(cluster):
     for worker in cluster.pods("worker"):
         cluster.remove("Pod", worker["metadata"]["name"])
