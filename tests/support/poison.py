@@ -27,6 +27,7 @@ class Messages(Spout):
         n = self.index + self.tasks * self.emitted
         self.emitted += 1
         self.collector.emit([n, self.poison.get(n, "")], msg_id=n)
+        return True
 
     def ack(self, msg_id):
         self.state[msg_id] = [*self.state.get(msg_id, ()), "acked"]

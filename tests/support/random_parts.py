@@ -152,6 +152,7 @@ class RandomSpout(Part, Spout):
                     need_task_ids=self.rng.random() < 0.2,
                 )
                 self.told(emit, tasks)
+        return True
 
     def ack(self, msg_id):
         LOG.append(SpoutAck(self.task, msg_id))
@@ -179,6 +180,7 @@ class RandomArrowSpout(Part, ArrowSpout):
         uids = pa.array([e.uid for e in emits])
         batch = pa.record_batch({"key": pa.array([e.key for e in emits]), "uid": uids})
         self.collector.emit(batch, stream, msg_ids=uids if tracked else None)
+        return True
 
     def ack_batch(self, msg_ids):
         LOG.extend(SpoutAck(self.task, uid) for uid in msg_ids)

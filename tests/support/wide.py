@@ -66,6 +66,7 @@ class Numbers(Spout):
         named = self.context.tasks("named")
         task = named[n % len(named)]
         self.collector.emit_direct(task, [n, task], "named", ("named", n) if n % 2 else None)
+        return True
 
     def ack(self, msg_id):
         self.state["acked", msg_id] = self.state.get(("acked", msg_id), 0) + 1
@@ -98,6 +99,7 @@ class Columns(ArrowSpout):
         self.emitted += len(n)
         columns = {"text": [f"row {i}" for i in n.tolist()], "n": n}
         self.collector.emit(pa.RecordBatch.from_pydict(columns), msg_ids=n)
+        return True
 
     def ack_batch(self, msg_ids):
         for n in msg_ids:
@@ -130,6 +132,7 @@ class Tickets(Spout):
         elif self.emitted < self.limit:
             self.emitted += 1
             self.collector.emit([self.emitted - 1, 0], msg_id=self.emitted - 1)
+        return True
 
     def ack(self, msg_id):
         self.state["acked", msg_id] = self.state.get(("acked", msg_id), 0) + 1
