@@ -135,9 +135,7 @@ def test_a_bolt_that_raises_fails_the_attempt(method, error, most):
 @pytest.mark.parametrize(
     "error", [ServiceUnavailable("the store", "no"), StoreUnavailable("it", "no")]
 )
-@pytest.mark.parametrize(
-    ("kind", "method"), [*EMITTERS, *(("parts", method) for method in BOLTS)]
-)
+@pytest.mark.parametrize(("kind", "method"), [*EMITTERS, *(("parts", method) for method in BOLTS)])
 def test_what_is_away_makes_a_transaction_wait_and_it_is_never_given_up(kind, method, error):
     ran = Ran(kind, {method: [error] * 4}, max_replays=0, on_error="crash").end()
     ran.check_complete()
