@@ -11,6 +11,7 @@ import pytest
 
 from fulmen.api import ServiceUnavailable
 from fulmen.connectors.postgres import PostgresSink, writing
+from fulmen.connectors.postgres.writing import ENDS
 from fulmen.testing.sinks import CASES, Subject
 from fulmen.transactional.errors import StoreRefused
 from fulmen.transactional.stores import postgres_connection
@@ -21,7 +22,7 @@ from support.postgres import PASSWORD, USER
 from support.postgres_target import Target
 from support.seeds import generator, several
 from support.spark_runs import wait_until
-from support.sql_sinks import EXACTLY, all_rows, mark, prepared, written
+from support.sql_sinks import AT_LEAST, EXACTLY, all_rows, mark, prepared, written
 
 SECRETS = (PASSWORD, "s3cret%2Fword")
 
@@ -278,6 +279,38 @@ def test_what_only_the_server_can_be_in_is_no_row_s_fault(target, code):
     raising(target)
     with pytest.raises(ServiceUnavailable, match="is away: negative amount"):
         written(target.sink(table="t"), [[1, "a", 1], [2, code, -1]])
+
+
+@pytest.mark.parametrize(
+    ("mode", "guarantee"), [("insert", EXACTLY), ("copy", AT_LEAST), ("upsert", EXACTLY)]
+)
+def test_a_row_that_ends_the_connection_is_found_and_refused(target, mode, guarantee):
+    target.run(
+        "CREATE TABLE t (id integer PRIMARY KEY, word text, n integer)",
+        """CREATE FUNCTION ends() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+          IF new.n < 0 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+          RETURN new;
+        END $$""",
+        "CREATE TRIGGER ends BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION ends()",
+    )
+    keyed = {"key": ["id"]} if mode == "upsert" else {}
+    sink = target.sink(table="t", mode=mode, guarantee=guarantee, **keyed)
+    bad = (3, 57)
+    values = [[i, f"{mode}{i}", -1 if i in bad else i] for i in range(100)]
+    this = mark(1) if guarantee == EXACTLY else None
+    for _ in range(ENDS):
+        with pytest.raises(ServiceUnavailable, match="is away"):
+            written(sink, values, this)
+    failed = written(sink, values, this)
+    assert sorted(failed) == list(bad)
+    said = "ends when this row is written: terminating connection"
+    assert all(said in reason for reason in failed.values())
+    assert len(all_rows(target)) == 98
+    if guarantee == EXACTLY:
+        assert sorted(written(sink, values, this)) == list(bad)
+    known = written(sink, [[100, "w", 1], values[3]], mark(2) if this else None)
+    assert list(known) == [1]  # at once
+    assert len(all_rows(target)) == 99
 
 
 def test_many_refused_rows_cost_a_few_statements_each(target):

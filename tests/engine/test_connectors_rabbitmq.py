@@ -344,7 +344,7 @@ def test_a_declared_queue_has_what_was_asked_for(rabbit_server, life_of, queue):
     refused = pytest.raises(pika.exceptions.ChannelClosedByBroker, match="x-max-length")
     with rabbit_server.channel() as channel, refused:
         channel.queue_declare(f"{queue}-new", durable=True)
-    with pytest.raises(ServiceUnavailable, match=r"it is not as it is to be .*durable"):
+    with pytest.raises(ServiceUnavailable, match=r"it is not as it is to be declared .*durable"):
         life_of(queue, declare=True, durable=False).start()
 
 
@@ -505,7 +505,7 @@ def test_exchanges_and_queues_are_declared_if_asked_for(rabbit_server, queue, si
     sinks(exchange=f"{queue}-new", exchangeType="topic", declare=True)
     with rabbit_server.channel() as channel:
         channel.exchange_declare(f"{queue}-new", "topic", durable=True)
-    with pytest.raises(ServiceUnavailable, match="it is not as it is to be"):
+    with pytest.raises(ServiceUnavailable, match="it is not as it is to be declared"):
         sinks(exchange=f"{queue}-new", exchangeType="fanout", declare=True)
 
 

@@ -503,6 +503,24 @@ def test_rows_go_to_all_slots_of_a_cluster(redis_cluster, name):
     assert found == [f'{{"word":"7","count":{i}}}' for i in range(7, 1200, 40)]
 
 
+def test_a_cluster_of_several_nodes_is_told_to_be_one(redis_server, name):
+    with (
+        running_redis("--cluster-enabled", "yes") as here,
+        running_redis("--cluster-enabled", "yes") as there,
+        here.client() as one,
+        there.client() as other,
+    ):
+        one.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 8191)
+        other.execute_command("CLUSTER", "ADDSLOTSRANGE", 8192, 16383)
+        bus = one.config_get("cluster-port")["cluster-port"]
+        other.execute_command("CLUSTER", "MEET", "127.0.0.1", here.port, bus)
+        wait_until(lambda: "cluster_state:ok" in one.execute_command("CLUSTER", "INFO"), "it")
+        sink = sink_of(here.url, key="{word}", type="list", format={"type": "json"})
+        said = f"a key is at another node of the cluster.* 127.0.0.1:{there.port}"
+        with pytest.raises(ServiceUnavailable, match=said):
+            write(sink, [[f"{i}", i] for i in range(40)])
+
+
 def test_a_refused_row_is_shown_as_the_command_that_it_was(redis_server):
     sink = sink_of(
         redis_server.url, key="k:{word}", type="hash", field="f", format={"type": "json"}

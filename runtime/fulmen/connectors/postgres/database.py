@@ -67,6 +67,10 @@ class Database:
     def _pool(self) -> Pool[connections.Connection]:
         return pool_of(("postgres", self._dsn))
 
+    def connect(self) -> psycopg.Connection[Any]:
+        """A connection that nobody else has, for whoever closes it. Raises psycopg.Error."""
+        return connections.plain(self._dsn)
+
     @contextmanager
     def transaction(self) -> Iterator[psycopg.Connection[Any]]:
         """A transaction, whose constraints are checked by each statement.

@@ -95,9 +95,9 @@ class PostgresTable:
     def transaction(self) -> Iterator[PostgresTransaction]:
         """One transaction."""
         with self.database.transaction() as db:
-            writer = Writer(db, self.statements, self._mode, self._contention)
+            writer = Writer(db, self.statements, self._mode, self._contention, self.database)
             yield PostgresTransaction(db, self.statements, writer, self._key)
-        self._contention.tries = 0
+        self._contention.tries = self._contention.ends = 0
 
 
 class PostgresTransaction:

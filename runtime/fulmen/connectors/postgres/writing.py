@@ -5,14 +5,18 @@ trigger may raise any code. So an error that may be the server's is one only if 
 written: neither a statement without rows, nor any row of the batch. Two kinds of codes are left:
 
 - What only the server itself can be in (its disk is full, it shuts down) is never a row's fault.
+  But a row may end the connection, such as by a crash of the server's process. If it was lost
+  several times in a row while rows were written, halves of them are tried on other connections.
 - What others are to blame for (a deadlock, a lock) passes. So the batch is tried again as a whole,
   and only if that is of no use, the rows are looked for whose turn never comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -25,7 +29,7 @@ from fulmen.connectors.postgres.bisection import (
     write_but_refused,
     write_last_of_keys,
 )
-from fulmen.connectors.postgres.database import CONFLICTS, SERVERS, said
+from fulmen.connectors.postgres.database import CONFLICTS, SERVERS, Database, said
 from fulmen.connectors.postgres.texts import Text, array, lines
 from fulmen.transactional.stores.postgres_connection import code_of
 
@@ -41,11 +45,29 @@ MOST_MILLIS, LEAST_MILLIS = 2000, 50
 """How long each statement of that search waits for a lock: less and less."""
 
 
+ENDS = 3
+"""So many times in a row a connection was lost while rows were written."""
+BACK_SECONDS, LOOK_SECONDS = 15.0, 0.1
+"""For how long a server that crashed may be away before a search is given up, and how often it is
+looked for."""
+MOST_DEADLY, DEADLY_SECONDS = 1000, 600.0
+"""So many rows that end the connection are known, and for so long: what ended it may be mended."""
+ENDS_CONNECTION = "the connection to the server ends when this row is written: {}"
+
+
 @dataclass
 class Contention:
-    """How often in a row others were in the way of a task's batch. Outlives the task's instance."""
+    """What was in the way of a task's batches. Outlives the task's instance.
+
+    Attributes:
+        tries: How often in a row others were.
+        ends: How often in a row the connection ended while rows were written.
+        deadly: Rows that were found to end it: how, and until when (time.monotonic()) they count.
+    """
 
     tries: int = 0
+    ends: int = 0
+    deadly: dict[tuple[Text, ...], tuple[str, float]] = field(default_factory=dict)
 
 
 class Statements(Protocol):
@@ -76,17 +98,19 @@ class Writer:
         statements: Statements,
         mode: str,
         contention: Contention,
+        database: Database,
     ) -> None:
         """Nothing is written yet.
 
         Args:
             db: In a transaction.
+            database: Which gives more connections.
             statements: Of the table.
             mode: The sink's.
             contention: Of the task.
         """
         self._db, self._statements, self._mode = db, statements, mode
-        self._contention = contention
+        self._contention, self._database = contention, database
         self._items: Sequence[Sequence[Text]] = ()
         self._written = 0
         self._takes: bool | None = None
@@ -102,6 +126,14 @@ class Writer:
         Raises:
             psycopg.Error: Nothing can be written, or not now.
         """
+        deadly = self._deadly(items)
+        if deadly:
+            kept = [i for i in range(len(items)) if i not in deadly]
+            refused = self._write_all([items[i] for i in kept], key)
+            return deadly | {kept[i]: reason for i, reason in refused.items()}
+        return self._write_all(items, key)
+
+    def _write_all(self, items: Sequence[Sequence[Text]], key: Sequence[int]) -> Mapping[int, str]:
         self._items = items
         refused = self._upsert(key) if key and self._statements.ranks else self._insert()
         if self._doubtful is not None and not self._written:
@@ -170,27 +202,21 @@ class Writer:
     ) -> list[Any]:
         try:
             with self._db.transaction():  # a savepoint
-                return self._execute(statement, items, is_copy)
+                return _execute(self._db, statement, items, is_copy)
         except psycopg.Error as error:
             if not self._is_rows_fault(error, len(items)):
                 raise
             raise Refused(said(error)) from None
-
-    def _execute(self, statement: Any, items: Sequence[Sequence[Text]], is_copy: bool) -> list[Any]:
-        columns = list(zip(*items, strict=True))
-        if is_copy:
-            with self._db.cursor().copy(statement) as copy:
-                copy.write(lines(columns))
-            return []
-        found = self._db.execute(statement, [array(values) for values in columns])
-        return [value for (value,) in found.fetchall()] if found.description else []
 
     def _is_rows_fault(self, error: psycopg.Error, count: int) -> bool:
         """Whether the rows are to blame, or at least one of them."""
         code = code_of(error)
         if code.startswith(ROWS_FAULT):
             return True
-        if self._db.closed or code.startswith(SERVERS):
+        if self._db.closed:
+            self._contention.ends += 1
+            return False
+        if code.startswith(SERVERS):
             return False
         is_conflict = code.startswith(CONFLICTS)
         if is_conflict and not self._is_stuck(code):
@@ -225,3 +251,75 @@ class Writer:
             except psycopg.Error:
                 self._takes = False
         return self._takes
+
+    # Rows that end the connection
+
+    def _deadly(self, items: Sequence[Sequence[Text]]) -> dict[int, str]:
+        """Which rows end the connection, and how, as far as it was looked for."""
+        known, now = self._contention.deadly, time.monotonic()
+        for item in [item for item, (_, until) in known.items() if now >= until]:
+            del known[item]
+        if self._contention.ends >= ENDS:
+            self._contention.ends = 0
+            found = write_but_refused(
+                [i for i, item in enumerate(items) if tuple(item) not in known],
+                lambda at: self._survives([items[i] for i in at]),
+            )
+            if len(known) + len(found) > MOST_DEADLY:
+                known.clear()
+            until = time.monotonic() + DEADLY_SECONDS
+            known |= {tuple(items[i]): (reason, until) for i, reason in found.items()}
+        if not known:
+            return {}
+        return {i: known[tuple(item)][0] for i, item in enumerate(items) if tuple(item) in known}
+
+    def _survives(self, items: Sequence[Sequence[Text]]) -> None:
+        """Try rows on a connection of their own, and take them back. A single one is tried twice.
+
+        Raises:
+            Refused: The connection was lost.
+            psycopg.Error: The server is away.
+        """
+        for _ in range(2 if len(items) == 1 else 1):
+            with self._another() as db:
+                try:
+                    with db.transaction(force_rollback=True):
+                        self._try(db, items)
+                    return
+                except psycopg.Error as error:
+                    if not db.closed:
+                        return  # what is wrong is told when they are written
+                    lost = error
+        raise Refused(ENDS_CONNECTION.format(said(lost)))
+
+    def _try(self, db: psycopg.Connection[Any], items: Sequence[Sequence[Text]]) -> None:
+        is_copy = self._mode == "copy"
+        statement = self._statements.copy if is_copy else self._statements.insert
+        _execute(db, statement, items, is_copy)
+
+    @contextmanager
+    def _another(self) -> Iterator[psycopg.Connection[Any]]:
+        """One more connection, also if the server is on its way back from a crash."""
+        until = time.monotonic() + BACK_SECONDS
+        while True:
+            try:
+                db = self._database.connect()
+                break
+            except psycopg.Error:
+                if time.monotonic() >= until:
+                    raise
+                time.sleep(LOOK_SECONDS)
+        with closing(db):
+            yield db
+
+
+def _execute(
+    db: psycopg.Connection[Any], statement: Any, items: Sequence[Sequence[Text]], is_copy: bool
+) -> list[Any]:
+    columns = list(zip(*items, strict=True))
+    if is_copy:
+        with db.cursor().copy(statement) as copy:
+            copy.write(lines(columns))
+        return []
+    found = db.execute(statement, [array(values) for values in columns])
+    return [value for (value,) in found.fetchall()] if found.description else []

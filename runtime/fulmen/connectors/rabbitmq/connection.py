@@ -28,9 +28,15 @@ CLOSED = {
     404: "it is not there",
     405: "somebody else uses it alone",
     311: "a message is too large",
-    406: "it is not as it is to be",
     530: "the vhost can't be used",
 }
+
+REFUSED = (
+    ("inequivalent arg", "it is not as it is to be declared"),
+    ("acknowledgement", "an ack took longer than the broker's consumer_timeout"),
+    ("message size", "a message is too large"),
+)
+"""What 406 means, by what the broker says."""
 
 # Each error is raised as well; pika logs tracebacks of them.
 logging.getLogger("pika").setLevel(logging.CRITICAL)
@@ -95,6 +101,8 @@ def reason_of(error: BaseException) -> str:
         return "the user may not use the vhost, or there is none of that name"
     if isinstance(error, exceptions.ChannelClosed | exceptions.ConnectionClosed):
         meaning = CLOSED.get(error.reply_code)
+        if error.reply_code == 406:
+            meaning = next((meant for words, meant in REFUSED if words in error.reply_text), None)
         said = f"{error.reply_code} {error.reply_text}"
         return f"{meaning} ({said})" if meaning else said
     if isinstance(error, exceptions.ConsumerCancelled):

@@ -16,7 +16,7 @@ import pickle
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from fulmen.checkpoint.rewriting import Journals, RewritePolicy, Update
 from fulmen.engine.state.journals import FAILED, FAILURES
@@ -26,9 +26,11 @@ FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 30.0
 MOST_RESTING = 100_000
 """With so many, a task is asked for nothing new: they are in memory, and in the checkpoint."""
-LEAST_SHARE, MOST_SHARE = 0.02, 0.5
+LEAST_SHARE, MOST_SHARE = 0.01, 0.5
 """While a spout has new messages, how much of what it emits may be messages that have failed."""
 _REMEMBERED, _REASONS = 50, 1000
+_LOOKED_AT = 256
+"""Messages of which it is asked at once whether any of them has failed before."""
 MOST_TRIED = 100_000
 """So many are counted; of those that are never emitted again, the oldest are forgotten."""
 Change = Any
@@ -36,17 +38,13 @@ Change = Any
 told of; or (id,) of one that was acked."""
 
 
+_NEVER = 0, ""
+
+
 def pause_seconds(failures: int) -> float:
     """How long a message rests that has failed so many times."""
     doublings = min(max(0, failures - 1), 20)  # far beyond the longest one
     return min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0**doublings)
-
-
-class _Entry(NamedTuple):
-    due: float
-    msg_id: Any
-    reason: str
-    failures: int
 
 
 class FailedMessages:
@@ -58,7 +56,7 @@ class FailedMessages:
 
     def __init__(self) -> None:
         self.tried: dict[Any, tuple[int, str]] = {}
-        self._resting: dict[int, _Entry] = {}
+        self._resting: dict[int, Change] = {}  # as they were noted: there are many
         self._queue: list[tuple[float, int]] = []
         self._failures: Counter[int] = Counter()
         self._reason = ""
@@ -93,25 +91,35 @@ class FailedMessages:
             rests: Whether its spout is to hear of it after a pause.
         """
         failures = 1
-        with suppress(Exception):  # an author's ==: such failures are not counted
-            failures += self.tried.pop(msg_id, (0, ""))[0]
+        try:  # `suppress` would take longer than all of this
+            failures += self.tried.pop(msg_id, _NEVER)[0]
+        except Exception:  # noqa: BLE001 (an author's ==)
+            failures = 1  # such failures are not counted
         if len(self._reasons) >= _REASONS:
             self._reasons.clear()
         reason = self._reasons.setdefault(reason, reason)
         if failures > 1:
             self._hope -= self._hope / _REMEMBERED
         due = clock + pause_seconds(failures) if rests else 0.0
-        self._do((sequence, due, msg_id, reason, failures))
+        change = sequence, due, msg_id, reason, failures
+        self._changes.append(change)
+        self._rest(change)
         heapq.heappush(self._queue, (due, sequence))
+
+    def _rest(self, change: Change) -> None:
+        sequence, _, _, reason, failures = change
+        self._resting[sequence] = change
+        self._failures[failures] += 1
+        self._reason = reason
 
     def take(self, clock: float, at_most: int) -> Iterator[tuple[Any, str]]:
         """Message ids and reasons of those whose pause is over, the longest over first."""
         while at_most > 0 and self._queue and self._queue[0][0] <= clock:
             _, sequence = heapq.heappop(self._queue)
-            entry = self._resting[sequence]
+            _, _, msg_id, reason, _ = self._resting[sequence]
             self._do(sequence)
             at_most -= 1
-            yield entry.msg_id, entry.reason
+            yield msg_id, reason
 
     def acked(self, msg_ids: Sequence[Any]) -> None:
         """These are done with."""
@@ -125,8 +133,14 @@ class FailedMessages:
         tried = self.tried
         if not tried:
             return []
+        found: list[int] = []
         try:
-            return [i for i, msg_id in enumerate(msg_ids) if msg_id in tried]
+            are_new = tried.keys().isdisjoint  # much quicker than to look at each
+            for first in range(0, len(msg_ids), _LOOKED_AT):
+                some = msg_ids[first : first + _LOOKED_AT]
+                if not are_new(some):
+                    found += [i for i, msg_id in enumerate(some, first) if msg_id in tried]
+            return found
         except Exception:  # noqa: BLE001 (an author's ==, of one of them)
             return [i for i, msg_id in enumerate(msg_ids) if _is_in(msg_id, tried)]
 
@@ -140,23 +154,20 @@ class FailedMessages:
 
     def _apply(self, change: Change) -> None:
         if isinstance(change, int):
-            entry = self._resting.pop(change)
-            self._failures[entry.failures] -= 1
-            if not self._failures[entry.failures]:
-                del self._failures[entry.failures]
+            _, _, msg_id, reason, failures = self._resting.pop(change)
+            self._failures[failures] -= 1
+            if not self._failures[failures]:
+                del self._failures[failures]
             with suppress(Exception):  # an author's ==
-                self.tried[entry.msg_id] = entry.failures, entry.reason
+                self.tried[msg_id] = failures, reason
             if len(self.tried) > MOST_TRIED:
                 del self.tried[next(iter(self.tried))]
         elif len(change) == 1:
             self.tried.pop(change[0], None)
         else:
-            sequence, entry = change[0], _Entry(*change[1:])
             with suppress(Exception):  # an author's ==
-                self.tried.pop(entry.msg_id, None)
-            self._resting[sequence] = entry
-            self._failures[entry.failures] += 1
-            self._reason = entry.reason
+                self.tried.pop(change[2], None)
+            self._rest(change)
 
     def updates(self, number: int) -> dict[str, Update]:
         """What commit `number` has to write, by journal; empty if nothing changed."""
@@ -168,8 +179,8 @@ class FailedMessages:
             return {}
         alive = len(self._resting) + len(self.tried)
         if self._policy.rewrite(alive, len(self._changes)) or found:
-            resting = [(n, *entry) for n, entry in self._resting.items()]
-            found[FAILED] = pickle.dumps((resting, list(self.tried.items())), 5), number
+            everything = list(self._resting.values()), list(self.tried.items())
+            found[FAILED] = pickle.dumps(everything, 5), number
         else:
             found[FAILED] = pickle.dumps((self._changes, None), 5), 0
         self._changes = []
@@ -189,7 +200,7 @@ class FailedMessages:
                 found.tried = dict(tried)
             for change in changes:
                 found._apply(change)
-        found._queue = [(entry.due, n) for n, entry in found._resting.items()]
+        found._queue = [(due, n) for n, due, *_ in found._resting.values()]
         heapq.heapify(found._queue)
         found._policy = RewritePolicy(len(records))
         return found

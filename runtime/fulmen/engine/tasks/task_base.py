@@ -7,6 +7,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import CodeType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,11 +35,14 @@ ERRORS_TOLD = 5
 """Of each task in each batch."""
 LONGEST_MESSAGE = 1000
 LONGEST_TRACEBACK = 10_000
+_MOST_FRAMES = 100
+_known_frames: dict[tuple[tuple[CodeType, int], ...], str] = {}  # rows fail at the same place
 
 
 def shortened(text: str, most: int) -> str:
     """The text, without its middle if it is long, and as it can be written in UTF-8."""
-    text = text.encode(errors="backslashreplace").decode()
+    if not text.isascii():
+        text = text.encode(errors="backslashreplace").decode()
     return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"
 
 
@@ -81,11 +85,25 @@ def author_traceback(error: BaseException) -> str:
 
     Secrets are masked before anything is cut off: half of one could not be found any more.
     """
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if "/fulmen/engine/" not in f.filename.replace("\\", "/")]
-    lines = traceback.format_list(own) if own else []
     said = traceback.format_exception_only(error)
-    return masked("".join(["Traceback (most recent call last):\n", *lines, *said]))
+    return masked("".join(["Traceback (most recent call last):\n", _frames_of(error), *said]))
+
+
+def _frames_of(error: BaseException) -> str:
+    way: list[tuple[CodeType, int]] = []
+    at = error.__traceback__
+    while at is not None:
+        way.append((at.tb_frame.f_code, at.tb_lasti))
+        at = at.tb_next
+    text = _known_frames.get(key := tuple(way))
+    if text is None:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [f for f in frames if "/fulmen/engine/" not in f.filename.replace("\\", "/")]
+        text = "".join(traceback.format_list(own))
+        if len(_known_frames) >= _MOST_FRAMES:
+            _known_frames.clear()
+        _known_frames[key] = text
+    return text
 
 
 class TaskBase(ABC):

@@ -82,11 +82,16 @@ class Connection:
 
 def connect(dsn: str) -> Connection:
     """Make a connection."""
+    return Connection(plain(dsn))
+
+
+def plain(dsn: str) -> psycopg.Connection[Any]:
+    """Make a connection as psycopg has it."""
     given = conninfo_to_dict(dsn)
     defaults = {name: value for name, value in DEFAULTS.items() if name not in given}
     db = psycopg.connect(dsn, autocommit=True, prepare_threshold=None, **defaults)
     db.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-    return Connection(db)
+    return db
 
 
 def described(where: str, dsn: str) -> str:

@@ -120,6 +120,12 @@ MEANINGS: tuple[tuple[str, type[StoreError], str, str], ...] = (
         "a key of the map is of another type than Fulmen makes",
         "Use another name for this bolt's map.",
     ),
+    (
+        r"MovedError|AskError",
+        StoreRefused,
+        "a key is at another node of the cluster, and Fulmen uses one node alone",
+        f"{KEPT} Use names whose keys are all at the node of the URL, or a Redis without cluster.",
+    ),
     (r"LOADING|BUSY|CLUSTERDOWN|TRYAGAIN|MASTERDOWN", StoreUnavailable, "the server is busy", AWAY),
 )
 
