@@ -248,6 +248,7 @@ def topology_json(size, is_long=False, tasks_of="", step=1, is_transactional=Fal
         "workers": [worker(n, is_long, size) for n in range(3)],
         "batches": batches(size, is_long),
         "errors": [error(n, name_of(0, is_long), is_long) for n in range(4)],
+        "failures": [{"component": name_of(0, is_long), "count": 7, "example": "as it was told"}],
         "history_step": step,
         "history": [point(n, step) for n in range(300)],
     }

@@ -166,9 +166,11 @@ class Sink(Component):
 
     Attributes:
         guarantees: Those that the class can keep. The first is the default.
+        prints: Whether it writes rows to standard output, where `fulmen run` then writes nothing.
     """
 
     guarantees: ClassVar[Sequence[Guarantee]] = ("at-least-once",)
+    prints: ClassVar[bool] = False
     outputs: ClassVar[Mapping[str, Sequence[str]]] = {ERRORS_STREAM: ("row", "reason")}
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:

@@ -23,7 +23,7 @@ from fulmen.engine.protocol.statistics import (
     Histogram,
     acker_name,
 )
-from fulmen.engine.totals.failures import is_error, resting_by_spout
+from fulmen.engine.totals.failures import REASONS_SHOWN, is_error, resting_by_spout
 from fulmen.engine.totals.totals import STATISTICS, StageSeconds
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.engine.totals.waits import Away
@@ -95,6 +95,7 @@ class TopologyJson:
             "workers": list(self._workers()),
             "batches": self._batches(),
             "errors": self._errors(),
+            "failures": self._failures(),
             "history_step": self.step,
             "history": [_rounded(asdict(point)) for point in self.points],
         }
@@ -312,6 +313,14 @@ class TopologyJson:
                 now.commit_bytes + now.state_bytes, before.commit_bytes + before.state_bytes
             ),
         }
+
+    def _failures(self) -> list[Json]:
+        """Why tuples failed, by component: the most frequent reasons first."""
+        return [
+            {"component": component, "count": reason.count, "example": reason.example}
+            for component, kinds in self.now.failures.items()
+            for reason in sorted(kinds.values(), key=lambda reason: -reason.count)[:REASONS_SHOWN]
+        ]
 
     def _errors(self) -> list[Json]:
         """The newest ones of all components; the same one is told once, with a count."""

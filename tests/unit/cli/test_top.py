@@ -110,6 +110,14 @@ def test_top_shows_a_topology_on_a_cluster(fulmen, kubectl, answer, totals):
     ]
 
 
+def test_top_says_why_tuples_failed(answer):
+    picture = topology_picture(read_view(json.dumps(answer), "it"), "running")
+    lines = text_of(picture)
+    at = lines.index("split: 1 failed, such as: bolt 'split': execute: ValueError: raise this")
+    assert lines[at + 1] == "split: 1 failed, such as: as it was told"
+    assert "split: 1 failed, such as: bolt 'split':…" in text_of(picture, 40)
+
+
 def test_a_narrow_terminal_has_fewer_columns(answer, totals):
     long = {**answer["components"][0], "name": "a-very-long-name-of-a-component"}
     view = read_view(json.dumps({**answer, "components": [*answer["components"], long]}), "pod")

@@ -18,14 +18,18 @@ from fulmen.cli.display.transaction_lines import plain_parts, summary_of, transa
 from fulmen.cli.display.wait_lines import lag_items, plain_waits
 from fulmen.engine.batches.idle import WARM_BATCHES
 from fulmen.engine.protocol.statistics import EXECUTED
-from fulmen.engine.totals.failures import resting_by_spout, resting_sentence
+from fulmen.engine.totals.failures import (
+    REASONS_SHOWN,
+    failure_sentence,
+    resting_by_spout,
+    resting_sentence,
+)
 from fulmen.engine.totals.totals import Totals, TreeCounts
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.topology.resource.spec import ACKER, Topology
 
 WARMING_UP = "warming up"
-REASONS_SHOWN = 5
 """Of each component, those for which most tuples failed."""
 
 
@@ -186,7 +190,7 @@ def failure_lines(totals: Totals) -> Iterator[str]:
     with totals.lock:
         for name, kinds in totals.failures.items():
             for reason in sorted(kinds.values(), key=lambda reason: -reason.count)[:REASONS_SHOWN]:
-                yield f"{name}: {count(reason.count)} failed, such as: {reason.example}"
+                yield failure_sentence(name, reason.count, reason.example)
         for name, resting in resting_by_spout(totals.resting, totals.placed.plan).items():
             yield resting_sentence(name, resting.messages, resting.failures, resting.reason)
 

@@ -16,7 +16,7 @@ from fulmen.cli.display.output import FiguresTable, shortened
 from fulmen.cli.display.transaction_lines import TransactionFigures, transactions_line
 from fulmen.cli.display.wait_lines import away_sentence, hold_sentence
 from fulmen.cli.kubectl import Json
-from fulmen.engine.totals.failures import resting_sentence
+from fulmen.engine.totals.failures import failure_sentence, resting_sentence
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.engine.totals.waits import lag_of
 from fulmen.plan.model import DRIVER
@@ -87,6 +87,14 @@ class RestingView(BaseModel):
     reason: str
 
 
+class FailureView(BaseModel):
+    """One kind of reason for which tuples of a component failed."""
+
+    component: str
+    count: int
+    example: str
+
+
 class HoldView(BaseModel):
     """A bolt that holds the spouts."""
 
@@ -152,6 +160,7 @@ class TopologyView(BaseModel):
     away: list[AwayView] = []
     holds: list[HoldView] = []
     resting: list[RestingView] = []
+    failures: list[FailureView] = []
     acked_per_second: float
     complete_latency_ms: LatencyView
     components: list[ComponentView]
@@ -173,6 +182,11 @@ def topology_picture(view: TopologyView, state: str) -> Group:
     """
     parts: list[RenderableType] = [*_header(view, state), Text("")]
     parts.append(components_table(view.components))
+    if view.failures:
+        parts.append(Text(""))
+    for one in view.failures:
+        text = failure_sentence(one.component, one.count, one.example)
+        parts.append(Text(text, "red", no_wrap=True, overflow="ellipsis"))
     if any(w.host for w in view.workers):
         parts += [Text(""), workers_table(view.workers, _counts(view).wanted)]
     return Group(*parts)

@@ -63,7 +63,10 @@ class Watcher:
 
 
 class LocalRun:
-    """A topology's run. What happens is shown on stderr, the summary on stdout."""
+    """A topology's run. What happens is shown on stderr, the summary on stdout.
+
+    If a sink writes rows to stdout, the summary is on stderr as well.
+    """
 
     def __init__(
         self, prepared: Prepared, jobs: Jobs, stop: Stop, log: RunLog, start: RunPhase
@@ -162,7 +165,8 @@ class LocalRun:
         totals = self.totals
         if not totals.batches and end == "failed":
             return
-        console, runnable = open_console(), self._prepared.runnable
+        runnable = self._prepared.runnable
+        console = open_console(stderr=bool(runnable.printing))
         for line in summary_lines(totals, runnable.topology, end):
             console.print(line, soft_wrap=True)
         console.print()

@@ -38,6 +38,7 @@ class StdoutSink(Sink):
     """Prints each row as a line, on the standard output of the process that hosts the task."""
 
     config_model = StdoutOptions
+    prints = True
     transient: ClassVar[Sequence[str]] = ("_options",)
 
     @override
@@ -84,6 +85,7 @@ class TableSink(Sink):
     """
 
     config_model = TableOptions
+    prints = True
     transient: ClassVar[Sequence[str]] = ("_options", "_table", "_fields", "_printed", "_is_new")
 
     @override

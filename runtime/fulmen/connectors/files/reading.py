@@ -12,6 +12,7 @@ import zlib
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -44,6 +45,9 @@ from fulmen.connectors.files.positions import (
 from fulmen.connectors.files.troubles import Troubles
 from fulmen.connectors.formats import ERRORS
 
+LAG_SECONDS = 1.0
+"""So often the lag is told."""
+
 
 class FilesSpout(Spout):
     """A spout that reads files. What a message is, those derived from it say."""
@@ -52,6 +56,7 @@ class FilesSpout(Spout):
     transient: ClassVar[Sequence[str]] = (
         "options", "collector", "clock", "positions", "source", "_opened", "_queue", "_rests",
         "_polled_at", "_retry_at", "_has_rested", "_lag", "_troubles", "_found", "_looks_again",
+        "_troubled", "_age_at",
     )  # fmt: skip
     options: Any
     unit: ClassVar[str] = "byte"
@@ -118,7 +123,8 @@ class FilesSpout(Spout):
         self._queue: deque[Found] = deque()
         self._rests, self._troubles = Rests(), Troubles(self.options.poll_seconds)
         self._polled_at: float | None = None
-        self._retry_at = 0.0
+        self._troubled: list[Found] = []
+        self._retry_at = self._age_at = 0.0
         self._has_rested = self._looks_again = False
         self._found: Found | None = None
         tasks = len(context.tasks(context.component)) or 1
@@ -173,6 +179,8 @@ class FilesSpout(Spout):
     def _next(self) -> bool:
         if self._polled_at is None:
             self._poll()
+        elif self.clock() >= self._age_at:
+            self._tell_age()
         if self.progress.again and self._again():
             return True
         while (number := self.positions.current) is not None or self._begin_next():
@@ -340,15 +348,23 @@ class FilesSpout(Spout):
         wanted = [one for one in found.values() if self._wants(one)]
         self._queue = deque(sorted(wanted, key=lambda one: (one.modified, one.path)))
         now = self._polled_at = self.clock()
-        unread = [*wanted, *(one for one in found.values() if one.key in self._troubles)]
-        if unread:
-            self._lag(seconds=type(self).now() - min(one.modified for one in unread))
-        else:
-            self._lag(messages=0, seconds=0.0)
+        self._troubled = [one for one in found.values() if one.key in self._troubles]
+        self._tell_age()
         for place, reason in self.source.passed_over.items():
             if self._troubles.met(place, reason, now):
                 self.tell(reason, place)
         self.progress.release(lambda key: self._troubles.is_over(key, now))
+
+    def _tell_age(self) -> None:
+        """How long ago the oldest file was written to that is not read to its end."""
+        self._age_at = self.clock() + LAG_SECONDS
+        unread = [*islice(self._queue, 1), *self._troubled]  # the queue is in the order of times
+        if self.positions.current is not None and self._found is not None:
+            unread.append(self._found)
+        if unread:
+            self._lag(seconds=type(self).now() - min(one.modified for one in unread))
+        else:
+            self._lag(messages=0, seconds=0.0)
 
     def _wants(self, found: Found) -> bool:
         if not self._troubles.is_over(found.key, self.clock(), found.stamp):

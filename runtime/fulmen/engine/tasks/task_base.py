@@ -36,7 +36,7 @@ ERRORS_TOLD = 5
 LONGEST_MESSAGE = 1000
 LONGEST_TRACEBACK = 10_000
 _MOST_FRAMES = 100
-_known_frames: dict[tuple[tuple[CodeType, int], ...], str] = {}  # rows fail at the same place
+_known_frames: dict[tuple[tuple[CodeType, str, int], ...], str] = {}  # rows fail at the same place
 
 
 def shortened(text: str, most: int) -> str:
@@ -90,10 +90,10 @@ def author_traceback(error: BaseException) -> str:
 
 
 def _frames_of(error: BaseException) -> str:
-    way: list[tuple[CodeType, int]] = []
+    way: list[tuple[CodeType, str, int]] = []  # equal code may be in several files
     at = error.__traceback__
     while at is not None:
-        way.append((at.tb_frame.f_code, at.tb_lasti))
+        way.append((code := at.tb_frame.f_code, code.co_filename, at.tb_lasti))
         at = at.tb_next
     text = _known_frames.get(key := tuple(way))
     if text is None:

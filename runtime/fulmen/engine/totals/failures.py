@@ -10,6 +10,9 @@ from fulmen.engine.protocol.failure_reasons import MOST_REASONS, OTHER, FailureC
 from fulmen.engine.protocol.summary import Resting
 from fulmen.plan import Plan
 
+REASONS_SHOWN = 5
+"""Of each component."""
+
 
 @dataclass
 class FailureReason:
@@ -50,6 +53,11 @@ class Failures(dict[str, dict[str, FailureReason]]):
         """Of each component, the reason of the tuple that failed last."""
         for component, kinds in self.items():
             yield component, max(kinds.values(), key=lambda reason: reason.time)
+
+
+def failure_sentence(component: str, number: int, example: str) -> str:
+    """How many tuples of a component failed for one kind of reason, for people."""
+    return f"{component}: {number:,} failed, such as: {example}"
 
 
 def is_error(component: str, reason: FailureReason, errors: Iterable[Mapping[str, Any]]) -> bool:

@@ -33,6 +33,7 @@ class Checked:
         document: What was validated.
         streams: The output streams of each component, by name, as far as classes could be loaded.
         pinned: Names of the spouts that are hosted by the driver.
+        printing: Names of the bolts that write rows to standard output.
         committers: Names of the bolts whose class says that they are committers.
     """
 
@@ -40,6 +41,7 @@ class Checked:
     document: Any
     streams: Mapping[str, Mapping[str, api.Stream]]
     pinned: tuple[str, ...]
+    printing: tuple[str, ...] = ()
     committers: frozenset[str] = frozenset()
 
     @property
@@ -76,7 +78,7 @@ class Checked:
         """
         topology = with_checkpoint_tasks(self.topology(), checkpoint_tasks or {})
         topology = with_committers(topology, self.committers)
-        return Runnable(topology, self.streams, self.pinned, code_folder)
+        return Runnable(topology, self.streams, self.pinned, code_folder, self.printing)
 
 
 @dataclass(frozen=True)
@@ -88,12 +90,14 @@ class Runnable:
         streams: The output streams of each component, by name.
         pinned: Names of the spouts that are hosted by the driver.
         code_folder: Where the author's modules are; None: installed packages.
+        printing: Names of the bolts that write rows to standard output.
     """
 
     topology: Topology
     streams: Mapping[str, Mapping[str, api.Stream]]
     pinned: Sequence[str]
     code_folder: Path | None
+    printing: Sequence[str] = ()
 
 
 def validate(
@@ -169,6 +173,7 @@ def check(
         document,
         classes.streams,
         tuple(classes.pinned),
+        tuple(classes.printing),
         frozenset(classes.committers),
     )
 

@@ -57,6 +57,7 @@ class Classes:
         streams: The streams of each component whose declaration could be read, by its name.
         checks: What finds mistakes in a stream that a component receives, by its name.
         pinned: Names of the spouts that are hosted by the driver.
+        printing: Names of the bolts that write rows to standard output.
         committers: Names of the bolts whose class has the marker `Committer`.
         sinks: Names of the bolts that are sinks.
         is_transactional: Whether the topology has a transactional spout.
@@ -69,6 +70,7 @@ class Classes:
     streams: dict[str, Streams] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
     pinned: list[str] = field(default_factory=list)
+    printing: list[str] = field(default_factory=list)
     committers: list[str] = field(default_factory=list)
     sinks: list[str] = field(default_factory=list)
     is_transactional: bool = False
@@ -94,6 +96,8 @@ class Classes:
                 yield Problem(f"{part.path}.class", f"{part.label}: {message}", cure)
             if part.kind == "spout" and getattr(instance, "pinned", False) and part.name:
                 self.pinned.append(part.name)
+            if part.name and getattr(instance, "prints", False):
+                self.printing.append(part.name)
             yield from self._committer(part, instance)
             checked = _options(part, instance)
             yield from checked.problems

@@ -4,8 +4,10 @@ import io
 import os
 
 import pytest
+from click.testing import CliRunner
 
 from fulmen.api import Rows, TopologyContext
+from fulmen.cli.main import main
 from fulmen.connectors.console import StdinSpout, StdoutSink, TableSink
 from fulmen.connectors.console.stdin import Lines
 from support.file_spouts import SpoutLives
@@ -100,6 +102,30 @@ def test_rows_are_printed_where_standard_output_is_a_stream_of_text(monkeypatch)
     monkeypatch.setattr("sys.stdout", out := io.StringIO())
     written(made(StdoutSink), [[1, "a"]])
     assert out.getvalue() == '{"n":1,"text":"a"}\n'
+
+
+def test_standard_output_has_the_rows_alone(tmp_path, monkeypatch):
+    (tmp_path / "names.txt").write_text("ann\nbob\n")
+    (tmp_path / "names.yaml").write_text("""\
+apiVersion: fulmen.dev/v1alpha1
+kind: Topology
+metadata: {name: names}
+spec:
+  spouts:
+    - name: names
+      class: fulmen.connectors.files.FileSpout
+      config: {path: names.txt, follow: false}
+  bolts:
+    - name: print
+      class: fulmen.connectors.console.StdoutSink
+      inputs: [{from: names, grouping: {type: global}}]
+""")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    arguments = ["run", "names.yaml", "--in-process", "--until-drained"]
+    done = CliRunner().invoke(main, arguments)
+    assert done.stdout == '{"value":"ann"}\n{"value":"bob"}\n'
+    assert "names: drained after" in done.stderr
 
 
 def test_a_table_shows_the_latest_row_of_each_key(capsys):

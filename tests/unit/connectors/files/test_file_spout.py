@@ -30,6 +30,23 @@ def test_lines_of_all_files_are_emitted_and_the_spout_ends(tmp_path):
     assert life.spout.is_exhausted()
 
 
+@pytest.mark.parametrize("follow", [True, False])
+def test_the_age_of_what_is_not_read_grows_while_it_is_being_read(tmp_path, monkeypatch, follow):
+    for name, moment in (("b", 2000), ("a", 1000)):
+        (tmp_path / f"{name}.log").write_text("1\n2\n3\n")
+        os.utime(tmp_path / f"{name}.log", (moment, moment))
+    life = lives(tmp_path / "*.log", follow=follow, poll_seconds=1000)
+    monkeypatch.setattr(FileSpout, "now", lambda: 3000 + life.clock.now)
+    ages = []
+    for _ in range(7):
+        life.batch(calls=1)
+        ages.append(life.context.signals.take_lag().seconds - life.clock.now)
+    assert ages[:3] == [2000, 2000, 2000]
+    assert ages[4:6] == [1000, 1000]
+    life.batch()
+    assert life.context.signals.take_lag() == (0, 0.0)
+
+
 def test_a_file_that_comes_later_is_found_when_the_interval_is_over(tmp_path):
     life = lives(tmp_path / "*.log", poll_seconds=10)
     assert life.attempt().emitted == []
