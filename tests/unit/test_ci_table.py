@@ -22,7 +22,7 @@ def test_parts_files_tests_and_what_was_started_are_listed(tmp_path):
     assert "     7.5  engine.test_a::test_slow[x]" in lines
     assert "       3  Kafka" in lines
     assert [line for line in lines if "BUDGET" in line] == [
-        "OVER ITS BUDGET: setup took 121 s; 240 s at bare 900,000 are 120 s here"
+        "OVER ITS BUDGET: setup took 121 s; 180 s at bare 900,000 are 90 s here"
     ]
 
 
