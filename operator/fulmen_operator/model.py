@@ -70,6 +70,7 @@ class Observed:
             refused or nothing).
         missing: Why the API server would take no further worker of the driver's, if so.
         refusal: Why the last decision could not be carried out, if so.
+        older_waits: An older topology whose pods find no room, either: its namespace and name.
     """
 
     topology: Object
@@ -81,6 +82,7 @@ class Observed:
     trial: tuple[str, str] | None = None
     missing: str = ""
     refusal: Refusal | None = None
+    older_waits: str = ""
 
     @property
     def name(self) -> str:

@@ -68,6 +68,8 @@ class Reason(StrEnum):
     """Objects of a deleted topology of the same name are still there."""
     DRIVER_ENDING = "DriverEnding", News.TROUBLE
     """The driver's pod was told to end, not by the operator."""
+    WAITS_FOR_ROOM = "WaitsForRoom", News.TROUBLE
+    """The driver has given its room back: an older topology finds none, either."""
     START_TIMEOUT = "StartTimeout", News.TROUBLE
     """There is no first batch in time."""
     REFUSED = "Refused", News.TROUBLE

@@ -193,3 +193,20 @@ def is_observed(topology):
 def look_again(kube, name):
     """Have the operator look at it now, not when half a minute is over."""
     kube.run("annotate", "topology", name, f"example.com/at={time.monotonic()}", "--overwrite")
+
+
+# ---- topologies that share a node
+
+
+def test_of_topologies_that_find_no_room_together_the_oldest_gets_it(kube, remove):
+    """Each gets a driver, and none a worker, until the younger ones give theirs back."""
+    names = ("first", "second", "third")
+    cpus = ("spec.driver.resources.requests.cpu=500m", "spec.worker.resources.requests.cpu=800m")
+    for name in names:
+        remove(name)
+        apply(kube, name, "spec.startTimeoutSeconds=5", *cpus)
+        time.sleep(1)  # creation times have whole seconds
+    kube.wait("topology", "first", is_ready, 300, "Ready")
+    assert "those of" in wait_for(kube, "third", "Ready", "WaitsForRoom")
+    kube.delete("topology", "first")
+    kube.wait("topology", "second", is_ready, 300, "Ready")

@@ -42,6 +42,7 @@ from fulmen_operator.model import (
     uid_of,
 )
 from fulmen_operator.ownership import CLAIM, belongs, obstacle, own_pods
+from fulmen_operator.room import older_waiting
 
 LISTED = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy")
 MAX_NOTE = 1024
@@ -99,6 +100,7 @@ class Access:
             pods=own_pods(self._store.of(key, "Pod"), topology),
             children=children,
             source=await self._other(key, topology, "ConfigMap", source) if source else None,
+            older_waits=older_waiting(topology, self._store.all_of),
         )
 
     async def _look_for_driver(self, key: Key, topology: Object) -> None:

@@ -34,6 +34,10 @@ class WatchCache:
         places = sorted(place for place in self._of.get(key, ()) if place[0] == kind)
         return [self._things[place] for place in places]
 
+    def all_of(self, kind: str) -> list[Object]:
+        """All objects of a kind, in whatever order."""
+        return [thing for place, thing in self._things.items() if place[0] == kind]
+
     def put(self, kind: str, thing: Object) -> bool:
         """Take an object in.
 

@@ -46,6 +46,7 @@ from fulmen_operator.reconcile.step import (
     Stop,
     Wait,
 )
+from fulmen_operator.room import UNSCHEDULABLE
 
 FIRST_DELAY: Final = 5
 LONGEST_DELAY: Final = 300
@@ -61,6 +62,10 @@ WORDS: Final[dict[State, str]] = {
     "Rebalancing": "executors are placed anew",
 }
 """What is said of a driver that says nothing itself."""
+ROOM_SECONDS: Final = 300
+"""After so long a topology that has given its room back tries again, whatever others do."""
+LOOK_SECONDS: Final = 10
+"""How often it looks whether they still wait; those that do, less often."""
 DRAIN_MARGIN: Final = 30
 """Seconds that a driver gets to end, beyond what its pending trees and its grace period need."""
 
@@ -93,8 +98,12 @@ class Situation:
     @property
     def had_to_go(self) -> bool:
         """Whether the driver had to go by the spec, when the topology was last looked at."""
-        reasons = {c.type: c.reason for c in self.status.conditions}
-        return reasons.get("Ready") in ("Suspended", Reason.SUSPENDING, Reason.REPLACING)
+        return self.last_reason in ("Suspended", Reason.SUSPENDING, Reason.REPLACING)
+
+    @property
+    def last_reason(self) -> str:
+        """Of the condition Ready, when the topology was last looked at."""
+        return {c.type: c.reason for c in self.status.conditions}.get("Ready", "")
 
     @property
     def directive(self) -> contract.Directive:
@@ -140,6 +149,8 @@ def _hopeless(now: Situation, step: Step, ending: Ending | None) -> tuple[AnyRea
 def _next_step(now: Situation, driver: Object | None, ending: Ending | None) -> Step:
     if now.wanted == "Suspended":
         return _suspend(now, driver if ending is None else None)
+    if now.last_reason == Reason.WAITS_FOR_ROOM:
+        return _wait_for_room(now, driver if ending is None else None)
     if driver is None:
         return _without_driver(now)
     if ending is not None:
@@ -165,6 +176,23 @@ def _suspend(now: Situation, alive: Object | None) -> Step:
     else:
         step = _stay(now, "Suspended", "Suspended", "suspended: no pods, state is kept")
     return replace(step, directive=contract.Directive.DRAIN, does=Clear())
+
+
+def _wait_for_room(now: Situation, alive: Object | None) -> Step:
+    """Give back what the driver has, until an older topology has its room, or for some minutes."""
+    is_new = now.last_reason != Reason.WAITS_FOR_ROOM
+    waited = 0.0 if is_new else seconds_since(now.status.state_since, now.seen.now)
+    left = ROOM_SECONDS - waited if now.seen.older_waits else 0
+    if left <= 0 and alive is None:
+        return _start(now, now.status.attempt + 1, failures=now.status.restarts.failures)
+    message = (
+        f"no node has room for its workers, and none for those of {now.seen.older_waits}, which is"
+        " older: its driver has given its room back, and comes again when the other has found some,"
+        f" at the latest after {ROOM_SECONDS} s"
+    )
+    step = _stay(now, "Pending", Reason.WAITS_FOR_ROOM, message if left > 0 else now.status.message)
+    step = replace(step, again_in=min(max(left, 1), LOOK_SECONDS))
+    return replace(step, does=Stop()) if alive is not None and not is_terminating(alive) else step
 
 
 def _without_driver(now: Situation) -> Step:
@@ -305,7 +333,10 @@ def _live(now: Situation, driver: Object) -> Step:
         who = "no worker is" if is_deserted else f"{name_of(driver)} is not"
         why = f": {said}" if said else ""
         trouble = trouble or (Reason.START_TIMEOUT, f"{who} ready after {now.start_timeout} s{why}")
-        return replace(step, does=Overdue(trouble), message=trouble[1])
+        if trouble[0] == UNSCHEDULABLE and now.seen.older_waits and state == "Starting":
+            return _wait_for_room(now, driver)
+        again_in = 3 * LOOK_SECONDS if trouble[0] == UNSCHEDULABLE else None
+        return replace(step, does=Overdue(trouble), message=trouble[1], again_in=again_in)
     return replace(
         step,
         does=Wait(trouble),

@@ -256,13 +256,83 @@ def test_a_change_that_waits_for_a_worker_does_not_hide_that_there_is_none(clust
     cluster.say(driver, moving)
     cluster.reconcile()
     assert summary(cluster) == ("Rebalancing", "False", "Rebalancing")
-    words = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1"}
-    cluster.set_status(worker, {"phase": "Pending", "conditions": [words]})
+    cluster.set_status(worker, {"phase": "Pending", "conditions": [UNSCHEDULABLE]})
     cluster.reconcile()
     assert summary(cluster) == ("Starting", "False", "Starting")
     cluster.later(301)
     cluster.reconcile()
     assert summary(cluster) == ("Starting", "False", "Unschedulable")
+
+
+UNSCHEDULABLE = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/1",
+}
+
+
+def neighbour(cluster, created, reason):
+    """Another topology, with a reason why it is not ready."""
+    place, metadata = cluster._place("Topology", "neighbour"), {"name": "neighbour"}
+    condition = {"type": "Ready", "status": "False", "reason": reason}
+    thing = {"metadata": {**metadata, "namespace": "blue"}, "spec": {}}
+    cluster.api._store(place, {**thing, "status": {"conditions": [condition]}})
+    cluster.api.objects[place]["metadata"]["creationTimestamp"] = created
+    return cluster.api.objects[place]["status"]["conditions"][0]
+
+
+@pytest.fixture
+def starved(cluster):
+    """A topology with a driver, whose workers have found no room for too long."""
+    for worker in cluster.pods("worker"):
+        cluster.set_status(worker, {"phase": "Pending", "conditions": [UNSCHEDULABLE]})
+    cluster.say(cluster.pod("word-count-driver-1"), active([]))
+    cluster.reconcile()
+    cluster.later(301)
+    cluster.reconcile()
+    assert summary(cluster) == ("Starting", "False", "Unschedulable")
+    return cluster
+
+
+@pytest.mark.parametrize("reason", ["Unschedulable", "WaitsForRoom"])
+def test_of_topologies_that_find_no_room_younger_ones_give_their_drivers_room_back(starved, reason):
+    theirs = neighbour(starved, "2020-01-01T00:00:00Z", reason)
+    again_in = starved.reconcile()
+    assert summary(starved) == ("Pending", "False", "WaitsForRoom")
+    assert "those of blue/neighbour" in starved.condition("Ready")["message"]
+    starved.later(again_in)
+    starved.settle()
+    assert starved.names("Pod") == []
+    starved.later(200)
+    starved.reconcile()
+    assert summary(starved) == ("Pending", "False", "WaitsForRoom")
+    theirs["reason"] = "Active"
+    starved.settle()
+    assert summary(starved) == ("Active", "True", "Active")
+    assert starved.status["attempt"] == 2
+    assert starved.events().count("WaitsForRoom") == 1
+
+
+def test_it_tries_again_after_some_minutes_whatever_the_older_one_does(starved):
+    neighbour(starved, "2020-01-01T00:00:00Z", "Unschedulable")
+    starved.reconcile()
+    starved.settle()
+    assert starved.names("Pod") == []
+    starved.later(301)
+    starved.settle()
+    assert summary(starved) == ("Active", "True", "Active")
+
+
+@pytest.mark.parametrize(
+    ("created", "reason"),
+    [("2030-01-01T00:00:00Z", "Unschedulable"), ("2020-01-01T00:00:00Z", "StartTimeout")],
+)
+def test_the_oldest_of_those_that_wait_for_room_keeps_its_driver(starved, created, reason):
+    neighbour(starved, created, reason)
+    starved.reconcile()
+    assert summary(starved) == ("Starting", "False", "Unschedulable")
+    assert "word-count-driver-1" in starved.names("Pod")
 
 
 def test_without_any_pod_of_a_worker_either(cluster):

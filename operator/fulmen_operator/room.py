@@ -1,0 +1,43 @@
+"""Topologies that find no room for their pods: which of them gives back what its driver has. Pure.
+
+Several that are applied at once may each get a driver, and none of them a worker. So the oldest
+keeps its driver, and younger ones give theirs back until it has its workers.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from fulmen_operator.model import Object, name_of, uid_of
+from fulmen_operator.reasons import Reason
+
+UNSCHEDULABLE: Final = "Unschedulable"
+"""Kubernetes' reason for a pod that finds no node."""
+
+
+def reason_of(topology: Object) -> str:
+    """The reason of its condition Ready; empty if it has none."""
+    conditions = (topology.get("status") or {}).get("conditions") or ()
+    return next((str(c.get("reason")) for c in conditions if c.get("type") == "Ready"), "")
+
+
+def waits(topology: Object) -> bool:
+    """Whether its pods have found no room for longer than it may take to start."""
+    return reason_of(topology) in (UNSCHEDULABLE, Reason.WAITS_FOR_ROOM)
+
+
+def older_waiting(topology: Object, all_of: Callable[[str], Iterable[Object]]) -> str:
+    """An older topology that waits, too: its namespace and name. Empty if this one does not wait.
+
+    Args:
+        topology: This one.
+        all_of: Gives all objects of a kind.
+    """
+    if not waits(topology):
+        return ""
+    older = [one for one in all_of("Topology") if _age(one) < _age(topology) and waits(one)]
+    first = min(older, key=_age, default=None)
+    return f"{first['metadata']['namespace']}/{name_of(first)}" if first else ""
+
+
+def _age(topology: Object) -> tuple[str, str]:
+    return str(topology["metadata"]["creationTimestamp"]), uid_of(topology)
