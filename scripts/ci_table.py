@@ -24,8 +24,8 @@ BUDGETS = {
     "fresh-debian": 240,
     "cluster": 2190,
 }
-"""Seconds for each part, 45 minutes for all: three come one after the other, then the cluster's tests
-beside the rest."""
+"""Seconds for each part, 45 minutes for all: three come one after the other, then the cluster's
+tests beside the rest."""
 SLOWEST = 20
 
 
