@@ -21,6 +21,8 @@ from typing import Any
 from fulmen.checkpoint.rewriting import Journals, RewritePolicy, Update
 from fulmen.engine.state.journals import FAILED, FAILURES
 from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.state.message_ids import MessageIds
+from fulmen.engine.state.pickling import IDS, dumps, made_of
 
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 30.0
@@ -51,10 +53,12 @@ class FailedMessages:
     """Those that rest are kept by sequence number, which has no `==` of an author's.
 
     Attributes:
+        ids: Message ids that are equal to themselves alone.
         tried: Message id -> how many times it has failed, and why the last time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ids: MessageIds | None = None) -> None:
+        self.ids = MessageIds() if ids is None else ids
         self.tried: dict[Any, tuple[int, str]] = {}
         self._resting: dict[int, Change] = {}  # as they were noted: there are many
         self._queue: list[tuple[float, int]] = []
@@ -144,6 +148,11 @@ class FailedMessages:
         except Exception:  # noqa: BLE001 (an author's ==, of one of them)
             return [i for i, msg_id in enumerate(msg_ids) if _is_in(msg_id, tried)]
 
+    def msg_ids(self) -> Iterator[Any]:
+        """The ids of all that are remembered."""
+        yield from (change[2] for change in self._resting.values())
+        yield from self.tried
+
     def described(self) -> tuple[int, float, int, str]:
         """How many rest, when the first is due, the most failures of one, the last reason."""
         return len(self._resting), self._queue[0][0], max(self._failures), self._reason
@@ -180,23 +189,27 @@ class FailedMessages:
         alive = len(self._resting) + len(self.tried)
         if self._policy.rewrite(alive, len(self._changes)) or found:
             everything = list(self._resting.values()), list(self.tried.items())
-            found[FAILED] = pickle.dumps(everything, 5), number
+            found[FAILED] = self._pickled(everything), number
         else:
-            found[FAILED] = pickle.dumps((self._changes, None), 5), 0
+            found[FAILED] = self._pickled((self._changes, None)), 0
         self._changes = []
         return found
 
+    def _pickled(self, value: Any) -> bytes:
+        return dumps(value, {}, {IDS: self.ids}) if self.ids else pickle.dumps(value, 5)
+
     @staticmethod
-    def restore(journals: Journals) -> FailedMessages:
+    def restore(journals: Journals, ids: MessageIds | None = None) -> FailedMessages:
         """What the checkpoint has of a task."""
-        found = FailedMessages()
+        found = FailedMessages(ids)
         if earlier := _earlier(journals):
             found.tried, found._earlier = dict(earlier), earlier
         records = journals.get(FAILED, ())
         for data in records:
-            changes, tried = pickle.loads(data)
+            with made_of({IDS: found.ids}):
+                changes, tried = pickle.loads(data)
             if tried is not None:  # all that there is
-                found = FailedMessages()
+                found = FailedMessages(found.ids)
                 found.tried = dict(tried)
             for change in changes:
                 found._apply(change)

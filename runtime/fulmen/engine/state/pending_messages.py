@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 
 from fulmen.checkpoint.rewriting import RewritePolicy
-from fulmen.engine.state.pickling import dumps
+from fulmen.engine.state.message_ids import MessageIds
+from fulmen.engine.state.pickling import IDS, dumps, made_of
 from fulmen.engine.tuples.chunk import Ranges
 from fulmen.errors import NotReadable, repr_of, text_of
 
 _ENDED = object()
 
 
-def _pickled(runs: list[tuple[int, list[Any]]], ended: Ranges | None) -> bytes:
+def _pickled(runs: list[tuple[int, list[Any]]], ended: Ranges | None, ids: MessageIds) -> bytes:
     try:
-        return dumps((runs, ended), {})
+        return dumps((runs, ended), {}, {IDS: ids})
     except NotReadable:
         for _, msg_ids in runs:
             for msg_id in msg_ids:
@@ -41,10 +42,15 @@ class PendingMessages:
     """Message ids by sequence number.
 
     They are kept in segments, one for each chunk of emits, so that an ack costs next to nothing.
+
+    Attributes:
+        count: How many there are.
+        ids: Those that are equal to themselves alone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ids: MessageIds | None = None) -> None:
         self.count = 0
+        self.ids = MessageIds() if ids is None else ids
         self._segments: dict[int, list[Any]] = {}
         self._left: dict[int, int] = {}
         self._added: list[int] = []
@@ -111,6 +117,11 @@ class PendingMessages:
         else:
             self._segments[start][a:b] = [_ENDED] * (b - a)
 
+    def msg_ids(self) -> Iterator[Any]:
+        """The ids of those that have not ended."""
+        for _, msg_ids in self._alive():
+            yield from msg_ids
+
     def _alive(self) -> list[tuple[int, list[Any]]]:
         """Runs of messages that have not ended."""
         runs: list[tuple[int, list[Any]]] = []
@@ -143,23 +154,24 @@ class PendingMessages:
             runs = self._alive()
             self._segments = dict(runs)
             self._left = {start: len(run) for start, run in runs}
-            data, keep_from = _pickled(runs, None), number
+            data, keep_from = _pickled(runs, None, self.ids), number
         else:
             runs = [(first, self._segments[first]) for first in self._added]
             ended = np.concatenate([*self._ended, np.empty((0, 2), np.int64)])
-            data, keep_from = _pickled(runs, ended), 0
+            data, keep_from = _pickled(runs, ended, self.ids), 0
         self._added, self._ended = [], []
         return data, keep_from
 
     @staticmethod
-    def restore(records: Sequence[bytes]) -> PendingMessages:
+    def restore(records: Sequence[bytes], ids: MessageIds | None = None) -> PendingMessages:
         """What these records, in their order, say was pending."""
-        pending = PendingMessages()
+        pending = PendingMessages(ids)
         pending._policy = RewritePolicy(len(records))
         for data in records:
-            runs, ended = pickle.loads(data)
-            for first, ids in runs:
-                pending.add(first, ids)
+            with made_of({IDS: pending.ids}):
+                runs, ended = pickle.loads(data)
+            for first, msg_ids in runs:
+                pending.add(first, msg_ids)
             if ended is not None:
                 for _ in pending._take(ended):
                     pass

@@ -9,10 +9,11 @@ in a helper is written as what it is called, and what it has counted is not.
 
 from __future__ import annotations
 
+import copyreg
 import hashlib
 import pickle
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
@@ -25,8 +26,12 @@ from fulmen.secrets import FromEnvironment, restored
 
 CONTEXT = "context"
 NO_PARTS: Mapping[str, Any] = {}
+NO_TOKENS: Mapping[int, int] = {}
 INSTANCE = "instance"
 """The name by which an author's instance is written. It is in checkpoints."""
+
+IDS = "message ids"
+"""The name of the part that has a spout's message ids."""
 
 _made = threading.local()
 
@@ -60,6 +65,12 @@ def metric(family: Family, labels: tuple[str, ...]) -> Any:
     return context.signals.again(family, labels)
 
 
+def message_id(token: int, make: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """A message id that is one object in all that is restored. What was pickled calls it."""
+    ids = part(IDS)
+    return make(*arguments) if isinstance(ids, Elsewhere) else ids.one(token, make, arguments)
+
+
 @contextmanager
 def made_of(parts: Mapping[str, Any]) -> Iterator[None]:
     """Have what is unpickled in this thread refer to these parts, by their names."""
@@ -88,9 +99,12 @@ class _StatePickler(pickle.Pickler):
         unproven: The shapes of objects among them that nobody has read again yet.
     """
 
-    def __init__(self, file: BytesIO, names: Mapping[int, str]) -> None:
+    def __init__(
+        self, file: BytesIO, names: Mapping[int, str], tokens: Mapping[int, int] = NO_TOKENS
+    ) -> None:
         super().__init__(file, 5)
         self._names = names
+        self._tokens = tokens
         self.unproven: set[_Shape] = set()
 
     @override
@@ -106,7 +120,18 @@ class _StatePickler(pickle.Pickler):
             return metric, obj.series
         if (shape := _shape(obj)) not in _proven:
             self.unproven.add(shape)
+        if self._tokens and (token := self._tokens.get(id(obj))) is not None:
+            return _with_token(obj, token)
         return NotImplemented
+
+
+def _with_token(obj: Any, token: int) -> Any:
+    own = copyreg.dispatch_table.get(type(obj))
+    reduced = obj.__reduce_ex__(5) if own is None else own(obj)
+    if isinstance(reduced, str):  # the name of something global
+        return NotImplemented
+    make, arguments, *rest = reduced
+    return message_id, (token, make, arguments), *rest
 
 
 class _Comparer(_StatePickler):
@@ -127,10 +152,13 @@ class _Comparer(_StatePickler):
 
 
 def _pickled(
-    kind: type[_StatePickler], value: Any, names: Mapping[int, str]
+    kind: type[_StatePickler],
+    value: Any,
+    names: Mapping[int, str],
+    tokens: Mapping[int, int] = NO_TOKENS,
 ) -> tuple[bytes, set[_Shape]]:
     file = BytesIO()
-    pickler = kind(file, names)
+    pickler = kind(file, names, tokens)
     pickler.dump(value)
     return file.getvalue(), pickler.unproven
 
@@ -150,7 +178,8 @@ def dumps(value: Any, names: Mapping[int, str], parts: Mapping[str, Any] = NO_PA
     Raises:
         NotReadable: It can't be unpickled again.
     """
-    data, unproven = _pickled(_StatePickler, value, names)
+    tokens = parts[IDS].tokens if IDS in parts else NO_TOKENS
+    data, unproven = _pickled(_StatePickler, value, names, tokens)
     if unproven:
         _prove(data, parts)
         _proven.update(unproven)
@@ -160,7 +189,7 @@ def dumps(value: Any, names: Mapping[int, str], parts: Mapping[str, Any] = NO_PA
 def _prove(data: bytes, parts: Mapping[str, Any]) -> None:
     before = getattr(_made, "parts", NO_PARTS)
     try:
-        with made_of(parts):
+        with made_of({name: made for name, made in parts.items() if name != IDS}):
             pickle.loads(data)
     except Exception as e:
         raise NotReadable(

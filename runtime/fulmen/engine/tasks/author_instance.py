@@ -15,6 +15,8 @@ from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.state.fields import Fields, record_of
 from fulmen.engine.state.journals import FIELDS
 from fulmen.engine.state.keyed_state import KeyedState, take_state
+from fulmen.engine.state.message_ids import MessageIds
+from fulmen.engine.state.pickling import IDS
 from fulmen.engine.tasks.event_loop import completed
 from fulmen.engine.tasks.returned import refuse_unrun
 
@@ -75,6 +77,7 @@ class AuthorInstance:
         opening: Callable[[Callable[[], None]], None],
         *,
         is_copy: bool,
+        ids: MessageIds | None = None,
     ) -> None:
         """Restore its fields, and have it opened: `open` of a spout, `prepare` of a bolt.
 
@@ -82,8 +85,11 @@ class AuthorInstance:
             injected: What that method takes: "conf", "context" and "collector".
             opening: Is called with the call of that method, to make it.
             is_copy: It is a copy of an object in the topology, and its fields were set there.
+            ids: A spout's message ids that are one object in its fields and elsewhere.
         """
         parts = {**injected, "state": self.state}
+        if ids is not None:
+            parts[IDS] = ids
         options = getattr(injected["context"], "options", None)
         if options is not None:
             parts["options"] = options

@@ -28,6 +28,7 @@ from fulmen.engine.state import dropped_tuples
 from fulmen.engine.state import journals as journals_of
 from fulmen.engine.state.failed_messages import MOST_RESTING, FailedMessages
 from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.engine.state.message_ids import MessageIds
 from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.tasks.empty_calls import EmptyCalls
 from fulmen.engine.tasks.forks import FORKED, end_child
@@ -55,6 +56,7 @@ class SpoutTask(TaskBase):
     """
 
     instance: Spout
+    ids: MessageIds
     opening, closing = "open", "close"
     now: Callable[[], float] = time.time  # noqa: TID251 (the emit's time, for the complete latency)
 
@@ -70,8 +72,10 @@ class SpoutTask(TaskBase):
         self.origin = self.placed.origins[self.placed.plan.key_of(self.task)]
         self.sequence: int = engine.get("sequence", 0)
         self.dropped = KeyedState.restore(journals, name=journals_of.DROPPED)
-        self.pending = PendingMessages.restore(journals.get(journals_of.PENDING, ()))
-        self.failed = FailedMessages.restore(journals)
+        self.ids = MessageIds()
+        self.pending = PendingMessages.restore(journals.get(journals_of.PENDING, ()), self.ids)
+        self.failed = FailedMessages.restore(journals, self.ids)
+        self.ids.restored(self.pending.msg_ids(), self.failed.msg_ids())
         self._clock = 0.0
         self._emitted, self._is_dry = 0, True  # in its last turn; whether nothing was left
         self._empty = EmptyCalls()
@@ -80,6 +84,7 @@ class SpoutTask(TaskBase):
 
     @override
     def before_open(self) -> None:
+        self.ids.settle()
         if not isinstance(self.instance, ArrowSpout) and not self.placed.acking:
             self.collector.acks_at_once = lambda msg_id: self.guarded(
                 "ack", lambda: self.instance.ack(msg_id)
@@ -95,6 +100,8 @@ class SpoutTask(TaskBase):
 
     @override
     def updates(self, number: int) -> dict[str, Update]:
+        if len(self.ids) > self.pending.count + self.failed.resting + len(self.failed.tried):
+            self.ids.keep_only(self.failed.msg_ids())
         found = super().updates(number)
         pending = self.guarded("pickling its message ids", lambda: self.pending.record(number))
         if pending is not None:
@@ -137,10 +144,12 @@ class SpoutTask(TaskBase):
         if msg_ids:
             self._ack(msg_ids)
         if deliveries.failed:
-            reasons = dict(deliveries.failed)
+            reasons, some_alone = dict(deliveries.failed), bool(self.ids)
             for sequence, msg_id in self.pending.end_singly(sorted(reasons)):
                 reason, rests = reasons[sequence], self.instance.backoff
                 self.failed.add(sequence, msg_id, reason, self._clock, rests=rests)
+                if some_alone:
+                    self.ids.ended([msg_id], is_failed=True)
                 if not rests:
                     self._tell_failed(list(self.failed.take(0.0, len(reasons))))
         self.flush(outbox, poison)
@@ -149,6 +158,7 @@ class SpoutTask(TaskBase):
     def _ack(self, msg_ids: list[Any]) -> None:
         self.failed.acked(msg_ids)
         self.tell_acked(msg_ids)
+        self.ids.ended(msg_ids)
 
     def tell_acked(self, msg_ids: list[Any]) -> None:
         """Call the spout's `ack` for each."""
@@ -423,6 +433,7 @@ class SpoutTask(TaskBase):
         )
 
     def _remember(self, ids: list[Any]) -> None:
+        self.guarded("emit", lambda: self.ids.add(self.sequence, ids, self.author.state))
         self.pending.add(self.sequence, ids)
         self.sequence += len(ids)
 

@@ -22,6 +22,7 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.state.journals import ENGINE, ROWS
+from fulmen.engine.state.message_ids import MessageIds
 from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.tasks.forks import end_child
 from fulmen.engine.tasks.returned import refuse_unrun
@@ -113,10 +114,12 @@ class TaskBase(ABC):
         opening: The author's method that an instance is opened by.
         closing: The one that it is closed by.
         writes_rows: Whether it writes the rows that a sink has committed.
+        ids: Message ids that are one object in its fields and elsewhere; None: it has none.
     """
 
     opening, closing = "prepare", "cleanup"
     writes_rows = False
+    ids: MessageIds | None = None
 
     def __init__(
         self,
@@ -157,7 +160,7 @@ class TaskBase(ABC):
             "context": self.context,
             "conf": self.conf,
         }
-        self.author.open(injected, self.open, is_copy=spec.instance is not None)
+        self.author.open(injected, self.open, is_copy=spec.instance is not None, ids=self.ids)
 
     def _check_rows(self, journals: Journals) -> None:
         if journals.get(ROWS) and not self.writes_rows:

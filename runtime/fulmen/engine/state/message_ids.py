@@ -1,0 +1,145 @@
+"""Message ids of one spout task that are equal to themselves alone.
+
+A spout may give objects of its own as message ids, and look them up in its fields when `ack` or
+`fail` is called. What is pending and what is in the fields are pickled apart, and at other times.
+So such an object has a token while its message has not ended: all pickles have it, and what they
+restore is one object. Its attributes are those of the last one, which is that of the fields.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Container, Iterable, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID  # noqa: TID251 (the type alone)
+
+from fulmen.errors import PASSED_ON, StateError, repr_of
+
+_BY_VALUE = frozenset(
+    {int, str, bytes, bool, float, type(None), UUID, Decimal, date, datetime, time, timedelta}
+)
+_Shape = tuple[Any, ...] | type
+
+
+class MessageIds:
+    """The objects, and their tokens.
+
+    Attributes:
+        tokens: The token of an object, by its `id()`.
+    """
+
+    def __init__(self) -> None:
+        self.tokens: dict[int, int] = {}
+        self._kept: dict[int, list[Any]] = {}  # its id() -> the object, and how often it is pending
+        self._restored: dict[int, Any] = {}
+        self._equal: set[_Shape] = set()  # copies of such objects are equal to them
+        self._alone: set[type] = set()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def add(self, first: int, msg_ids: Sequence[Any], state: Container[Any] = ()) -> None:
+        """Messages are pending, with consecutive sequence numbers from `first`.
+
+        Args:
+            first: The first of the numbers.
+            msg_ids: The message ids.
+            state: The keys of the spout's `self.state`.
+
+        Raises:
+            StateError: What is restored of one of them would not be equal to it.
+        """
+        kinds = set(map(type, msg_ids)) - _BY_VALUE
+        for kind in kinds - self._alone:
+            self._look(next(msg_id for msg_id in msg_ids if type(msg_id) is kind))
+        if kinds.isdisjoint(self._alone):
+            return
+        for sequence, msg_id in enumerate(msg_ids, first):
+            if type(msg_id) in self._alone:
+                if msg_id in state:
+                    raise StateError(
+                        f"message id {repr_of(msg_id)} is equal to itself alone, and is a key of"
+                        " self.state: after a restart it would not be found there. Use plain values"
+                        " as the key and as the id, or a field of the spout in place of self.state"
+                    )
+                self._keep(msg_id, sequence)[1] += 1
+
+    def ended(self, msg_ids: Iterable[Any], *, is_failed: bool = False) -> None:
+        """Messages have ended. Those that have failed may come again."""
+        if not self._kept:
+            return
+        for msg_id in msg_ids:
+            kept = self._kept.get(id(msg_id))
+            if kept is not None:
+                kept[1] -= 1
+                if kept[1] <= 0 and not is_failed:
+                    self._forget(msg_id)
+
+    def keep_only(self, failed: Iterable[Any]) -> None:
+        """Forget what is neither pending nor among those that have failed."""
+        needed = {id(msg_id) for msg_id in failed}
+        for msg_id, pending in list(self._kept.values()):
+            if pending <= 0 and id(msg_id) not in needed:
+                self._forget(msg_id)
+
+    def one(self, token: int, make: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        """The object with a token, while it is restored. The first pickle with it makes it."""
+        if token not in self._restored:
+            self._restored[token] = make(*arguments)
+        return self._restored[token]
+
+    def restored(self, pending: Iterable[Any], failed: Iterable[Any]) -> None:
+        """What is pending, and what has failed, is restored. The fields come next."""
+        known = {id(msg_id): token for token, msg_id in self._restored.items()}
+        for msg_id in pending:
+            if id(msg_id) in known:
+                self._keep(msg_id, known[id(msg_id)])[1] += 1
+        for msg_id in failed:
+            if id(msg_id) in known:
+                self._keep(msg_id, known[id(msg_id)])
+
+    def settle(self) -> None:
+        """The fields are restored, too."""
+        self._restored = {}
+
+    def _keep(self, msg_id: Any, token: int) -> list[Any]:
+        self.tokens.setdefault(id(msg_id), token)
+        return self._kept.setdefault(id(msg_id), [msg_id, 0])
+
+    def _forget(self, msg_id: Any) -> None:
+        del self._kept[id(msg_id)], self.tokens[id(msg_id)]
+
+    def _look(self, msg_id: Any) -> None:
+        """Find out whether copies of what is like a message id are equal to it."""
+        shape = _shape(msg_id)
+        if shape is None or shape in self._equal:
+            return
+        try:
+            is_equal = bool(pickle.loads(pickle.dumps(msg_id, 5)) == msg_id)
+        except PASSED_ON:
+            raise
+        except BaseException:  # noqa: BLE001 (it is told when it is written, or where it is compared)
+            return
+        if is_equal:
+            self._equal.add(shape)
+        elif getattr(type(msg_id), "__eq__", None) is object.__eq__:
+            self._alone.add(type(msg_id))
+        else:
+            raise StateError(
+                f"message id {repr_of(msg_id)} has parts that are equal to themselves alone: after"
+                " a restart, `ack` and `fail` would get one that is not equal to it. Use plain"
+                " values as the id, such as the key of what it stands for, or give the classes of"
+                " its parts an __eq__ and a __hash__"
+            )
+
+
+def _shape(value: Any) -> _Shape | None:
+    """What decides whether a copy is equal; None: plain values alone."""
+    if not isinstance(value, tuple):
+        return None if type(value) in _BY_VALUE else type(value)
+    shapes = tuple(map(_shape, value))
+    if type(value) is tuple and not any(shapes):
+        return None
+    return type(value), shapes
