@@ -165,6 +165,34 @@ def test_a_query_with_odd_characters_may_be_the_source(target):
     assert one.acked == {("a%{x}",): 1}
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"n": "int32"}, "column 'n' is numeric, which is no int32"),
+        ({"n": "decimal", "tags": "string"}, r"column 'tags' is text\[\], which is no string"),
+        ({"n": "decimal", "tags": "json", "id": "int64", "mood": "string"}, None),
+        ({"mood": "int32"}, "column 'mood' is of a type whose values are text, which is no int32"),
+    ],
+)
+def test_columns_are_of_the_types_that_a_source_says(target, fields, said):
+    target.run(
+        "DROP TYPE IF EXISTS moods",
+        "CREATE TYPE moods AS ENUM ('good')",
+        "CREATE TABLE t (id int, n numeric, tags text[], mood moods,"
+        " claimed_by text, claimed_until timestamptz)",
+    )
+    if said is None:
+        stream = growing(target, fields=fields).spout.outputs_for(
+            PostgresQuerySpout.config_model(dsn=target.dsn, table="t", column="id", fields=fields)
+        )["default"]
+        assert stream.types == fields
+        return
+    with pytest.raises(StoreRefused, match=said):
+        growing(target, fields=fields)
+    with pytest.raises(StoreRefused, match=said):
+        Task(PostgresQueueSpout, dsn=target.dsn, table="t", fields=fields)
+
+
 def test_a_source_with_a_wrong_name_is_told_so(target):
     target.run("CREATE TABLE t (id integer, word text)")
     for options, said in (

@@ -154,7 +154,7 @@ def file(tmp_path, monkeypatch):
 def called(*arguments):
     result = CliRunner().invoke(main, arguments, input="1\n2\n3\n", catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    return result.stdout
+    return result.output
 
 
 def test_every_class_has_an_example():

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pat
 
 from fulmen.connectors.formats import DEFAULT, Malformed, checked_text, natural
 from fulmen.errors import repr_of
@@ -43,6 +44,32 @@ def arrow_type(kind: str) -> pa.DataType:
     if found := DECIMAL.fullmatch(kind):
         return pa.decimal128(int(found[1]), int(found[2]))
     return _ARROW[kind]
+
+
+_IS: dict[str, tuple[Callable[[pa.DataType], bool], ...]] = {
+    "string": (pat.is_string, pat.is_large_string),
+    "binary": (pat.is_binary, pat.is_large_binary, pat.is_fixed_size_binary),
+    "bool": (pat.is_boolean,),
+    "int32": (pat.is_int8, pat.is_int16, pat.is_int32, pat.is_uint8, pat.is_uint16),
+    "int64": (pat.is_signed_integer, pat.is_uint8, pat.is_uint16, pat.is_uint32),
+    "float32": (pat.is_float16, pat.is_float32),
+    "float64": (pat.is_floating,),
+    "date32": (pat.is_date,),
+    "time": (pat.is_time,),
+    "timestamp": (pat.is_timestamp,),
+}
+
+
+def is_of(kind: str, found: pa.DataType) -> bool:
+    """Whether all values of a column are values of this type, by the name that a file has."""
+    if DECIMAL.fullmatch(kind):
+        wanted = arrow_type(kind)
+        return bool(
+            pat.is_decimal(found)
+            and found.scale <= wanted.scale
+            and found.precision - found.scale <= wanted.precision - wanted.scale
+        )
+    return any(are(found) for are in _IS[kind])
 
 
 def column(kind: str) -> Convert:

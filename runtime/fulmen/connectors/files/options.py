@@ -80,8 +80,12 @@ class FileSpoutOptions(SourceOptions):
 class ParquetSpoutOptions(SourceOptions):
     """Files in Parquet."""
 
-    fields: Annotated[tuple[Name, ...], Field(min_length=1)]
-    """The columns that are read, which become the fields."""
+    fields: (
+        Annotated[tuple[Name, ...], Field(min_length=1)]
+        | Annotated[dict[Name, ColumnType], Field(min_length=1)]
+    )
+    """The columns that are read, which become the fields: a list, or a mapping to their types,
+    which are those of the sink's columns. A file whose columns are of other types is not read."""
     batch_rows: Annotated[int, Field(ge=1, le=100_000)] = 1024
     """How many rows are emitted at once, at most."""
 

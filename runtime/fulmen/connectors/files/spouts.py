@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from typing_extensions import override
 
 from fulmen.api.arrow import ArrowSpout
+from fulmen.connectors.files.columns import is_of
 from fulmen.connectors.files.kept import Kept
 from fulmen.connectors.files.local import COMPRESSED, Changed, Gone, Opened, check_same
 from fulmen.connectors.files.options import FileSpoutOptions, ParquetSpoutOptions
@@ -282,7 +283,8 @@ _BAD = (pa.ArrowException, OSError, _NotParquet)  # Arrow raises OSError without
 class ParquetSpout(FilesSpout, ArrowSpout):
     """The rows of Parquet files, as Arrow record batches.
 
-    A file that is not Parquet, or lacks a column, goes to the stream `errors` as a whole.
+    A file that is not Parquet goes to the stream `errors` as a whole, and so does one that lacks a
+    column, or has one of another type.
     """
 
     config_model = ParquetSpoutOptions
@@ -292,7 +294,12 @@ class ParquetSpout(FilesSpout, ArrowSpout):
 
     @override
     def fields(self, options: ParquetSpoutOptions) -> Sequence[str]:
-        return options.fields
+        return tuple(options.fields)
+
+    @override
+    def types(self, options: ParquetSpoutOptions) -> Mapping[str, str]:
+        known = options.fields if isinstance(options.fields, dict) else {}
+        return {name: kind.partition("(")[0] for name, kind in known.items()}
 
     @override
     def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
@@ -336,6 +343,11 @@ class ParquetSpout(FilesSpout, ArrowSpout):
             raise _NotParquet(
                 f"the file has no column {missing[0]!r}, only {file.schema_arrow.names}"
             )
+        known = self.options.fields if isinstance(self.options.fields, dict) else {}
+        for name, kind in known.items():
+            found = file.schema_arrow.field(name).type
+            if not is_of(kind, found):
+                raise _NotParquet(f"its column {name!r} is {found}, which is no {kind}")
         return file
 
     def _read(self, number: int, skip: int) -> Iterator[pa.RecordBatch]:
@@ -420,5 +432,6 @@ class ParquetSpout(FilesSpout, ArrowSpout):
         place = self.where(number, self.positions[number].offset)
         self._batches = None
         self.end_file(is_done=True)
-        self.tell(f"it is not Parquet: {error}", place)
+        reason = str(error) if isinstance(error, _NotParquet) else f"it is not Parquet: {error}"
+        self.tell(reason, place)
         return True

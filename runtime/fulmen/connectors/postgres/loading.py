@@ -6,12 +6,61 @@ from typing import Any
 
 import psycopg
 from psycopg.adapt import Buffer, Loader
+from psycopg.sql import SQL, Composed
 from psycopg.types.multirange import MultirangeInfo
 from psycopg.types.range import RangeInfo
 from psycopg.types.string import TextLoader
 
+from fulmen.connectors.sql.options import Fields
+from fulmen.transactional.errors import StoreRefused
+
 OUT_OF_RANGE = ("date", "timestamp", "timestamptz", "time", "timetz", "interval")
 """Types with values that Python's have not, such as infinity."""
+
+_KINDS = {
+    "string": ("text", "varchar", "bpchar", "name"),
+    "binary": ("bytea",),
+    "base64": ("bytea",),
+    "bool": ("bool",),
+    "int32": ("int2", "int4"),
+    "int64": ("int2", "int4", "int8"),
+    "integer": ("int2", "int4", "int8"),
+    "float32": ("float4",),
+    "float64": ("float4", "float8"),
+    "decimal": ("numeric",),
+    "date32": ("date",),
+    "time": ("time", "timetz"),
+    "timestamp": ("timestamp", "timestamptz"),
+    "duration": ("interval",),
+    "uuid": ("uuid",),
+    "json": ("json", "jsonb"),
+}
+"""The types of PostgreSQL whose values are of a type that a topology's file names."""
+
+
+def check_types(db: psycopg.Connection[Any], where: str, select: Composed, fields: Fields) -> None:
+    """See that columns are of the types that a source says, if it says any.
+
+    Raises:
+        StoreRefused: One is not.
+    """
+    if not isinstance(fields, dict):
+        return
+    found = db.execute(select + SQL(" LIMIT 0"), []).description or []
+    for (name, kind), column in zip(fields.items(), found, strict=True):
+        info = psycopg.adapters.types.get(column.type_code)
+        is_array = info is not None and column.type_code == info.array_oid
+        if info is None:  # such as an enum, or citext: emitted as text
+            is_fit, said = kind == "string", "of a type whose values are text"
+        else:
+            is_fit = kind == "json" if is_array else info.name in _KINDS[kind]
+            said = f"{info.name}[]" if is_array else info.name
+        if not is_fit:
+            raise StoreRefused(
+                where,
+                f"column {name!r} is {said}, which is no {kind}",
+                "Correct the type in fields, or leave the types out.",
+            )
 
 
 def cursor_of(db: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:

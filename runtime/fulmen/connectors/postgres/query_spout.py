@@ -9,7 +9,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier
 from pydantic import BaseModel, Field
 
 from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
-from fulmen.connectors.postgres.loading import cursor_of
+from fulmen.connectors.postgres.loading import check_types, cursor_of
 from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.lag import MOST_COUNTED
 from fulmen.connectors.sql.options import GrowingOptions
@@ -59,6 +59,8 @@ class _Query:
                 ).description
                 or []
             )
+            select = SQL("SELECT {fields} FROM {source}").format(**parts)
+            check_types(db, self._database.where, select, options.fields)
             # PostgreSQL sorts NaN behind all numbers, so no position may be there
             self._has_place = "{column} IS NOT NULL"
             if column.type_code in HAVE_NAN:

@@ -29,9 +29,9 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.connectors.options import Options
 from fulmen.connectors.postgres.database import Database, Dsn, escaped, qualified
-from fulmen.connectors.postgres.loading import cursor_of
+from fulmen.connectors.postgres.loading import check_types, cursor_of
 from fulmen.connectors.sql.lag import LAG_SECONDS, MOST_COUNTED, seconds_since
-from fulmen.connectors.sql.options import Name
+from fulmen.connectors.sql.options import Fields, Name, stream_of
 
 RENEWALS = 3
 """In the time for which a claim counts."""
@@ -46,8 +46,9 @@ class PostgresQueueOptions(Options):
     """The table, as the database spells it."""
     key: Name = "id"
     """A column that identifies a row: the primary key."""
-    fields: list[Name] = Field(min_length=1)
-    """The columns to emit. They are the fields of the stream."""
+    fields: Fields
+    """The columns to emit. They are the fields of the stream. A list, or a mapping to their types,
+    such as `{id: int64}`, which are compared with what sinks write."""
     order: Name | None = None
     """The column by whose order rows are claimed. Default: `key`. An index on it helps."""
     claimed_by: Name = "claimed_by"
@@ -103,7 +104,7 @@ class PostgresQueueSpout(Spout):
 
     def outputs_for(self, options: PostgresQueueOptions) -> Stream:
         """The columns to emit."""
-        return Stream(tuple(options.fields))
+        return stream_of(options.fields)
 
     def open(
         self,
@@ -243,6 +244,9 @@ class _Queue:
         with self._database.opening() as db:
             db.execute(SQL("EXPLAIN ") + self._claim, [[], 0, "", 1.0])
             db.execute(SQL("EXPLAIN ") + self._delete, ["", []])
+            check_types(
+                db, self._database.where, made("SELECT {fields} FROM {table}"), options.fields
+            )
 
     def claim(self, name: str, known: Sequence[Any]) -> list[Any]:
         """Claim rows that nobody has claimed, but for those that are known: key and fields."""

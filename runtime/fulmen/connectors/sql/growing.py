@@ -16,11 +16,10 @@ from typing import Any, ClassVar, Protocol
 from fulmen.api.collector import MessageId, SpoutOutputCollector
 from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
-from fulmen.api.declarer import Stream
 from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.connectors.formats import ERRORS
 from fulmen.connectors.sql.lag import LAG_SECONDS, seconds_since
-from fulmen.connectors.sql.options import GrowingOptions
+from fulmen.connectors.sql.options import GrowingOptions, stream_of
 from fulmen.transactional.errors import StoreRefused
 
 Row = Sequence[Any]
@@ -88,7 +87,7 @@ class GrowingSpout(Spout):
 
     def outputs_for(self, options: GrowingOptions) -> Outputs:
         """The columns to emit."""
-        return {"default": Stream(tuple(options.fields)), ERRORS_STREAM: ERRORS}
+        return {"default": stream_of(options.fields), ERRORS_STREAM: ERRORS}
 
     @abstractmethod
     def connect(self, options: Any) -> GrowingTable:

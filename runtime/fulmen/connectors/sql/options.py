@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from fulmen.api.declarer import Stream
+from fulmen.connectors.formats.types import Type
 from fulmen.connectors.options import Options, SinkOptions
 
 Name = Annotated[str, Field(min_length=1)]
+Fields = (
+    Annotated[list[Name], Field(min_length=1)] | Annotated[dict[Name, Type], Field(min_length=1)]
+)
+"""Columns to emit; as a mapping, with the types of their values."""
 
 
 class TableSinkOptions(SinkOptions):
@@ -63,8 +68,9 @@ class GrowingOptions(Options):
     column: Name
     """The column that grows: rows are emitted in its order, and rows that come later must have
     higher values. An index on it makes fetches fast."""
-    fields: list[Name] = Field(min_length=1)
-    """The columns to emit. They are the fields of the stream."""
+    fields: Fields
+    """The columns to emit. They are the fields of the stream. A list, or a mapping to their types,
+    such as `{id: int64}`, which are compared with what sinks write."""
     start: int | float | str | None = None
     """Emit rows whose value is higher than this one. Default: all rows. Counts only when the
     topology starts with an empty checkpoint."""
@@ -86,6 +92,6 @@ class GrowingOptions(Options):
         return self
 
 
-def stream_fields(fields: Sequence[str]) -> list[str]:
-    """The fields of a source's stream, each once."""
-    return list(dict.fromkeys(fields))
+def stream_of(fields: Fields) -> Stream:
+    """The stream of a source."""
+    return Stream(tuple(fields), types=fields if isinstance(fields, dict) else {})

@@ -38,7 +38,7 @@ class _Query:
         query = (options.query or "").rstrip().rstrip(";")
         self._source = quoted(options.table) if options.table else f"({query}) AS q"
         self._column, self._most = quoted(options.column), options.fetch_size
-        self._names = f'{self._column} AS "fulmen position", {listed(options.fields)}'
+        self._names = f'{self._column} AS "fulmen position", {listed(list(options.fields))}'
         self._database.refuse_absent()
         with self._database.opening("DEFERRED") as db:
             found = db.execute(f"SELECT * FROM {self._source} LIMIT 0").description

@@ -34,6 +34,18 @@ def test_columns_become_fields_and_row_groups_batches(tmp_path):
     }
 
 
+@pytest.mark.parametrize("kind", ["int32", "string", "'decimal(20,0)'", "bool", "timestamp"])
+def test_a_file_whose_column_is_of_another_type_than_was_said_goes_to_errors(tmp_path, kind):
+    write(tmp_path / "a.parquet", range(2))
+    fields = {"text": "string", "n": kind.strip("'")}
+    life = lives(tmp_path / "a.parquet", fields=fields)
+    [[data, reason, _]] = life.batch()
+    assert (data, reason) == (b"", f"its column 'n' is int64, which is no {fields['n']}")
+    stream = life.spout.outputs_for(life.context.options)["default"]
+    assert stream.types == {"text": "string", "n": fields["n"].partition("(")[0]}
+    assert lives(tmp_path / "a.parquet", fields={"n": "int64"}).batch() == [[0], [1]]
+
+
 @pytest.mark.parametrize("calls", [1, 2, 3, 4])
 def test_it_goes_on_within_a_row_group_after_a_kill(tmp_path, calls):
     write(tmp_path / "a.parquet", range(25))
@@ -74,7 +86,7 @@ def test_a_file_that_is_no_parquet_or_lacks_a_column_goes_to_errors(tmp_path):
     (_, [_, why, where]), (_, [_, reason, _]) = life.untracked
     assert why.startswith("it is not Parquet")
     assert where == f"{tmp_path}/a.parquet:0"
-    assert reason == "it is not Parquet: the file has no column 'text', only ['n']"
+    assert reason == "the file has no column 'text', only ['n']"
 
 
 @pytest.mark.slow

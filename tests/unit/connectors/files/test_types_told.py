@@ -69,6 +69,20 @@ def test_what_can_never_fit_is_told(form, columns):
     assert "which is no " in message
 
 
+PARQUET = TOPOLOGY.replace("FileSpout, config: {path: a, format: %s}", "ParquetSpout, config: %s")
+
+
+def test_types_of_parquet_are_compared_as_well(monkeypatch):
+    monkeypatch.setitem(globals(), "TOPOLOGY", PARQUET)
+    fields = "{path: a, fields: {year: %s}}"
+    [(_, message)] = told(fields % "string", "year: int32")
+    assert "field 'year' is string, which is no int32" in message
+    assert told(fields % "int64", "year: int32") == []
+    assert told(fields % "'decimal(9,2)'", "'year': 'decimal(12,2)'") == []
+    assert told("{path: a, fields: [year]}", "year: int32") == []
+    assert "there is no type 'integer'" in str(told(fields % "integer", "year: int32"))
+
+
 def test_the_stream_of_errors_has_types():
     assert told(YEARS, "data: binary, reason: string, position: string", stream="errors") == []
     [(_, message)] = told(YEARS, "data: int32", stream="errors")

@@ -1,12 +1,14 @@
 """Values in Avro: what is written can be read, and what can't be is told."""
 
 import datetime
+import io
 import json
 import struct
 import uuid
 from contextlib import suppress
 from decimal import Decimal
 
+import fastavro
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,6 +95,20 @@ def test_what_is_written_is_read(kind, data):
     made = form(record("Row", n="int", value=schema), fields=["value", "n"])
     message = made.encoder(("value", "n"))([value, 3])
     assert message[:5] == struct.pack(">BI", 0, ID)
+    assert made.decode(message) == [value, 3]
+
+
+@given(types(), st.data())
+def test_other_programs_read_what_is_written_and_write_what_is_read(kind, data):
+    schema, values = kind
+    value = data.draw(values)
+    row, written = record("Row", value=schema, n="int"), io.BytesIO()
+    made = form(row, fields=["value", "n"])
+    message = made.encoder(("n", "value"))([3, value])
+    found = fastavro.schemaless_reader(io.BytesIO(message[5:]), row, None)
+    assert found == {"value": value, "n": 3}
+    fastavro.schemaless_writer(written, row, found)
+    assert message == message[:5] + written.getvalue()
     assert made.decode(message) == [value, 3]
 
 
