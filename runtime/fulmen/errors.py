@@ -292,13 +292,21 @@ class JobFailed(FulmenError):
         reason: What happened to which worker, in one line.
         is_clusters: Whether the cluster took a worker away: no tuple can be to blame.
         traceback: The Python traceback of what failed in a worker, if there is one.
+        worker: The worker whose process ended, if it was one.
     """
 
-    def __init__(self, reason: str, is_clusters: bool = False, traceback: str = "") -> None:
-        super().__init__(reason, is_clusters, traceback)
+    def __init__(
+        self,
+        reason: str,
+        is_clusters: bool = False,
+        traceback: str = "",
+        worker: int | None = None,
+    ) -> None:
+        super().__init__(reason, is_clusters, traceback, worker)
         self.reason = reason
         self.is_clusters = is_clusters
         self.traceback = traceback
+        self.worker = worker
 
     def __str__(self) -> str:
         return self.reason

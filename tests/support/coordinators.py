@@ -87,7 +87,9 @@ class Checked:
         assert header.previous_clock <= header.clock
         assert all(header.permit(task) >= 0 for task in tasks)
         assert set(header.poisoned) <= set(header.permits) <= set(tasks)
-        assert header.is_suspect == (it.crashes.limit is not None and bool(tasks))
+        able = set(tasks) - set(header.left_out)
+        assert header.is_suspect == (it.crashes.limit is not None and bool(able))
+        assert set(header.permits) <= able
         if header.deliveries is not None:
             assert header.deliveries == it.deliveries
         else:

@@ -42,11 +42,13 @@ class Killed(Interruption):
 
     Attributes:
         worker: The one that is lost; None: all.
+        is_own: Whether it is the doing of the component whose method is called.
     """
 
-    def __init__(self, reason: str = "", worker: int | None = None) -> None:
+    def __init__(self, reason: str = "", worker: int | None = None, is_own: bool = True) -> None:
         super().__init__(reason)
         self.worker = worker
+        self.is_own = is_own
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ class ListSpout(Spout):
         key = (self._context.component, place)
         if key not in Runs.aborted:
             Runs.aborted.add(key)
-            raise Killed(f"ABORT at item {place}")
+            raise Killed(f"ABORT at item {place}", is_own=False)
 
     def _msg_id(self, place: int) -> Hashable:
         item = self._items[place]

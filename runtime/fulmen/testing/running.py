@@ -15,6 +15,7 @@ from fulmen.checkpoint.remote import RemoteBackend
 from fulmen.engine.batches.done import Done
 from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
 from fulmen.engine.driver.observer import Silent
+from fulmen.engine.protocol.calls import CALLS
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport
@@ -241,6 +242,8 @@ class _Jobs(InProcessJobs):
         try:
             rows = super().run(header, timeout_seconds)
         except Killed as e:
+            left = CALLS.take()
+            self._left = left if e.is_own else []
             for worker in range(len(self._workers)) if e.worker is None else (e.worker,):
                 self._workers[worker] = self._worker()
             self._in_vain += has_no_tuple
@@ -249,7 +252,8 @@ class _Jobs(InProcessJobs):
                     f"batch {header.number} failed again and again, at last without any tuple of a"
                     f" spout in it: {e}"
                 ) from e
-            raise JobFailed(str(e)) from e
+            lost = next((self._placed.plan.worker_of(call.task) for call in self._left), None)
+            raise JobFailed(str(e), worker=lost) from e
         self._in_vain = 0 if has_no_tuple else self._in_vain
         return rows
 

@@ -113,6 +113,11 @@ class Deadly(BasicBolt):
             raise Killed("the process dies")
 
 
+class Falls(Lines):
+    def next_tuple(self):
+        raise Killed("the process dies")
+
+
 class Replays(Lines):
     def fail(self, msg_id, reason):
         self.next = 0
@@ -289,6 +294,7 @@ def runs(module):
     yield outcome(lines, "deadly", module.Deadly, spout_tasks=2)
     yield outcome(lines, "asks", module.AsksForWrongField)
     yield from unpicklable(module)
+    yield from falls(module)
     yield f"batch 12 is run again: {explain('Python worker exited unexpectedly', [0], {})}"
     lost = "ExecutorLostFailure (executor 1 exited) Reason: Command exited with code 3"
     yield f"batch 3 is run again: {explain(lost, [0], {'1': [0]})}"
@@ -304,6 +310,13 @@ def unpicklable(module):
     builder.set_bolt("raises", module.EmitsCause).shuffle_grouping("source")
     builder.set_bolt("report", CollectBolt, 2).shuffle_grouping("raises")
     return [error.message for error in run(builder).errors]
+
+
+def falls(module):
+    """What is said of a spout that ends its process, again and again."""
+    builder = TopologyBuilder(ackers=0, code={"folder": "."})
+    builder.set_spout("sensors", module.Falls)
+    return run(builder, batches=1).notes
 
 
 def hints(module):

@@ -40,7 +40,11 @@ class WaitFigures:
             resting_sentence(component, r.messages, r.failures, r.reason)
             for component, r in resting_by_spout(resting, plan).items()
         ]
-        return WaitFigures(lag_of(waits.lags, waits.lags), (*away, *held, *rests))
+        out = [
+            left_out_sentence(one.component, one.task, one.since, one.reason)
+            for one in waits.left_out.values()
+        ]
+        return WaitFigures(lag_of(waits.lags, waits.lags), (*out, *away, *held, *rests))
 
 
 def away_sentence(component: str, service: str, since: float, reason: str) -> str:
@@ -54,6 +58,19 @@ def away_sentence(component: str, service: str, since: float, reason: str) -> st
     """
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))
     return f"{component!r} waits for {service or 'a service'} since {at}: {reason}"
+
+
+def left_out_sentence(component: str, task: int, since: float, reason: str) -> str:
+    """That batches do without a spout task.
+
+    Args:
+        component: The spout.
+        task: Its task.
+        since: In seconds of time.time().
+        reason: Which call, and what is wrong with it.
+    """
+    at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))
+    return f"{component!r}, task {task}, is left out since {at}: {reason}"
 
 
 def hold_sentence(component: str, reason: str) -> str:

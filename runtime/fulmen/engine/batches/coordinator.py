@@ -20,6 +20,7 @@ from fulmen.engine.batches.crashes import Crashes
 from fulmen.engine.batches.done import Done, count, did_something, ended_trees
 from fulmen.engine.batches.fixed_cost import TRIAL_SHARE, FixedCost, seconds_for
 from fulmen.engine.batches.idle import HOLD_SECONDS, IDLE_BATCHES_TO_END, Idle
+from fulmen.engine.batches.left_out import LeftOut
 from fulmen.engine.batches.permits import FIRST_PERMIT, is_full, next_permit
 from fulmen.engine.batches.service_probe import ServiceProbe
 from fulmen.engine.batches.stage_skipping import StageSkipping
@@ -27,6 +28,7 @@ from fulmen.engine.batches.summaries import WantsBatch, holds_after, restore_sec
 from fulmen.engine.batches.timers import NextTimers
 from fulmen.engine.batches.transactions import Transactions
 from fulmen.engine.batches.watermarks import watermarks_after, watermarks_of
+from fulmen.engine.protocol.calls import Call
 from fulmen.engine.protocol.deliveries import Deliveries, pack_deliveries
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import CurrentTopology, PlacedTopology
@@ -67,6 +69,7 @@ class Coordinator:
         holds: Task -> why spouts are to emit nothing, of bolts that say so.
         watermarks: How far event time has come.
         is_at_end: Whether sources have said that nothing will come, or are taken to.
+        left_out: Spout tasks that batches do without.
     """
 
     current: CurrentTopology
@@ -95,6 +98,7 @@ class Coordinator:
     holds: Mapping[int, str] = field(default_factory=dict)
     watermarks: Watermarks = field(default_factory=Watermarks)
     is_at_end: bool = False
+    left_out: LeftOut = field(default_factory=LeftOut)
 
     def __post_init__(self) -> None:
         self._previous_clock = self.clock
@@ -134,7 +138,9 @@ class Coordinator:
             self._previous_clock = self.clock
             self.clock += max(0.0, now - self._mark)  # workers measure with a clock of their own
         self._mark = now
-        permits, poisoned = self.crashes.permits(self._spout_tasks())
+        left_out = self.left_out.tasks(now, tries=self.active)
+        able = [task for task in self._spout_tasks() if task not in left_out]
+        permits, poisoned = self.crashes.permits(able)
         if self.probe.is_next or (self.holds and permits is not None):
             permits, poisoned = dict.fromkeys(self._spout_tasks(), 0), ()
         most = self.placed.limits.header_bytes
@@ -160,6 +166,7 @@ class Coordinator:
             transactions=self._transaction_work(now),
             watermarks=watermarks_of(self.watermarks, self.placed),
             ends_time=self.drains and self.is_at_end,
+            left_out=left_out,
         )
         return self.attempt
 
@@ -264,6 +271,7 @@ class Coordinator:
             is_full=is_full(self.permit, done.summaries, limit),
         )
         self.base = done.header.tag
+        self.left_out.succeeded(done.header.left_out)
         self.deliveries, self.watermarks = done.deliveries, done.watermarks
         self.attempt = None
         self._is_retry = False
@@ -281,7 +289,8 @@ class Coordinator:
         if self.transactions is not None and done.transactions is not None:
             self.transactions.committed(done.transactions, self._mark + done.seconds)
             self.pending = len(self.transactions.active)
-        self.spout_pending = sum(self._spout_pending_by_task.values())
+        pending = self._spout_pending_by_task.items()
+        self.spout_pending = sum(n for task, n in pending if task not in self.left_out)
         self.exhausted = self._is_exhausted()
         self.holds = done.holds
         was_probe = self.probe.committed()
@@ -300,7 +309,7 @@ class Coordinator:
         """Whether every spout task has said so; one whose first turn has not ended has not."""
         if self.transactions is not None:
             return self.source_is_exhausted
-        tasks = self._spout_tasks()
+        tasks = [task for task in self._spout_tasks() if task not in self.left_out]
         return bool(tasks) and all(self._exhausted_by_task.get(task) for task in tasks)
 
     def failed(
@@ -311,6 +320,8 @@ class Coordinator:
         traceback: str = "",
         *,
         is_service_away: bool = False,
+        calls: Sequence[Call] = (),
+        hung_seconds: float = 0.0,
     ) -> None:
         """The attempt came to nothing.
 
@@ -320,7 +331,10 @@ class Coordinator:
             is_outage: No tuple can be to blame: the store is away, or the cluster took a worker.
             traceback: Of what failed in a worker, if there is one.
             is_service_away: A component can't reach what it connects to.
+            calls: Those of authors' that it came to nothing in, as far as that is known.
+            hung_seconds: It was given so long, and these calls did not end. 0: their process did.
         """
+        poisoned = () if self.attempt is None else self.attempt.poisoned
         self._is_retry = True
         self.probe.failed(is_service_away=is_service_away and self.transactions is None)
         self._mark = now
@@ -329,11 +343,29 @@ class Coordinator:
         had = self.transactions is not None and self.transactions.came_to_nothing(
             reason, is_outage=is_outage
         )
-        if had or is_outage:
+        if had or is_outage or self._is_spouts_own(calls, hung_seconds, poisoned, now):
             return
         tasks = max(1, len(self._spout_tasks()))
         likely = min(self.permit * tasks, int(2 * self._typical_emits) + tasks)
         self.crashes.failed(likely, reason, traceback)
+
+    def _is_spouts_own(
+        self, calls: Sequence[Call], hung_seconds: float, poisoned: Sequence[int], now: float
+    ) -> bool:
+        """Whether spouts' own calls made the attempt fail: then they are blamed, and no tuple."""
+        plan = self.placed.plan
+        spouts = [t for t in self._spout_tasks() if plan.component_of(t) not in plan.pinned]
+        own = [call for call in calls if call.task in spouts]
+        for call in own:
+            hangs = hung_seconds > 0
+            seconds = hung_seconds
+            self.left_out.blame(call.task, call.callback, now, hangs=hangs, lost_seconds=seconds)
+        # the batch without its tuple succeeded, and nobody was sent that tuple
+        proven = [] if calls else [task for task in poisoned if task in spouts]
+        for task in proven:
+            self.left_out.blame(task, "", now, is_proven=True)
+            self.crashes = Crashes()
+        return bool(own or proven)
 
     @property
     def hopeless(self) -> bool:
@@ -412,20 +444,26 @@ class Coordinator:
 
     @property
     def settled(self) -> bool:
-        """Nothing is pending, and every spout was told about all its messages."""
+        """Nothing is pending, and spout tasks that are not left out were told of all messages."""
         return (
             self.pending == 0
             and (self.transactions is None or self.transactions.is_settled)
-            and not self.deliveries
+            and not self._has_deliveries
             and self.spout_pending == 0
             and self.attempt is None
             and not self.wants_batch
         )
 
     @property
+    def _has_deliveries(self) -> bool:
+        """Whether there is something to be told to spout tasks that are not left out."""
+        task_of = self.placed.spout_of_origin
+        return any(task_of.get(origin) not in self.left_out for origin in self.deliveries)
+
+    @property
     def is_quiet(self) -> bool:
         """Whether nothing is on its way: all that can be pending is what bolts hold."""
-        if self.attempt is not None or self._is_retry or self.deliveries or self.wants_batch:
+        if self.attempt is not None or self._is_retry or self._has_deliveries or self.wants_batch:
             return False
         return self.settled or self.idle.batches > 0 or bool(self.holds and self._did_nothing)
 
@@ -435,8 +473,9 @@ class Coordinator:
 
         Bolts may hold tuples all the same, if it is not settled. Something is to come while one
         of them holds the spouts; and it may be while batches leave out a tuple that is suspected.
+        Spout tasks that are left out may have more: see `left_out`.
         """
-        if self.holds or self._resting_by_task:
+        if self.holds or any(task not in self.left_out for task in self._resting_by_task):
             return False
         is_over = self.idle.is_over and self.crashes.limit is None
         if self.transactions is not None:  # pauses after failures are idle, and not the end

@@ -267,7 +267,7 @@ class RunningTopology:
         was_active = coordinator.active
         if stop.after_seconds is not None and self.steady() - started >= stop.after_seconds:
             stop.drain = True
-        if stop.when_drained and coordinator.has_nothing_more:
+        if stop.when_drained and coordinator.has_nothing_more and not self._lacks_spouts():
             # they may hold tuples, whose trees have to end first
             coordinator.drain_bolts(is_at_end=True)
             # a source of transactions may go on to open empty ones: those that are open end first
@@ -285,6 +285,15 @@ class RunningTopology:
         if stop.topology is not None:
             self._approach(stop, stop.topology, was_active)
         return False
+
+    def _lacks_spouts(self) -> bool:
+        """Whether spout tasks are left out, which may have more.
+
+        Raises:
+            TopologyFailed: They would never come to their end.
+        """
+        self.recovery.calls.refuse(self.coordinator)
+        return bool(self.coordinator.left_out)
 
     def _approach(self, stop: Stop, wanted: Topology, was_active: bool) -> None:
         """Become another topology: at once, or when spouts have stopped and no tree is pending."""
@@ -397,10 +406,10 @@ class RunningTopology:
             done = replace(done, commits=True)
         outage = self.committer.commit(done, migration.rest)
         self.planner.migrated()
-        self.recovery.succeeded()
         now = self.steady()
         written = self.log.bytes_written - written
         self.coordinator.committed(done, commit_work_seconds(now - ended - outage, written))
+        self.recovery.succeeded(self.coordinator)
         self.coordinator.stand_still(outage)
         spent = BatchTimes(
             run=ended - started,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from fulmen.engine.batches.coordinator import Coordinator
+from fulmen.engine.driver.author_calls import AuthorCalls
 from fulmen.engine.driver.committer import Committer
 from fulmen.engine.driver.observer import Observer
 from fulmen.engine.driver.replanning import Planner
@@ -17,7 +18,7 @@ from fulmen.engine.protocol.jobs import Cause, Failure, Jobs
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks.task_base import Unavailable
 from fulmen.engine.totals.totals import Totals
-from fulmen.errors import CheckpointError, JobFailed, TopologyFailed, Unreachable
+from fulmen.errors import CheckpointError, JobFailed, JobTimedOut, TopologyFailed, Unreachable
 
 
 @dataclass
@@ -33,6 +34,7 @@ class Recovery:
         steady: A clock that only goes forward, in seconds.
         sleep: Waits so many seconds.
         wall: The time of day, in seconds as of time.time().
+        calls: Which calls of authors' made attempts fail.
         away: About the component that can't reach what its `open` or `prepare` connects to; None:
             the last attempt did not fail of that.
     """
@@ -46,11 +48,16 @@ class Recovery:
     sleep: Callable[[float], None]
     wall: Callable[[], float]
     away: ErrorReport | None = field(init=False, default=None)
+    calls: AuthorCalls = field(init=False)
     _outages: int = field(init=False, default=0)
 
-    def succeeded(self) -> None:
+    def __post_init__(self) -> None:
+        self.calls = AuthorCalls(self.jobs, self.planner, self.totals, self.observer, self.wall)
+
+    def succeeded(self, coordinator: Coordinator) -> None:
         """A batch counted."""
         self._outages, self.away = 0, None
+        self.calls.succeeded(coordinator)
 
     def after_error(
         self,
@@ -70,9 +77,7 @@ class Recovery:
             case Unreachable():
                 self._store_away(coordinator, header, str(error))
             case JobFailed():
-                reason, stack = str(error), error.traceback
-                clusters = error.is_clusters
-                self._failed(coordinator, header, reason, clusters, is_loss=True, traceback=stack)
+                self._failed(coordinator, header, str(error), error.is_clusters, job=error)
 
     def after_void(self, coordinator: Coordinator, header: Header, void: Failure) -> None:
         """An attempt ran, and came to nothing.
@@ -138,7 +143,7 @@ class Recovery:
         header: Header,
         reason: str,
         is_outage: bool = False,
-        is_loss: bool = False,
+        job: JobFailed | None = None,
         traceback: str = "",
     ) -> None:
         """See which workers are left, and have the batch tried again.
@@ -148,11 +153,12 @@ class Recovery:
             header: Of the attempt.
             reason: Why, in one line.
             is_outage: No tuple can be to blame.
-            is_loss: A worker was lost, or its batch cancelled: however often, that may pass.
+            job: A worker was lost, or its batch cancelled: however often, that may pass.
             traceback: The stack of what failed in a worker, if there is one.
 
         Raises:
-            TopologyFailed: It is neither, and happens without any tuple too.
+            TopologyFailed: It is neither, and happens without any tuple too. Or a spout makes its
+                batches fail, and the topology has `onError: crash`.
         """
         if not is_outage:  # nothing that is away is known to hold up the batch
             with self.totals.lock:
@@ -163,19 +169,28 @@ class Recovery:
         while not alive:
             self.observer.note("no worker is left: waiting until one is back")
             alive = self.jobs.recover()
+        calls = self.calls.blamed(job)
+        reason = self.calls.name(calls, job, reason)
         is_hopeless = coordinator.hopeless
         if is_outage or is_hopeless:
             self.sleep(min(5.0, 0.1 * 2**self._outages))
             self._outages = min(self._outages + 1, 16)
         coordinator.failed(
-            self.steady(), reason, is_outage, traceback, is_service_away=self.away is not None
+            self.steady(),
+            reason,
+            is_outage,
+            traceback if job is None else job.traceback,
+            is_service_away=self.away is not None,
+            calls=calls,
+            hung_seconds=job.seconds if isinstance(job, JobTimedOut) else 0.0,
         )
+        self.calls.failed(coordinator)
         if coordinator.hopeless and not is_hopeless:
-            self._hopeless(coordinator, header, reason, is_loss)
+            self._hopeless(coordinator, header, reason, is_loss=job is not None)
         self.planner.replan(alive)
 
     def _hopeless(
-        self, coordinator: Coordinator, header: Header, reason: str, is_loss: bool
+        self, coordinator: Coordinator, header: Header, reason: str, *, is_loss: bool
     ) -> None:
         """From now on the batch fails although it has no tuple that could be left out."""
         what = (

@@ -102,6 +102,7 @@ class Header:
             that one has fired.
         ends_time: Nothing will come any more: all timers of event time are due.
         wall: The time of day, in seconds of time.time(), if there are event times.
+        left_out: Spout tasks that the batch does without: they are neither made nor called.
     """
 
     number: int
@@ -128,6 +129,7 @@ class Header:
     watermarks: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
     ends_time: bool = False
     wall: float = 0.0
+    left_out: tuple[int, ...] = ()
 
     def with_injected(self, injected: Injected) -> Header:
         """The same header with rows for the first stage."""
@@ -174,8 +176,9 @@ class Header:
                 told[name] = {int(k): v for k, v in told[name].items()}
         if "watermarks" in told:
             told["watermarks"] = {name: tuple(two) for name, two in told["watermarks"].items()}
-        if "poisoned" in told:
-            told["poisoned"] = tuple(told["poisoned"])
+        for name in ("poisoned", "left_out"):
+            if name in told:
+                told[name] = tuple(told[name])
         if told.get("deliveries"):
             told["deliveries"] = unpack_deliveries(base64.b64decode(told["deliveries"]))
         if found := told.get("injected"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from fulmen.engine.protocol.calls import Call
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
@@ -37,6 +38,13 @@ class Jobs(Protocol):
 
         Returns:
             Numbers of the workers that are there.
+        """
+        ...
+
+    def left_calls(self) -> Sequence[Call]:
+        """After `recover`: calls that were under way in processes that the failure has ended.
+
+        As far as that is known.
         """
         ...
 

@@ -111,6 +111,14 @@ def explain(text: str, workers: Sequence[int], by_executor: Mapping[str, Sequenc
     return f"Spark: {java_message(text)}"
 
 
+def ended_worker(text: str, workers: Sequence[int]) -> int | None:
+    """The worker whose Python process ended; None: that is not what made the job fail."""
+    task = _TASK.search(text)
+    if task is None or "Python worker exited unexpectedly" not in text:
+        return None
+    return workers[int(task[1])]
+
+
 def _all_of(executor: str | None, by_executor: Mapping[str, Sequence[int]]) -> str:
     """Who was lost with one of Spark's executors, and the verb that follows."""
     if executor is None and len(by_executor) == 1:

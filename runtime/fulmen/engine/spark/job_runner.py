@@ -4,22 +4,33 @@ What makes a batch cheap: nothing is built for it (see engine/spark/chains.py; i
 as a local property), rows are plain bytes, and driver and JVM exchange a handful of messages.
 """
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.util import _load_from_socket
 
+from fulmen.engine.protocol.calls import FOLDER, Call, left_in
 from fulmen.engine.spark.chains import Ring
-from fulmen.engine.spark.failures import explain, is_clusters, is_incomplete, is_over, traceback_in
+from fulmen.engine.spark.failures import (
+    ended_worker,
+    explain,
+    is_clusters,
+    is_incomplete,
+    is_over,
+    traceback_in,
+)
 from fulmen.engine.spark.placement import POLL_SECONDS, Anchors, Lanes
 from fulmen.engine.spark.session import JVM_ERRORS, Session, text_of
 from fulmen.engine.spark.stage_runner import HEADER, Raw, StageFunction, separated
+from fulmen.engine.tuples import wire
 from fulmen.errors import FulmenError, JobFailed, JobTimedOut, SparkLost
 
 PATIENCE_SECONDS = 15.0
@@ -28,6 +39,9 @@ LEAST_SECONDS = 5.0  # less is too little for a process that starts
 
 class JobRunner:
     """Runs batches, one at a time. One thread runs them; any other may cancel.
+
+    Attributes:
+        left_calls: Calls of authors' that were under way in processes that have ended.
 
     Args:
         session: Spark.
@@ -58,6 +72,7 @@ class JobRunner:
         self._is_cancelled = False
         self._stages = stages
         self._rings: dict[range, Ring] = {}
+        self.left_calls: list[Call] = []
         self._workers = tuple(range(partitions) if workers is None else workers)
         self._build()
         self._await_workers(patience_seconds)
@@ -112,6 +127,7 @@ class JobRunner:
         Raises:
             SparkLost: Spark itself is gone.
         """
+        self.left_calls = []
         return self._await_workers(patience_seconds)
 
     def alive(self) -> tuple[int, ...]:
@@ -207,7 +223,11 @@ class JobRunner:
         """
         self._epoch += 1
         try:
-            return not any(self._run(lambda: self._roll_call, "", seconds))
+            rows = self._run(lambda: self._roll_call, "", seconds)
+            said = [row for joined in rows for row in separated(joined)]
+            calls = [row for row in said if row[:1] == wire.CALL]
+            self.left_calls += [Call(*wire.unpack(row)) for row in calls]
+            return len(calls) == len(said)
         except JobFailed as e:
             settings = self._session.settings
             if reason := is_incomplete(str(e), settings.python):  # it runs no code of authors'
@@ -263,7 +283,8 @@ class JobRunner:
             return self._lost(error)
         workers = [self._workers[partition] for partition in self._lanes.order]
         reason = explain(text, workers, self._session.workers.by_executor())
-        return JobFailed(reason, is_clusters(text), traceback_in(text))
+        worker = ended_worker(text, workers)
+        return JobFailed(reason, is_clusters(text), traceback_in(text), worker)
 
     def _lost(self, error: Exception) -> SparkLost:
         self._session.log(text_of(error))
@@ -278,9 +299,15 @@ def answer(  # what any stage is called with
     void: str | None,
     rows: Iterator[bytes],  # noqa: ARG001
 ) -> Iterator[tuple[int, bytes]]:
-    """A stage that only says whether something is wrong with its place."""
+    """A stage that only says whether something is wrong with its place.
+
+    And which calls were under way in processes that were there before.
+    """
     if void:
         yield 0, void.encode()
+    elif folder := os.environ.get(FOLDER):
+        for call in left_in(Path(folder)):
+            yield 0, wire.pack(wire.CALL, tuple(call))
 
 
 class _Results:

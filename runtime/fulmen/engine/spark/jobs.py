@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from fulmen.engine.protocol.calls import Call
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.spark import session
@@ -52,6 +53,13 @@ class SparkJobs:
         """Wait until another attempt can be made. Errors as for `JobRunner.recover`."""
         assert self._jobs is not None
         return self._jobs.recover()
+
+    def left_calls(self) -> list[Call]:
+        """Calls that were under way in processes that the failure has ended."""
+        if self._jobs is None:
+            return []
+        left, self._jobs.left_calls = self._jobs.left_calls, []
+        return left
 
     def alive(self) -> tuple[int, ...]:
         """Numbers of the workers that are there now."""

@@ -29,6 +29,7 @@ from fulmen.engine.jvm import spark_conf
 from fulmen.engine.jvm.class_archive import ClassArchive, spark_jars
 from fulmen.engine.jvm.java import find_java
 from fulmen.engine.jvm.workdir import WorkDir
+from fulmen.engine.protocol.calls import FOLDER
 from fulmen.engine.spark.failures import java_message, jvm_end
 from fulmen.engine.spark.placement import Workers
 from fulmen.engine.worker.process import LOG_FILE
@@ -155,6 +156,7 @@ class Session:
             "OPENBLAS_NUM_THREADS": "1",
             "MKL_NUM_THREADS": "1",
             **(settings.env or {}),
+            FOLDER: str(self.work_dir / "calls"),
         }
         paths = [settings.code_path, own.get("PYTHONPATH")]
         if self._is_local():

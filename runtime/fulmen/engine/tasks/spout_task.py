@@ -20,6 +20,7 @@ from fulmen.engine.emitting.collectors import not_a_list
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_collector import SpoutCollector
 from fulmen.engine.emitting.spout_emits import Emits
+from fulmen.engine.protocol.calls import CALLS
 from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.header import Header, Poison
 from fulmen.engine.protocol.statistics import DEAD_LETTERED, DROPPED, REPLAYED
@@ -169,6 +170,7 @@ class SpoutTask(TaskBase):
             self.guarded("ack_batch", lambda: spout.ack_batch(msg_ids))
             return
         ack = self.instance.ack
+        calling = CALLS.begin(self.task, "ack")
         try:
             for msg_id in msg_ids:
                 if (returned := ack(msg_id)) is not None:
@@ -180,6 +182,7 @@ class SpoutTask(TaskBase):
         except BaseException as e:  # author's code
             end_child()
             raise ComponentFailed(self.report(e, fatal=True, what="ack")) from e
+        CALLS.end(calling)
 
     def tell_due(self, permit: int, outbox: Outbox, poison: Poison | None = None) -> int:
         """Call fail for messages whose pause is over. New messages go first.
@@ -223,7 +226,10 @@ class SpoutTask(TaskBase):
         if active != self.is_active:
             self.was_called = True
             self.collector.open()
-            self.guarded("activate", self.instance.activate if active else self.instance.deactivate)
+            if active:
+                self.guarded("activate", self.instance.activate)
+            else:
+                self.guarded("deactivate", self.instance.deactivate)
             self.is_active = active
             self.flush(outbox, poison)
 
@@ -257,9 +263,11 @@ class SpoutTask(TaskBase):
             if room <= 0:
                 break
             self.collector.open()
+            calling = CALLS.begin(self.task, "next_tuple")
             emitted, more, size = self._calls(
                 min(room, self.placed.limits.spout_slice), min(most_bytes, SLICE_BYTES), deadline
             )
+            CALLS.end(calling)
             total += emitted
             most_bytes -= size
             self.flush(outbox, poison)
@@ -316,6 +324,7 @@ class SpoutTask(TaskBase):
                 return emitted, True, size
             burst = burst * 2 if clock - started < _CHECK_SECONDS else max(1, burst // 2)
             started = clock
+            CALLS.again(clock)
         return emitted, True, measure()
 
     def _measure(self) -> Callable[[], int]:

@@ -18,6 +18,7 @@ from fulmen.api.event_time import LATE, LATE_FIELDS
 from fulmen.api.sinks import ServiceUnavailable
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.routes import Routes, configuration_of, context_of
+from fulmen.engine.protocol.calls import CALLS
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
@@ -192,6 +193,7 @@ class TaskBase(ABC):
             return
         self._is_told = self._was_told = True
         instance: Any = self.instance
+        calling = CALLS.begin(self.task, "committed")
         try:
             refuse_unrun(instance.committed(number))
         except PASSED_ON:
@@ -203,6 +205,7 @@ class TaskBase(ABC):
                 raise ComponentFailed(report) from e
         finally:
             end_child()
+        CALLS.end(calling)
 
     @property
     def hears_commits(self) -> bool:
@@ -225,6 +228,7 @@ class TaskBase(ABC):
             ComponentFailed: Something is wrong with it, or the topology has `onError: crash`.
         """
         what = self.opening
+        calling = CALLS.begin(self.task, what)
         try:
             self.before_open()
             call()
@@ -236,6 +240,7 @@ class TaskBase(ABC):
             raise ComponentFailed(self.report(e, fatal=True, what=what)) from e
         finally:
             end_child()
+        CALLS.end(calling)
 
     def _routes(self) -> dict[str, Routes]:
         streams = dict(self.placed.streams[self.component])
@@ -323,17 +328,19 @@ class TaskBase(ABC):
         Raises:
             ComponentFailed: It did.
         """
+        calling = CALLS.begin(self.task, what)
         try:
             returned = call()
             if returned is not None:
                 refuse_unrun(returned)
-            return returned
         except PASSED_ON:
             raise
         except BaseException as e:  # author's code
             raise ComponentFailed(self.report(e, fatal=True, what=what)) from e
         finally:
             end_child()
+        CALLS.end(calling)
+        return returned
 
     def message_of(self, error: BaseException | str, what: str = "") -> str:
         """What a report of an error says."""
@@ -405,6 +412,7 @@ class TaskBase(ABC):
             What it raised.
         """
         self._forget_errors()  # of an attempt that came to nothing
+        calling = CALLS.begin(self.task, self.closing)
         try:
             self.end()
         except PASSED_ON:
@@ -412,6 +420,7 @@ class TaskBase(ABC):
         except BaseException as e:  # noqa: BLE001 (author's code)
             self.report(e, what=self.closing)
         end_child()
+        CALLS.end(calling)
         return self.errors
 
 

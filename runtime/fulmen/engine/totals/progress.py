@@ -59,5 +59,7 @@ def waits_for(totals: Totals) -> Iterator[str]:
         )
     for name, reason in totals.failures.last():
         yield f"{name}: {reason.count:,} failed, such as: {reason.example}"
+    for out in totals.waits.left_out.values():
+        yield f"spout {out.component!r}, task {out.task}, is left out: {out.reason}"
     for away in totals.waits.away.values():
         yield f"{away.component!r} can't reach {away.name}: {away.reason}"

@@ -38,11 +38,29 @@ class Away:
         return self.service or "a service"
 
 
+@dataclass(frozen=True)
+class LeftOutTask:
+    """A spout task that batches do without, as a call of its own made them fail.
+
+    Attributes:
+        component: The spout.
+        task: The task.
+        reason: Which call, and what is wrong with it.
+        since: In seconds of time.time().
+    """
+
+    component: str
+    task: int
+    reason: str
+    since: float
+
+
 @dataclass
 class Waits:
     """What holds up batches or spouts at the moment.
 
     Attributes:
+        left_out: Spout tasks that batches do without, by task.
         away: Component -> the service that it waits for.
         holds: Task -> why spouts emit nothing.
         lags: Spout task -> how far it is behind its source.
@@ -51,6 +69,7 @@ class Waits:
     away: dict[str, Away] = field(default_factory=dict)
     holds: Mapping[int, str] = field(default_factory=dict)
     lags: dict[int, Lag] = field(default_factory=dict)
+    left_out: dict[int, LeftOutTask] = field(default_factory=dict)
 
     def is_away(
         self, report: ErrorReport, wall: float, steady: float, *, stops_batches: bool = True
@@ -94,11 +113,11 @@ class Waits:
 
     def renumber(self) -> None:
         """Tasks are others from now on."""
-        self.holds, self.lags = {}, {}
+        self.holds, self.lags, self.left_out = {}, {}, {}
 
     def copy(self) -> Waits:
         """One that does not change with this."""
-        return Waits(dict(self.away), dict(self.holds), dict(self.lags))
+        return Waits(dict(self.away), dict(self.holds), dict(self.lags), dict(self.left_out))
 
 
 def lag_of(lags: Mapping[int, Lag], tasks: Iterable[int]) -> Lag | None:

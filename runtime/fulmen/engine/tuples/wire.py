@@ -23,7 +23,7 @@ from fulmen.engine.tuples.salvage import Reasons
 ROW_BYTES = 1 << 20
 ROW_TUPLES = 1 << 15
 
-TUPLES, ACKS, SUMMARY, VOID, FAILED = b"T", b"A", b"S", b"V", b"F"
+TUPLES, ACKS, SUMMARY, VOID, FAILED, CALL = b"T", b"A", b"S", b"V", b"F", b"C"
 
 _LENGTH = struct.Struct("<I")
 

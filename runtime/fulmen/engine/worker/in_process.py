@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fulmen.checkpoint import Store
+from fulmen.engine.protocol.calls import CALLS, Call
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.worker.worker import Worker
@@ -45,6 +46,7 @@ class InProcessJobs:
         self.generator = generator
         self.losses = losses
         self._workers: list[Worker] = []
+        self._left: list[Call] = []
 
     def _worker(self) -> Worker:
         stores = {self._placed.checkpoint: self.store} if self.store else None
@@ -76,15 +78,22 @@ class InProcessJobs:
                         outputs[destination].append(row)
                     self.fault(stage, partition, "after")
                 except self.losses as e:
+                    self._left = CALLS.take()
                     self._workers[partition] = self._worker()
                     why = text_of(e) if isinstance(e, Crash) else error_text(e)
-                    raise JobFailed(f"worker {partition} was lost in stage {stage}: {why}") from e
+                    reason = f"worker {partition} was lost in stage {stage}: {why}"
+                    raise JobFailed(reason, worker=partition) from e
             inputs = outputs
         return [row for rows in inputs for row in rows]
 
     def recover(self) -> Sequence[int]:
         """Nothing has to be waited for."""
         return range(self._placed.plan.workers)
+
+    def left_calls(self) -> list[Call]:
+        """The call that a worker's death has ended."""
+        left, self._left = self._left, []
+        return left
 
     def alive(self) -> tuple[int, ...]:
         """All of them."""

@@ -16,7 +16,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+from fulmen.engine.protocol.calls import CALLS, FOLDER
 from fulmen.engine.worker.author_logs import log_to_stderr
 
 LOG_FILE = "FULMEN_LOG_FILE"
@@ -89,7 +91,12 @@ class CollectionPauses:
 
 
 def adopt() -> None:
-    """Prepare a process that was just forked: where it prints, and that it dies with its parent."""
+    """Prepare a process that was just forked.
+
+    Where it prints, where it notes its calls, and that it dies with its parent.
+    """
+    if folder := os.environ.get(FOLDER):
+        CALLS.keep_in(Path(folder))
     if path := os.environ.get(LOG_FILE):
         log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.dup2(log, sys.stdout.fileno())

@@ -76,6 +76,7 @@ class StageTasks:
         self.components = [
             name for name in names if any(plan.worker_of(t) == partition for t in plan.tasks(name))
         ]
+        self._left_out: tuple[int, ...] = ()
         self._spouts: dict[int, SpoutTask] = {}
         self._emitters: dict[int, EmitterTask] = {}
         self._bolts: dict[str, list[list[BoltTask]]] = {}
@@ -110,20 +111,28 @@ class StageTasks:
         Raises:
             ComponentFailed: An author's `open` or `prepare` raised.
         """
-        if self.is_at_base(header):
-            self.tag = None  # until the batch has run to its end
+        is_at_base, left_out = self.is_at_base(header), self._left_out
+        self.tag, self._left_out = None, header.left_out  # a tag, when the batch has run to its end
+        if is_at_base and left_out == header.left_out:
             return
         started = self._clock()
-        summary.errors += self.close()
-        tasks = [task for name in self.components for task in self.tasks_of(name)]
-        keys = {task: self.placed.plan.key_of(task) for task in tasks}
+        for task in header.left_out:
+            self._spouts.pop(task, None)  # not closed: that is a call of its own as well
+        if not is_at_base:
+            summary.errors += self.close()
+        wanted = {
+            name: [t for t in self.tasks_of(name) if t not in header.left_out]
+            for name in self.components
+        }
+        if is_at_base:  # only spout tasks that were left out can be missing
+            back = [name for name in wanted if name in self.placed.spouts]
+            wanted = {name: [t for t in wanted[name] if t not in self._spouts] for name in back}
+        keys = {task: self.placed.plan.key_of(task) for tasks in wanted.values() for task in tasks}
         number = header.number - 1
         manifest = read_manifest(self.store, number)
         found = load_many(self.store, manifest, list(keys.values()))
-        for name in self.components:
-            self._make(
-                name, {task: found.get(keys[task], {}) for task in self.tasks_of(name)}, number
-            )
+        for name, tasks in wanted.items():
+            self._make(name, {task: found.get(keys[task], {}) for task in tasks}, number)
         summary.restored = [key for key in keys.values() if found.get(key)]
         summary.restore_seconds = self._clock() - started
 
@@ -310,8 +319,9 @@ class StageTasks:
         started = time.monotonic()
         most_bytes = emit_bytes(self.placed) // max(1, len(self._spouts))
         deliveries = header.deliveries
-        if deliveries is None and self._spouts:
+        if deliveries is None and (self._spouts or header.left_out):
             deliveries = self._committed_deliveries(header)
+        summary.owed |= self._owed_to_left_out(header, deliveries or {})
         for i, task in enumerate(self._spouts.values()):
             permit = header.permit(task.task)
             poison = header.poison(task.task)
@@ -335,6 +345,18 @@ class StageTasks:
                     self._sweep(outbox)
                     yield
             task.describe(summary)
+
+    def _owed_to_left_out(
+        self, header: Header, deliveries: Mapping[int, Deliveries]
+    ) -> dict[int, Deliveries]:
+        """What spout tasks of this worker can't be told, as the batch does without them."""
+        plan, origins = self.placed.plan, self.placed.origins
+        out = [
+            origins[plan.key_of(task)]
+            for task in header.left_out
+            if plan.worker_of(task) == self.partition and plan.component_of(task) in self.components
+        ]
+        return {origin: deliveries[origin] for origin in out if origin in deliveries}
 
     def _committed_deliveries(self, header: Header) -> Mapping[int, Deliveries]:
         """Too many for a header: they are in the commit that the batch builds on."""

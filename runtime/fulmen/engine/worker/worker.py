@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from fulmen.checkpoint import Store
+from fulmen.engine.protocol.calls import CALLS
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.jobs import Cause
 from fulmen.engine.protocol.placed_topology import PlacedTopology
@@ -99,9 +100,13 @@ class Worker:
             yield from tasks.run(header, rows, summary)
             yield partition, wire.pack(wire.SUMMARY, summary)
             return
-        except (*PASSED_ON, GeneratorExit):
+        except PASSED_ON:
+            raise
+        except GeneratorExit:
+            CALLS.end()
             raise
         except BaseException as e:  # noqa: BLE001 (whatever it is, the batch is void and says why)
+            CALLS.end()
             row = _row_of(e)
             everywhere = void is not None or not isinstance(e, VoidBatch)
         # who learned of it from a row passes it on in its own partition alone: all others have got

@@ -38,6 +38,7 @@ from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.calls import CALLS
 from fulmen.engine.protocol.statistics import ACKED, EXECUTED, FAILED, add_chunk, add_task
 from fulmen.engine.tasks.bolts.timed_task import TimedTask
 from fulmen.engine.tasks.forks import FORKED, end_child
@@ -102,8 +103,10 @@ class BoltTask(TimedTask):
         self.failed = []
         self.callback = CALLBACKS.get(chunk.stream, "execute")
         self.collector.open()
+        calling = CALLS.begin(self.task, self.callback)
         self.execute(chunk)
         end_child()
+        CALLS.end(calling)
         self.collector.close()
         self.seconds = time.perf_counter() - started
         chunk.pace = self.seconds / max(1, len(chunk))

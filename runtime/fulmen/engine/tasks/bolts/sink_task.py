@@ -25,6 +25,7 @@ from fulmen.api.tuples import END_STREAM, TICK_COMPONENT
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.collectors import BasicCollector
 from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.calls import CALLS
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.state.journals import ROWS
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
@@ -131,6 +132,7 @@ class SinkTask(BoltTask):
         if self._writing is None:
             return
         writing, self._writing = self._writing, None
+        CALLS.begin(self.task, "write")  # it ends with the call that the batch's end is
         try:
             rows = writing.result()
         except MarkAhead as e:
@@ -235,6 +237,7 @@ class SinkTask(BoltTask):
             Unavailable: The store is away.
             ComponentFailed: `onError: crash`, and it raised.
         """
+        CALLS.begin(self.task, what)  # it ends with the call that the batch's end is
         try:
             return call()
         except FailedException as e:

@@ -1,0 +1,136 @@
+"""Calls of authors' code that end their process, or hang: they are named, and what follows is told.
+
+Who is left out of batches because of them, the coordinator decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fulmen.engine.batches.coordinator import Coordinator
+from fulmen.engine.batches.left_out import Suspect
+from fulmen.engine.driver.observer import Observer
+from fulmen.engine.driver.replanning import Planner
+from fulmen.engine.protocol.calls import Call
+from fulmen.engine.protocol.jobs import Jobs
+from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.totals.totals import Totals
+from fulmen.engine.totals.waits import LeftOutTask
+from fulmen.errors import JobFailed, JobTimedOut, TopologyFailed
+
+HANG_SHARE = 0.5
+"""Of the time that a job was given: a call that took so much of it has hung."""
+OWN_CALL = "a call of its own"
+"""What is said of one that is not known: the file that names it is gone with its pod."""
+
+
+@dataclass
+class AuthorCalls:
+    """Tells of such calls.
+
+    Attributes:
+        jobs: Know which calls were under way.
+        planner: Knows whose they are.
+        totals: Show who is left out, and count the errors.
+        observer: Is told.
+        wall: The time of day, in seconds as of time.time().
+    """
+
+    jobs: Jobs
+    planner: Planner
+    totals: Totals
+    observer: Observer
+    wall: Callable[[], float]
+
+    def blamed(self, job: JobFailed | None) -> Sequence[Call]:
+        """The calls that an attempt came to nothing in, if that is known; after `Jobs.recover`.
+
+        Args:
+            job: How the attempt failed; None: no job did.
+        """
+        left, plan = self.jobs.left_calls(), self.planner.current.placed.plan
+        left = [call for call in left if call.task < len(plan.task_workers)]
+        if isinstance(job, JobTimedOut):
+            return [call for call in left if call.seconds >= HANG_SHARE * job.seconds]
+        if job is None or job.worker is None:
+            return []
+        return [call for call in left if plan.worker_of(call.task) == job.worker]
+
+    def name(self, calls: Sequence[Call], job: JobFailed | None, reason: str) -> str:
+        """Report these calls as errors of their components. Returns the reason with their names."""
+        if not calls:
+            return reason
+        hangs = isinstance(job, JobTimedOut)
+        what = "the process ended in this call"
+        if isinstance(job, JobTimedOut):
+            what = f"it did not end within {job.seconds:g} s"
+        for call in calls:
+            if call.callback == "execute":  # a tuple is to blame, which is told when it is found
+                continue
+            component = self.planner.current.placed.plan.component_of(call.task)
+            error = ErrorReport(component, call.task, f"{call.callback}: {what}")
+            for told in self.totals.note([error], self.wall()):
+                self.observer.error(told)
+        names = ", ".join(f"{call.callback} of {self._who(call.task)}" for call in calls)
+        if hangs:
+            return f"{reason}: {names}, did not end"
+        return f"{reason}, in {names}".removeprefix(", ")
+
+    def failed(self, coordinator: Coordinator) -> None:
+        """An attempt failed, and the coordinator knows of what.
+
+        Raises:
+            TopologyFailed: The topology has `onError: crash`, and a spout task is to blame.
+        """
+        spec = self.planner.current.placed.topology.spec
+        if spec.on_error == "crash":
+            self.refuse(coordinator)
+        with self.totals.lock:
+            shown = self.totals.waits.left_out
+            new = [s for s in coordinator.left_out if s.task not in shown]
+            for suspect in new:
+                component = self.planner.current.placed.plan.component_of(suspect.task)
+                reason = _what(suspect)
+                shown[suspect.task] = LeftOutTask(component, suspect.task, reason, self.wall())
+        for suspect in new:
+            self.observer.note(
+                f"{self._who(suspect.task)}, is left out: {_what(suspect)}. Everything else goes"
+                " on, and it is tried again now and then"
+            )
+
+    def succeeded(self, coordinator: Coordinator) -> None:
+        """A batch counted."""
+        if not self.totals.waits.left_out:
+            return
+        with self.totals.lock:
+            shown = self.totals.waits.left_out
+            back = [task for task in shown if task not in coordinator.left_out]
+            for task in back:
+                del shown[task]
+        for task in back:
+            self.observer.note(f"{self._who(task)}, is back")
+
+    def refuse(self, coordinator: Coordinator) -> None:
+        """End the topology if a spout task is left out for certain.
+
+        Raises:
+            TopologyFailed: One is.
+        """
+        for suspect in coordinator.left_out:
+            if suspect.is_certain:
+                raise TopologyFailed(f"{self._who(suspect.task)}: {_what(suspect)}")
+
+    def _who(self, task: int) -> str:
+        placed = self.planner.current.placed
+        component = placed.plan.component_of(task)
+        kind = "spout" if component in placed.sources else "bolt"
+        return f"{kind} {component!r}, task {task}"
+
+
+def _what(suspect: Suspect) -> str:
+    """What a spout task is left out for."""
+    callback = suspect.callback or OWN_CALL
+    if suspect.hangs:
+        return f"{callback} does not end"
+    return f"{callback} ends its process"

@@ -1,0 +1,111 @@
+"""A spout whose own call ends its process: it is found and named, and the others go on."""
+
+import re
+
+import pytest
+
+from fulmen import Spout, TopologyBuilder
+from fulmen.engine.batches.left_out import CERTAIN_DEATHS, DEATHS
+from fulmen.errors import TopologyFailed
+from fulmen.testing import CollectBolt, ListSpout, run
+from fulmen.testing.components import Killed
+
+
+class Bad(Spout):
+    """One of its methods ends its process, so often."""
+
+    outputs = ("value",)
+    deaths = 0
+
+    def __init__(self, method):
+        self.method, self.emitted = method, 0
+
+    def die_in(self, method):
+        if method == self.method and Bad.deaths > 0:
+            Bad.deaths -= 1
+            raise Killed("the process dies")
+
+    def open(self, conf, context, collector):
+        self.collector = collector
+        self.die_in("open")
+
+    def activate(self):
+        self.die_in("activate")
+
+    def next_tuple(self):
+        self.die_in("next_tuple")
+        if self.emitted < 3:
+            self.emitted += 1
+            self.collector.emit([f"bad {self.emitted}"], msg_id=self.emitted)
+
+    def ack(self, msg_id):
+        self.die_in("ack")
+
+    def is_exhausted(self):
+        self.die_in("is_exhausted")
+        return self.emitted == 3
+
+
+METHODS = ["open", "activate", "next_tuple", "ack", "is_exhausted"]
+FOR_EVER = 10**9
+
+
+def two_spouts(method, deaths, workers=2, **spec):
+    Bad.deaths = deaths
+    builder = TopologyBuilder("two", workers=workers, **spec)
+    builder.set_spout("bad", Bad(method))
+    builder.set_spout("good", ListSpout(list(range(300))))
+    for spout in ("bad", "good"):
+        builder.set_bolt(f"of-{spout}", CollectBolt()).shuffle_grouping(spout)
+    return builder
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_other_spout_gets_through_and_the_bad_one_is_named(method, workers):
+    results = []
+
+    def good_is_through(result):
+        results[:] = [result]
+        return len(result.collected("of-good")) == 300
+
+    run(two_spouts(method, FOR_EVER, workers), until=good_is_through, at_most=300)
+    (result,) = results
+    task = result.report["components"]["bad"]
+    assert [error["message"] for error in task["errors"]] == [
+        f"{method}: the process ended in this call"
+    ]
+    assert any(f"left out: {method} ends its process" in note for note in result.notes)
+    failed = [note for note in result.notes if "is run again" in note]
+    assert len(failed) < 6
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_it_is_tried_again_after_pauses_and_all_its_messages_come_through(method):
+    result = run(two_spouts(method, DEATHS))
+    assert [v for [v] in result.collected("of-bad")] == ["bad 1", "bad 2", "bad 3"]
+    assert len(result.collected("of-good")) == 300
+    left_out = [note for note in result.notes if note.startswith("spout 'bad'")]
+    assert re.fullmatch(r"spout 'bad', task \d+, is left out: .*", left_out[0])
+    assert re.fullmatch(r"spout 'bad', task \d+, is back", left_out[1])
+    assert len(left_out) == 2
+    assert result.trees == {**result.trees, "acked": 303, "failed": 0, "pending": 0, "dropped": 0}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_topology_whose_other_spouts_have_ended_ends_and_names_it(method):
+    with pytest.raises(TopologyFailed, match=rf"spout 'bad', task \d+: {method} ends its process"):
+        run(two_spouts(method, FOR_EVER))
+    assert FOR_EVER - Bad.deaths < 12
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_with_on_error_crash_the_topology_ends_and_names_it(method):
+    with pytest.raises(TopologyFailed, match=rf"spout 'bad', task \d+: {method} ends its process"):
+        run(two_spouts(method, FOR_EVER, on_error="crash"))
+    assert FOR_EVER - Bad.deaths == CERTAIN_DEATHS
+
+
+def test_a_process_that_is_lost_once_in_a_spouts_call_leaves_nobody_out():
+    result = run(two_spouts("next_tuple", 1))
+    assert len(result.notes) == 1
