@@ -317,11 +317,12 @@ class JobTimedOut(JobFailed):
 
     Attributes:
         seconds: How long it was given.
+        what: What took too long.
     """
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"the batch took more than {seconds:g} seconds and was cancelled")
-        self.args = (seconds,)
+    def __init__(self, seconds: float, what: str = "the batch") -> None:
+        super().__init__(f"{what} took more than {seconds:g} seconds and was cancelled")
+        self.args = (seconds, what)
         self.seconds = seconds
 
 

@@ -1,11 +1,15 @@
 """Calls of authors' code that end their process, hang or take long: named, and others go on."""
 
+import re
+from dataclasses import replace
+
 import pytest
 
 from fulmen.engine.driver.driver import Stop
+from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.errors import TopologyFailed
 from support.spark_topologies import Committed, RecordingObserver, SharedSpark, make_driver
-from support.stuck_parts import beside
+from support.stuck_parts import beside, loading
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
 
@@ -32,10 +36,11 @@ class Watched(RecordingObserver):
         return self.totals.component(component)["emitted"]
 
 
-def ran(spark, builder, is_enough):
+def ran(spark, builder, is_enough, limits=LIMITS):
     observer = Watched(is_enough)
     checkpoint = spark.new_checkpoint()
-    running = make_driver(builder, spark, checkpoint, observer).start()
+    driver = replace(make_driver(builder, spark, checkpoint, observer), limits=limits)
+    running = driver.start()
     running.run(observer.stop)
     running.close()
     return observer, Committed(checkpoint)
@@ -63,5 +68,26 @@ def test_a_spout_that_ends_its_process_is_named_and_others_go_on_until_it_is_bac
 
 def test_with_on_error_crash_the_topology_ends_and_names_the_call(spark, tmp_path):
     builder = beside(tmp_path / "over", "next_tuple", "end", on_error="crash")
-    with pytest.raises(TopologyFailed, match="spout 'bad', task .: next_tuple ends its process"):
+    with pytest.raises(TopologyFailed, match=r"spout .bad., task \d+: next_tuple ends its process"):
         ran(spark, builder, lambda _: False)
+
+
+def test_a_model_that_loads_longer_than_a_batch_may_take_is_loaded(spark):
+    builder = loading(8, batch_timeout_seconds=4, workers=2)
+    observer, _ = ran(spark, builder, lambda observer: observer.emitted("good") > 5)
+    assert observer.failures == []
+
+
+@pytest.mark.parametrize("method", ["open", "next_tuple"])
+def test_a_spout_that_hangs_is_named_and_others_go_on_without_it(spark, tmp_path, method):
+    builder = beside(tmp_path / "over", method, "hang", batch_timeout_seconds=4)
+    limits = EngineLimits(making_share=2)
+
+    def is_enough(observer):
+        return bool(observer.totals.waits.left_out) and observer.emitted("good") > 20
+
+    observer, _ = ran(spark, builder, is_enough, limits)
+    (error,) = {e.message for e in observer.errors}
+    assert re.fullmatch(rf"{method}: it did not end within \d s", error)
+    (note,) = observer.notes
+    assert f"is left out: {method} does not end" in note

@@ -102,6 +102,7 @@ class Header:
             that one has fired.
         ends_time: Nothing will come any more: all timers of event time are due.
         wall: The time of day, in seconds of time.time(), if there are event times.
+        opens: Nothing is run: instances are made, so that the job that follows finds them.
         left_out: Spout tasks that the batch does without: they are neither made nor called.
     """
 
@@ -129,11 +130,16 @@ class Header:
     watermarks: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
     ends_time: bool = False
     wall: float = 0.0
+    opens: bool = False
     left_out: tuple[int, ...] = ()
 
     def with_injected(self, injected: Injected) -> Header:
         """The same header with rows for the first stage."""
         return replace(self, injected=injected)
+
+    def opening(self) -> Header:
+        """Of the job before the attempt's own, in which the instances of all stages are made."""
+        return replace(self, opens=True, first=0, stop_before=0, injected=Injected(), deliveries={})
 
     def base_of(self, stage: int) -> str:
         """The tag that the tasks of a stage must carry."""

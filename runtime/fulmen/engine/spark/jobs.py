@@ -12,11 +12,16 @@ from fulmen.engine.spark import session
 from fulmen.engine.spark.job_runner import JobRunner
 from fulmen.engine.spark.session import Session, SessionSettings
 from fulmen.engine.worker.worker import stage_function
-from fulmen.errors import FulmenError
+from fulmen.errors import FulmenError, JobTimedOut
+
+MAKING = "making the components' instances"
 
 
 class SparkJobs:
     """Spark, started for the first batch. One thread runs batches; any other may cancel or look.
+
+    Attributes:
+        making_seconds: While instances are made: how long that may take. 0: they are not.
 
     Args:
         settings: What to start it with.
@@ -26,9 +31,13 @@ class SparkJobs:
         self._settings = settings
         self._session: Session | None = None
         self._jobs: JobRunner | None = None
+        self.making_seconds = 0.0
+        self._placed: PlacedTopology | None = None
+        self._made_without: tuple[int, ...] | None = None  # None: instances have to be made
 
     def start(self, placed: PlacedTopology) -> Sequence[int]:
         """Begin a run, or go on with another plan. The first time it starts Spark: some seconds."""
+        self._placed, self._made_without = placed, None
         function, stages = stage_function(placed), len(placed.plan.stages)
         if self._jobs is not None:
             assert self._session is not None
@@ -45,13 +54,36 @@ class SparkJobs:
         return workers
 
     def run(self, header: Header, timeout_seconds: float) -> list[bytes]:
-        """One job. Errors as for `JobRunner.run`."""
+        """One job. Errors as for `JobRunner.run`.
+
+        If instances have to be made, another job before it does that, and has more time.
+        """
         assert self._jobs is not None
+        if header.left_out != self._made_without and not header.closes:
+            rows = self._make(header, timeout_seconds)
+            if rows:
+                return rows
         return self._jobs.run(header.encode(), timeout_seconds, header.first, header.stop_before)
+
+    def _make(self, header: Header, batch_seconds: float) -> list[bytes]:
+        """Have instances made. Returns why that failed, if it did."""
+        assert self._jobs is not None
+        assert self._placed is not None
+        seconds = self._placed.limits.making_share * batch_seconds
+        self.making_seconds = seconds
+        try:
+            rows = self._jobs.run(header.opening().encode(), seconds)
+        except JobTimedOut as e:
+            raise JobTimedOut(e.seconds, MAKING) from None
+        finally:
+            self.making_seconds = 0.0
+        self._made_without = None if rows else header.left_out
+        return rows
 
     def recover(self) -> tuple[int, ...]:
         """Wait until another attempt can be made. Errors as for `JobRunner.recover`."""
         assert self._jobs is not None
+        self._made_without = None
         return self._jobs.recover()
 
     def left_calls(self) -> list[Call]:

@@ -77,6 +77,7 @@ class StageTasks:
             name for name in names if any(plan.worker_of(t) == partition for t in plan.tasks(name))
         ]
         self._left_out: tuple[int, ...] = ()
+        self._made = Summary(stage, partition)
         self._spouts: dict[int, SpoutTask] = {}
         self._emitters: dict[int, EmitterTask] = {}
         self._bolts: dict[str, list[list[BoltTask]]] = {}
@@ -99,6 +100,20 @@ class StageTasks:
     def is_at_base(self, header: Header) -> bool:
         """Whether every task has the state that the batch builds on."""
         return self.tag == header.base_of(self.stage)
+
+    def make(self, header: Header, rows: Iterable[bytes]) -> None:
+        """Make the instances that a batch needs, ahead of it: what it says of them waits for it.
+
+        Raises:
+            ComponentFailed: An author's `open` or `prepare` raised.
+            VoidBatch: Another stage could not make its instances.
+        """
+        for row in rows:
+            if row[:1] == wire.VOID:
+                raise VoidBatch(row)
+        forks.begin()
+        self.prepare(header, self._made)
+        self.tag = header.base_of(self.stage)
 
     def prepare(self, header: Header, summary: Summary) -> None:
         """Have every task at the state that the batch builds on.
@@ -133,8 +148,8 @@ class StageTasks:
         found = load_many(self.store, manifest, list(keys.values()))
         for name, tasks in wanted.items():
             self._make(name, {task: found.get(keys[task], {}) for task in tasks}, number)
-        summary.restored = [key for key in keys.values() if found.get(key)]
-        summary.restore_seconds = self._clock() - started
+        summary.restored += [key for key in keys.values() if found.get(key)]
+        summary.restore_seconds += self._clock() - started
 
     def _make(self, component: str, journals: Mapping[int, Journals], number: int) -> None:
         if component == ACKER:
@@ -195,6 +210,10 @@ class StageTasks:
         started = time.perf_counter()
         forks.begin()
         self.prepare(header, summary)
+        made, self._made = self._made, Summary(self.stage, self.partition)
+        summary.errors += made.errors
+        summary.restored += made.restored
+        summary.restore_seconds += made.restore_seconds
         cpu = time.process_time()
         summary.process = this_process(self.partition)
         outbox = Outbox(self.placed, self.stage, self._rng)

@@ -95,8 +95,11 @@ class Worker:
             if void is not None:
                 raise VoidBatch(void_row(void))
             tasks = self._tasks_of(placed, stage, partition)
-            if stage == header.first:
+            if stage == header.first and not header.opens:
                 self._commit_beside(partition, header)
+            if header.opens:
+                tasks.make(header, rows)
+                return
             yield from tasks.run(header, rows, summary)
             yield partition, wire.pack(wire.SUMMARY, summary)
             return

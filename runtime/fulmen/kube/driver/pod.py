@@ -220,7 +220,8 @@ class DriverPod:
         """Whether batches end, one way or the other. An idle one has some every few seconds."""
         if self._running is None or self._phase is not DriverPhase.ACTIVE:
             return True
-        limit = self._running.topology.spec.batch_timeout_seconds + STUCK_SECONDS
+        making = 0.0 if self._jobs is None else self._jobs.making_seconds
+        limit = max(self._running.topology.spec.batch_timeout_seconds, making) + STUCK_SECONDS
         return time.monotonic() - self._event_log.heard < limit
 
     def report(self) -> Report:

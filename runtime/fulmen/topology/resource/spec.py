@@ -208,7 +208,9 @@ class TopologySpec(Model):
 
     batch_timeout_seconds: Seconds = 300
     """Seconds after which a micro-batch that does not end is cancelled. It is tried again with
-    fewer and fewer tuples, until the one tuple that hangs is found and failed."""
+    fewer and fewer tuples, until the one tuple that hangs is found and failed. A spout whose own
+    call hangs is left out. Making instances (`open`, `prepare`) is no part of a batch, and may take
+    twelve times as long."""
 
     state: Literal["Active", "Inactive", "Suspended"] = "Active"
     """`Active`: everything runs. `Inactive`: spouts emit nothing; bolts and acks continue.
