@@ -81,12 +81,22 @@ def made_of(parts: Mapping[str, Any]) -> Iterator[None]:
         _made.parts = {}
 
 
-_Shape = tuple[type, int, int]
-_proven: set[_Shape] = set()
+Shape = tuple[type, int, int]
+_proven: set[Shape] = set()
 """Kinds of objects that were read again in this process. Of a class and a number of attributes."""
 
 
-def _shape(obj: Any) -> _Shape:
+@contextmanager
+def noting(shapes: set[Shape]) -> Iterator[None]:
+    """Have the shapes of what `dumps` writes in this thread noted."""
+    _made.noted = shapes
+    try:
+        yield
+    finally:
+        _made.noted = None
+
+
+def _shape(obj: Any) -> Shape:
     """What decides whether an object can be read again, as far as one can see quickly."""
     arguments = len(obj.args) if isinstance(obj, BaseException) else 0
     return type(obj), len(getattr(obj, "__dict__", ())), arguments
@@ -96,7 +106,7 @@ class _StatePickler(pickle.Pickler):
     """Is asked about none but objects of classes, to be fast.
 
     Attributes:
-        unproven: The shapes of objects among them that nobody has read again yet.
+        shapes: Those of the objects among them.
     """
 
     def __init__(
@@ -105,7 +115,7 @@ class _StatePickler(pickle.Pickler):
         super().__init__(file, 5)
         self._names = names
         self._tokens = tokens
-        self.unproven: set[_Shape] = set()
+        self.shapes: set[Shape] = set()
 
     @override
     def reducer_override(self, obj: Any) -> Any:
@@ -118,8 +128,7 @@ class _StatePickler(pickle.Pickler):
             return part, (name,)
         if isinstance(obj, Metric):
             return metric, obj.series
-        if (shape := _shape(obj)) not in _proven:
-            self.unproven.add(shape)
+        self.shapes.add(_shape(obj))
         if self._tokens and (token := self._tokens.get(id(obj))) is not None:
             return _with_token(obj, token)
         return NotImplemented
@@ -146,8 +155,8 @@ class _Comparer(_StatePickler):
         return kind.__module__, kind.__qualname__, own, elements
 
     def _element(self, element: Any) -> bytes:
-        data, unproven = _pickled(_Comparer, element, self._names)
-        self.unproven |= unproven
+        data, shapes = _pickled(_Comparer, element, self._names)
+        self.shapes |= shapes
         return data
 
 
@@ -156,11 +165,11 @@ def _pickled(
     value: Any,
     names: Mapping[int, str],
     tokens: Mapping[int, int] = NO_TOKENS,
-) -> tuple[bytes, set[_Shape]]:
+) -> tuple[bytes, set[Shape]]:
     file = BytesIO()
     pickler = kind(file, names, tokens)
     pickler.dump(value)
-    return file.getvalue(), pickler.unproven
+    return file.getvalue(), pickler.shapes
 
 
 def dumps(value: Any, names: Mapping[int, str], parts: Mapping[str, Any] = NO_PARTS) -> bytes:
@@ -179,10 +188,12 @@ def dumps(value: Any, names: Mapping[int, str], parts: Mapping[str, Any] = NO_PA
         NotReadable: It can't be unpickled again.
     """
     tokens = parts[IDS].tokens if IDS in parts else NO_TOKENS
-    data, unproven = _pickled(_StatePickler, value, names, tokens)
-    if unproven:
+    data, shapes = _pickled(_StatePickler, value, names, tokens)
+    if not shapes <= _proven:
         _prove(data, parts)
-        _proven.update(unproven)
+        _proven.update(shapes)
+    if shapes and (noted := getattr(_made, "noted", None)) is not None:
+        noted |= shapes
     return data
 
 
@@ -209,8 +220,8 @@ def digest(
     Arguments as for `dumps`.
     """
     try:
-        data, unproven = _pickled(_Comparer, value, names)
-        if unproven:
+        data, shapes = _pickled(_Comparer, value, names)
+        if not shapes <= _proven:
             dumps(value, names, parts)
         return mark(data)
     except Exception:  # noqa: BLE001 (an author's __getstate__ may raise anything)

@@ -24,6 +24,8 @@ from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.state.journals import ENGINE, ROWS
 from fulmen.engine.state.message_ids import MessageIds
+from fulmen.engine.state.pickling import noting
+from fulmen.engine.state.value_classes import ValueClasses
 from fulmen.engine.tasks.author_instance import AuthorInstance
 from fulmen.engine.tasks.forks import end_child
 from fulmen.engine.tasks.returned import refuse_unrun
@@ -171,9 +173,17 @@ class TaskBase(ABC):
                 " more until they are written, or give this component another name"
             )
 
+    def _check_classes(self) -> None:
+        if (text := self.classes.moved()) is not None:
+            raise CheckpointMismatch(text)
+        for warning in self.classes.lacking():
+            self.errors.append(ErrorReport(self.component, self.task, warning, is_warning=True))
+
     def _restore_engine(self, journals: Journals) -> None:
         self.guarded("going on from the checkpoint", lambda: self._check_rows(journals))
         engine = pickle.loads(journals[ENGINE][-1]) if journals.get(ENGINE) else {}
+        self.classes = ValueClasses(engine.get("classes", {}))
+        self.guarded("going on from the checkpoint", self._check_classes)
         for stream, state in engine.get("routes", {}).items():
             if stream in self.routes:
                 self.routes[stream].restore(state)
@@ -282,7 +292,10 @@ class TaskBase(ABC):
         states = {
             name: state for name, state in states.items() if any(s is not None for s in state)
         }
-        return {"routes": states} if states else {}
+        found: dict[str, Any] = {"routes": states} if states else {}
+        if classes := self.classes.fields():
+            found["classes"] = classes
+        return found
 
     def updates(self, number: int) -> dict[str, Update]:
         """What commit `number` has to write for this task, by journal; empty if nothing changed."""
@@ -290,13 +303,15 @@ class TaskBase(ABC):
         if not (self.was_called or self._was_told):  # pickling large fields, to find no change
             return found
         was_called, self.was_called, self._was_told = self.was_called, False, False
+        with noting(self.classes.shapes):
+            record = self.record(number)
         engine = pickle.dumps(self.engine_state(), 5)
         if engine != self._engine_record and (
             self._engine_record is not None or engine != _NOTHING
         ):
             found[ENGINE] = engine, number
         self._engine_record = engine
-        found |= self.record(number)
+        found |= record
         self.calls = 0
         if found and was_called:  # what `committed` itself changes is no reason to call it again
             self._is_told = False
