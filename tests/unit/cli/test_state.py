@@ -159,5 +159,27 @@ def test_fields_and_dropped_tuples_are_not_shown_together(fulmen, kept):
     result = fulmen("state", kept, "letters", "--dropped", "--fields")
     assert (result.exit_code, result.stderr) == (
         2,
-        "Error: --fields and --dropped: give one of them.\n",
+        "Error: --fields, --dropped and --unreadable: give one of them.\n",
     )
+
+
+def test_what_can_not_be_read_is_shown_and_with_remove_taken_out(fulmen, tmp_path):
+    file = write_letters(tmp_path, {"count": 13})
+    code = tmp_path / "letters.py"
+    keep(code, "Odd() if letter == 'a' else 1", "\n\nclass Odd:\n    pass\n")
+    options = ["--in-process", "--until-drained", "--checkpoint", "kept"]
+    assert fulmen("run", file, *options).exit_code == 0
+    whole = fulmen("state", "kept", "count", "--unreadable", "--code-folder", tmp_path)
+    assert (whole.exit_code, whole.stdout) == (0, "")
+    assert whole.stderr == "all that 'count' keeps can be read.\n"
+    code.write_text(code.read_text().replace("class Odd", "class Other"))
+    shown = fulmen("state", "kept", "count", "--unreadable", "--code-folder", tmp_path)
+    assert shown.stdout.startswith("task ") and "  state  'a'  AttributeError" in shown.stdout
+    refused = fulmen("state", "kept", "count", "--unreadable", "--remove")
+    assert (refused.exit_code, "--code-folder" in refused.stderr) == (2, True)
+    arguments = ["kept", "count", "--unreadable", "--remove", "--code-folder", tmp_path]
+    assert fulmen("state", *arguments).stderr.startswith("1 taken out of file://")
+    left = fulmen("state", "kept", "count", "--code-folder", tmp_path)
+    assert sorted(left.stdout.splitlines()) == ["b  1", "c  1", "d  1", "e  1"]
+    refused = fulmen("state", "kept", "count", "--remove")
+    assert (refused.exit_code, "--unreadable" in refused.stderr) == (2, True)

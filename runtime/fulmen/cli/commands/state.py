@@ -1,6 +1,8 @@
 """`fulmen state`: what a component keeps in keyed state or fields, read from a checkpoint."""
 
 import json
+import os
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +23,7 @@ from fulmen.engine.state.committed_state import (
     read_key,
     read_state,
 )
+from fulmen.engine.state.repair import find_unreadable, remove_unreadable
 from fulmen.errors import CodeError, FulmenError
 from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.problems import did_you_mean
@@ -52,6 +55,18 @@ class Entry:
     is_flag=True,
     help="Show the tuples of a spout that were dropped because they kill their workers.",
 )
+@click.option(
+    "--unreadable",
+    "is_unreadable",
+    is_flag=True,
+    help="Show what of its state and fields can't be read any more, and why.",
+)
+@click.option(
+    "--remove",
+    "removes",
+    is_flag=True,
+    help="With --unreadable: take it out of the checkpoint, so that the topology starts again.",
+)
 @click.option("--key", help="Show only the key, or field, that is written like this.")
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Show only the N largest values.")
 @click.option(
@@ -67,11 +82,13 @@ class Entry:
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="The folder with the Python files, if keys or values are objects of their classes.",
 )
-def state(
+def state(  # noqa: C901 (each option once)
     checkpoint: str,
     component: str,
     is_fields: bool,
     is_dropped: bool,
+    is_unreadable: bool,
+    removes: bool,
     key: str | None,
     top: int | None,
     output: str,
@@ -82,12 +99,21 @@ def state(
     With --fields, show the fields of its instances instead, task by task; with --dropped the tuples
     of a spout that were dropped: stream, values, message id, cause, traceback if any, and when.
 
+    With --unreadable, show each key and field that can't be read, as its class is gone, or was
+    changed, or can be pickled and not unpickled; with --remove as well, take these out for good. A
+    driver that runs ends then, and the next one goes on without them.
+
     CHECKPOINT is a folder, a URI (file://, s3://, gs://, az://), or a topology's file that names
     its checkpoint. The topology may be running. Reading a checkpoint can run code that is in it:
     read only your own.
     """
-    if is_fields and is_dropped:
-        raise BadInput("--fields and --dropped: give one of them.")
+    if is_fields + is_dropped + is_unreadable > 1:
+        raise BadInput("--fields, --dropped and --unreadable: give one of them.")
+    if removes and not is_unreadable:
+        raise BadInput("--remove is for what --unreadable shows: give both.")
+    if is_unreadable:
+        _unreadable(checkpoint, component, code_folder, removes=removes)
+        return
     read = read_fields if is_fields else read_dropped if is_dropped else read_state
     uri, folder = _source(checkpoint, code_folder)
     with folder:
@@ -107,10 +133,35 @@ def state(
         if output == "json":
             content = [_plain(vars(entry)) for entry in entries]
             click.echo(json.dumps(content, indent=2, ensure_ascii=False))
+            return
+        show = _fields_table if is_fields else _dropped_table if is_dropped else _table
+        for line in show(entries):
+            click.echo(line)
+
+
+def _unreadable(
+    checkpoint: str, component: str, code_folder: Path | None, *, removes: bool
+) -> None:
+    if removes and code_folder is None and not Path(checkpoint).is_file():
+        raise BadInput(
+            "--remove needs the author's classes, or it would take out all that is of them: name"
+            " their folder with --code-folder, or give the topology's file."
+        )
+    uri, folder = _source(checkpoint, code_folder)
+    with folder:
+        store = Store.open(uri)
+        _check(store, component)
+        if removes:
+            who = f"fulmen state --remove, {socket.gethostname()}, process {os.getpid()}"
+            found = remove_unreadable(store, component, who)
         else:
-            show = _fields_table if is_fields else _dropped_table if is_dropped else _table
-            for line in show(entries):
-                click.echo(line)
+            found = find_unreadable(store, component)
+    for one in found:
+        click.echo(f"task {one.task}  {one.where}  {one.key}  {one.reason}")
+    if not found:
+        click.echo(f"all that {component!r} keeps can be read.", err=True)
+    elif removes:
+        click.echo(f"{len(found)} taken out of {uri}.", err=True)
 
 
 def _plain(value: Any) -> Any:
@@ -158,6 +209,16 @@ def _source(checkpoint: str, code_folder: Path | None) -> tuple[str, CodeFolder]
 def _read(
     store: Store, component: str, read: Callable[[Store, str], CommittedState]
 ) -> CommittedState:
+    _check(store, component)
+    try:
+        return read(store, component)
+    except (ImportError, AttributeError) as error:  # of a key's or a value's class
+        cure = "Name the folder with the author's classes: --code-folder."
+        raise CodeError(f"the state of {component!r} can't be read: {error}", cure) from error
+
+
+def _check(store: Store, component: str) -> None:
+    """See that there is such a component."""
     known = read_components(store)
     if not known:
         raise BadInput(f"checkpoint {store.uri}: nothing was ever committed there.")
@@ -165,11 +226,6 @@ def _read(
         names = sorted(name for name in known if name != ACKER)
         cure = did_you_mean(component, names) or f"There are: {', '.join(names)}."
         raise BadInput(f"checkpoint {store.uri}: there is no component {component!r}. {cure}")
-    try:
-        return read(store, component)
-    except (ImportError, AttributeError) as error:  # of a key's or a value's class
-        cure = "Name the folder with the author's classes: --code-folder."
-        raise CodeError(f"the state of {component!r} can't be read: {error}", cure) from error
 
 
 def _entries(state: CommittedState) -> Iterator[Entry]:

@@ -100,7 +100,7 @@ def _read(
 ) -> CommittedState:
     def newest() -> CommittedState:
         manifest = read_newest(store)
-        keys = _tasks(manifest, component)
+        keys = tasks_of(manifest, component)
         found = load_many(store, manifest, keys, wanted)
         tasks = {task: kept(found[key]) for key, task in keys.items()}
         return CommittedState(manifest.topology, manifest.number, dict(sorted(tasks.items())))
@@ -119,7 +119,7 @@ def _read_key(store: Store, component: str, text: str) -> CommittedState:
     manifest = read_newest(store)
     tasks = {
         task: _find(store, manifest, key, text)
-        for key, task in sorted(_tasks(manifest, component).items(), key=itemgetter(1))
+        for key, task in sorted(tasks_of(manifest, component).items(), key=itemgetter(1))
     }
     return CommittedState(manifest.topology, manifest.number, tasks)
 
@@ -160,7 +160,7 @@ def _blocks(store: Store, where: str, file: str, text: str) -> Iterator[Content]
             yield content(where, block, read_state_part(store, file, block.start, block.length))
 
 
-def _tasks(manifest: Manifest, component: str) -> dict[str, int]:
+def tasks_of(manifest: Manifest, component: str) -> dict[str, int]:
     """The keys of a component's tasks, and their numbers within it."""
     keys = {key: _task_of(key, component) for key in manifest.tasks}
     return {key: task for key, task in keys.items() if task is not None}

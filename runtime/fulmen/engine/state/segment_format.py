@@ -19,7 +19,7 @@ import math
 import pickle
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -41,6 +41,7 @@ _VERSION = 1
 _HEAD = struct.Struct(">BI")
 _BLOCK = struct.Struct(">QI")
 DELETED_BYTES = 24
+Keeps = Callable[[dict[Any, Any]], dict[Any, Any]]
 _Groups = dict[int, dict[Any, Any]]  # by the number of bits of the size of one entry
 
 
@@ -107,6 +108,35 @@ def encode(
         yield _piece(groups, gone, _blocks(total), names)
 
 
+def rewritten(where: str, data: bytes, loads: Callable[[bytes], Any], keeps: Keeps) -> bytes | None:
+    """A segment without some of its entries.
+
+    Args:
+        where: Its name in messages.
+        data: Its bytes.
+        loads: Reads a block.
+        keeps: Gives those of a group's entries that stay.
+
+    Returns:
+        Its bytes, in as many blocks; None if all of them stay.
+
+    Raises:
+        CheckpointError: It is damaged, or of a newer version.
+    """
+    view, blocks, is_same = memoryview(data), [], True
+    for block in blocks_in(where, data):
+        raw = bytes(view[block.start : block.start + block.length])
+        if raw:
+            _check(where, block, raw)
+            groups, deleted = loads(raw)
+            kept = [(weight, keeps(entries)) for weight, entries in groups]
+            if [len(entries) for _, entries in kept] != [len(entries) for _, entries in groups]:
+                is_same = False
+                raw = dumps((kept, deleted), {})
+        blocks.append(raw)
+    return None if is_same else _segment(blocks)
+
+
 def _size_of_value(key: Any, value: Any, names: Mapping[int, str]) -> int:
     try:
         return _size(value, names)
@@ -153,15 +183,19 @@ def _piece(groups: _Groups, deleted: list[Any], count: int, names: Mapping[int, 
         for key in deleted:
             contents[_block_of(key, count)][1].append(key)
     blocks = [_block(of_block, gone, names) for of_block, gone in contents]
-    head = [_HEAD.pack(_VERSION, count)]
-    head += [_BLOCK.pack(len(data), zlib.crc32(data)) for data in blocks]
     parts: list[tuple[float, Sequence[Any]]] = [
         (_weight(bits), list(entries))
         for of_block, _ in contents
         for bits, entries in of_block.items()
     ]
     parts += [(DELETED_BYTES, gone) for _, gone in contents]
-    return Piece(b"".join(head + blocks), parts)
+    return Piece(_segment(blocks), parts)
+
+
+def _segment(blocks: Sequence[bytes]) -> bytes:
+    head = [_HEAD.pack(_VERSION, len(blocks))]
+    head += [_BLOCK.pack(len(data), zlib.crc32(data)) for data in blocks]
+    return b"".join([*head, *blocks])
 
 
 def _weight(bits: int) -> float:
@@ -216,9 +250,13 @@ def content(where: str, block: Block, data: bytes | memoryview) -> Content:
     """What a block holds. Arguments and errors as for `decode`."""
     if not block.length:
         return Content([], [])
+    _check(where, block, data)
+    return Content(*pickle.loads(data))
+
+
+def _check(where: str, block: Block, data: bytes | memoryview) -> None:
     if zlib.crc32(data) != block.crc:
         raise CheckpointError(f"{where} is damaged: a block is not what was written.")
-    return Content(*pickle.loads(data))
 
 
 def blocks_for(text: str, count: int) -> list[int]:

@@ -1,0 +1,162 @@
+"""Values in a checkpoint that can't be read any more: which they are, and all else without them.
+
+A class that is gone or was renamed, or one that pickles and does not unpickle, makes the whole
+pickle unreadable that a value of it is in. Here each object that can't be made becomes an
+`Unreadable`, and what has one in it is left out. Pure.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Any, ClassVar, NamedTuple
+
+from fulmen.engine.state import pickling
+from fulmen.errors import error_text, repr_of, text_of
+
+KEY_CHARACTERS = 80
+
+
+class Unreadable:
+    """Stands for an object that could not be made.
+
+    Attributes:
+        reason: Why, in one line.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __call__(self, *_args: Any) -> Unreadable:
+        """An object of a class that is not there."""
+        return self
+
+    def __reduce__(self) -> Any:
+        """It is never written again."""
+        raise pickle.PicklingError(self.reason)
+
+    def __repr__(self) -> str:
+        return "<unreadable>"
+
+    def __setstate__(self, _state: Any) -> None:
+        pass
+
+    def __setitem__(self, _key: Any, _value: Any) -> None:
+        pass
+
+    def append(self, _value: Any) -> None:
+        """As one of a list of a class that is not there."""
+
+    extend = update = add = append
+
+
+class _Reference:
+    """What the engine writes by its name, and is made by the process that restores."""
+
+    def __init__(self, made_by: Any, arguments: tuple[Any, ...]) -> None:
+        self._made_by, self._arguments = made_by, arguments
+
+    def __reduce__(self) -> Any:
+        return self._made_by, self._arguments
+
+
+_InPython: Any = pickle._Unpickler  # noqa: SLF001 (the one in C can't go on after an error)
+
+
+class _Unpickler(_InPython):  # type: ignore[misc]
+    """Puts an `Unreadable` where an object can't be made, and goes on."""
+
+    dispatch: ClassVar[dict[int, Any]] = dict(_InPython.dispatch)
+
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            found = super().find_class(module, name)
+        except Exception as e:  # noqa: BLE001 (importing an author's module may raise anything)
+            return Unreadable(error_text(e))
+        if module in (pickling.__name__, "fulmen.secrets") and not isinstance(found, type):
+            return lambda *arguments: _Reference(found, arguments)
+        return found
+
+    def _made(self, make: Any, *arguments: Any) -> Any:
+        try:
+            return make(*arguments)
+        except Exception as e:  # noqa: BLE001 (an author's class)
+            return Unreadable(error_text(e))
+
+    def load_reduce(self) -> None:
+        arguments = self.stack.pop()
+        self.stack[-1] = self._made(self.stack[-1], *arguments)
+
+    def load_newobj(self) -> None:
+        arguments = self.stack.pop()
+        kind = self.stack.pop()
+        self.append(self._new(kind, arguments, {}))
+
+    def load_newobj_ex(self) -> None:
+        named = self.stack.pop()
+        arguments = self.stack.pop()
+        kind = self.stack.pop()
+        self.append(self._new(kind, arguments, named))
+
+    def _new(self, kind: Any, arguments: Any, named: Any) -> Any:
+        if isinstance(kind, Unreadable):
+            return kind
+        return self._made(lambda: kind.__new__(kind, *arguments, **named))
+
+    def load_build(self) -> None:
+        state = self.stack.pop()
+        self.append(state)
+        try:
+            super().load_build()
+        except Exception as e:  # noqa: BLE001 (an author's __setstate__)
+            del self.stack[-1:]
+            self.append(Unreadable(error_text(e)))
+
+    dispatch[pickle.REDUCE[0]] = load_reduce
+    dispatch[pickle.NEWOBJ[0]] = load_newobj
+    dispatch[pickle.NEWOBJ_EX[0]] = load_newobj_ex
+    dispatch[pickle.BUILD[0]] = load_build
+
+
+class Left(NamedTuple):
+    """What a mapping has, without what can't be read.
+
+    Attributes:
+        items: What can be read, to be written again.
+        removed: What can't: its key, as text, and why.
+    """
+
+    items: dict[Any, Any]
+    removed: list[tuple[str, str]]
+
+
+def loads(data: bytes) -> Any:
+    """What was pickled, with an `Unreadable` where an object can't be made."""
+    return _Unpickler(BytesIO(data)).load()
+
+
+def left_of(items: Mapping[Any, Any]) -> Left:
+    """Which keys and values of a mapping can be written and read again.
+
+    Args:
+        items: From `loads`.
+    """
+    left = Left({}, [])
+    for key, value in items.items():
+        reason = _why_not((key, value))
+        if reason is None:
+            left.items[key] = value
+        else:
+            left.removed.append((repr_of(key)[:KEY_CHARACTERS], reason))
+    return left
+
+
+def _why_not(value: Any) -> str | None:
+    try:
+        pickling.dumps(value, {})
+    except pickle.PicklingError as e:  # an `Unreadable` says why
+        return text_of(e)
+    except Exception as e:  # noqa: BLE001 (an author's __reduce__)
+        return error_text(e)
+    return None

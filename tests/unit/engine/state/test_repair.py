@@ -1,0 +1,158 @@
+"""What can't be read any more is found and taken out, and all else stays."""
+
+import pickle
+import sys
+from types import ModuleType
+
+import pytest
+
+from fulmen import TopologyBuilder
+from fulmen.engine.state.committed_state import read_fields, read_state
+from fulmen.engine.state.repair import find_unreadable, remove_unreadable
+from fulmen.engine.state.unreadable import left_of, loads
+from fulmen.errors import TopologyFailed
+from fulmen.testing import CollectBolt, ListSpout
+from support.engine_runs import make_driver, new_store
+from support.hooks import HookBasicBolt, hooks
+
+GONE = "classes_that_are_gone"
+
+
+def thing(name, *bases, **attributes):
+    """A class of a module that can be taken away."""
+    module = sys.modules.setdefault(GONE, ModuleType(GONE))
+    made = type(name, bases, {"__module__": GONE, **attributes})
+    setattr(module, name, made)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left():
+    yield
+    sys.modules.pop(GONE, None)
+
+
+class NeedsTwo(Exception):
+    def __init__(self, one, two):
+        super().__init__(one)
+
+
+def test_what_has_an_object_in_it_that_can_not_be_made_is_left_out():
+    plain, a_list, a_dict = thing("Plain"), thing("List", list), thing("Dict", dict)
+    slots = thing("Slots", __slots__=("a",))
+    with_slots = slots()
+    with_slots.a = [1]
+    own = thing("Own", __setstate__=lambda self, state: None, __getstate__=lambda self: 1)
+    values = {
+        "number": 1,
+        "nested": [1, {2: plain()}],
+        "list": a_list([1, 2]),
+        "dict": a_dict(x=1),
+        "slots": with_slots,
+        "own": own(),
+        "tuple": (plain(), 1),
+        "error": NeedsTwo(1, 2),
+        "fine": (1, {"a": [2.5]}, {3}, ValueError("x")),
+        plain(): "by its key",
+    }
+    data = pickle.dumps(values, 5)
+    assert not left_of(loads(data)).removed[1:], (
+        "all but the error can be read while classes are there"
+    )
+    sys.modules.pop(GONE)
+    left = left_of(loads(data))
+    assert left.items.keys() == {"number", "fine"}
+    assert left.items["fine"][:3] == values["fine"][:3]
+    assert len(left.removed) == len(values) - 2
+    reasons = dict(left.removed)
+    assert reasons["'nested'"] == f"ModuleNotFoundError: No module named '{GONE}'"
+    assert "missing 1 required positional argument: 'two'" in reasons["'error'"]
+
+
+def test_attributes_that_a_class_no_longer_takes():
+    kind = thing("Strict")
+    data = pickle.dumps({"a": kind(), "b": 1}, 5)
+    changed = thing("Strict", __slots__=(), __setstate__=lambda self, state: 1 / 0)
+    assert changed is not kind
+    one = kind()
+    one.x = 1
+    sys.modules[GONE].Strict = kind
+    data = pickle.dumps({"a": one, "b": 1}, 5)
+    sys.modules[GONE].Strict = changed
+    left = left_of(loads(data))
+    assert (left.items, left.removed) == (
+        {"b": 1},
+        [("'a'", "ZeroDivisionError: division by zero")],
+    )
+
+
+KEYS = 5000
+"""As many as take several blocks."""
+
+
+def started(store):
+    def execute(bolt, tup, collector):
+        number = tup[0]
+        kind = sys.modules[GONE].Value
+        bolt.state[number] = kind() if number % 1000 == 7 else "x" * 40
+        bolt.plain, bolt.odd = number, kind()
+
+    builder = TopologyBuilder(name="keeps")
+    builder.set_spout("source", ListSpout(range(KEYS)))
+    bolt = builder.set_bolt("keep", HookBasicBolt, 2).set_config(hooks(execute=execute))
+    bolt.fields_grouping("source", ["value"])
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("source")
+    return make_driver(builder, store=store).start()
+
+
+def goes_on(store):
+    """The next driver restores all tasks."""
+    driver = started(store)
+    driver.step()
+    driver.close()
+
+
+def test_a_checkpoint_with_values_of_a_class_that_is_gone_is_repaired():
+    store = new_store()
+    thing("Value")
+    driver = started(store)
+    driver.step()
+    while not driver.coordinator.settled:
+        driver.step()
+    driver.close()
+    assert find_unreadable(store, "keep") == []
+    before = store.list("")
+    assert remove_unreadable(store, "keep", "who") == []
+    assert store.list("") == before, "nothing is written if there is nothing to remove"
+    whole = read_state(store, "keep").tasks
+
+    sys.modules.pop(GONE)
+    with pytest.raises(TopologyFailed, match=r"restoring self\.state: ModuleNotFoundError"):
+        goes_on(store)
+    before = store.list("")
+    found = find_unreadable(store, "keep")
+    assert {one.key for one in found if one.where == "state"} == {
+        "7",
+        "1007",
+        "2007",
+        "3007",
+        "4007",
+    }
+    assert {(one.task, one.key) for one in found if one.where == "fields"} == {
+        (0, "'odd'"),
+        (1, "'odd'"),
+    }
+    assert store.list("") == before
+    assert remove_unreadable(store, "keep", "who") == found
+    assert find_unreadable(store, "keep") == []
+    left = read_state(store, "keep").tasks
+    assert left == {
+        task: {key: value for key, value in items.items() if key % 1000 != 7}
+        for task, items in whole.items()
+    }
+    assert all(
+        "odd" not in fields and "plain" in fields
+        for fields in read_fields(store, "keep").tasks.values()
+    )
+    goes_on(store)
+    assert read_state(store, "keep").tasks == left
