@@ -235,6 +235,7 @@ def topology_json(size, is_long=False, tasks_of="", step=1, is_transactional=Fal
         "trees": {**trees, "dead_lettered": 12, "dropped": 0},
         "transactions": transactions(is_long) if is_transactional else None,
         "away": [away(name_of(1, is_long), is_long)],
+        "full": [],
         "resting": [],
         "holds": [hold(name_of(2, is_long), is_long)],
         "acked_per_second": 1234.5,

@@ -24,6 +24,7 @@ from fulmen.engine.protocol.statistics import (
     acker_name,
 )
 from fulmen.engine.totals.failures import REASONS_SHOWN, is_error, resting_by_spout
+from fulmen.engine.totals.full_spouts import full_spouts, unanswered
 from fulmen.engine.totals.totals import STATISTICS, StageSeconds
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.engine.totals.waits import Away
@@ -80,6 +81,7 @@ class TopologyJson:
             "transactions": self._transactions(),
             "away": [self._away(away) for away in now.waits.away.values()],
             "holds": self._holds(),
+            "full": self._full(),
             "resting": self._resting(),
             "acked_per_second": self._rate(now.trees.acked, self.before.trees.acked),
             "complete_latency_ms": {"p50": last.quantile(0.5), "p99": last.quantile(0.99)},
@@ -132,6 +134,22 @@ class TopologyJson:
                 "reason": r.reason[:_ERROR_CHARACTERS],
             }
             for name, r in resting.items()
+        ]
+
+    def _full(self) -> list[Json]:
+        """Spouts that may emit nothing more, and bolts that have not acked all they got."""
+        now, placed = self.now, self.now.placed
+        found = full_spouts(now.waits.full, now.pending_messages, placed.plan, now.moment)
+        bolts = [bolt.name for bolt in placed.topology.spec.bolts] if found else []
+        held = list(unanswered(now.counts, bolts))
+        return [
+            {
+                "component": name,
+                "messages": spout.messages,
+                "seconds": round(spout.seconds, 1),
+                "bolts": held,
+            }
+            for name, spout in found.items()
         ]
 
     def _holds(self) -> list[Json]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.cli.display.formats import count, milliseconds
+from fulmen.cli.display.wait_lines import full_sentences
 from fulmen.engine.protocol.statistics import ACKED, EXECUTE, EXECUTED, FAILED
 from fulmen.engine.totals.totals import Totals
 from fulmen.topology.resource.spec import BoltSpec, Topology
@@ -18,6 +19,7 @@ _TICKS = f"{TICK_COMPONENT}:{TICK_STREAM}"
 def advice(totals: Totals, topology: Topology) -> Iterator[str]:
     """Sentences about what is likely to be a mistake in the topology."""
     yield from not_acked(totals, topology)
+    yield from full_sentences(totals)
     yield from _not_anchored(totals, topology)
     yield from _slow(totals, topology)
     yield from _replayed(totals, topology)

@@ -17,6 +17,7 @@ from fulmen.cli.display.transaction_lines import TransactionFigures, transaction
 from fulmen.cli.display.wait_lines import away_sentence, hold_sentence
 from fulmen.cli.kubectl import Json
 from fulmen.engine.totals.failures import failure_sentence, resting_sentence
+from fulmen.engine.totals.full_spouts import full_sentence
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
 from fulmen.engine.totals.waits import lag_of
 from fulmen.plan.model import DRIVER
@@ -85,6 +86,15 @@ class RestingView(BaseModel):
     messages: int
     failures: int
     reason: str
+
+
+class FullView(BaseModel):
+    """A spout that may emit nothing more, since nobody acks its messages."""
+
+    component: str
+    messages: int
+    seconds: float
+    bolts: list[str]
 
 
 class FailureView(BaseModel):
@@ -159,6 +169,7 @@ class TopologyView(BaseModel):
     transactions: TransactionsView | None = None
     away: list[AwayView] = []
     holds: list[HoldView] = []
+    full: list[FullView] = []
     resting: list[RestingView] = []
     failures: list[FailureView] = []
     acked_per_second: float
@@ -224,6 +235,9 @@ def _waits(view: TopologyView) -> Iterator[Text]:
         yield Text(text, "red")
     for one in view.resting:
         text = resting_sentence(one.component, one.messages, one.failures, one.reason)
+        yield Text(text, "red")
+    for full in view.full:
+        text = full_sentence(full.component, full.messages, full.seconds, full.bolts)
         yield Text(text, "red")
     for hold in view.holds:
         yield Text(hold_sentence(hold.component, hold.reason), "red")

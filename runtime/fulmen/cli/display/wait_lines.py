@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fulmen.api.signals import Lag
 from fulmen.cli.display.formats import Parts, age, count, item
 from fulmen.engine.totals.failures import resting_by_spout, resting_sentence
+from fulmen.engine.totals.full_spouts import full_sentence, full_spouts, unanswered
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.waits import lag_of
 
@@ -17,7 +18,7 @@ class WaitFigures:
 
     Attributes:
         lag: How far its spouts are behind together; None: none of them says it.
-        sentences: What is away, and who holds the spouts.
+        sentences: What is away, who holds the spouts, and whose messages nobody acks.
     """
 
     lag: Lag | None = None
@@ -28,7 +29,7 @@ class WaitFigures:
         """Those of the totals. Any thread may ask."""
         with totals.lock:
             waits, plan = totals.waits.copy(), totals.placed.plan
-            resting = dict(totals.resting)
+            resting, full = dict(totals.resting), full_sentences(totals)
         away = [
             away_sentence(a.component, a.service, a.since, a.reason) for a in waits.away.values()
         ]
@@ -44,7 +45,19 @@ class WaitFigures:
             left_out_sentence(one.component, one.task, one.since, one.reason)
             for one in waits.left_out.values()
         ]
-        return WaitFigures(lag_of(waits.lags, waits.lags), (*out, *away, *held, *rests))
+        return WaitFigures(lag_of(waits.lags, waits.lags), (*out, *away, *held, *full, *rests))
+
+
+def full_sentences(totals: Totals) -> list[str]:
+    """That spouts may emit nothing more, and which bolts hold what is pending; under `lock`."""
+    found = full_spouts(
+        totals.waits.full, totals.pending_messages, totals.placed.plan, totals.steady()
+    )
+    if not found:
+        return []
+    bolts = [bolt.name for bolt in totals.placed.topology.spec.bolts]
+    held = list(unanswered(totals.counts, bolts))
+    return [full_sentence(name, *spout, held) for name, spout in found.items()]
 
 
 def away_sentence(component: str, service: str, since: float, reason: str) -> str:

@@ -43,6 +43,7 @@ from fulmen.engine.protocol.summary import ErrorReport, Resting, Summary
 from fulmen.engine.time.watermarks import Watermarks
 from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.engine.totals.failures import Failures, is_error
+from fulmen.engine.totals.full_spouts import full_after
 from fulmen.engine.totals.latencies import Latencies
 from fulmen.engine.totals.transaction_totals import TransactionTotals
 from fulmen.engine.totals.waits import Waits
@@ -312,6 +313,9 @@ class Totals:
                 self.resting.pop(task, None)
             self.resting |= summary.resting
         self.waits.add(done.summaries, done.holds)
+        self.waits.full = full_after(
+            self.waits.full, self.placed, self.pending_messages, done, self.steady()
+        )
         self.watermarks = done.watermarks
         trees.replayed = self._sum(REPLAYED)
         trees.dead_lettered = self._sum(DEAD_LETTERED)

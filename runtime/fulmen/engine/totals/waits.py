@@ -64,12 +64,15 @@ class Waits:
         away: Component -> the service that it waits for.
         holds: Task -> why spouts emit nothing.
         lags: Spout task -> how far it is behind its source.
+        full: Spout task -> since when `maxSpoutPending` is reached, and nothing of it has ended, in
+            seconds of the driver's steady clock.
     """
 
     away: dict[str, Away] = field(default_factory=dict)
     holds: Mapping[int, str] = field(default_factory=dict)
     lags: dict[int, Lag] = field(default_factory=dict)
     left_out: dict[int, LeftOutTask] = field(default_factory=dict)
+    full: Mapping[int, float] = field(default_factory=dict)
 
     def is_away(
         self, report: ErrorReport, wall: float, steady: float, *, stops_batches: bool = True
@@ -113,11 +116,17 @@ class Waits:
 
     def renumber(self) -> None:
         """Tasks are others from now on."""
-        self.holds, self.lags, self.left_out = {}, {}, {}
+        self.holds, self.lags, self.left_out, self.full = {}, {}, {}, {}
 
     def copy(self) -> Waits:
         """One that does not change with this."""
-        return Waits(dict(self.away), dict(self.holds), dict(self.lags), dict(self.left_out))
+        return Waits(
+            dict(self.away),
+            dict(self.holds),
+            dict(self.lags),
+            dict(self.left_out),
+            dict(self.full),
+        )
 
 
 def lag_of(lags: Mapping[int, Lag], tasks: Iterable[int]) -> Lag | None:

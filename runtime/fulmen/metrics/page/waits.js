@@ -6,8 +6,12 @@ const holdText = (h) =>
   `spouts rest: ${h.component} holds them (${count(h.tasks)} ${h.tasks === 1 ? "task" : "tasks"}): ${h.reason}`;
 const restText = (r) =>
   `${count(r.messages)} ${r.messages === 1 ? "message" : "messages"} of ${r.component} failed (up to ${count(r.failures)} ${r.failures === 1 ? "time" : "times"}) and will be tried again; the last reason: ${r.reason}`;
-const showWaits = ({ away, holds, resting }) =>
-  setText(byId("waits"), [...away.map(awayText), ...holds.map(holdText), ...resting.map(restText)].join("\n"));
+const fullText = (f) =>
+  `${f.component} emits nothing: ${count(f.messages)} messages are pending, as many as maxSpoutPending allows, and none has ended for ${duration(f.seconds)}`
+  + f.bolts.map((bolt) => `; ${bolt} has not acked all that it received`).join("");
+const showWaits = ({ away, holds, full, resting }) =>
+  setText(byId("waits"), [...away.map(awayText), ...holds.map(holdText), ...full.map(fullText),
+    ...resting.map(restText)].join("\n"));
 
 const seconds = (s) => millis(1000 * s);
 function lagText(lag) {
