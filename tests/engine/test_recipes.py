@@ -161,6 +161,30 @@ def test_messages_go_to_queues_and_dead_letters_to_their_own(
     assert header["data"].startswith("tailnum,year,")
 
 
+def test_planes_go_through_a_queue_as_avro(folder, rabbit_server, registry, monkeypatch):
+    monkeypatch.setenv("RABBITMQ_URL", rabbit_server.url)
+    monkeypatch.setenv("REGISTRY", registry.url)
+    recipes.lay("planes-in-avro", folder, "planes.csv")
+    wanted = recipes.fleet(folder)
+    with open(folder / "planes.csv", "a") as file:
+        file.write("N1,soon,a,b,c,1,2,3,d\n")
+    assert recipes.table(recipes.run("planes-in-avro")) == wanted
+    assert [row["data"] for row in malformed(folder)] == ["N1,soon,a,b,c,1,2,3,d"]
+
+
+def test_a_queue_becomes_a_list_and_both_are_empty_at_last(
+    folder, queried, redis_server, monkeypatch
+):
+    monkeypatch.setenv("REDIS_URL", redis_server.url)
+    recipes.lay("queue-to-list", folder, "airports.csv")
+    assert recipes.table(recipes.run("queue-to-list")) == recipes.zones(folder)
+    assert queried("SELECT count(*) FROM airport_queue") == [(0,)]
+    with redis_server.client() as client:
+        assert not client.exists("airports")
+        held = client.hkeys("airports:processing:zones:airports")
+        assert [name for name in held if name != "last"] == []
+
+
 @pytest.mark.thorough
 def test_lines_are_counted_in_transactions(folder, queried, topic):
     recipes.lay("word-count-to-postgres", folder)

@@ -8,7 +8,9 @@ import csv
 import gzip
 import re
 import shutil
+import sqlite3
 from collections import Counter, defaultdict
+from contextlib import closing
 from datetime import datetime
 
 from support.pages import ROOT, blocks, write_files
@@ -16,7 +18,7 @@ from support.pages import commands as of_block
 from support.shown_commands import output_of
 
 FOLDER = ROOT / "docs" / "recipes"
-JOB = re.compile(r"fulmen run |python \w+\.py")
+JOB = re.compile(r"(.* \| )?fulmen run |python \w+\.py")
 SAMPLES = ROOT / "tests" / "data" / "recipes"
 
 
@@ -43,9 +45,9 @@ def run(name):
     Not those commands that only fetch data, or show what came of it.
 
     Returns:
-        What the last one has printed.
+        What the last one has printed; all of it, if the page shows a part.
     """
-    lines = [line for line, _ in commands(name) if JOB.match(line)]
+    lines = [line.partition(" | grep ")[0] for line, _ in commands(name) if JOB.match(line)]
     return [output_of(line) for line in lines][-1]
 
 
@@ -54,6 +56,12 @@ def rows(path):
     with open(path, newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             yield {name: None if text == "NA" else text for name, text in row.items()}
+
+
+def table_in(file, table):
+    """The rows of a table in a file of SQLite, in their order."""
+    with closing(sqlite3.connect(file)) as db:
+        return sorted(db.execute(f"SELECT * FROM {table}"))
 
 
 def delays(folder):
@@ -74,6 +82,37 @@ def planes(folder):
         {name: text if text is None else kinds.get(name, str)(text) for name, text in row.items()}
         for row in rows(folder / "planes.csv")
     ]
+
+
+def fleet(folder):
+    """Planes, seats and the oldest plane of each manufacturer, as text."""
+    planes_of = defaultdict(list)
+    for plane in planes(folder):
+        planes_of[plane["manufacturer"]].append(plane)
+    return {
+        (
+            maker,
+            str(len(own)),
+            str(sum(plane["seats"] for plane in own)),
+            str(min((p["year"] for p in own if p["year"] is not None), default=None)),
+        )
+        for maker, own in planes_of.items()
+    }
+
+
+def zones(folder):
+    """Airports, and the highest one, of each time zone, as text."""
+    own = defaultdict(list)
+    for row in rows(folder / "airports.csv"):
+        zone = row["tzone"] if row["tzone"] not in (None, "\\N") else "unknown"
+        own[zone].append((round(int(row["alt"]) * 0.3048), row["faa"]))
+    return {(z, str(len(of)), max(of)[1], str(max(of)[0])) for z, of in own.items()}
+
+
+def table(text):
+    """The rows of the last table in what was printed."""
+    lines = text.rpartition("\u2500")[2].splitlines()
+    return {tuple(re.split(r" {2,}", line.strip())) for line in lines if line.strip()}
 
 
 def gusts(folder):

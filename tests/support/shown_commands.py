@@ -27,18 +27,20 @@ def shell(line, content=None):
 
 
 def output_of(line, options=()):
-    """What a command line prints: `fulmen` in this process, and what its output is piped into.
+    """What a command line prints: `fulmen` in this process, with what is piped into and out of it.
 
     Args:
         line: The command line.
         options: Further options of `fulmen run`, besides `--in-process`.
     """
-    command, _, rest = line.partition(" | ")
-    program, *arguments = shlex.split(command)
-    if program != "fulmen":
+    before, pipe, after = f" | {line}".partition(" | fulmen ")
+    if not pipe:
         return shell(line)
+    typed = shell(before.removeprefix(" | ")) if before else None
+    command, _, rest = f"fulmen {after}".partition(" | ")
+    _, *arguments = shlex.split(command)
     if arguments[0] == "run":
         arguments += ["--in-process", *options]
-    result = CliRunner().invoke(main, arguments, prog_name="fulmen")
+    result = CliRunner().invoke(main, arguments, input=typed, prog_name="fulmen")
     assert result.exit_code == 0, result.output
     return shell(rest, result.stdout) if rest else result.stdout
