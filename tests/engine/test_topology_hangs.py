@@ -81,7 +81,7 @@ def test_a_model_that_loads_longer_than_a_batch_may_take_is_loaded(spark):
 @pytest.mark.parametrize("method", ["open", "next_tuple"])
 def test_a_spout_that_hangs_is_named_and_others_go_on_without_it(spark, tmp_path, method):
     builder = beside(tmp_path / "over", method, "hang", batch_timeout_seconds=4)
-    limits = EngineLimits(making_share=2)
+    limits = EngineLimits(making_share=2, hang_seconds=1)
 
     def is_enough(observer):
         return bool(observer.totals.waits.left_out) and observer.emitted("good") > 20
@@ -89,5 +89,30 @@ def test_a_spout_that_hangs_is_named_and_others_go_on_without_it(spark, tmp_path
     observer, _ = ran(spark, builder, is_enough, limits)
     (error,) = {e.message for e in observer.errors}
     assert re.fullmatch(rf"{method}: it did not end within \d s", error)
-    (note,) = observer.notes
-    assert f"is left out: {method} does not end" in note
+    of_bad = [note for note in observer.notes if note.startswith("spout 'bad', task ")]
+    assert re.search(rf"\d: {method} runs since .* UTC, for \d s$", of_bad[0])
+    assert f"is left out: {method} does not end" in of_bad[-1]
+
+
+class Interrupts(RecordingObserver):
+    """Somebody presses Ctrl-C when a call is said to run for long."""
+
+    def __init__(self):
+        super().__init__()
+        self.stop = Stop()
+
+    def note(self, text):
+        super().note(text)
+        if "next_tuple runs since" in text:
+            self.stop.drain = self.stop.interrupted = True
+
+
+def test_one_ctrl_c_ends_a_topology_whose_spout_hangs_and_names_the_call(spark, tmp_path):
+    observer = Interrupts()
+    builder = beside(tmp_path / "over", "next_tuple", "hang")
+    driver = make_driver(builder, spark, spark.new_checkpoint(), observer)
+    running = replace(driver, limits=EngineLimits(hang_seconds=2)).start()
+    ended = r"spout 'bad', task \d+: next_tuple did not end for \d+ s, so the topology can't be"
+    with pytest.raises(TopologyFailed, match=ended):
+        running.run(observer.stop)
+    running.close()

@@ -14,7 +14,7 @@ from fulmen.cli.display.figures import latency_line, trees_line
 from fulmen.cli.display.formats import count, elapsed, item, line, milliseconds
 from fulmen.cli.display.output import FiguresTable, shortened
 from fulmen.cli.display.transaction_lines import TransactionFigures, transactions_line
-from fulmen.cli.display.wait_lines import away_sentence, hold_sentence
+from fulmen.cli.display.wait_lines import away_sentence, hold_sentence, left_out_sentence
 from fulmen.cli.kubectl import Json
 from fulmen.engine.totals.failures import failure_sentence, resting_sentence
 from fulmen.engine.totals.full_spouts import full_sentence
@@ -105,6 +105,15 @@ class FailureView(BaseModel):
     example: str
 
 
+class LeftOutView(BaseModel):
+    """A spout task that batches do without."""
+
+    component: str
+    task: int
+    reason: str
+    since: float
+
+
 class HoldView(BaseModel):
     """A bolt that holds the spouts."""
 
@@ -170,6 +179,7 @@ class TopologyView(BaseModel):
     away: list[AwayView] = []
     holds: list[HoldView] = []
     full: list[FullView] = []
+    left_out: list[LeftOutView] = []
     resting: list[RestingView] = []
     failures: list[FailureView] = []
     acked_per_second: float
@@ -230,6 +240,9 @@ def _header(view: TopologyView, state: str) -> Iterator[Text]:
 
 def _waits(view: TopologyView) -> Iterator[Text]:
     """What the topology waits for."""
+    for out in view.left_out:
+        text = left_out_sentence(out.component, out.task, out.since, out.reason)
+        yield Text(text, "red")
     for away in view.away:
         text = away_sentence(away.component, away.service, away.since, away.reason)
         yield Text(text, "red")

@@ -54,7 +54,7 @@ class Signals:
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
         if not self._asked:
-            self._asked = self._stop.drain = True
+            self._asked = self._stop.drain = self._stop.interrupted = True
             return
         for each in SIGNALS:  # a third one ends the process
             signal.signal(each, signal.SIG_DFL)

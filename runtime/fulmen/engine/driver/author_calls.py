@@ -5,22 +5,28 @@ Who is left out of batches because of them, the coordinator decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from fulmen.engine.batches.coordinator import Coordinator
 from fulmen.engine.batches.left_out import Suspect
 from fulmen.engine.driver.observer import Observer
 from fulmen.engine.driver.replanning import Planner
+from fulmen.engine.driver.stop import Stop
 from fulmen.engine.protocol.calls import Call
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.totals.totals import Totals
-from fulmen.engine.totals.waits import LeftOutTask
+from fulmen.engine.totals.waits import LeftOutTask, LongCall
 from fulmen.errors import JobFailed, JobTimedOut, TopologyFailed
 
 HANG_SHARE = 0.5
 """Of the time that a job was given: a call that took so much of it has hung."""
+LOOK_SECONDS = 1.0
+TOLD_AGAIN_SECONDS = 60.0
 OWN_CALL = "a call of its own"
 """What is said of one that is not known: the file that names it is gone with its pod."""
 
@@ -35,6 +41,7 @@ class AuthorCalls:
         totals: Show who is left out, and count the errors.
         observer: Is told.
         wall: The time of day, in seconds as of time.time().
+        given_up: Calls that a topology which is to end does not wait for any more.
     """
 
     jobs: Jobs
@@ -42,6 +49,75 @@ class AuthorCalls:
     totals: Totals
     observer: Observer
     wall: Callable[[], float]
+    given_up: Sequence[Call] = ()
+    _told: dict[tuple[int, str], float] = field(default_factory=dict)  # call -> when, monotonic
+
+    # While jobs run
+
+    @contextmanager
+    def watched(self, stop: Stop) -> Iterator[None]:
+        """In the block, tell of calls that last long, from a thread beside the driver's.
+
+        Args:
+            stop: If somebody has interrupted the topology, jobs with such a call are cancelled.
+        """
+        ended = threading.Event()
+        watch = threading.Thread(target=self._watch, args=(stop, ended), name="fulmen-calls")
+        watch.daemon = True
+        watch.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watch.join()
+
+    def _watch(self, stop: Stop, ended: threading.Event) -> None:
+        while not ended.wait(LOOK_SECONDS):
+            placed = self.planner.current.placed
+            found = [
+                call
+                for call in self.jobs.calls_under_way()
+                if call.seconds >= placed.limits.hang_seconds and self._is_known(call)
+            ]
+            shown = [
+                LongCall(self._who(call.task), call.callback, self.wall() - call.seconds)
+                for call in found
+            ]
+            with self.totals.lock:
+                self.totals.waits.long_calls = shown
+            for call in found:
+                self._tell(call)
+            self.given_up = found if stop.interrupted else ()
+            if self.given_up:
+                self.jobs.cancel()
+
+    def _tell(self, call: Call) -> None:
+        """Tell of a call that goes on, once a minute."""
+        key, now = (call.task, call.callback), time.monotonic()
+        if now - self._told.get(key, -TOLD_AGAIN_SECONDS) < TOLD_AGAIN_SECONDS:
+            return
+        self._told[key] = now
+        began = time.strftime("%H:%M:%S UTC", time.gmtime(self.wall() - call.seconds))
+        self.observer.note(
+            f"{self._who(call.task)}: {call.callback} runs since {began}, for {call.seconds:.0f} s"
+        )
+
+    def _is_known(self, call: Call) -> bool:
+        return call.task < len(self.planner.current.placed.plan.task_workers)
+
+    # When an attempt has failed
+
+    def end_if_given_up(self) -> None:
+        """End a topology that was interrupted, and whose job was cancelled because of a call.
+
+        Raises:
+            TopologyFailed: That is so.
+        """
+        for call in self.given_up:
+            raise TopologyFailed(
+                f"{self._who(call.task)}: {call.callback} did not end for {call.seconds:.0f} s, so"
+                " the topology can't be drained. What is committed stays"
+            )
 
     def blamed(self, job: JobFailed | None) -> Sequence[Call]:
         """The calls that an attempt came to nothing in, if that is known; after `Jobs.recover`.
@@ -50,7 +126,7 @@ class AuthorCalls:
             job: How the attempt failed; None: no job did.
         """
         left, plan = self.jobs.left_calls(), self.planner.current.placed.plan
-        left = [call for call in left if call.task < len(plan.task_workers)]
+        left = [call for call in left if self._is_known(call)]
         if isinstance(job, JobTimedOut):
             return [call for call in left if call.seconds >= HANG_SHARE * job.seconds]
         if job is None or job.worker is None:

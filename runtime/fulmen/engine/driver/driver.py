@@ -235,7 +235,12 @@ class RunningTopology:
             Fenced: Another driver has taken over.
             TopologyFailed: The topology can't go on.
         """
-        started, progress = self.steady(), Progress(self.steady)
+        with self.recovery.calls.watched(stop):
+            self._run(stop, self.steady(), Progress(self.steady))
+            if not stop.now:
+                self._end_tasks()
+
+    def _run(self, stop: Stop, started: float, progress: Progress) -> None:
         try:
             while not stop.now and not self._is_drained(stop, started):
                 self._give_up(stop, progress)
@@ -246,8 +251,6 @@ class RunningTopology:
                     self._rest(min(0.05, self.coordinator.idle_seconds()), stop)
         finally:
             self.totals.seconds += self.steady() - started
-        if not stop.now:
-            self._end_tasks()
 
     def _give_up(self, stop: Stop, progress: Progress) -> None:
         """End if a topology that is to be drained does not get on for too long."""
@@ -276,6 +279,7 @@ class RunningTopology:
             coordinator.set_active(active=False)
             if self.recovery.away is not None:  # it would wait for as long as that is so
                 raise self.recovery.fatal(self.recovery.away)
+            self.recovery.refuse_hopeless(coordinator)
             if was_active:  # first spouts are told
                 return False
             coordinator.drain_bolts()

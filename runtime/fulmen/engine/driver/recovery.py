@@ -35,6 +35,7 @@ class Recovery:
         sleep: Waits so many seconds.
         wall: The time of day, in seconds as of time.time().
         calls: Which calls of authors' made attempts fail.
+        reason: Why the last attempt failed that did.
         away: About the component that can't reach what its `open` or `prepare` connects to; None:
             the last attempt did not fail of that.
     """
@@ -49,6 +50,7 @@ class Recovery:
     wall: Callable[[], float]
     away: ErrorReport | None = field(init=False, default=None)
     calls: AuthorCalls = field(init=False)
+    reason: str = field(init=False, default="")
     _outages: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
@@ -77,6 +79,7 @@ class Recovery:
             case Unreachable():
                 self._store_away(coordinator, header, str(error))
             case JobFailed():
+                self.calls.end_if_given_up()
                 self._failed(coordinator, header, str(error), error.is_clusters, job=error)
 
     def after_void(self, coordinator: Coordinator, header: Header, void: Failure) -> None:
@@ -171,6 +174,7 @@ class Recovery:
             alive = self.jobs.recover()
         calls = self.calls.blamed(job)
         reason = self.calls.name(calls, job, reason)
+        self.reason = reason
         is_hopeless = coordinator.hopeless
         if is_outage or is_hopeless:
             self.sleep(min(5.0, 0.1 * 2**self._outages))
@@ -203,6 +207,18 @@ class Recovery:
             f"{what}. Either workers are taken away again and again, or a component ends its"
             " process. The batch is tried until it succeeds"
         )
+
+    def refuse_hopeless(self, coordinator: Coordinator) -> None:
+        """End a topology that is to be drained, and none of whose batches succeeds.
+
+        Raises:
+            TopologyFailed: That is so.
+        """
+        if coordinator.hopeless:
+            raise TopologyFailed(
+                f"it can't be drained, as its batches fail again and again, the last time because"
+                f" {self.reason}. What is committed stays"
+            )
 
     def tell(self, errors: Sequence[ErrorReport]) -> None:
         """Count and tell errors that are no part of a batch."""

@@ -11,6 +11,7 @@ class Stop:
 
     Attributes:
         drain: Spouts stop now; go on until nothing is pending and bolts have had their last turn.
+        interrupted: Somebody waits: if a call hangs while it drains, end as failed at once.
         now: Stop after the batch at hand.
         after_seconds: Drain then.
         when_drained: Drain when every spout is exhausted, or nothing has happened for some batches.
@@ -22,6 +23,7 @@ class Stop:
     """
 
     drain: bool = False
+    interrupted: bool = False
     now: bool = False
     after_seconds: float | None = None
     when_drained: bool = False

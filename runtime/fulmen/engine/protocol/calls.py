@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 FOLDER = "FULMEN_CALLS"
 """Environment variable: the folder of the files. Unset: calls are noted in memory only."""
-_SLOT = struct.Struct("<id20p")
+_SLOT = struct.Struct("<id52p")
 _NOBODY = -1
 _MOST_THREADS = 64
 
@@ -132,6 +132,16 @@ class Calls:
 
 CALLS = Calls()
 """Those of this process."""
+
+
+def under_way_in(folder: Path) -> list[Call]:
+    """The calls that are under way in processes that note them there."""
+    found: list[Call] = []
+    with suppress(OSError):
+        for path in sorted(folder.iterdir()):
+            with suppress(OSError):
+                found += [_call(*one) for one in _read(path.read_bytes()) if one[0] != _NOBODY]
+    return found
 
 
 def left_in(folder: Path) -> Iterator[Call]:

@@ -48,6 +48,13 @@ class Jobs(Protocol):
         """
         ...
 
+    def calls_under_way(self) -> Sequence[Call]:
+        """Calls that have not ended, in processes of this machine. Any thread may ask."""
+        ...
+
+    def cancel(self) -> None:
+        """End the job that runs, if any, with JobFailed. Any thread may."""
+
     def alive(self) -> Sequence[int]:
         """Numbers of the workers that are there now."""
         ...

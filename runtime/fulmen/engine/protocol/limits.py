@@ -27,6 +27,7 @@ class EngineLimits:
         look_seconds: Between two looks for workers that were lost.
         check_seconds: Without a commit, between two looks whether another driver has taken over.
         making_share: Instances may take so many times as long as a batch to be made.
+        hang_seconds: A call of an author's that has lasted so long is told.
         collect_every: Commits between two runs of the checkpoint's garbage collector.
         log: How often the log does what is not needed for each commit.
     """
@@ -40,6 +41,7 @@ class EngineLimits:
     look_seconds: float = 2.0
     check_seconds: float = 10.0
     making_share: float = 12.0
+    hang_seconds: float = 10.0
     collect_every: int = 16
     log: LogLimits = LOG_LIMITS
 

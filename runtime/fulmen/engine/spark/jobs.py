@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from fulmen.engine.protocol.calls import Call
+from fulmen.engine.protocol.calls import Call, under_way_in
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.spark import session
@@ -92,6 +92,11 @@ class SparkJobs:
             return []
         left, self._jobs.left_calls = self._jobs.left_calls, []
         return left
+
+    def calls_under_way(self) -> list[Call]:
+        """Calls that have not ended, in workers of this machine."""
+        session = self._session
+        return [] if session is None else under_way_in(session.calls_folder)
 
     def alive(self) -> tuple[int, ...]:
         """Numbers of the workers that are there now."""

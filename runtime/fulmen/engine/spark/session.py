@@ -138,6 +138,11 @@ class Session:
     def _is_local(self) -> bool:
         return "spark.master" not in self.settings.conf
 
+    @property
+    def calls_folder(self) -> Path:
+        """Where workers note which calls are under way; in pods, each has a folder of that name."""
+        return self.work_dir / "calls"
+
     def _wait_for_workers(self) -> None:
         settings = self.settings
         least = settings.workers if settings.least_workers is None else settings.least_workers
@@ -156,7 +161,7 @@ class Session:
             "OPENBLAS_NUM_THREADS": "1",
             "MKL_NUM_THREADS": "1",
             **(settings.env or {}),
-            FOLDER: str(self.work_dir / "calls"),
+            FOLDER: str(self.calls_folder),
         }
         paths = [settings.code_path, own.get("PYTHONPATH")]
         if self._is_local():

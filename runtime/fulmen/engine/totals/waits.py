@@ -55,12 +55,28 @@ class LeftOutTask:
     since: float
 
 
+@dataclass(frozen=True)
+class LongCall:
+    """A call of an author's code that has not ended for seconds.
+
+    Attributes:
+        who: Component and task, for people.
+        callback: What was called.
+        since: In seconds of time.time().
+    """
+
+    who: str
+    callback: str
+    since: float
+
+
 @dataclass
 class Waits:
     """What holds up batches or spouts at the moment.
 
     Attributes:
         left_out: Spout tasks that batches do without, by task.
+        long_calls: Those of workers on this machine.
         away: Component -> the service that it waits for.
         holds: Task -> why spouts emit nothing.
         lags: Spout task -> how far it is behind its source.
@@ -73,6 +89,7 @@ class Waits:
     lags: dict[int, Lag] = field(default_factory=dict)
     left_out: dict[int, LeftOutTask] = field(default_factory=dict)
     full: Mapping[int, float] = field(default_factory=dict)
+    long_calls: Sequence[LongCall] = ()
 
     def is_away(
         self, report: ErrorReport, wall: float, steady: float, *, stops_batches: bool = True
@@ -126,6 +143,7 @@ class Waits:
             dict(self.lags),
             dict(self.left_out),
             dict(self.full),
+            self.long_calls,
         )
 
 

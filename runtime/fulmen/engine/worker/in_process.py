@@ -95,6 +95,13 @@ class InProcessJobs:
         left, self._left = self._left, []
         return left
 
+    def calls_under_way(self) -> list[Call]:
+        """None: who would ask is this process itself."""
+        return []
+
+    def cancel(self) -> None:
+        """Nothing: there is no process that could be ended."""
+
     def alive(self) -> tuple[int, ...]:
         """All of them."""
         return tuple(range(self._placed.plan.workers))

@@ -196,9 +196,17 @@ def report_of(
         planned=() if is_whole else planned(topology, running.runnable.pinned),
         tasks={name: len(tasks) for name, tasks in plan.component_tasks.items()},
         errors=errors_of(running.totals),
-        message=message or failing_head(running.totals),
+        message=message or left_out(running.totals) or failing_head(running.totals),
         outage=_outage_of(running),
     )
+
+
+def left_out(totals: Totals) -> str:
+    """About the spout tasks that batches do without; "" if there are none."""
+    with totals.lock:
+        found = list(totals.waits.left_out.values())
+    said = [f"spout {one.component!r}, task {one.task}, is left out: {one.reason}" for one in found]
+    return "; ".join(said)[:MESSAGE_CHARACTERS]
 
 
 def failing_head(totals: Totals) -> str:

@@ -9,8 +9,9 @@ const restText = (r) =>
 const fullText = (f) =>
   `${f.component} emits nothing: ${count(f.messages)} messages are pending, as many as maxSpoutPending allows, and none has ended for ${duration(f.seconds)}`
   + f.bolts.map((bolt) => `; ${bolt} has not acked all that it received`).join("");
-const showWaits = ({ away, holds, full, resting }) =>
-  setText(byId("waits"), [...away.map(awayText), ...holds.map(holdText), ...full.map(fullText),
+const leftOutText = (t) => `${t.component}, task ${t.task}, is left out since ${clock(t.since)}: ${t.reason}`;
+const showWaits = ({ left_out, away, holds, full, resting }) =>
+  setText(byId("waits"), [...left_out.map(leftOutText), ...away.map(awayText), ...holds.map(holdText), ...full.map(fullText),
     ...resting.map(restText)].join("\n"));
 
 const seconds = (s) => millis(1000 * s);

@@ -5,10 +5,19 @@ import re
 import pytest
 
 from fulmen import Spout, TopologyBuilder
+from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.engine.batches.left_out import CERTAIN_DEATHS, DEATHS
+from fulmen.engine.driver.driver import Stop
+from fulmen.engine.totals.progress import waits_for
+from fulmen.engine.worker.in_process import Crash, InProcessJobs
 from fulmen.errors import TopologyFailed
+from fulmen.kube.contract import DriverPhase
+from fulmen.kube.driver.reporting import report_of
+from fulmen.metrics.snapshot import Snapshot
+from fulmen.metrics.topology_json import TopologyJson
 from fulmen.testing import CollectBolt, ListSpout, run
 from fulmen.testing.components import Killed
+from support.engine_runs import make_driver, new_store
 
 
 class Bad(Spout):
@@ -109,3 +118,39 @@ def test_with_on_error_crash_the_topology_ends_and_names_it(method):
 def test_a_process_that_is_lost_once_in_a_spouts_call_leaves_nobody_out():
     result = run(two_spouts("next_tuple", 1))
     assert len(result.notes) == 1
+
+
+def lost(*_):
+    raise Crash("it dies")
+
+
+def test_a_topology_whose_batches_all_fail_ends_when_it_is_to_be_drained():
+    driver = make_driver(two_spouts("", 0), jobs=InProcessJobs(lost, new_store())).start()
+    with pytest.raises(TopologyFailed, match=r"it can't be drained, .* it dies"):
+        driver.run(Stop(drain=True))
+    driver.close()
+
+
+class EndsCalls(InProcessJobs):
+    """Each `Killed` stands for the end of its worker's process."""
+
+    def __init__(self, store):
+        super().__init__(store=store, losses=(Killed,))
+
+
+def test_who_is_left_out_is_shown_by_the_run_the_page_and_the_report():
+    store = new_store()
+    driver = make_driver(two_spouts("ack", FOR_EVER), store=store, jobs=EndsCalls(store)).start()
+    for _ in range(8):
+        driver.step()
+    task = driver.plan.tasks("bad")[0]
+    said = f"spout 'bad', task {task}, is left out: ack ends its process"
+    assert report_of(driver, DriverPhase.ACTIVE, 1, [0], {}, "driver", "").message == said
+    (sentence,) = WaitFigures.of(driver.totals).sentences
+    pattern = rf"'bad', task {task}, is left out since .* UTC: ack ends its process"
+    assert re.fullmatch(pattern, sentence)
+    now = Snapshot.of(driver.totals)
+    (shown,) = TopologyJson(now, now, []).json()["left_out"]
+    assert (shown["component"], shown["task"]) == ("bad", task)
+    assert next(waits_for(driver.totals)) == said
+    driver.close()
