@@ -18,6 +18,7 @@ from fulmen.engine.protocol.jobs import Cause, Failure, Jobs
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.tasks.task_base import Unavailable
 from fulmen.engine.totals.totals import Totals
+from fulmen.engine.totals.waits import Stops
 from fulmen.errors import CheckpointError, JobFailed, JobTimedOut, TopologyFailed, Unreachable
 
 
@@ -131,9 +132,9 @@ class Recovery:
         with self.totals.lock:
             waits, steady = self.totals.waits, self.totals.steady()
             if away is None:
-                waits.source_is_back()
+                waits.are_back(Stops.SOURCE)
             else:
-                waits.is_away(away, self.wall(), steady, stops_batches=False)
+                waits.is_away(away, self.wall(), steady, Stops.SOURCE)
 
     def _store_away(self, coordinator: Coordinator, header: Header, reason: str) -> None:
         """The store did not do what a batch needs."""
@@ -165,7 +166,7 @@ class Recovery:
         """
         if not is_outage:  # nothing that is away is known to hold up the batch
             with self.totals.lock:
-                self.totals.waits.services_are_back()
+                self.totals.waits.are_back(Stops.BATCHES)
         self.totals.attempt_failed(reason)
         self.observer.attempt_failed(header.number, reason)
         alive = self.jobs.recover()

@@ -316,6 +316,9 @@ class Totals:
         self.waits.full = full_after(
             self.waits.full, self.placed, self.pending_messages, done, self.steady()
         )
+        if done.transactions is not None:
+            errors = [error for summary in done.summaries for error in summary.errors]
+            self.waits.attempts_ended(done.transactions, errors, wall_clock, self.steady())
         self.watermarks = done.watermarks
         trees.replayed = self._sum(REPLAYED)
         trees.dead_lettered = self._sum(DEAD_LETTERED)

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 
 from fulmen.api.signals import Lag
+from fulmen.engine.batches.transactions import Outcome
 from fulmen.engine.protocol.summary import ErrorReport, Summary
+
+
+class Stops(Enum):
+    """What does not go on while a service is away."""
+
+    BATCHES = auto()
+    SOURCE = auto()
+    """The source of transactions opens none."""
+    TRANSACTIONS = auto()
+    """The attempts of a transaction fail, one after another."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +32,7 @@ class Away:
         reason: What it said last, in one line.
         since: When it was away first, in seconds of time.time().
         began: The same, in seconds of the driver's steady clock.
-        stops_batches: Whether no batch is committed without it. One that only the source of
-            transactions needs does not.
+        stops: What does not go on without it.
     """
 
     service: str
@@ -30,7 +41,7 @@ class Away:
     reason: str
     since: float
     began: float
-    stops_batches: bool = True
+    stops: Stops = Stops.BATCHES
 
     @property
     def name(self) -> str:
@@ -92,7 +103,7 @@ class Waits:
     long_calls: Sequence[LongCall] = ()
 
     def is_away(
-        self, report: ErrorReport, wall: float, steady: float, *, stops_batches: bool = True
+        self, report: ErrorReport, wall: float, steady: float, stops: Stops = Stops.BATCHES
     ) -> None:
         """A component could not reach what it needs.
 
@@ -100,24 +111,42 @@ class Waits:
             report: What it said.
             wall: Now, in seconds of time.time().
             steady: Now, in seconds of the driver's steady clock.
-            stops_batches: Whether no batch is committed without it.
+            stops: What does not go on without it.
         """
         name, service, message = report.component, report.service, report.message
         if service:
             message = message.partition(f"{service} ")[2].partition(": ")[2] or message
-        new = Away(service, name, report.task, message, wall, steady, stops_batches)
+        new = Away(service, name, report.task, message, wall, steady, stops)
         before = self.away.get(name)
         if before is not None and before.service == new.service:
             new = replace(new, since=before.since, began=before.began)
         self.away[name] = new
 
-    def source_is_back(self) -> None:
-        """The source of transactions reaches what it needs."""
-        self.away = {name: away for name, away in self.away.items() if away.stops_batches}
+    def are_back(self, stops: Stops) -> None:
+        """Components reach what these needed."""
+        self.away = {name: away for name, away in self.away.items() if away.stops is not stops}
 
-    def services_are_back(self) -> None:
-        """All components reach what batches need."""
-        self.away = {name: away for name, away in self.away.items() if not away.stops_batches}
+    def attempts_ended(
+        self, outcome: Outcome, errors: Sequence[ErrorReport], wall: float, steady: float
+    ) -> None:
+        """A batch counted in which attempts of transactions were committed, or failed.
+
+        Args:
+            outcome: What it means for transactions.
+            errors: What its components have reported.
+            wall: Now, in seconds of time.time().
+            steady: Now, in seconds of the driver's steady clock.
+        """
+        if outcome.committed or outcome.given_up:
+            self.are_back(Stops.TRANSACTIONS)
+        for failed in outcome.failed:
+            if failed.is_outage:
+                said = [
+                    e for e in errors if (e.component, e.task) == (failed.component, failed.task)
+                ]
+                named = (e for e in said if e.service)
+                report = next(named, ErrorReport(failed.component, failed.task, failed.reason))
+                self.is_away(report, wall, steady, Stops.TRANSACTIONS)
 
     def add(self, summaries: Sequence[Summary], holds: Mapping[int, str]) -> None:
         """A batch was committed: nothing was away that it needs.
@@ -126,7 +155,7 @@ class Waits:
             summaries: Of all its parts.
             holds: Why spouts emit nothing after it.
         """
-        self.services_are_back()
+        self.are_back(Stops.BATCHES)
         self.holds = holds
         for summary in summaries:
             self.lags.update(summary.lags)

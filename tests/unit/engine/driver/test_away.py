@@ -16,8 +16,11 @@ from fulmen.kube.contract import DriverPhase
 from fulmen.kube.driver.reporting import report_of
 from fulmen.testing import ListSpout, ManualClock
 from support.engine_runs import Steady, make_driver, new_store
+from support.outside_stores import STORES, fresh_store
+from support.raising_parts import ALL, raising, script
 from support.transacted import PAST, Count
 from support.transactional_sources import Rows, RowsCoordinator
+from support.transactional_words import collected
 from support.waiting import REASON, SERVICE, Reaches, run_waiting, waiting_driver
 
 
@@ -329,3 +332,23 @@ def test_a_mistake_of_a_source_of_transactions_is_no_service_that_is_away(clock)
     assert away(running) == {}
     assert running.totals.error_counts["rows"] == 1
     running.close()
+
+
+def test_what_a_committer_needs_is_away_until_a_transaction_is_committed(clock):
+    name = fresh_store()
+    script(STORES[name], **{"last finish_batch": [ServiceUnavailable("the map", "refused")] * 5})
+    kept = new_store()
+    jobs = Steady(clock, 0.1, store=kept)
+    builder = raising("parts", {"store": name})
+    running = make_driver(builder, store=kept, clock=clock, jobs=jobs).start()
+    while not away(running):
+        running.step()
+    assert away(running) == {"last": ("the map", "refused")}
+    since = running.totals.waits.away["last"].since
+    while STORES[name].get(("script", "last finish_batch")):
+        running.step()
+        assert running.totals.waits.away["last"].since == since
+    running.run(Stop(when_drained=True))
+    running.close()
+    assert away(running) == {}
+    assert sorted(collected(STORES[name].all())) == ALL
