@@ -1,5 +1,8 @@
 """Tuples that are large, and tuples with hostile objects in them, between two real workers."""
 
+import os
+import signal
+
 import pytest
 
 from fulmen.engine.driver.driver import Stop
@@ -7,6 +10,7 @@ from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.tasks.spout_task import SLICE_BYTES
 from support.heavy import TUPLE_BYTES, heavy
 from support.hostile import CASES, hostile
+from support.object_ids import object_ids
 from support.spark_topologies import (
     NOTHING_PENDING,
     Committed,
@@ -58,3 +62,23 @@ def test_hostile_objects_fail_their_tuples_alone_and_cost_no_batch(spark):
     assert wrong == {}
     assert observer.failures == []
     assert Committed(checkpoint).pending() == NOTHING_PENDING
+
+
+def test_message_ids_without_eq_are_found_again_when_their_processes_are_killed(spark):
+    killed = []
+
+    def on_batch(totals, done):
+        if sum(totals.pending_messages.values()) == 6 and not killed:
+            killed.extend(p.pid for w, p in totals.last_processes.items() if w >= 0)
+            for pid in set(killed):
+                os.kill(pid, signal.SIGKILL)
+
+    checkpoint, observer = spark.new_checkpoint(), RecordingObserver(on_batch)
+    driver = make_driver(object_ids(failing=(1, 4)), spark, checkpoint, observer).start()
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    (fields,) = Committed(checkpoint).fields("jobs").values()
+    assert killed
+    assert observer.restored
+    assert fields["open_jobs"] == {}
+    assert sorted(fields["done"]) == [(0, 1), (1, -2), (2, 1), (3, 1), (4, -2), (5, 1)]

@@ -5,20 +5,13 @@ from enum import Enum
 
 import pytest
 
-from fulmen import Bolt, Spout, TopologyBuilder
+from fulmen import Spout
 from fulmen.engine.state.fields import fields_of
 from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.worker.in_process import Crash
 from fulmen.errors import TopologyFailed
 from fulmen.testing import run
-
-
-class Job:
-    """Has no `==`: it is equal to itself alone."""
-
-    def __init__(self, n):
-        self.n = n
-        self.tries = 0
+from support.object_ids import Job, Jobs, object_ids
 
 
 class Slotted:
@@ -33,76 +26,8 @@ class Color(Enum):
     BLUE = 1
 
 
-class Jobs(Spout):
-    """Looks its jobs up by themselves, and changes them while they are pending."""
-
-    outputs = ("n",)
-
-    def __init__(self, kind=Job, count=6):
-        self.left = [kind(n) for n in reversed(range(count))]
-        self.open_jobs = {}
-        self.done = []
-
-    def open(self, conf, context, collector):
-        self.collector = collector
-
-    def next_tuple(self):
-        if self.left:
-            self.send(self.left.pop())
-            return
-        for job in self.open_jobs:
-            self.open_jobs[job] += 1
-
-    def send(self, job):
-        self.open_jobs[job] = 0
-        job.tries += 1
-        self.collector.emit([job.n], msg_id=job)
-
-    def ack(self, job):
-        del self.open_jobs[job]
-        self.done.append((job.n, job.tries))
-
-    def fail(self, job, reason):
-        del self.open_jobs[job]
-        if job.tries == 1:
-            self.send(job)
-        else:
-            self.done.append((job.n, -job.tries))
-
-    def is_exhausted(self):
-        return not self.left
-
-
 class Resting(Jobs):
     backoff = True
-
-
-class Holds(Bolt):
-    """Acks or fails what it has when its last turn comes."""
-
-    def __init__(self, failing=()):
-        self.held, self.failing = [], failing
-
-    def prepare(self, conf, context, collector):
-        self.collector = collector
-
-    def execute(self, tup):
-        self.held.append(tup)
-
-    def drain(self):
-        for tup in self.held:
-            if tup[0] in self.failing:
-                self.collector.fail(tup, "no")
-            else:
-                self.collector.ack(tup)
-        self.held = []
-
-
-def topology(spout, failing=(), **spec):
-    b = TopologyBuilder("t", **spec)
-    b.set_spout("jobs", spout)
-    b.set_bolt("holds", Holds(failing)).shuffle_grouping("jobs")
-    return b
 
 
 def started_again(b, lives=3):
@@ -115,14 +40,14 @@ def started_again(b, lives=3):
 
 @pytest.mark.parametrize("kind", [Job, Slotted])
 def test_ack_gets_the_object_that_the_fields_hold(kind):
-    result = started_again(topology(Jobs(kind)))
+    result = started_again(object_ids(Jobs(kind)))
     assert result.fields("jobs")["open_jobs"] == {}
     assert sorted(result.fields("jobs")["done"]) == [(n, 1) for n in range(6)]
 
 
 @pytest.mark.parametrize(("spout", "limit"), [(Jobs, None), (Jobs, 5), (Resting, None)])
 def test_fail_gets_the_object_that_the_fields_hold(spout, limit):
-    built = topology(spout(), failing=(1, 4), max_replays=limit)
+    built = object_ids(spout(), failing=(1, 4), max_replays=limit)
     fields = started_again(built).fields("jobs")
     assert fields["open_jobs"] == {}
     assert sorted(fields["done"]) == [(0, 1), (1, -2), (2, 1), (3, 1), (4, -2), (5, 1)]
@@ -137,7 +62,7 @@ def test_a_worker_that_is_lost_again_and_again_changes_nothing():
             raise Crash
         lost.append(None)
 
-    result = run(topology(Resting(), failing=(1, 4)), fault=fault)
+    result = run(object_ids(Resting(), failing=(1, 4)), fault=fault)
     assert len(result.fields("jobs")["done"]) == 6
 
 
@@ -151,12 +76,12 @@ class Changes(Jobs):
 
 
 def test_what_an_object_is_like_is_what_the_fields_say():
-    done = started_again(topology(Changes())).fields("jobs")["done"]
+    done = started_again(object_ids(Changes())).fields("jobs")["done"]
     assert {tries for _, tries in done} == {7}
 
 
 def test_an_object_that_comes_again_is_counted_as_the_same():
-    result = started_again(topology(Jobs(), failing=(2,), max_replays=1))
+    result = started_again(object_ids(Jobs(), failing=(2,), max_replays=1))
     assert result.trees["dead_lettered"] == 1
 
 
@@ -183,7 +108,7 @@ class Colors(Spout):
 
 
 def test_members_of_an_enum_stay_what_they_are():
-    acked = started_again(topology(Colors())).fields("jobs")["acked"]
+    acked = started_again(object_ids(Colors())).fields("jobs")["acked"]
     assert {*acked} == {Color.RED, Color.BLUE}
 
 
@@ -195,7 +120,7 @@ class Tuples(Jobs):
 
 def test_an_id_with_a_part_that_is_equal_to_itself_alone_is_refused():
     with pytest.raises(TopologyFailed, match=r"emit: message id .*equal to themselves alone"):
-        run(topology(Tuples()))
+        run(object_ids(Tuples()))
 
 
 class InState(Jobs):
@@ -206,7 +131,7 @@ class InState(Jobs):
 
 def test_an_id_that_is_a_key_of_the_state_is_refused():
     with pytest.raises(TopologyFailed, match=r"emit: message id .* is a key of self.state"):
-        run(topology(InState()))
+        run(object_ids(InState()))
 
 
 class PlainTuples(Colors):
@@ -217,7 +142,7 @@ class PlainTuples(Colors):
 
 
 def test_an_id_of_plain_parts_is_none_to_be_refused():
-    acked = started_again(topology(PlainTuples())).fields("jobs")["acked"]
+    acked = started_again(object_ids(PlainTuples())).fields("jobs")["acked"]
     assert {color for _, _, (color, _) in acked} == {Color.RED, Color.BLUE}
 
 
@@ -228,7 +153,7 @@ def test_what_a_checkpoint_of_before_has_is_restored():
 
 
 def test_who_only_looks_reads_what_is_pending_as_it_is():
-    result = run(topology(Jobs()), batches=2)
+    result = run(object_ids(Jobs()), batches=2)
     (journals,) = [result._load(key) for key in result._keys("jobs", None)]
     assert [job.n for job in fields_of(journals)["open_jobs"]] == [0, 1, 2, 3, 4, 5]
     assert pickle.loads(journals["pending"][-1])
