@@ -31,6 +31,7 @@ from fulmen.engine.state.failed_messages import MOST_RESTING, FailedMessages
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.state.message_ids import MessageIds
 from fulmen.engine.state.pending_messages import PendingMessages
+from fulmen.engine.state.pickling import noting
 from fulmen.engine.tasks.empty_calls import EmptyCalls
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.returned import refuse_answer, refuse_unrun
@@ -104,7 +105,8 @@ class SpoutTask(TaskBase):
         if len(self.ids) > self.pending.count + self.failed.resting + len(self.failed.tried):
             self.ids.keep_only(self.failed.msg_ids())
         found = super().updates(number)
-        pending = self.guarded("pickling its message ids", lambda: self.pending.record(number))
+        with noting(self.classes.shapes):  # the next commit has them
+            pending = self.guarded("pickling its message ids", lambda: self.pending.record(number))
         if pending is not None:
             found[journals_of.PENDING] = pending
         found |= self.guarded("pickling its message ids", lambda: self.failed.updates(number))

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from fulmen import BasicBolt, TopologyBuilder
+from fulmen import BasicBolt, Bolt, Spout, TopologyBuilder
 from fulmen.errors import TopologyFailed
 from fulmen.testing import PAUSE, ListSpout, run
 
@@ -54,6 +54,30 @@ def seen(thing):
     return [getattr(thing, name, "none") for name in "abc"]
 
 
+class ByThing(Spout):
+    """Its message ids are things."""
+
+    outputs = ("n",)
+
+    def __init__(self):
+        self.is_done = False
+
+    def open(self, conf, context, collector):
+        self.collector = collector
+
+    def next_tuple(self):
+        if not self.is_done:
+            self.is_done = True
+            self.collector.emit([1], msg_id=sys.modules["shapes"].Thing())
+
+
+class Keeps(Bolt):
+    """Acks nothing."""
+
+    def execute(self, tup):
+        pass
+
+
 @pytest.fixture
 def shapes(tmp_path, monkeypatch):
     """Runs a topology that keeps a `Thing` with one source of its class, then with another."""
@@ -66,12 +90,15 @@ def shapes(tmp_path, monkeypatch):
         importlib.invalidate_caches()
         importlib.import_module("shapes")
 
-    def lives(before, after):
+    def lives(before, after, are_ids=False):
         b = TopologyBuilder("t")
-        b.set_spout("source", ListSpout([1, PAUSE, 2]))
-        b.set_bolt("things", Things).shuffle_grouping("source")
+        b.set_spout("source", ByThing() if are_ids else ListSpout([1, PAUSE, 2]))
+        b.set_bolt("things", Keeps if are_ids else Things).shuffle_grouping("source")
         define(before)
-        result = run(b, until=lambda result: len(result.state("things")) == 1)
+        if are_ids:
+            result = run(b, batches=3)
+        else:
+            result = run(b, until=lambda result: len(result.state("things")) == 1)
         define(after)
         try:
             return run(b, checkpoint=result)
@@ -172,6 +199,11 @@ def test_fields_that_would_get_the_values_of_others_stop_the_topology(shapes, ki
         " place, so fields would get the values of others. Put new fields at the end, with"
         " defaults, and leave the others where they are; or give the new class another name"
     )
+
+
+def test_message_ids_are_values_too(shapes):
+    with pytest.raises(TopologyFailed, match=r"spout 'source', task 2: .* class shapes.Thing were"):
+        shapes(TUPLE, shifted(TUPLE), are_ids=True)
 
 
 @pytest.mark.parametrize("kind", [TUPLE, FROZEN_SLOTS])
