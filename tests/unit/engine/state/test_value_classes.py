@@ -30,7 +30,7 @@ ENUM = 'class Kind(Enum):\n    A = "a"\n    B = "b"\n\ndef Thing():\n    return 
 SET_STATE = """
     def __setstate__(self, state):
         {old}
-        self.c = 3
+        object.__setattr__(self, "c", 3)
 """
 
 
@@ -180,6 +180,7 @@ def test_older_values_that_lack_a_field_are_told(shapes, before, after, names):
         (SLOTS, "[setattr(self, k, v) for k, v in state[1].items()]"),
         (PLAIN, "self.__dict__.update(state)"),
         (MODEL, "super().__setstate__(state)"),
+        (FROZEN_SLOTS, "[object.__setattr__(self, k, v) for k, v in zip('ab', state)]"),
     ],
 )
 def test_setstate_gives_older_values_what_they_lack(shapes, kind, old):
