@@ -206,7 +206,7 @@ def test_of_topologies_that_find_no_room_together_the_oldest_gets_it(kube, remov
         remove(name)
         apply(kube, name, "spec.startTimeoutSeconds=5", *cpus)
         time.sleep(1)  # creation times have whole seconds
-    kube.wait("topology", "first", is_ready, 300, "Ready")
     assert "those of" in wait_for(kube, "third", "Ready", "WaitsForRoom")
+    kube.wait("topology", "first", is_ready, 300, "Ready")
     kube.delete("topology", "first")
     kube.wait("topology", "second", is_ready, 300, "Ready")
