@@ -240,6 +240,13 @@ def test_a_dsn_that_is_wrong_is_not_shown(make, dsn):
     assert "s3cret" not in "".join(traceback.format_exception(raised.value))
 
 
+def test_a_key_that_is_too_large_for_the_database_is_refused(make):
+    with generator(several(1)[0]) as rng:
+        key = rng.randbytes(10_000).hex()  # compressed it is no smaller
+    with pytest.raises(StoreRefused, match="index row"):
+        make().update(at(1), {key: 1}, plus)
+
+
 def test_a_role_that_may_only_read_is_refused(make, postgres):
     name = make().name
     postgres.run(

@@ -48,6 +48,17 @@ def test_without_message_ids_no_row_is_tracked():
     assert calls == []
 
 
+def test_rows_and_message_ids_may_be_generators():
+    calls = []
+    rows, msg_ids = ([text] for text in "abc"), (number for number in range(3))
+    result = with_spout(
+        next_tuple=once(lambda collector: collector.emit_many(rows, msg_ids=msg_ids)),
+        **recording(calls, "ack"),
+    )
+    assert result.collected("sink") == [["a"], ["b"], ["c"]]
+    assert sorted(calls) == [("ack", 0), ("ack", 1), ("ack", 2)]
+
+
 def test_no_row_is_nothing_emitted():
     result = with_spout(next_tuple=once(lambda collector: collector.emit_many([], msg_ids=[])))
     assert result.report["components"]["source"]["emitted"] == 0

@@ -107,6 +107,15 @@ def test_what_can_not_be_pickled_and_comes_later_is_told():
     assert result.acked("source") == [0]
 
 
+def test_a_field_that_could_not_be_pickled_is_kept_as_soon_as_it_can_be():
+    def execute(bolt, tup):
+        bolt.model = threading.Lock() if tup["x"] == "lock" else tup["x"]
+        bolt.collector.ack(tup)
+
+    result = with_bolt(execute, ["lock", "a"], max_spout_pending=1)
+    assert result.fields("bolt") == {"model": "a"}
+
+
 class Transient(HookBolt):
     transient = ("cache",)
 

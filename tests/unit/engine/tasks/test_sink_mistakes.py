@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from fulmen import BasicBolt, TopologyBuilder
-from fulmen.errors import TopologyFailed
+from fulmen.errors import CheckpointMismatch, TopologyFailed
 from fulmen.testing import CollectBolt, ListSpout, run
 from support import sink_parts
 from support.pages import ROOT
@@ -72,12 +72,20 @@ def test_a_child_ends_where_the_write_of_committed_rows_ends(tmp_path):
 
 
 class Decimals(MemorySink):
+    calls = 0
+
     def encode(self, rows):
+        type(self).calls += 1
+        if self.calls > 100:  # a batch that is tried again and again comes to an end
+            return rows
         return [[decimal.Decimal(value)] for (value,) in rows]
 
 
 @pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
-def test_an_exception_of_a_librarys_own_in_encode_does_not_block_the_topology(guarantee):
+def test_an_exception_of_a_librarys_own_in_encode_does_not_block_the_topology(
+    guarantee, monkeypatch
+):
+    monkeypatch.setattr(Decimals, "calls", 0)
     source = ListSpout([["1"], ["one"]], replays=False)
     result = run(topology(source, Decimals, guarantee), at_most=200)
     assert any("encode: InvalidOperation" in why for _, why in result.failed("source"))
@@ -99,6 +107,17 @@ def test_a_bolt_in_the_place_of_a_sink_does_not_drop_rows_that_are_not_written_y
     result = run(built, checkpoint=stopped)
     assert Counter(memory.rows) == emitted(result)
     run(topology(source, NoSink), checkpoint=result)
+
+
+def test_a_sink_that_is_left_out_does_not_take_rows_with_it_that_are_not_written_yet(memory):
+    source = Unrepeatable(rounds=200)
+    stopped = run(topology(source, MemorySink), until=lambda result: result.trees["acked"] > 20)
+    assert emitted(stopped) - Counter(memory.rows)
+    without = TopologyBuilder("t")
+    without.set_spout("source", source)
+    without.set_bolt("errors", CollectBolt).shuffle_grouping("source")
+    with pytest.raises(CheckpointMismatch, match="sink 'sink' is not in this topology any more"):
+        run(without, checkpoint=stopped)
 
 
 class Unpicklable(MemorySink):
