@@ -217,7 +217,7 @@ class Recovery:
         """
         if coordinator.hopeless:
             raise TopologyFailed(
-                f"it can't be drained, as its batches fail again and again, the last time because"
+                f"the topology can't be drained, as its batches fail again and again, at last:"
                 f" {self.reason}. What is committed stays"
             )
 

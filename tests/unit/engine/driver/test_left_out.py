@@ -126,7 +126,7 @@ def lost(*_):
 
 def test_a_topology_whose_batches_all_fail_ends_when_it_is_to_be_drained():
     driver = make_driver(two_spouts("", 0), jobs=InProcessJobs(lost, new_store())).start()
-    with pytest.raises(TopologyFailed, match=r"it can't be drained, .* it dies"):
+    with pytest.raises(TopologyFailed, match=r"the topology can't be drained, .* it dies"):
         driver.run(Stop(drain=True))
     driver.close()
 

@@ -6,7 +6,7 @@ from fulmen import BatchBolt, Committer, TransactionalTopologyBuilder
 from fulmen.errors import TopologyFailed
 from fulmen.testing import run
 from fulmen.testing.components import Killed
-from support.transactional_sources import Rows
+from support.transactional_sources import Numbers, NumbersEmitter, Rows
 
 ROWS = (("a", "b", "poison", "c"), ("d", "e", "f", "g"))
 SEEN = []
@@ -53,3 +53,20 @@ def test_the_first_one_begins_where_the_source_does():
     with pytest.raises(TopologyFailed) as ended:
         run(topology((("poison",),)))
     assert "begin behind" not in str(ended.value)
+
+
+class MortalNumbers(Numbers):
+    def get_emitter(self, conf, context):
+        return MortalEmitter(context)
+
+
+class MortalEmitter(NumbersEmitter):
+    def emit_batch(self, attempt, metadata, collector):
+        raise Killed("it dies")
+
+
+def test_a_source_that_ends_its_workers_is_named_with_the_call():
+    builder = TransactionalTopologyBuilder("mortal", "numbers", MortalNumbers())
+    builder.set_bolt("mortal", Mortal).global_grouping("numbers")
+    with pytest.raises(TopologyFailed, match=r"it dies, in emit of spout 'numbers', task \d+"):
+        run(builder)

@@ -26,6 +26,7 @@ from fulmen.api.transactions import TransactionAttempt
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.emitting.collectors import not_a_list
 from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.protocol.calls import CALLS
 from fulmen.engine.protocol.transaction_work import Opened, TransactionWork
 from fulmen.engine.state import journals as journals_of
 from fulmen.engine.state.keyed_state import KeyedState
@@ -197,11 +198,13 @@ class EmitterTask(TransactionalTask):
         attempt = opened.attempt
         self.collector.attempt = attempt
         self.collector.open()
+        calling = CALLS.begin(self.task, "emit")
         try:
             call()
         except PASSED_ON:
             raise
         except BaseException as e:
+            CALLS.end(calling)
             if opened.is_dropped and not isinstance(e, ServiceUnavailable):
                 self._leave_out(e)
                 return 0
@@ -212,6 +215,7 @@ class EmitterTask(TransactionalTask):
         finally:
             end_child()
             self.collector.close()
+        CALLS.end(calling)
         emitted = 0 if opened.is_dropped else self._send(attempt, outbox)
         self.collector.release()
         return emitted
