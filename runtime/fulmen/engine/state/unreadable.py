@@ -55,10 +55,13 @@ class _Reference:
     """What the engine writes by its name, and is made by the process that restores."""
 
     def __init__(self, made_by: Any, arguments: tuple[Any, ...]) -> None:
-        self._made_by, self._arguments = made_by, arguments
+        self._reduced: tuple[Any, ...] = made_by, arguments
+
+    def __setstate__(self, state: Any) -> None:
+        self._reduced = *self._reduced[:2], state
 
     def __reduce__(self) -> Any:
-        return self._made_by, self._arguments
+        return self._reduced
 
 
 _InPython: Any = pickle._Unpickler  # noqa: SLF001 (the one in C can't go on after an error)

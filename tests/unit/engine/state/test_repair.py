@@ -8,6 +8,8 @@ import pytest
 
 from fulmen import TopologyBuilder
 from fulmen.engine.state.committed_state import read_fields, read_state
+from fulmen.engine.state.message_ids import MessageIds
+from fulmen.engine.state.pickling import IDS, INSTANCE, dumps, made_of
 from fulmen.engine.state.repair import find_unreadable, remove_unreadable
 from fulmen.engine.state.unreadable import left_of, loads
 from fulmen.errors import TopologyFailed
@@ -84,6 +86,26 @@ def test_attributes_that_a_class_no_longer_takes():
         {"b": 1},
         [("'a'", "ZeroDivisionError: division by zero")],
     )
+
+
+class Id:
+    """A message id that is equal to itself alone."""
+
+
+def test_what_the_engine_writes_by_its_name_stays_what_it_is():
+    one, ids = Id(), MessageIds()
+    one.text = "kept"
+    ids.add(7, [one])
+    instance = object.__new__(ListSpout)
+    parts = {IDS: ids, INSTANCE: instance}
+    data = dumps({"id": one, "self": instance}, {id(instance): INSTANCE}, parts)
+    again = dumps(left_of(loads(data)).items, {})
+    fresh = MessageIds()
+    with made_of({IDS: fresh, INSTANCE: instance}):
+        found = pickle.loads(again)
+    assert found["self"] is instance
+    assert found["id"] is fresh.one(7, Id, ())
+    assert found["id"].text == "kept"
 
 
 KEYS = 5000
