@@ -154,7 +154,10 @@ def _placed(facts: Facts, refusal: Refusal | None) -> Said:
     if step is None:
         return "False", Reason.NOT_ACCEPTED, "nothing was accepted yet", facts.generation
     if step.report is None or step.state not in ("Active", "Inactive", "Rebalancing"):
-        refused = (refusal.reason, "") if refusal else None  # Ready and Stalled say the rest
+        refused = None
+        if refusal is not None:  # of what is in the way, Ready and Stalled say enough
+            is_long = refusal.reason == Reason.OBJECT_IN_THE_WAY
+            refused = (refusal.reason, "" if is_long else refusal.message)
         reason, words = step.trouble or facts.waiting or refused or (step.state, "")
         message = f"no worker hosts anything; {words}" if words else "no worker hosts anything"
         return "False", reason, message, facts.generation

@@ -154,7 +154,10 @@ def test_a_refusal_of_the_servers_is_told_in_its_words():
     found = told(ACCEPTED, step("Starting"), refusal=Refusal("Refused", "exceeded quota"))
     ready, placed = found["Ready"], found["Placed"]
     assert (ready.reason, ready.message) == ("Refused", "exceeded quota")
-    assert (placed.reason, placed.message) == ("Refused", "no worker hosts anything")
+    assert (placed.reason, placed.message) == (
+        "Refused",
+        "no worker hosts anything; exceeded quota",
+    )
 
 
 def test_the_time_of_a_condition_is_when_its_status_changed():
