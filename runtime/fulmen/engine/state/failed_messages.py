@@ -212,7 +212,10 @@ class FailedMessages:
                 found = FailedMessages(found.ids)
                 found.tried = dict(tried)
             for change in changes:
-                found._apply(change)
+                if tried is None:
+                    found._apply(change)
+                else:  # one that rests may have been told of before
+                    found._rest(change)
         found._queue = [(due, n) for n, due, *_ in found._resting.values()]
         heapq.heapify(found._queue)
         found._policy = RewritePolicy(len(records))

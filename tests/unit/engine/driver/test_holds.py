@@ -29,6 +29,8 @@ class Endless(Spout):
         if self.at < self.limit:
             self.collector.emit([self.at], msg_id=self.at)
             self.at += 1
+            return True
+        return False
 
 
 class PinnedEndless(Endless):

@@ -36,6 +36,8 @@ class Pinned(Spout):
         if not self.is_emitted:
             self.collector.emit([1], msg_id=1)
             self.is_emitted = True
+            return True
+        return False
 
 
 class SlowToStart(Steady):

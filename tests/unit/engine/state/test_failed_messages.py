@@ -3,7 +3,7 @@
 import pickle
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fulmen.engine.state.failed_messages import (
@@ -101,6 +101,7 @@ def seen(messages):
 
 
 @settings(max_examples=150)
+@example([("fail", 0), ("fail", 0), ("take", 1), ("commit", 0)])
 @given(CHANGES)
 def test_the_log_says_what_there_is_after_every_commit(changes):
     messages, records, number, sequence = FailedMessages(), [], 0, 0

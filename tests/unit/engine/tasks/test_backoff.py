@@ -27,8 +27,9 @@ class Numbers(Spout):
         elif self.at < self.count:
             n, self.at = self.at, self.at + 1
         else:
-            return
+            return False
         self.collector.emit([n], msg_id=n)
+        return True
 
     def fail(self, msg_id, reason):
         self.heard.append((msg_id, round(type(self).clock(), 3), reason))

@@ -145,6 +145,6 @@ def test_each_row_is_stored_exactly_once(seed, kind):
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("kind", SPOUTS)
 def test_each_row_is_stored_exactly_once_in_many_worlds(kind):
-    for seed in seeds.several(60):
+    for seed in seeds.several(30):
         with seeds.generator(seed):
             simulate(seed, kind)

@@ -77,6 +77,8 @@ class EmitsBad(Spout):
             self.n += 1
             value = NeedsTwo(1, "text") if self.n == 3 else {"n": self.n}
             self.collector.emit([self.n, value], msg_id=self.n)
+            return True
+        return False
 
     def ack(self, msg_id):
         self.state[msg_id] = "acked"
