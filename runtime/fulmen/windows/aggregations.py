@@ -1,0 +1,322 @@
+"""What is known of the values of one field in one window: counts, sums and others. Pure.
+
+An aggregation keeps as little as its result needs. None is no value: it is passed over, as in SQL.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping
+from decimal import Decimal
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+from fulmen.errors import repr_of
+
+
+class Aggregation(ABC):
+    """One aggregate of a window: what it begins with, how a value is added, and the result.
+
+    Derive from it for one of your own, and name the class in `own` of a class derived from
+    `Aggregate`. What it keeps must be picklable.
+
+    Attributes:
+        arguments: How many arguments it takes after the field.
+        type: Of its result, by the names that `fields` of a format has; "" if it depends.
+        in_place: Whether `add` changes what was kept, and can't raise.
+    """
+
+    arguments: ClassVar[int] = 0
+    type: ClassVar[str] = ""
+    in_place: ClassVar[bool] = False
+
+    def __init__(self, *arguments: str) -> None:
+        """Make one.
+
+        Args:
+            arguments: What follows the field in the parentheses, as text.
+
+        Raises:
+            ValueError: They are none that it can do anything with.
+        """
+
+    @abstractmethod
+    def init(self) -> Any:
+        """What is kept of no value."""
+
+    def check(self, value: Any) -> str | None:  # noqa: ARG002 (for those that take some values only)
+        """What is wrong about a value; None: nothing. It is asked before anything is added."""
+        return None
+
+    @abstractmethod
+    def add(self, kept: Any, value: Any, time: int) -> Any:
+        """What is kept after a value, which is not None.
+
+        Args:
+            kept: What was kept before. It may be changed in place.
+            value: The value.
+            time: The event time of its tuple.
+        """
+
+    @abstractmethod
+    def merge(self, kept: Any, other: Any) -> Any:
+        """What is kept of two windows that have become one."""
+
+    def result(self, kept: Any) -> Any:
+        """What is emitted."""
+        return kept
+
+
+class Count(Aggregation):
+    """How many there are: of tuples, or of values that are not None."""
+
+    type = "int64"
+
+    def init(self) -> int:  # noqa: D102
+        return 0
+
+    def add(self, kept: int, value: Any, time: int) -> int:  # noqa: ARG002, D102
+        return kept + 1
+
+    def merge(self, kept: int, other: int) -> int:  # noqa: D102
+        return kept + other
+
+
+class _OfNumbers(Aggregation):
+    def check(self, value: Any) -> str | None:
+        if isinstance(value, Real | Decimal) and not isinstance(value, bool):
+            return None
+        return f"{repr_of(value)[:80]} is no number"
+
+
+class Sum(_OfNumbers):
+    """The sum; None without values."""
+
+    def init(self) -> None:  # noqa: D102
+        return None
+
+    def add(self, kept: Any, value: Any, time: int) -> Any:  # noqa: ARG002, D102
+        return value if kept is None else _plus(kept, value)
+
+    def merge(self, kept: Any, other: Any) -> Any:  # noqa: D102
+        return other if kept is None else kept if other is None else _plus(kept, other)
+
+
+class Mean(_OfNumbers):
+    """The arithmetic mean, as a float; None without values."""
+
+    type = "float64"
+
+    def init(self) -> tuple[int, Any]:  # noqa: D102
+        return 0, 0
+
+    def add(self, kept: tuple[int, Any], value: Any, time: int) -> tuple[int, Any]:  # noqa: ARG002, D102
+        return kept[0] + 1, _plus(kept[1], value)
+
+    def merge(self, kept: tuple[int, Any], other: tuple[int, Any]) -> tuple[int, Any]:  # noqa: D102
+        return kept[0] + other[0], _plus(kept[1], other[1])
+
+    def result(self, kept: tuple[int, Any]) -> float | None:  # noqa: D102
+        return float(kept[1] / kept[0]) if kept[0] else None
+
+
+def _plus(one: Any, other: Any) -> Any:
+    """A sum, of a Decimal and a float as well."""
+    is_mixed = isinstance(one, Decimal) is not isinstance(other, Decimal)
+    if is_mixed and (isinstance(one, float) or isinstance(other, float)):
+        return float(one) + float(other)
+    return one + other
+
+
+class Min(Aggregation):
+    """The least value; None without values."""
+
+    def init(self) -> None:  # noqa: D102
+        return None
+
+    def add(self, kept: Any, value: Any, time: int) -> Any:  # noqa: ARG002, D102
+        return value if kept is None or value < kept else kept
+
+    def merge(self, kept: Any, other: Any) -> Any:  # noqa: D102
+        return kept if other is None else self.add(kept, other, 0)
+
+
+class Max(Aggregation):
+    """The greatest value; None without values."""
+
+    def init(self) -> None:  # noqa: D102
+        return None
+
+    def add(self, kept: Any, value: Any, time: int) -> Any:  # noqa: ARG002, D102
+        return value if kept is None or value > kept else kept
+
+    def merge(self, kept: Any, other: Any) -> Any:  # noqa: D102
+        return kept if other is None else self.add(kept, other, 0)
+
+
+class First(Aggregation):
+    """The value with the earliest event time; of equal times the one that came first."""
+
+    def init(self) -> None:  # noqa: D102
+        return None
+
+    def add(self, kept: tuple[int, Any] | None, value: Any, time: int) -> tuple[int, Any]:  # noqa: D102
+        return (time, value) if kept is None or time < kept[0] else kept
+
+    def merge(self, kept: Any, other: Any) -> Any:  # noqa: D102
+        return kept if other is None else self.add(kept, other[1], other[0])
+
+    def result(self, kept: tuple[int, Any] | None) -> Any:  # noqa: D102
+        return None if kept is None else kept[1]
+
+
+class Last(First):
+    """The value with the latest event time; of equal times the one that came last."""
+
+    def add(self, kept: tuple[int, Any] | None, value: Any, time: int) -> tuple[int, Any]:  # noqa: D102
+        return (time, value) if kept is None or time >= kept[0] else kept
+
+
+class Listed(Aggregation):
+    """All values, in the order of their event times."""
+
+    in_place = True
+
+    def init(self) -> list[tuple[int, Any]]:  # noqa: D102
+        return []
+
+    def add(self, kept: list[tuple[int, Any]], value: Any, time: int) -> list[tuple[int, Any]]:  # noqa: D102
+        kept.append((time, value))
+        return kept
+
+    def merge(self, kept: list[Any], other: list[Any]) -> list[Any]:  # noqa: D102
+        return kept + other
+
+    def result(self, kept: list[tuple[int, Any]]) -> list[Any]:  # noqa: D102
+        return [value for _, value in sorted(kept, key=lambda one: one[0])]
+
+
+class _OfHashable(Aggregation):
+    def check(self, value: Any) -> str | None:
+        try:
+            hash(value)
+        except TypeError:
+            return f"{repr_of(value)[:80]} is not hashable"
+        return None
+
+
+class Distinct(_OfHashable):
+    """How many different values there are, exactly: it keeps each of them."""
+
+    type = "int64"
+    in_place = True
+
+    def init(self) -> set[Any]:  # noqa: D102
+        return set()
+
+    def add(self, kept: set[Any], value: Any, time: int) -> set[Any]:  # noqa: ARG002, D102
+        kept.add(value)
+        return kept
+
+    def merge(self, kept: set[Any], other: set[Any]) -> set[Any]:  # noqa: D102
+        return kept | other
+
+    def result(self, kept: set[Any]) -> Any:  # noqa: D102
+        return len(kept)
+
+
+class Values(Distinct):
+    """The different values, as a list without any order."""
+
+    type = ""
+
+    def result(self, kept: set[Any]) -> list[Any]:  # noqa: D102
+        return list(kept)
+
+
+class Top(_OfHashable):
+    """The most frequent values with how often they occur, exactly: `top(page, 10)`."""
+
+    arguments = 1
+    in_place = True
+
+    def __init__(self, count: str) -> None:
+        """`count`: how many."""
+        if not re.fullmatch(r"[1-9][0-9]{0,5}", count):
+            raise ValueError(f"{count!r} is no whole number from 1 to 999999")
+        self._count = int(count)
+
+    def init(self) -> Counter[Any]:  # noqa: D102
+        return Counter()
+
+    def add(self, kept: Counter[Any], value: Any, time: int) -> Counter[Any]:  # noqa: ARG002, D102
+        kept[value] += 1
+        return kept
+
+    def merge(self, kept: Counter[Any], other: Counter[Any]) -> Counter[Any]:  # noqa: D102
+        return kept + other
+
+    def result(self, kept: Counter[Any]) -> list[list[Any]]:
+        """Of equally frequent ones, those whose text is first: in any order of the input."""
+        ranked = sorted(kept.items(), key=lambda one: (-one[1], repr_of(one[0])))
+        return [[value, count] for value, count in ranked[: self._count]]
+
+
+BUILT_IN: Mapping[str, type[Aggregation]] = {
+    "count": Count,
+    "sum": Sum,
+    "mean": Mean,
+    "min": Min,
+    "max": Max,
+    "first": First,
+    "last": Last,
+    "list": Listed,
+    "set": Values,
+    "distinct": Distinct,
+    "top": Top,
+}
+_CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*")
+
+
+class Wanted(NamedTuple):
+    """One aggregate as a configuration names it, such as `sum(amount)`.
+
+    Attributes:
+        aggregation: What it does.
+        field: Of which field; None: of tuples, which only `count` can be.
+    """
+
+    aggregation: Aggregation
+    field: str | None
+
+
+def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> Wanted:
+    """What a text asks for.
+
+    Args:
+        text: Such as `count`, `sum(amount)` or `top(page, 10)`.
+        own: More aggregations than the built-in ones, by their names.
+
+    Raises:
+        ValueError: It can't be understood; the text says why, and what is right.
+    """
+    known = {**BUILT_IN, **own}
+    match = _CALL.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no aggregate. Write a name and a field, as in sum(amount)")
+    name, inside = match.groups()
+    kind = known.get(name)
+    if kind is None:
+        raise ValueError(f"there is no aggregate {name!r}. There are: {', '.join(known)}")
+    parts = [part.strip() for part in inside.split(",")] if inside and inside.strip() else []
+    if not parts and kind is Count:
+        return Wanted(Count(), None)
+    if len(parts) != 1 + kind.arguments or not parts[0]:
+        more = ", ..." * kind.arguments
+        raise ValueError(f"{text!r} must be {name}(FIELD{more})")
+    try:
+        return Wanted(kind(*parts[1:]), parts[0])
+    except ValueError as error:
+        raise ValueError(f"{text!r}: {error}") from None

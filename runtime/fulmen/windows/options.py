@@ -1,0 +1,153 @@
+"""The configuration of windows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fulmen.api.event_time import DURATION, milliseconds
+from fulmen.connectors.options import Options
+from fulmen.windows.spans import Calendar, Sliding, Spans
+
+Duration = Annotated[str, Field(pattern=DURATION, max_length=20)]
+
+
+def _positive(value: str) -> str:
+    if milliseconds(value) <= 0:
+        raise ValueError("it must be above 0")
+    return value
+
+
+def _zone(value: str) -> str:
+    if value not in available_timezones():
+        raise ValueError(f"there is no time zone {value!r}. Write one such as Europe/Paris, or UTC")
+    ZoneInfo(value)
+    return value
+
+
+Positive = Annotated[Duration, AfterValidator(_positive)]
+Zone = Annotated[str, AfterValidator(_zone)]
+
+
+class Tumbling(Options):
+    """One window after the other."""
+
+    type: Literal["tumbling"]
+    size: Positive
+    """How long a window is."""
+    offset: Duration = "0"
+    """So much later than at the full hour, day and so on a window begins."""
+
+    def spans(self) -> Spans:
+        """Which windows a time is in."""
+        size = milliseconds(self.size)
+        return Sliding(size, size, milliseconds(self.offset))
+
+
+class SlidingWindow(Options):
+    """Windows of one size that begin more often: each time is in several of them."""
+
+    type: Literal["sliding"]
+    size: Positive
+    """How long a window is."""
+    every: Positive
+    """How often one begins."""
+    offset: Duration = "0"
+    """So much later than at the full hour, day and so on a window begins."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> SlidingWindow:
+        if milliseconds(self.every) > milliseconds(self.size):
+            raise ValueError(
+                f"every is {self.every}, but must not be above size, {self.size}: what is between"
+                " two windows would be in none"
+            )
+        return self
+
+    def spans(self) -> Spans:
+        """Which windows a time is in."""
+        return Sliding(milliseconds(self.size), milliseconds(self.every), milliseconds(self.offset))
+
+
+class Session(Options):
+    """A window for each key, for as long as there is no gap: what is closer belongs together."""
+
+    type: Literal["session"]
+    gap: Positive
+    """Without anything of the key for so long, the window ends."""
+
+
+class CalendarWindow(Options):
+    """Hours, days, weeks, months or years of a time zone."""
+
+    type: Literal["calendar"]
+    unit: Literal["hour", "day", "week", "month", "year"]
+    """Weeks begin on Monday."""
+    timezone: Zone = "UTC"
+    """Whose calendar it is. A day has 23 or 25 hours when clocks are changed."""
+
+    def spans(self) -> Spans:
+        """Which windows a time is in."""
+        return Calendar(self.unit, self.timezone)
+
+
+class CountWindow(Options):
+    """So many tuples of a key, in the order in which they come."""
+
+    type: Literal["count"]
+    size: Annotated[int, Field(ge=1)]
+    """How many."""
+
+
+Window = Annotated[
+    Tumbling | SlidingWindow | Session | CalendarWindow | CountWindow, Field(discriminator="type")
+]
+Name = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class AggregateOptions(Options):
+    """The `config` of an `Aggregate`."""
+
+    time: Name | None = None
+    """The field with the event time: that of `eventTime` of the source. Only windows by count need
+    none."""
+    unit: Literal["s", "ms", "us", "ns"] | None = None
+    """Of a time that is a number; without it, its size tells."""
+    timezone: Zone = "UTC"
+    """Of a time that has none."""
+    key: tuple[Name, ...] = ()
+    """The fields whose values have windows of their own. The input must be grouped by them. None:
+    one window for all that a task receives."""
+    window: Window
+    aggregates: Annotated[dict[Name, str], Field(min_length=1)]
+    """The name of each result, and what it is: `count`, `sum(amount)`, `top(page, 10)`."""
+    allowed_lateness: Duration = "0"
+    """For so long after its end a window takes what is late. Each such tuple emits the window once
+    more."""
+    emit_every: Positive | None = None
+    """Windows that are still open are emitted so often as well, if something has come."""
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> AggregateOptions:
+        if self.window.type != "count" and self.time is None:
+            raise ValueError(
+                "time is missing: name the field with the event time, as eventTime.field of the"
+                " source does"
+            )
+        if self.window.type == "count" and (self.emit_every or self.allowed_lateness != "0"):
+            raise ValueError("emitEvery and allowedLateness are not for windows by count")
+        names = [*self.key, *FIXED, *self.aggregates, *(PANE if self.has_panes else ())]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"several output fields are called {', '.join(twice)}")
+        return self
+
+    @property
+    def has_panes(self) -> bool:
+        """Whether a window may be emitted several times."""
+        return self.emit_every is not None or self.allowed_lateness != "0"
+
+
+FIXED = ("window_start", "window_end")
+PANE = ("pane", "pane_index")

@@ -1,0 +1,88 @@
+"""Which windows a time is in. Pure.
+
+A window holds what is from its start on and before its end. Times are milliseconds since 1970 in
+UTC. Windows are aligned to 1970, or to the calendar of a time zone, whenever a topology started:
+so their edges are the same for every task, run and version.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+Span = tuple[int, int]
+"""Start and end of a window."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class Spans(ABC):
+    """Windows that do not depend on what else has come."""
+
+    @abstractmethod
+    def of(self, time: int) -> Sequence[Span]:
+        """The windows that a time is in, the earliest first."""
+
+
+class Sliding(Spans):
+    """Windows of one size that begin every so often. If that is the size, they tumble."""
+
+    def __init__(self, size: int, every: int, offset: int = 0) -> None:
+        """All in milliseconds: `every` from 1 to `size`."""
+        self._size, self._every, self._offset = size, every, offset
+
+    def of(self, time: int) -> Sequence[Span]:  # noqa: D102
+        last = time - (time - self._offset) % self._every
+        first = last - (self._size - (time - last) - 1) // self._every * self._every
+        return [(start, start + self._size) for start in range(first, last + 1, self._every)]
+
+
+class Calendar(Spans):
+    """Hours, days, weeks from Monday on, months or years of a time zone.
+
+    A day has 23 or 25 hours when clocks are changed.
+    """
+
+    def __init__(self, unit: str, timezone: str) -> None:
+        self._unit, self._zone = unit, ZoneInfo(timezone)
+        self._last: Span = (0, 0)
+
+    def of(self, time: int) -> Sequence[Span]:  # noqa: D102
+        start, end = self._last
+        if not start <= time < end:
+            self._last = self._span(time)
+        return [self._last]
+
+    def _span(self, time: int) -> Span:
+        utc = _EPOCH + time * _MILLISECOND
+        if self._unit == "hour":  # of those zones, too, that are half an hour off
+            shift = utc.astimezone(self._zone).utcoffset() or timedelta()
+            start = time - (time + shift // _MILLISECOND) % 3_600_000
+            return start, start + 3_600_000
+        day = utc.astimezone(self._zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+        first = _first_day(day.replace(tzinfo=None), self._unit)
+        following = _first_day(first + timedelta(days=_MOST_DAYS[self._unit]), self._unit)
+        return self._milliseconds(first), self._milliseconds(following)
+
+    def _milliseconds(self, local: datetime) -> int:
+        return (local.replace(tzinfo=self._zone) - _EPOCH) // _MILLISECOND
+
+
+_MOST_DAYS = {"day": 1, "week": 7, "month": 31, "year": 366}
+
+
+def _first_day(day: datetime, unit: str) -> datetime:
+    if unit == "week":
+        return day - timedelta(days=day.weekday())
+    if unit == "month":
+        return day.replace(day=1)
+    if unit == "year":
+        return day.replace(month=1, day=1)
+    return day
+
+
+def datetime_of(time: int) -> datetime:
+    """A time as a datetime in UTC."""
+    return _EPOCH + time * _MILLISECOND

@@ -1,0 +1,300 @@
+"""Windows of a topology: what they emit, when, what is late, and that DuckDB counts the same."""
+
+from collections import defaultdict
+from datetime import UTC, datetime
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fulmen import TopologyBuilder
+from fulmen.errors import ValidationFailed
+from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, run
+from fulmen.windows import Aggregate, Aggregation
+
+FIELDS = ["user", "amount", "at"]
+SUMS = {"n": "count", "total": "sum(amount)"}
+
+
+def topology(
+    items,
+    window,
+    *,
+    lag="0",
+    cls=Aggregate,
+    aggregates=SUMS,
+    key=("user",),
+    is_grouped=True,
+    replays=True,
+    **config,
+):
+    builder = TopologyBuilder()
+    spout = builder.set_spout("source", ListSpout(items, fields=FIELDS, replays=replays))
+    spout.set_event_time("at", unit="ms", lag=lag)
+    config = {"time": "at", "unit": "ms", "aggregates": aggregates, **config}
+    bolt = builder.set_bolt("windows", cls, 2).set_config(
+        {"key": list(key), "window": window, **config}
+    )
+    if key and is_grouped:
+        bolt.fields_grouping("source", list(key))
+    else:
+        bolt.global_grouping("source")
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("windows")
+    builder.set_bolt("late", CollectBolt).shuffle_grouping("windows", "late")
+    return builder
+
+
+def results(items, window, **options):
+    """What was emitted, with times as milliseconds, and what was late."""
+    runs = {name: options.pop(name) for name in ("workers", "batch_seconds") if name in options}
+    result = run(topology(items, window, **options), **runs)
+    assert result.errors == []
+    found = [tuple(map(plain, row)) for row in result.collected("sink")]
+    late = [(row[0]["at"], *map(plain, row[1:])) for row in result.collected("late")]
+    return found, late
+
+
+def plain(value):
+    if isinstance(value, datetime):
+        assert value.tzinfo is UTC
+        return round(value.timestamp() * 1000)
+    return value
+
+
+TUMBLING = {"type": "tumbling", "size": "10ms"}
+SESSION = {"type": "session", "gap": "10ms"}
+
+
+def test_each_window_of_each_key_is_emitted_once_when_it_has_ended():
+    items = [("a", 1, 0), ("b", 2, 9), ("a", 4, 9), ("a", 8, 10), PAUSE, ("c", 1, 25), PAUSE]
+    items += [("c", 1, 25), PAUSE, ("c", 1, 26)]
+    found, late = results(items, TUMBLING)
+    assert sorted(found[:2]) == [("a", 0, 10, 2, 5), ("b", 0, 10, 1, 2)]
+    assert found[2:] == [("a", 10, 20, 1, 8), ("c", 20, 30, 3, 3)]
+    assert late == []
+
+
+def test_what_is_late_is_on_a_stream_of_its_own_with_its_window():
+    items = [("a", 1, 0), ("a", 1, 30), PAUSE, ("a", 1, 30), PAUSE]
+    items += [("a", 1, 5), ("a", 1, 12), ("a", 1, 30)]
+    found, late = results(items, TUMBLING)
+    assert sorted(found) == [("a", 0, 10, 1, 1), ("a", 30, 40, 3, 3)]
+    assert late == [(5, 5, 0, 10), (12, 12, 10, 20)]
+
+
+def test_what_is_out_of_order_within_the_lag_is_not_late():
+    items = [("a", 1, 0), ("a", 1, 30), PAUSE, ("a", 1, 30), PAUSE, ("a", 1, 12), ("a", 1, 30)]
+    found, late = results(items, TUMBLING, lag="20ms")
+    assert sorted(found) == [("a", 0, 10, 1, 1), ("a", 10, 20, 1, 1), ("a", 30, 40, 3, 3)]
+    assert late == []
+
+
+def test_a_window_that_takes_what_is_late_says_so_each_time():
+    items = [("a", 1, 0), ("a", 1, 15), PAUSE, ("n", 1, 15), PAUSE, ("a", 1, 5), ("a", 1, 6)]
+    items += [PAUSE, ("a", 1, 40), PAUSE, ("n", 1, 40), PAUSE, ("a", 1, 7)]
+    found, late = results(items, TUMBLING, allowedLateness="20ms")
+    assert [row for row in found if row[1] == 0] == [
+        ("a", 0, 10, 1, 1, "on_time", 0),
+        ("a", 0, 10, 2, 2, "late", 1),
+        ("a", 0, 10, 3, 3, "late", 2),
+    ]
+    assert late == [(7, 7, 0, 10)]
+
+
+def test_a_window_is_emitted_before_its_end_if_something_has_come():
+    items = [("a", 1, 0), *[PAUSE] * 8, ("a", 1, 1), *[PAUSE] * 12]
+    found, _ = results(items, TUMBLING, emitEvery="1s", batch_seconds=0.5)
+    assert found == [
+        ("a", 0, 10, 1, 1, "early", 0),
+        ("a", 0, 10, 2, 2, "early", 1),
+        ("a", 0, 10, 2, 2, "on_time", 2),
+    ]
+
+
+def test_sessions_that_touch_are_one_also_when_a_late_one_lies_between():
+    items = [("a", 1, 0), ("a", 2, 25), ("a", 4, 10), ("b", 1, 3), PAUSE, ("a", 8, 18)]
+    items += [("a", 16, 60)]
+    found, late = results(items, SESSION, lag="30ms")
+    assert sorted(found) == [("a", 0, 35, 4, 15), ("a", 60, 70, 1, 16), ("b", 3, 13, 1, 1)]
+    assert late == []
+
+
+def test_a_session_that_has_ended_takes_what_is_late_and_may_go_on():
+    items = [("a", 1, 0), ("n", 1, 15), PAUSE, ("n", 1, 15), PAUSE, ("a", 1, 2), PAUSE]
+    items += [("a", 1, 9), PAUSE, ("n", 1, 100), PAUSE, ("n", 1, 101), PAUSE, ("a", 1, 0)]
+    found, late = results(items, SESSION, allowedLateness="20ms")
+    assert [row for row in found if row[0] == "a"] == [
+        ("a", 0, 10, 1, 1, "on_time", 0),
+        ("a", 0, 12, 2, 2, "late", 1),
+        ("a", 0, 19, 3, 3, "on_time", 2),
+    ]
+    assert late == [(0, 0, 0, 10)]
+
+
+def test_so_many_of_each_key():
+    items = [("a", n, n) for n in range(7)] + [("b", 1, 9)]
+    found, _ = results(items, {"type": "count", "size": 3})
+    assert found == [("a", 0, 2, 3, 3), ("a", 3, 5, 3, 12)]
+
+
+def test_days_of_a_time_zone_and_no_key():
+    day = 86_400_000
+    items = [("a", 1, 0), ("b", 2, day // 2), ("a", 4, day)]
+    window = {"type": "calendar", "unit": "day", "timezone": "Asia/Tokyo"}
+    found, _ = results(items, window, key=())
+    nine = 9 * 3_600_000
+    assert found == [(-nine, day - nine, 2, 3), (day - nine, 2 * day - nine, 1, 4)]
+
+
+def test_a_value_that_can_not_be_added_fails_its_tuple_and_changes_nothing():
+    aggregates = {"all": "list(amount)", "least": "min(amount)"}
+    items = [("a", 1, 0), ("a", "x", 1), ("a", 3, 2)]
+    result = run(topology(items, TUMBLING, aggregates=aggregates, replays=False))
+    [row] = result.collected("sink")
+    assert row[3:] == [[1, 3], 1]
+    assert [reason for _, reason in result.failed("source")]
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        (("a", "x", 0), "its field 'amount': 'x' is no number"),
+        ((["a"], 1, 0), "its key is (['a'],), which is not hashable"),
+    ],
+)
+def test_bad_tuples_fail_with_the_reason(item, reason):
+    items = [item, ("b", 1, 1)]
+    result = run(topology(items, TUMBLING, is_grouped=False, replays=False))
+    assert [said for _, said in result.failed("source")] == [reason]
+
+
+# ---- mistakes
+
+
+@pytest.mark.parametrize(
+    ("window", "config", "said"),
+    [
+        ({"type": "tumbling"}, {}, "size"),
+        ({"type": "tumbling", "size": "0"}, {}, "must be above 0"),
+        ({"type": "tumbling", "size": "-1s"}, {}, "size"),
+        ({"type": "session"}, {}, "gap"),
+        ({"type": "sliding", "size": "1s", "every": "2s"}, {}, "must not be above size, 1s"),
+        ({"type": "calendar", "unit": "day", "timezone": "Mars"}, {}, "no time zone 'Mars'"),
+        ({"type": "count", "size": 0}, {}, "size"),
+        ({"type": "hopping"}, {}, "hopping"),
+        (TUMBLING, {"time": None}, "time is missing"),
+        (TUMBLING, {"time": "when"}, "time: its input has no field 'when'"),
+        (TUMBLING, {"key": ["usr"]}, "key: its input has no field 'usr'. It has: user, amount, at"),
+        (TUMBLING, {"aggregates": {"n": "sum(x)"}}, "aggregates.n: its input has no field 'x'"),
+        (TUMBLING, {"aggregates": {"n": "add(x)"}}, "aggregates.n: there is no aggregate 'add'"),
+        (TUMBLING, {"aggregates": {"user": "count"}}, "several output fields are called user"),
+        (TUMBLING, {"aggregates": {}}, "aggregates"),
+        ({"type": "count", "size": 2}, {"emitEvery": "1s"}, "not for windows by count"),
+    ],
+)
+def test_mistakes_are_found_before_anything_runs(window, config, said):
+    with pytest.raises(ValidationFailed) as raised:
+        run(topology([("a", 1, 1)], window, **config))
+    assert said in str(raised.value)
+
+
+class Product(Aggregation):
+    def init(self):
+        return 1
+
+    def add(self, kept, value, time):
+        return kept * value
+
+    def merge(self, kept, other):
+        return kept * other
+
+
+class WithProduct(Aggregate):
+    own = {"product": Product}  # noqa: RUF012 (as authors write it)
+
+
+def test_an_aggregation_of_ones_own():
+    items = [("a", 2, 0), ("a", 5, 1)]
+    found, _ = results(items, TUMBLING, cls=WithProduct, aggregates={"p": "product(amount)"})
+    assert found == [("a", 0, 10, 10)]
+
+
+# ---- DuckDB says the same
+
+EXTRAS = [(), (), (), (), (PAUSE,), (PAUSE,), (PAUSE, PAUSE), (ABORT,)]
+EXAMPLES = settings.default.max_examples // 5
+EVENTS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(-9, 9), st.integers(-100, 300)), max_size=14
+)
+WINDOWS = {
+    "tumbling": ({"type": "tumbling", "size": "20ms", "offset": "3ms"}, None),
+    "sliding": ({"type": "sliding", "size": "30ms", "every": "7ms"}, None),
+    "session": ({"type": "session", "gap": "15ms"}, None),
+    "calendar": ({"type": "calendar", "unit": "day", "timezone": "Asia/Kolkata"}, 3_600_000),
+}
+SQL = {
+    "tumbling": """
+        SELECT who, s, s + 20, count(*), sum(amount) FROM (
+            SELECT *, (floor((t - 3) / 20.0) * 20 + 3)::BIGINT s FROM events) GROUP BY ALL""",
+    "sliding": """
+        SELECT who, s, s + 30, count(*), sum(amount) FROM events,
+            (SELECT unnest(generate_series(-210, 350, 7)) s)
+        WHERE s <= t AND t < s + 30 GROUP BY ALL""",
+    "session": """
+        SELECT who, min(t), max(t) + 15, count(*), sum(amount) FROM (
+            SELECT *, sum(begins) OVER (PARTITION BY who ORDER BY t, id) session FROM (
+                SELECT *, CASE WHEN t - lag(t) OVER (PARTITION BY who ORDER BY t, id) <= 15
+                    THEN 0 ELSE 1 END begins FROM events))
+        GROUP BY who, session""",
+    "calendar": """
+        SELECT who, s, s + 86400000, count(*), sum(amount) FROM (
+            SELECT *, (floor((t + 19800000) / 86400000.0) * 86400000 - 19800000)::BIGINT s
+            FROM events) GROUP BY ALL""",
+}
+
+
+def by_duckdb(kind, events):
+    database = duckdb.connect()
+    database.execute("CREATE TABLE events (id BIGINT, who TEXT, amount BIGINT, t BIGINT)")
+    for number, event in enumerate(events):
+        database.execute("INSERT INTO events VALUES (?, ?, ?, ?)", [number, *event])
+    return sorted(database.execute(SQL[kind]).fetchall())
+
+
+@pytest.mark.parametrize("kind", WINDOWS)
+@given(events=EVENTS, extra=st.data())
+@settings(max_examples=EXAMPLES)
+def test_final_results_are_those_of_sql(kind, events, extra):
+    """In any order within the lag, with crashes, in batches of any size, on several workers."""
+    window, factor = WINDOWS[kind]
+    events = [(user, amount, at * (factor or 1)) for user, amount, at in events]
+    items = []
+    for event in events:
+        items.append(event)
+        items += extra.draw(st.sampled_from(EXTRAS))
+    found, late = results(items, window, lag="400h" if factor else "400ms", workers=2)
+    assert late == []
+    assert sorted(found) == by_duckdb(kind, events)
+
+
+@given(events=EVENTS, extra=st.data())
+@settings(max_examples=EXAMPLES)
+def test_what_is_not_late_is_in_its_window_whatever_is_lost(events, extra):
+    """With a lag that is too small: what is late is told, and windows have all the rest."""
+    items = []
+    for event in events:
+        items.append(event)
+        items += extra.draw(st.sampled_from(EXTRAS))
+    found, late = results(items, TUMBLING, lag="20ms", workers=2)
+    left = defaultdict(int)
+    for _, _, at in events:
+        left[at // 10 * 10] += 1
+    for at, _, start, end in late:
+        assert (start, end) == (at // 10 * 10, at // 10 * 10 + 10)
+        left[start] -= 1
+    counted = defaultdict(int)
+    for _, start, _, count, _ in found:
+        counted[start] += count
+    assert counted == {start: count for start, count in left.items() if count}
+    assert len({row[:2] for row in found}) == len(found), "a window was emitted twice"

@@ -1,0 +1,123 @@
+"""What each aggregation makes of some values, in whatever order and in however many parts."""
+
+import pickle
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fulmen.windows.aggregations import BUILT_IN, Aggregation, wanted
+
+VALUES = [3, 1, 2, 2]
+TIMES = [10, 30, 20, 40]
+RESULTS = {
+    "count(x)": 4,
+    "sum(x)": 8,
+    "mean(x)": 2.0,
+    "min(x)": 1,
+    "max(x)": 3,
+    "first(x)": 3,
+    "last(x)": 2,
+    "list(x)": [3, 2, 1, 2],
+    "set(x)": [1, 2, 3],
+    "distinct(x)": 3,
+    "top(x, 2)": [[2, 2], [1, 1]],
+}
+EMPTY = {"count(x)": 0, "list(x)": [], "set(x)": [], "distinct(x)": 0, "top(x, 2)": []}
+
+
+def added(aggregation, values):
+    kept = aggregation.init()
+    for value, time in values:
+        kept = aggregation.add(kept, value, time)
+    return kept
+
+
+def test_all_that_are_built_in_are_tested():
+    assert {text.partition("(")[0] for text in RESULTS} == BUILT_IN.keys()
+
+
+@pytest.mark.parametrize("text", RESULTS)
+def test_the_result_of_some_values_and_of_none(text):
+    aggregation = wanted(text, {}).aggregation
+    kept = added(aggregation, zip(VALUES, TIMES, strict=True))
+    result = aggregation.result(pickle.loads(pickle.dumps(kept)))
+    assert (sorted(result) if text == "set(x)" else result) == RESULTS[text]
+    assert aggregation.result(aggregation.init()) == EMPTY.get(text)
+
+
+EVENTS = st.lists(
+    st.tuples(st.integers(-5, 5), st.integers(0, 50)), max_size=20, unique_by=lambda e: e[1]
+)
+
+
+@pytest.mark.parametrize("text", RESULTS)
+@given(events=EVENTS, cut=st.integers(0, 20), order=st.randoms())
+def test_parts_that_are_merged_are_as_the_whole(text, events, cut, order):
+    aggregation = wanted(text, {}).aggregation
+    whole = aggregation.result(added(aggregation, events))
+    mixed = list(events)
+    order.shuffle(mixed)
+    one, other = added(aggregation, mixed[:cut]), added(aggregation, mixed[cut:])
+    merged = aggregation.result(aggregation.merge(one, other))
+    if text == "set(x)":
+        whole, merged = sorted(whole), sorted(merged)
+    assert merged == whole
+
+
+@pytest.mark.parametrize(
+    ("values", "total"),
+    [
+        ([Decimal("0.10"), Decimal("0.20")], Decimal("0.30")),
+        ([Decimal(1), 2], Decimal(3)),
+        ([Decimal("0.5"), 0.25], 0.75),
+    ],
+)
+def test_sums_of_decimals(values, total):
+    aggregation = wanted("sum(x)", {}).aggregation
+    result = added(aggregation, [(value, 0) for value in values])
+    assert (result, type(result)) == (total, type(total))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("sum(x)", "3"), ("mean(x)", True), ("distinct(x)", [1]), ("top(x, 1)", {})]
+)
+def test_values_that_it_can_do_nothing_with(text, value):
+    assert wanted(text, {}).aggregation.check(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("summ(x)", "there is no aggregate 'summ'. There are: count, sum"),
+        ("sum", r"'sum' must be sum\(FIELD\)"),
+        ("sum(x, y)", r"'sum\(x, y\)' must be sum\(FIELD\)"),
+        ("top(x)", r"must be top\(FIELD, ...\)"),
+        ("top(x, many)", "'many' is no whole number from 1"),
+        ("sum(x", "is no aggregate. Write a name and a field"),
+        ("", "is no aggregate"),
+    ],
+)
+def test_texts_that_ask_for_nothing(text, said):
+    with pytest.raises(ValueError, match=said):
+        wanted(text, {})
+
+
+class Longest(Aggregation):
+    """Of one's own."""
+
+    def init(self):
+        return ""
+
+    def add(self, kept, value, time):
+        return max(kept, value, key=len)
+
+    def merge(self, kept, other):
+        return max(kept, other, key=len)
+
+
+def test_one_of_ones_own():
+    found = wanted("longest(name)", {"longest": Longest})
+    assert (type(found.aggregation), found.field) == (Longest, "name")
+    assert added(found.aggregation, [("a", 0), ("abc", 0)]) == "abc"

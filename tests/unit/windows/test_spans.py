@@ -1,0 +1,81 @@
+"""Which windows a time is in: edges, overlaps, times before 1970, days of 23 and 25 hours."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fulmen.windows.spans import Calendar, Sliding, datetime_of
+
+HOUR = 3_600_000
+
+
+def at(text):
+    return int(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+@pytest.mark.parametrize(
+    ("size", "every", "offset", "time", "spans"),
+    [
+        (10, 10, 0, 0, [(0, 10)]),
+        (10, 10, 0, 9, [(0, 10)]),
+        (10, 10, 0, 10, [(10, 20)]),
+        (10, 10, 0, -1, [(-10, 0)]),
+        (10, 10, 3, 2, [(-7, 3)]),
+        (10, 5, 0, 12, [(5, 15), (10, 20)]),
+        (10, 4, 0, 9, [(0, 10), (4, 14), (8, 18)]),  # an every that does not divide the size
+        (10, 4, 0, 11, [(4, 14), (8, 18)]),
+    ],
+)
+def test_sliding_and_tumbling_windows(size, every, offset, time, spans):
+    assert Sliding(size, every, offset).of(time) == spans
+
+
+@given(
+    size=st.integers(1, 50),
+    every=st.integers(1, 50),
+    offset=st.integers(0, 100),
+    time=st.integers(-1000, 1000),
+)
+def test_a_time_is_in_exactly_the_windows_that_hold_it(size, every, offset, time):
+    every = min(every, size)
+    starts = range(-3000 + (offset + 3000) % every, 3000, every)
+    starts = [start for start in starts if (start - offset) % every == 0]
+    wanted = [(start, start + size) for start in starts if start <= time < start + size]
+    assert list(Sliding(size, every, offset).of(time)) == wanted
+
+
+CALENDARS = """
+day UTC 2024-05-01T23:59+00:00 2024-05-01T00:00+00:00 2024-05-02T00:00+00:00
+day Europe/Paris 2024-03-31T12:00+02:00 2024-03-31T00:00+01:00 2024-04-01T00:00+02:00
+day Europe/Paris 2024-10-27T12:00+01:00 2024-10-27T00:00+02:00 2024-10-28T00:00+01:00
+day America/Sao_Paulo 2018-11-04T12:00-02:00 2018-11-04T01:00-02:00 2018-11-05T00:00-02:00
+week UTC 2024-05-01T10:00+00:00 2024-04-29T00:00+00:00 2024-05-06T00:00+00:00
+month Asia/Tokyo 2024-01-31T23:00+09:00 2024-01-01T00:00+09:00 2024-02-01T00:00+09:00
+month UTC 1969-12-31T23:00+00:00 1969-12-01T00:00+00:00 1970-01-01T00:00+00:00
+year UTC 2024-12-31T23:00+00:00 2024-01-01T00:00+00:00 2025-01-01T00:00+00:00
+hour Asia/Kolkata 2024-05-01T10:15+05:30 2024-05-01T10:00+05:30 2024-05-01T11:00+05:30
+"""
+
+
+@pytest.mark.parametrize(
+    ("unit", "zone", "time", "start", "end"),
+    [line.split() for line in CALENDARS.strip().splitlines()],
+)
+def test_windows_of_the_calendar(unit, zone, time, start, end):
+    calendar = Calendar(unit, zone)
+    assert calendar.of(at(time)) == [(at(start), at(end))]
+    assert calendar.of(at(start)) == [(at(start), at(end))]
+    assert calendar.of(at(end))[0][0] == at(end)
+    assert calendar.of(at(start) - 1)[0][1] == at(start)
+
+
+@pytest.mark.parametrize(("day", "hours"), [("2024-03-31", 23), ("2024-10-27", 25)])
+def test_days_on_which_clocks_are_changed(day, hours):
+    [(start, end)] = Calendar("day", "Europe/Berlin").of(at(f"{day}T12:00+01:00"))
+    assert (end - start) / HOUR == hours
+
+
+def test_times_are_shown_in_utc():
+    assert datetime_of(-1) == datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
