@@ -4,10 +4,10 @@ import random
 
 from fulmen.checkpoint import Store
 from fulmen.engine.worker.in_process import Crash
-from fulmen.errors import Unreachable
+from fulmen.errors import Interruption, Unreachable
 
 
-class DriverDied(BaseException):
+class DriverDied(Interruption):
     """Nothing of the engine's catches this, as nothing runs in a process that was killed."""
 
 
