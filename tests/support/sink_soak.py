@@ -18,6 +18,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
+from fulmen.checkpoint import Store, read_newest
 from support import sinking_parts as parts
 from support.audited_stores import AuditedPostgres, AuditedRedis, AuditedSqlite
 from support.broker_tables import KafkaTopics, RabbitQueues
@@ -311,6 +312,8 @@ class KilledSinks(KilledTransactions):
         """End it as its user does, and check all."""
         self.keep_running()
         self.wait_until(self.is_complete, "all rows")
+        # one that has just been started, after all rows were there, does not listen yet
+        self.wait_until(self.has_taken_over, "its claim")
         self.run.process.send_signal(signal.SIGTERM)
         code = self.run.end()
         assert code == 0, f"it ended with {code}:\n{self.run.output()}"
@@ -318,6 +321,11 @@ class KilledSinks(KilledTransactions):
         self.figures.checks += 1
         self.figures.shapes += 1
         self.figures.totals.update({**self.run.totals(), "runs": self.run.starts})
+
+    def has_taken_over(self):
+        """Whether the run that there is has claimed the checkpoint."""
+        driver = read_newest(Store.open(self.run.checkpoint)).driver
+        return f"process {self.run.process.pid}," in f"{driver},"
 
 
 def faults(figures):
