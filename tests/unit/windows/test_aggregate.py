@@ -132,7 +132,7 @@ def test_a_session_that_has_ended_takes_what_is_late_and_may_go_on():
     assert late == [(0, 0, 0, 10)]
 
 
-def test_so_many_of_each_key():
+def test_a_window_by_count_ends_with_so_many_tuples_of_its_key():
     items = [("a", n, n) for n in range(7)] + [("b", 1, 9)]
     found, _ = results(items, {"type": "count", "size": 3})
     assert found == [("a", 0, 2, 3, 3), ("a", 3, 5, 3, 12)]

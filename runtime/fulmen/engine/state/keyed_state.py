@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MethodType
 from typing import Any
 
@@ -186,7 +186,7 @@ class KeyedState(dict[Any, Any]):
         state = KeyedState(owner=owner, name=name, segments=segments)
         with made_of({} if owner is None else {INSTANCE: owner}):
             if old := journals.get(name):
-                dict.update(state, _replayed(old))
+                dict.update(state, replayed(old, pickle.loads))
                 segments.add(name, sum(map(len, old)), [(1.0, list(state))], is_old=True)
             for journal in segment_journals(journals, name):
                 [data] = journals[journal]
@@ -212,11 +212,11 @@ def segment_journals(journals: Iterable[str], name: str) -> list[str]:
     ]
 
 
-def _replayed(records: Iterable[bytes]) -> dict[Any, Any]:
-    """What a log of changes in the format of before adds up to."""
+def replayed(records: Iterable[bytes], loads: Callable[[bytes], Any]) -> dict[Any, Any]:
+    """What a log of changes in the format of before adds up to; `loads` reads a record."""
     items: dict[Any, Any] = {}
     for data in records:
-        values, deleted = pickle.loads(data)
+        values, deleted = loads(data)
         items.update(values)
         for key in deleted:
             items.pop(key, None)

@@ -20,7 +20,7 @@ from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.state import unreadable
 from fulmen.engine.state.committed_state import tasks_of
 from fulmen.engine.state.journals import FIELDS, STATE
-from fulmen.engine.state.keyed_state import segment_journals
+from fulmen.engine.state.keyed_state import replayed, segment_journals
 from fulmen.engine.state.pickling import dumps
 from fulmen.engine.state.segment_format import rewritten
 
@@ -114,12 +114,7 @@ def _journals_of(journals: Journals, task: int, removed: list[Removed]) -> dict[
         if new is not None:
             found[journal] = new
     if records := journals.get(STATE):  # the format of before
-        items: dict[Any, Any] = {}
-        for record in records:
-            values, deleted = unreadable.loads(record)
-            items.update(values)
-            for key in deleted:
-                items.pop(key, None)
+        items = replayed(records, unreadable.loads)
         left = kept(STATE, items)
         if len(left) < len(items):
             found[STATE] = pickle.dumps((left, []), 5)

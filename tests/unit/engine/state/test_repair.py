@@ -8,9 +8,10 @@ import pytest
 
 from fulmen import TopologyBuilder
 from fulmen.engine.state.committed_state import read_fields, read_state
+from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.state.message_ids import MessageIds
 from fulmen.engine.state.pickling import IDS, INSTANCE, dumps, made_of
-from fulmen.engine.state.repair import find_unreadable, remove_unreadable
+from fulmen.engine.state.repair import _journals_of, find_unreadable, remove_unreadable
 from fulmen.engine.state.unreadable import left_of, loads
 from fulmen.errors import TopologyFailed
 from fulmen.testing import CollectBolt, ListSpout
@@ -178,3 +179,13 @@ def test_a_checkpoint_with_values_of_a_class_that_is_gone_is_repaired():
     )
     goes_on(store)
     assert read_state(store, "keep").tasks == left
+
+
+def test_state_in_the_format_of_before_is_repaired_as_well():
+    kind = thing("Value")
+    records = [pickle.dumps(({"a": 1, "b": kind(), "c": 2}, [])), pickle.dumps(({"d": 3}, ["c"]))]
+    sys.modules.pop(GONE)
+    removed = []
+    found = _journals_of({"state": records}, 0, removed)
+    assert [one.key for one in removed] == ["'b'"]
+    assert KeyedState.restore({"state": [found["state"]]}) == {"a": 1, "d": 3}
