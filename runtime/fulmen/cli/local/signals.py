@@ -27,6 +27,7 @@ class Signals:
         self._stop = stop
         self._asked = False
         self._is_over = False
+        self._is_second = False
         self._before: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}
 
     @property
@@ -51,6 +52,10 @@ class Signals:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if self._is_second and error is not None and not isinstance(error, StoppedAtOnce):
+            # What the second signal interrupted has raised an error of its own instead: a `finally`
+            # of a library that closes what it had not opened yet.
+            raise StoppedAtOnce from error
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
         if not self._asked:
@@ -59,5 +64,5 @@ class Signals:
         for each in SIGNALS:  # a third one ends the process
             signal.signal(each, signal.SIG_DFL)
         if not self._is_over:
-            self._stop.now = True
+            self._stop.now = self._is_second = True
             raise StoppedAtOnce
