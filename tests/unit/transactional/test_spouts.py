@@ -302,6 +302,58 @@ def test_mistakes_in_the_config_are_said(spout, conf, message):
 # ---- files, without what is away -----------------------------------------------------------------
 
 
+def said_of_lag(context):
+    lag = context.signals.take_lag()
+    return None if lag is None else (lag.messages, lag.seconds)
+
+
+@pytest.fixture
+def at_noon(folder, monkeypatch):
+    """Files of 20 and 10 seconds ago."""
+    monkeypatch.setattr(files_module.time, "time", lambda: 1_000.0)
+    os.utime(folder / "b.log", (980, 980))
+    os.utime(folder / "d.log", (990, 990))
+
+
+@pytest.mark.usefixtures("at_noon")
+def test_the_lag_is_the_age_of_the_oldest_file_with_lines_in_no_transaction(folder):
+    (folder / "e.log").write_text("no whole line")
+    context = context_of()
+    spout = FileTransactionalSpout(f"{folder}/*.log", max_bytes=6)
+    coordinator = spout.get_coordinator({}, context)
+    found, metadata = [(coordinator.lag(), said_of_lag(context))], None
+    for txid in (1, 2):
+        metadata = coordinator.initialize_transaction(txid, metadata)
+        found.append((coordinator.lag(), said_of_lag(context)))
+    assert found == [(None, None), (None, (None, 20.0)), (0, (0, 0.0))]
+
+
+@pytest.mark.usefixtures("at_noon")
+def test_the_opaque_spout_tells_it_for_the_files_of_each_task(folder, monkeypatch):
+    (folder / "e.log").write_text("no whole line")
+    monkeypatch.setattr(files_module, "LAG_SECONDS", -1.0)
+    spout = OpaqueFileTransactionalSpout(f"{folder}/*.log", max_bytes=6)
+    found = {}
+    for task in range(3):
+        context, metadata = context_of(task, 3), None
+        emitter = spout.get_emitter({}, context)
+        for _ in range(2):
+            _, metadata = part_of(emitter, task, metadata)
+            found.setdefault(task, []).append(said_of_lag(context))
+    wanted = {task: [(0, 0.0), (0, 0.0)] for task in range(3)}
+    for name, age in (("d", 10.0), ("b", 20.0)):
+        wanted[zlib.crc32(f"{folder}/{name}.log".encode()) % 3][0] = (None, age)
+    assert found == wanted
+
+
+@pytest.mark.usefixtures("at_noon")
+def test_a_file_that_is_left_out_is_behind(folder):
+    context = context_of()
+    emitter = OpaqueFileTransactionalSpout(f"{folder}/*.log").get_emitter({}, context)
+    part_of(emitter, 0, {f"{folder}/b.log": 100})
+    assert said_of_lag(context) == (None, 20.0)
+
+
 def part_of(emitter, partition, last, collector=None):
     collector = collector or Collector()
     metadata = emitter.emit_partition_batch(at(1), collector, partition, last)

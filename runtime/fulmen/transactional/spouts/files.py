@@ -7,6 +7,7 @@ metadata, in bytes. A last line is emitted when its line feed is there.
 from __future__ import annotations
 
 import os
+import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -22,6 +23,8 @@ from fulmen.api.transactions import BatchOutputCollector, TransactionAttempt
 from fulmen.transactional.spouts.lines import Shortened, end_of_lines, files_of, lines
 
 MAX_BYTES = 1 << 20
+LAG_SECONDS = 1.0
+"""So often an emitter tells its lag; a coordinator is asked for it."""
 
 
 class _Settings(NamedTuple):
@@ -91,6 +94,43 @@ def _emit(
             collector.emit([attempt, *values])
 
 
+def _tell_lag(
+    context: TopologyContext, settings: _Settings, ends: Iterable[tuple[str, int]]
+) -> bool:
+    """Say how long ago the oldest file with lines that are in no transaction was written to.
+
+    Args:
+        context: Of the component that says it.
+        settings: How the files are read.
+        ends: The files that there are, and up to where each is in transactions.
+
+    Returns:
+        Whether there are such lines.
+    """
+    written = [_unread_since(*place, is_complete=settings.is_complete) for place in ends]
+    unread = [when for when in written if when is not None]
+    if not unread:
+        context.lag(messages=0, seconds=0.0)
+        return False
+    now = time.time()  # noqa: TID251 (files have the time of day)
+    context.lag(seconds=now - min(unread))
+    return True
+
+
+def _unread_since(file: str, end: int, *, is_complete: bool) -> float | None:
+    """When a file was written to that has a whole line behind a place, or can't be read there."""
+    try:
+        when = os.stat(file).st_mtime
+    except OSError:  # it is gone, or nobody knows
+        return None
+    try:
+        return when if end_of_lines(file, end, 1, is_complete) > end else None
+    except FileNotFoundError:
+        return None
+    except (OSError, Shortened):
+        return when
+
+
 class Part(NamedTuple):
     """What a transaction has of a file.
 
@@ -120,7 +160,7 @@ class FileTransactionalSpout(_FileSource, TransactionalSpout):
         self, conf: Mapping[str, Any], context: TopologyContext
     ) -> _FileCoordinator:
         """Make the coordinator."""
-        return _FileCoordinator(self._settings(conf, context))
+        return _FileCoordinator(self._settings(conf, context), context)
 
     def get_emitter(self, conf: Mapping[str, Any], context: TopologyContext) -> _FileEmitter:
         """Make an emitter."""
@@ -131,8 +171,9 @@ class FileTransactionalSpout(_FileSource, TransactionalSpout):
 class _FileCoordinator(TransactionalSpout.Coordinator):
     """Metadata are the part of each file that was ever seen. Their order is that of the numbers."""
 
-    def __init__(self, settings: _Settings) -> None:
+    def __init__(self, settings: _Settings, context: TopologyContext) -> None:
         self._settings = settings
+        self._context = context
         self._parts: Sequence[Part] | None = None
 
     def initialize_transaction(
@@ -176,8 +217,12 @@ class _FileCoordinator(TransactionalSpout.Coordinator):
         return self._settings.is_complete and not self.is_ready()
 
     def lag(self) -> int | None:
-        """Not known: bytes are, but not lines."""
-        return 0 if self._parts is not None and not self.is_ready() else None
+        """How many lines are left is not known, only since when the oldest file has some."""
+        if self._parts is None:
+            return None
+        ends = dict.fromkeys(files_of(self._settings.pattern), 0)
+        ends |= {part.file: part.end for part in self._parts}
+        return None if _tell_lag(self._context, self._settings, ends.items()) else 0
 
 
 class _FileEmitter(TransactionalSpout.Emitter):
@@ -221,8 +266,7 @@ class OpaqueFileTransactionalSpout(_FileSource, OpaquePartitionedTransactionalSp
 
     def get_emitter(self, conf: Mapping[str, Any], context: TopologyContext) -> _OpaqueFileEmitter:
         """Make an emitter."""
-        partitions = len(context.tasks(context.component))
-        return _OpaqueFileEmitter(self, self._settings(conf, context), partitions)
+        return _OpaqueFileEmitter(self, self._settings(conf, context), context)
 
 
 class _PartitionCounter(OpaquePartitionedTransactionalSpout.Coordinator):
@@ -238,12 +282,14 @@ class _OpaqueFileEmitter(OpaquePartitionedTransactionalSpout.Emitter):
     """Metadata are the places up to which each file of the partition was read."""
 
     def __init__(
-        self, source: OpaqueFileTransactionalSpout, settings: _Settings, partitions: int
+        self, source: OpaqueFileTransactionalSpout, settings: _Settings, context: TopologyContext
     ) -> None:
         self._source = source
         self._settings = settings
-        self._partitions = partitions
+        self._context = context
+        self._partitions = len(context.tasks(context.component))
         self._reported: set[str] = set()
+        self._lag_at = 0.0
 
     def emit_partition_batch(
         self,
@@ -254,9 +300,12 @@ class _OpaqueFileEmitter(OpaquePartitionedTransactionalSpout.Emitter):
     ) -> Mapping[str, int]:
         """Emit the next lines of each file of a partition."""
         ends = dict(last_metadata or {})
-        for file in files_of(self._settings.pattern):
-            if zlib.crc32(os.fsencode(file)) % self._partitions != partition:
-                continue
+        files = [
+            file
+            for file in files_of(self._settings.pattern)
+            if zlib.crc32(os.fsencode(file)) % self._partitions == partition
+        ]
+        for file in files:
             start = ends.get(file, 0)
             try:
                 end = end_of_lines(
@@ -270,6 +319,9 @@ class _OpaqueFileEmitter(OpaquePartitionedTransactionalSpout.Emitter):
                 continue
             _emit(self._source, attempt, collector, rows)
             ends[file] = end
+        if time.monotonic() >= self._lag_at:  # a task has one partition
+            self._lag_at = time.monotonic() + LAG_SECONDS
+            _tell_lag(self._context, self._settings, [(file, ends.get(file, 0)) for file in files])
         return ends
 
     def _report(self, collector: BatchOutputCollector, text: str) -> None:

@@ -6,7 +6,7 @@ from fulmen import BatchBolt, Committer, TransactionalTopologyBuilder
 from fulmen.errors import TopologyFailed
 from fulmen.testing import run
 from fulmen.testing.components import Killed
-from support.transactional_sources import Numbers, NumbersEmitter, Rows
+from support.transactional_sources import Numbers, NumbersEmitter, Rows, RowsEmitter
 
 ROWS = (("a", "b", "poison", "c"), ("d", "e", "f", "g"))
 SEEN = []
@@ -69,4 +69,25 @@ def test_a_source_that_ends_its_workers_is_named_with_the_call():
     builder = TransactionalTopologyBuilder("mortal", "numbers", MortalNumbers())
     builder.set_bolt("mortal", Mortal).global_grouping("numbers")
     with pytest.raises(TopologyFailed, match=r"it dies, in emit of spout 'numbers', task \d+"):
+        run(builder)
+
+
+class MortalRows(Rows):
+    def get_emitter(self, conf, context):
+        return MortalRowsEmitter(self)
+
+
+class MortalRowsEmitter(RowsEmitter):
+    def emit_partition_batch_new(self, attempt, collector, partition, last_metadata):
+        if partition == 1:
+            raise Killed("it dies")
+        return super().emit_partition_batch_new(attempt, collector, partition, last_metadata)
+
+
+def test_a_partition_that_ends_its_workers_is_named():
+    builder = TransactionalTopologyBuilder("mortal", "rows", MortalRows(ROWS, take=1))
+    builder.set_bolt("mortal", Mortal).global_grouping("rows")
+    with pytest.raises(
+        TopologyFailed, match=r"it dies, in emit of partition 1 of spout 'rows', task \d+"
+    ):
         run(builder)

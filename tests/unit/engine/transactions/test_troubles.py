@@ -109,7 +109,8 @@ def test_an_emitter_that_raises_fails_the_attempt(kind, method, error, most):
         assert message.endswith(": not now")
         assert ran.result.transactions.failed == []
         return
-    message = "emit: OperationalError: it is away"
+    call = "emit" if kind == "whole" else "emit of partition 0"
+    message = f"{call}: OperationalError: it is away"
     assert ran.errors() == ([] if is_failed else [("spout", message)])
     (failed,) = ran.result.transactions.failed
     assert (failed.txid, failed.component) == (1, "spout")
@@ -175,7 +176,7 @@ def test_a_part_that_can_never_be_emitted_again_is_given_up():
     methods = {"basic": [FailedException("no")], "emit_partition_batch": again}
     ran = Ran("parts", methods, max_replays=2).end()
     (given_up,) = ran.result.transactions.given_up
-    assert (given_up.txid, given_up.reason) == (1, "emit: LookupError: it is gone")
+    assert (given_up.txid, given_up.reason) == (1, "emit of partition 0: LookupError: it is gone")
     assert sorted(collected(ran.outside.all())) == [2, 3, 6]
     assert len(ran.outside.get(("script", "emit_partition_batch"))) > 30, "it is tried no more"
 
@@ -188,7 +189,8 @@ def test_with_on_error_crash_a_component_that_raises_ends_the_topology_and_nothi
     component, _, callback = method.partition(" ")
     said = str(raised.value).partition("\n")[0]
     if method.startswith("emit"):
-        assert said == "spout 'spout', task 4: emit: OperationalError: it is away"
+        call = "emit of partition 0"
+        assert said == f"spout 'spout', task 4: {call}: OperationalError: it is away"
     else:
         assert said.startswith(f"bolt '{component}', task ")
         assert said.endswith(f": {callback or 'execute'}: OperationalError: it is away")

@@ -49,6 +49,11 @@ Ends = tuple[tuple[int, Any], ...]
 _UNREADABLE = object()
 
 
+def _emit_of(partition: int) -> str:
+    """What messages say of a call for a partition."""
+    return f"emit of partition {partition}"
+
+
 class EmitterTask(TransactionalTask):
     """One task of a transactional spout."""
 
@@ -100,8 +105,8 @@ class EmitterTask(TransactionalTask):
             if opened.attempt in self.failed_attempts:
                 continue
             self.was_called = True
-            for call in self._parts(opened, self._metadata(opened)):
-                emitted = self._emit_part(opened, call, outbox)
+            for what, call in self._parts(opened, self._metadata(opened)):
+                emitted = self._emit_part(opened, what, call, outbox)
                 if emitted is None:
                     break
                 yield emitted
@@ -117,18 +122,19 @@ class EmitterTask(TransactionalTask):
                 raise crash from e
             return _UNREADABLE
 
-    def _parts(self, opened: Opened, metadata: Any) -> Iterator[Callable[[], None]]:
+    def _parts(self, opened: Opened, metadata: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+        """What the emitter is called for, and the calls, one for each partition."""
         attempt = opened.attempt
         if metadata is _UNREADABLE:
             return
         if isinstance(self.instance, OpaquePartitionedTransactionalSpout):
             for partition in self._partitions(metadata):
-                yield partial(self._emit_opaque, attempt, partition)
+                yield _emit_of(partition), partial(self._emit_opaque, attempt, partition)
         elif isinstance(self.instance, PartitionedTransactionalSpout):
             for partition in self._partitions(metadata):
-                yield partial(self._emit_again_or_new, opened, partition)
+                yield _emit_of(partition), partial(self._emit_again_or_new, opened, partition)
         elif not opened.is_dropped:
-            yield partial(self._emit_batch, attempt, metadata)
+            yield "emit", partial(self._emit_batch, attempt, metadata)
 
     def _emit_batch(self, attempt: TransactionAttempt, metadata: Any) -> None:
         refuse_result(self.emitter.emit_batch(attempt, metadata, self.collector))
@@ -193,12 +199,14 @@ class EmitterTask(TransactionalTask):
         finally:
             end_child()
 
-    def _emit_part(self, opened: Opened, call: Callable[[], None], outbox: Outbox) -> int | None:
+    def _emit_part(
+        self, opened: Opened, what: str, call: Callable[[], None], outbox: Outbox
+    ) -> int | None:
         """Let the emitter emit, and send it. Returns how many; None: the attempt has failed."""
         attempt = opened.attempt
         self.collector.attempt = attempt
         self.collector.open()
-        calling = CALLS.begin(self.task, "emit")
+        calling = CALLS.begin(self.task, what)
         try:
             call()
         except PASSED_ON:
@@ -206,9 +214,9 @@ class EmitterTask(TransactionalTask):
         except BaseException as e:
             CALLS.end(calling)
             if opened.is_dropped and not isinstance(e, ServiceUnavailable):
-                self._leave_out(e)
+                self._leave_out(e, what)
                 return 0
-            crash = self.attempt_raised(attempt, e, "emit")
+            crash = self.attempt_raised(attempt, e, what)
             if crash is not None:
                 raise crash from e
             return None
@@ -220,10 +228,10 @@ class EmitterTask(TransactionalTask):
         self.collector.release()
         return emitted
 
-    def _leave_out(self, error: BaseException) -> None:
+    def _leave_out(self, error: BaseException, what: str) -> None:
         """A part of a transaction that is given up can't even be passed over: it has none in it."""
         fatal = self.placed.topology.spec.on_error == "crash"
-        report = self.report(error, fatal=fatal, what="emit")
+        report = self.report(error, fatal=fatal, what=what)
         if fatal:
             raise ComponentFailed(report) from error
 
