@@ -1,9 +1,11 @@
-"""What is known of a stream by windows of event time: counts, sums and more by key.
+"""What is built on event time: windows, their aggregates, deduplication, state that expires.
 
 Uses api, connectors (what options have in common) and errors; used by topologies alone.
 """
 
 from fulmen.windows.aggregate import Aggregate
 from fulmen.windows.aggregations import Aggregation
+from fulmen.windows.deduplicate import Deduplicate
+from fulmen.windows.expiring import ExpiringState
 
-__all__ = ["Aggregate", "Aggregation"]
+__all__ = ["Aggregate", "Aggregation", "Deduplicate", "ExpiringState"]

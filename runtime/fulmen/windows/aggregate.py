@@ -12,14 +12,13 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import BasicBolt, FailedException, Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
-from fulmen.api.event_time import TimeReader, milliseconds
+from fulmen.api.event_time import milliseconds
 from fulmen.api.tuples import Tuple
-from fulmen.errors import EventTimeError, repr_of
 from fulmen.windows.aggregations import Aggregation, wanted
+from fulmen.windows.inputs import LATE, key_of, missing_fields, time_of
 from fulmen.windows.options import FIXED, PANE, AggregateOptions, CountWindow, Session
 from fulmen.windows.spans import Span, datetime_of
 
-LATE = "late"
 LATE_FIELDS = ("values", "time", "window_start", "window_end")
 EARLY = "early"
 """Begins the keys of timers for what is emitted before a window ends."""
@@ -90,17 +89,14 @@ class Aggregate(BasicBolt):
                 continue
             if found.field is not None:
                 needed.setdefault(found.field, f"aggregates.{name}")
-        for field, where in needed.items():
-            if field not in stream.fields:
-                there = ", ".join(stream.fields)
-                yield f"{where}: its input has no field {field!r}. It has: {there}"
+        yield from missing_fields(needed, stream)
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         options: AggregateOptions = context.options
         self._options, self._context = options, context
         self._wanted = [wanted(text, self.own) for text in options.aggregates.values()]
-        self._reader = TimeReader(options.unit, options.timezone)
+        self._reader = options.reader()
         self._lateness = milliseconds(options.allowed_lateness)
         self._early = milliseconds(options.emit_every) / 1000 if options.emit_every else None
         window = options.window
@@ -128,9 +124,10 @@ class Aggregate(BasicBolt):
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         if tup.is_tick():
             return
-        key = self._key(tup)
+        key = key_of(tup, self._options.key)
         values = self._values(tup)
-        time = self._time(tup)
+        field = self._options.time
+        time = 0 if field is None else time_of(tup, field, self._reader)
         if self._size:
             self._count(key, values, time, collector)
         elif self._gap:
@@ -138,16 +135,6 @@ class Aggregate(BasicBolt):
         else:
             assert self._spans is not None
             self._add(key, values, time, self._spans.of(time), tup, collector)
-
-    def _key(self, tup: Tuple) -> tuple[Any, ...]:
-        key = tuple(tup[name] for name in self._options.key)
-        try:
-            hash(key)
-        except TypeError:
-            raise FailedException(
-                f"its key is {repr_of(key)[:80]}, which is not hashable"
-            ) from None
-        return key
 
     def _values(self, tup: Tuple) -> list[Any]:
         """The value for each aggregation; all of them can be added."""
@@ -158,15 +145,6 @@ class Aggregate(BasicBolt):
                 raise FailedException(f"its field {field!r}: {wrong}")
             found.append(value)
         return found
-
-    def _time(self, tup: Tuple) -> int:
-        name = self._options.time
-        if name is None:
-            return 0
-        try:
-            return self._reader.read(tup[name])
-        except EventTimeError as error:
-            raise FailedException(str(error)) from None
 
     def _new(self) -> list[Any]:
         return [one.aggregation.init() for one in self._wanted]

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fulmen.api.event_time import DURATION, milliseconds
+from fulmen.api.event_time import DURATION, TimeReader, milliseconds
 from fulmen.connectors.options import Options
 from fulmen.windows.spans import Calendar, Sliding, Spans
 
@@ -107,16 +107,25 @@ Window = Annotated[
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 
 
-class AggregateOptions(Options):
+class TimedOptions(Options):
+    """What all have that read event times."""
+
+    unit: Literal["s", "ms", "us", "ns"] | None = None
+    """Of a time that is a number; without it, its size tells."""
+    timezone: Zone = "UTC"
+    """Of a time that has none."""
+
+    def reader(self) -> TimeReader:
+        """Reads event times as the options say."""
+        return TimeReader(self.unit, self.timezone)
+
+
+class AggregateOptions(TimedOptions):
     """The `config` of an `Aggregate`."""
 
     time: Name | None = None
     """The field with the event time: that of `eventTime` of the source. Only windows by count need
     none."""
-    unit: Literal["s", "ms", "us", "ns"] | None = None
-    """Of a time that is a number; without it, its size tells."""
-    timezone: Zone = "UTC"
-    """Of a time that has none."""
     key: tuple[Name, ...] = ()
     """The fields whose values have windows of their own. The input must be grouped by them. None:
     one window for all that a task receives."""
@@ -151,3 +160,31 @@ class AggregateOptions(Options):
 
 FIXED = ("window_start", "window_end")
 PANE = ("pane", "pane_index")
+
+
+class DeduplicateOptions(TimedOptions):
+    """The `config` of a `Deduplicate`."""
+
+    id: Annotated[tuple[Name, ...], Field(min_length=1)]
+    """The fields that are equal in duplicates. The input must be grouped by them."""
+    fields: Annotated[tuple[Name, ...], Field(min_length=1)]
+    """The fields that are passed on."""
+    horizon: Positive
+    """What is closer than this is a duplicate. An id is forgotten afterwards."""
+    time: Name | None = None
+    """The field with the event time. Without it, `horizon` is of the clock, from when a tuple
+    comes."""
+    keep: Literal["first", "last"] = "first"
+    """`first` is passed on at once; `last` when the watermark says that no later one can come."""
+    allowed_lateness: Duration = "0"
+    """For so much longer an id is remembered, so that what is late can be told from a duplicate."""
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> DeduplicateOptions:
+        if twice := sorted({name for name in self.fields if self.fields.count(name) > 1}):
+            raise ValueError(f"fields has {', '.join(twice)} several times")
+        if self.time is None and self.keep == "last":
+            raise ValueError("keep: last needs time, the field with the event time")
+        if (self.time is None or self.keep == "last") and self.allowed_lateness != "0":
+            raise ValueError("allowedLateness is for keep: first with a field time")
+        return self

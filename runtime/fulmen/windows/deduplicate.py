@@ -1,0 +1,146 @@
+"""A bolt that passes on one tuple of each id, as long as duplicates come within a horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from typing_extensions import override
+
+from fulmen.api.collector import BasicOutputCollector
+from fulmen.api.components import BasicBolt, Outputs
+from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
+from fulmen.api.event_time import milliseconds
+from fulmen.api.tuples import Tuple
+from fulmen.windows.inputs import LATE, key_of, missing_fields, time_of
+from fulmen.windows.options import DeduplicateOptions
+from fulmen.windows.spans import datetime_of
+
+Id = tuple[Any, ...]
+Row = tuple[int, list[Any]]
+"""The event time of a tuple, and what of it is passed on."""
+
+
+class Deduplicate(BasicBolt):
+    """Passes on the first, or the last, tuple of each id within a horizon: `DeduplicateOptions`.
+
+    With `keep: first`, a tuple is a duplicate if one with its id was passed on whose event time is
+    less than `horizon` away. With `keep: last`, the tuples of an id that are less than `horizon`
+    after the first of them are one, and the last of them is passed on.
+
+    A late tuple that may be a duplicate of one that is forgotten is on the stream `late`.
+    """
+
+    config_model = DeduplicateOptions
+
+    @override
+    def outputs_for(self, options: DeduplicateOptions) -> Outputs:
+        return {"default": Stream(options.fields), LATE: Stream(("values", "time"))}
+
+    @override
+    def check_input(self, options: DeduplicateOptions, stream: Stream) -> Iterable[str]:
+        needed = dict.fromkeys(options.id, "id")
+        if options.time is not None:
+            needed.setdefault(options.time, "time")
+        for field in options.fields:
+            needed.setdefault(field, "fields")
+        return list(missing_fields(needed, stream))
+
+    @override
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+        options: DeduplicateOptions = context.options
+        self._options, self._context, self._reader = options, context, options.reader()
+        self._horizon = milliseconds(options.horizon)
+        self._lateness = milliseconds(options.allowed_lateness)
+        self._duplicates = context.counter("duplicates", "Tuples that were left out.")
+        self._late = context.counter("late", "Tuples that may be duplicates of forgotten ones.")
+
+    transient = (
+        "_options",
+        "_context",
+        "_reader",
+        "_horizon",
+        "_lateness",
+        "_duplicates",
+        "_late",
+    )
+
+    @override
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        if tup.is_tick():
+            return
+        options = self._options
+        one = key_of(tup, options.id)
+        row = [tup[name] for name in options.fields]
+        if options.time is None:
+            self._by_clock(one, row, collector)
+            return
+        time = time_of(tup, options.time, self._reader)
+        add = self._first if options.keep == "first" else self._last
+        if not add(one, time, row, collector):
+            self._late.inc()
+            collector.emit([tup.as_dict(), datetime_of(time)], LATE)
+
+    def _by_clock(self, one: Id, row: list[Any], collector: BasicOutputCollector) -> None:
+        if one in self.state:
+            self._duplicates.inc()
+            return
+        self.state[one] = True
+        self._context.timers.set_after(one, self._horizon / 1000)
+        collector.emit(row)
+
+    def _first(self, one: Id, time: int, row: list[Any], collector: BasicOutputCollector) -> bool:
+        """Pass it on if it is no duplicate. False: that can't be known any more."""
+        known: tuple[int, ...] = self.state.get(one, ())
+        if any(abs(time - other) < self._horizon for other in known):
+            self._duplicates.inc()
+            return True
+        watermark = self._context.batch.watermark
+        if watermark is not None and time < watermark - self._lateness:
+            return False
+        self._remember(one, (*known, time))
+        collector.emit(row)
+        return True
+
+    def _remember(self, one: Id, times: tuple[int, ...]) -> None:
+        """Keep the times of what was passed on, until nothing can be a duplicate of the first."""
+        self.state[one] = times
+        self._context.timers.set(one, min(times) + self._horizon + self._lateness)
+
+    def _last(self, one: Id, time: int, row: list[Any], collector: BasicOutputCollector) -> bool:  # noqa: ARG002 (as `_first`)
+        """Keep it. False: it may belong to what was passed on already."""
+        rows: list[Row] = self.state.get(one, [])
+        watermark = self._context.batch.watermark
+        if watermark is not None and time < watermark and not (rows and rows[0][0] <= time):
+            return False
+        rows = sorted([*rows, (time, row)], key=lambda row: row[0])  # stable: the last to come wins
+        start = rows[0][0]
+        if watermark is not None and start <= watermark:  # nothing can come before it
+            count = self._count_of_first(rows)
+            rows = [rows[0], *rows[max(1, count - 1) :]]
+        self.state[one] = rows
+        self._context.timers.set(one, start + self._horizon)
+        return True
+
+    def _count_of_first(self, rows: list[Row]) -> int:
+        """How many rows, by their times, are one with the first of them."""
+        end = rows[0][0] + self._horizon
+        return sum(time < end for time, _ in rows)
+
+    @override
+    def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
+        kept = self.state.pop(key, None)
+        if kept is None or self._options.time is None:
+            return
+        if self._options.keep == "first":
+            end = int(at) - self._horizon - self._lateness
+            if left := tuple(time for time in kept if time > end):
+                self._remember(key, left)
+            return
+        count = self._count_of_first(kept)
+        self._duplicates.inc(max(0, count - 1))
+        collector.emit(kept[count - 1][1])
+        if left_rows := kept[count:]:
+            self.state[key] = left_rows
+            self._context.timers.set(key, left_rows[0][0] + self._horizon)

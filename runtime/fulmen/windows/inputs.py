@@ -1,0 +1,54 @@
+"""What bolts of this room read of a tuple: its key, its event time; and what they need of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fulmen.api.components import FailedException
+from fulmen.api.declarer import Stream
+from fulmen.api.event_time import TimeReader
+from fulmen.api.tuples import Tuple
+from fulmen.errors import EventTimeError, repr_of
+
+LATE = "late"
+"""The stream of what comes too late."""
+
+
+def missing_fields(needed: Mapping[str, str], stream: Stream) -> Iterator[str]:
+    """What is wrong about an input.
+
+    Args:
+        needed: Field -> the option that names it.
+        stream: What the input has.
+    """
+    for field, where in needed.items():
+        if field not in stream.fields:
+            there = ", ".join(stream.fields)
+            yield f"{where}: its input has no field {field!r}. It has: {there}"
+
+
+def key_of(tup: Tuple, fields: Sequence[str]) -> tuple[Any, ...]:
+    """The key of a tuple.
+
+    Raises:
+        FailedException: It is not hashable.
+    """
+    key = tuple(tup[name] for name in fields)
+    try:
+        hash(key)
+    except TypeError:
+        raise FailedException(f"its key is {repr_of(key)[:80]}, which is not hashable") from None
+    return key
+
+
+def time_of(tup: Tuple, field: str, reader: TimeReader) -> int:
+    """The event time of a tuple.
+
+    Raises:
+        FailedException: It has none.
+    """
+    try:
+        return reader.read(tup[field])
+    except EventTimeError as error:
+        raise FailedException(str(error)) from None

@@ -1,0 +1,146 @@
+"""Deduplication: what is passed on, what is forgotten when, and that SQL finds the same."""
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fulmen import TopologyBuilder
+from fulmen.errors import ValidationFailed
+from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, run
+from fulmen.windows import Deduplicate
+
+FIELDS = ["order", "n", "at"]
+FIRST = {"id": ["order"], "fields": ["order", "n"], "horizon": "10ms", "time": "at", "unit": "ms"}
+LAST = {**FIRST, "keep": "last"}
+
+
+def passed(items, config, lag="0", tasks=2, **runs):
+    builder = TopologyBuilder()
+    spout = builder.set_spout("source", ListSpout(items, fields=FIELDS))
+    spout.set_event_time("at", unit="ms", lag=lag)
+    bolt = builder.set_bolt("once", Deduplicate, tasks).set_config(config)
+    bolt.fields_grouping("source", ["order"])
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("once")
+    builder.set_bolt("late", CollectBolt).shuffle_grouping("once", "late")
+    result = run(builder, **runs)
+    assert result.errors == []
+    late = [values["n"] for values, _ in result.collected("late")]
+    return [tuple(row) for row in result.collected("sink")], late, result
+
+
+def test_the_first_of_an_id_within_the_horizon_is_passed_on():
+    items = [("a", 1, 0), ("b", 2, 3), ("a", 3, 9), PAUSE, ("a", 4, 10), ("a", 5, 19)]
+    found, late, result = passed(items, FIRST)
+    assert sorted(found) == [("a", 1), ("a", 4), ("b", 2)]
+    assert late == []
+    assert result.state("once") == {}, "at the end of time nothing is remembered"
+
+
+def test_a_duplicate_that_is_earlier_does_not_make_an_id_forgotten_too_early():
+    items = [("a", 1, 100), ("a", 2, 80), PAUSE, ("b", 3, 135), PAUSE, ("a", 4, 105)]
+    items += [("a", 5, 112)]
+    found, late, _ = passed(items, FIRST, lag="40ms")
+    assert found == [("a", 1), ("a", 2), ("b", 3), ("a", 5)]
+    assert late == []
+
+
+def test_what_may_be_a_duplicate_of_a_forgotten_one_is_late():
+    items = [("a", 1, 0), ("b", 2, 50), PAUSE, ("b", 3, 50), PAUSE, ("a", 4, 5), ("c", 5, 49)]
+    assert passed(items, FIRST)[:2] == ([("a", 1), ("b", 2)], [4, 5])
+    config = {**FIRST, "allowedLateness": "60ms"}
+    assert passed(items, config, tasks=1)[:2] == ([("a", 1), ("b", 2), ("c", 5)], [])
+
+
+def test_the_last_of_an_id_is_passed_on_when_no_later_one_can_come():
+    items = [("a", 3, 9), ("a", 1, 0), ("a", 2, 9), PAUSE, ("b", 4, 10), PAUSE, ("b", 4, 10)]
+    items += [PAUSE, ("a", 5, 7), ("a", 6, 12)]
+    found, late, _ = passed(items, LAST, tasks=1)
+    assert found == [("a", 2), ("b", 4), ("a", 6)]
+    assert late == [5]
+
+
+def test_a_late_one_of_an_id_whose_duplicates_are_awaited_is_taken():
+    items = [("a", 1, 0), ("b", 1, 5), PAUSE, ("b", 1, 5), PAUSE, ("a", 2, 4)]
+    found, late, _ = passed(items, LAST, tasks=1)
+    assert ("a", 2) in found
+    assert late == []
+
+
+def test_without_event_time_the_horizon_is_of_the_clock():
+    config = {"id": ["order"], "fields": ["order", "n"], "horizon": "3s"}
+    items = [("a", 1, 0), PAUSE, ("a", 2, 0), *[PAUSE] * 10, ("a", 3, 0)]
+    found, _, _ = passed(items, config, batch_seconds=0.5)
+    assert found == [("a", 1), ("a", 3)]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"id": ["ordr"]}, ["id: its input has no field 'ordr'. It has: order, n, at"]),
+        ({"fields": ["x"], "time": "y"}, ["has no field 'x'", "has no field 'y'"]),
+        ({"id": [], "fields": [], "horizon": "0"}, ["id", "fields", "must be above 0"]),
+        ({"fields": ["n", "n"]}, ["fields has n several times"]),
+        ({"time": None, "keep": "last"}, ["keep: last needs time"]),
+        ({"keep": "last", "allowedLateness": "1s"}, ["allowedLateness is for keep: first"]),
+        ({"keep": "middle"}, ["keep"]),
+    ],
+)
+def test_mistakes_are_all_found_before_anything_runs(change, said):
+    with pytest.raises(ValidationFailed) as raised:
+        passed([("a", 1, 0)], {**FIRST, **change})
+    for text in said:
+        assert text in str(raised.value)
+
+
+# ---- oracles
+
+EXTRAS = [(), (), (), (PAUSE,), (PAUSE, PAUSE), (ABORT,)]
+EXAMPLES = settings.default.max_examples // 10
+EVENTS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(-30, 60)), max_size=12)
+SQL = """
+    WITH RECURSIVE
+    starts AS (
+        SELECT who, min(t) s FROM events GROUP BY who
+        UNION
+        SELECT e.who, min(e.t) OVER (PARTITION BY e.who) FROM starts JOIN events e
+        ON e.who = starts.who AND e.t >= starts.s + 10)
+    SELECT who, arg_max(n, t * 1000 + n) FROM starts JOIN events USING (who)
+    WHERE t >= s AND t < s + 10 GROUP BY who, s"""
+
+
+def mixed(events, extra):
+    items = []
+    for number, (who, at) in enumerate(events):
+        items.append((who, number, at))
+        items += extra.draw(st.sampled_from(EXTRAS))
+    return items
+
+
+@given(events=EVENTS, extra=st.data())
+@settings(max_examples=EXAMPLES)
+def test_last_ones_are_those_of_sql(events, extra):
+    """In any order within the lag, with crashes, in batches of any size, on several workers."""
+    found, late, _ = passed(mixed(events, extra), LAST, lag="100ms", workers=2)
+    database = duckdb.connect()
+    database.execute("CREATE TABLE events (who TEXT, n BIGINT, t BIGINT)")
+    for number, (who, at) in enumerate(events):
+        database.execute("INSERT INTO events VALUES (?, ?, ?)", [who, number, at])
+    assert late == []
+    assert sorted(found) == sorted(database.execute(SQL).fetchall())
+
+
+@given(events=EVENTS, extra=st.data())
+@settings(max_examples=EXAMPLES)
+def test_no_two_that_are_passed_on_are_within_the_horizon_and_none_is_lost(events, extra):
+    """With a lag that is too small: each is passed on, late, or a duplicate of one that was."""
+    found, late, _ = passed(mixed(events, extra), FIRST, lag="10ms", workers=2)
+    times = [at for _, at in events]
+    kept = {n for _, n in found}
+    assert len(kept) == len(found)
+    for number, (who, at) in enumerate(events):
+        near = [n for w, n in found if w == who and n != number and abs(times[n] - at) < 10]
+        if number in kept:
+            assert not near
+        else:
+            assert near or number in late
