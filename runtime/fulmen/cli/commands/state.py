@@ -59,7 +59,7 @@ class Entry:
     "--unreadable",
     "is_unreadable",
     is_flag=True,
-    help="Show what of its state and fields can't be read any more, and why.",
+    help="Show what of its state, fields and message ids can't be read any more, and why.",
 )
 @click.option(
     "--remove",
@@ -99,9 +99,9 @@ def state(  # noqa: C901 (each option once)
     With --fields, show the fields of its instances instead, task by task; with --dropped the tuples
     of a spout that were dropped: stream, values, message id, cause, traceback if any, and when.
 
-    With --unreadable, show each key and field that can't be read, as its class is gone, or was
-    changed, or can be pickled and not unpickled; with --remove as well, take these out for good. A
-    driver that runs ends then, and the next one goes on without them.
+    With --unreadable, show each key, field, timer and message id that can't be read, as its class
+    is gone, or was changed, or can be pickled and not unpickled; with --remove as well, take these
+    out for good. A driver that runs ends then, and the next one goes on without them.
 
     CHECKPOINT is a folder, a URI (file://, s3://, gs://, az://), or a topology's file that names
     its checkpoint. The topology may be running. Reading a checkpoint can run code that is in it:

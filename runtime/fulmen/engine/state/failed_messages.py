@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 import pickle
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -178,6 +178,17 @@ class FailedMessages:
                 self.tried.pop(change[2], None)
             self._rest(change)
 
+    def _replay(self, changes: Iterable[Change], tried: Iterable[Any] | None) -> None:
+        """A record: what has changed, or all that rest and all that are tried."""
+        if tried is None:
+            for change in changes:
+                self._apply(change)
+            return
+        self.tried, self._earlier = dict(tried), None
+        self._resting, self._failures = {}, Counter()
+        for change in changes:  # one that rests may have been told of before
+            self._rest(change)
+
     def updates(self, number: int) -> dict[str, Update]:
         """What commit `number` has to write, by journal; empty if nothing changed."""
         found: dict[str, Update] = {}
@@ -188,15 +199,50 @@ class FailedMessages:
             return {}
         alive = len(self._resting) + len(self.tried)
         if self._policy.rewrite(alive, len(self._changes)) or found:
-            everything = list(self._resting.values()), list(self.tried.items())
-            found[FAILED] = self._pickled(everything), number
+            found[FAILED] = self._pickled(self._everything()), number
         else:
             found[FAILED] = self._pickled((self._changes, None)), 0
         self._changes = []
         return found
 
+    def _everything(self) -> tuple[list[Change], list[Any]]:
+        return list(self._resting.values()), list(self.tried.items())
+
     def _pickled(self, value: Any) -> bytes:
         return dumps(value, {}, {IDS: self.ids}) if self.ids else pickle.dumps(value, 5)
+
+    @staticmethod
+    def rewritten(
+        records: Sequence[bytes],
+        loads: Callable[[bytes], Any],
+        keeps: Callable[[Mapping[int, Any]], Mapping[int, Any]],
+    ) -> bytes | None:
+        """The same as one record, without some of the messages.
+
+        Args:
+            records: In their order.
+            loads: Reads one.
+            keeps: Gives those that stay, of numbers and message ids.
+
+        Returns:
+            The record; None if all of them stay.
+        """
+        left, gone, is_same = FailedMessages(), set[int](), True
+        for data in records:
+            changes, tried = loads(data)
+            ids = {n: _id_in(change) for n, change in enumerate(changes) if type(change) is tuple}
+            ids |= {len(changes) + n: msg_id for n, (msg_id, _) in enumerate(tried or ())}
+            kept = keeps(ids)
+            is_same = is_same and len(kept) == len(ids)
+            changes_left = []
+            for n, change in enumerate(changes):
+                if n in kept or (n not in ids and change not in gone):
+                    changes_left.append(change)
+                elif n in ids and len(change) > 1:
+                    gone.add(change[0])  # it is not told of later
+            tried_left = [one for n, one in enumerate(tried or (), len(changes)) if n in kept]
+            left._replay(changes_left, None if tried is None else tried_left)
+        return None if is_same else dumps(left._everything(), {})
 
     @staticmethod
     def restore(journals: Journals, ids: MessageIds | None = None) -> FailedMessages:
@@ -207,19 +253,16 @@ class FailedMessages:
         records = journals.get(FAILED, ())
         for data in records:
             with made_of({IDS: found.ids}):
-                changes, tried = pickle.loads(data)
-            if tried is not None:  # all that there is
-                found = FailedMessages(found.ids)
-                found.tried = dict(tried)
-            for change in changes:
-                if tried is None:
-                    found._apply(change)
-                else:  # one that rests may have been told of before
-                    found._rest(change)
+                found._replay(*pickle.loads(data))
         found._queue = [(due, n) for n, due, *_ in found._resting.values()]
         heapq.heapify(found._queue)
         found._policy = RewritePolicy(len(records))
         return found
+
+
+def _id_in(change: Change) -> Any:
+    """The message id of a message that failed, or was acked."""
+    return change[0] if len(change) == 1 else change[2]
 
 
 def _earlier(journals: Mapping[str, Sequence[bytes]]) -> KeyedState:

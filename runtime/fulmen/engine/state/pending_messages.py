@@ -7,7 +7,7 @@ earlier batch.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -119,10 +119,10 @@ class PendingMessages:
 
     def msg_ids(self) -> Iterator[Any]:
         """The ids of those that have not ended."""
-        for _, msg_ids in self._alive():
+        for _, msg_ids in self.alive():
             yield from msg_ids
 
-    def _alive(self) -> list[tuple[int, list[Any]]]:
+    def alive(self) -> list[tuple[int, list[Any]]]:
         """Runs of messages that have not ended."""
         runs: list[tuple[int, list[Any]]] = []
         for start in sorted(self._segments):
@@ -151,7 +151,7 @@ class PendingMessages:
             return None
         added = sum(self._left[first] for first in self._added)
         if self._policy.rewrite(self.count, added + sum(map(len, self._ended))):
-            runs = self._alive()
+            runs = self.alive()
             self._segments = dict(runs)
             self._left = {start: len(run) for start, run in runs}
             data, keep_from = _pickled(runs, None, self.ids), number
@@ -163,13 +163,44 @@ class PendingMessages:
         return data, keep_from
 
     @staticmethod
-    def restore(records: Sequence[bytes], ids: MessageIds | None = None) -> PendingMessages:
-        """What these records, in their order, say was pending."""
+    def rewritten(
+        records: Sequence[bytes],
+        loads: Callable[[bytes], Any],
+        keeps: Callable[[Mapping[int, Any]], Mapping[int, Any]],
+    ) -> bytes | None:
+        """The same as one record, without some of the messages that are pending.
+
+        Args:
+            records: In their order.
+            loads: Reads one.
+            keeps: Gives those that stay, of sequence numbers and message ids.
+
+        Returns:
+            The record; None if all of them stay.
+        """
+        left, is_same = PendingMessages(), True
+        pending = PendingMessages.restore(records, loads=loads)
+        for first, msg_ids in pending.alive():
+            kept = keeps(dict(enumerate(msg_ids, first)))
+            is_same = is_same and len(kept) == len(msg_ids)
+            if kept:
+                places = range(first, first + len(msg_ids))
+                left._segments[first] = [kept.get(sequence, _ENDED) for sequence in places]
+                left._left[first] = len(kept)
+        return None if is_same else _pickled(left.alive(), None, left.ids)
+
+    @staticmethod
+    def restore(
+        records: Sequence[bytes],
+        ids: MessageIds | None = None,
+        loads: Callable[[bytes], Any] = pickle.loads,
+    ) -> PendingMessages:
+        """What these records, in their order, say was pending; `loads` reads one."""
         pending = PendingMessages(ids)
         pending._policy = RewritePolicy(len(records))
         for data in records:
             with made_of({IDS: pending.ids}):
-                runs, ended = pickle.loads(data)
+                runs, ended = loads(data)
             for first, msg_ids in runs:
                 pending.add(first, msg_ids)
             if ended is not None:

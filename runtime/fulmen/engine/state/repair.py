@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from fulmen.checkpoint import (
@@ -19,10 +20,20 @@ from fulmen.checkpoint import (
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.state import unreadable
 from fulmen.engine.state.committed_state import tasks_of
-from fulmen.engine.state.journals import FIELDS, STATE
+from fulmen.engine.state.failed_messages import FailedMessages
+from fulmen.engine.state.journals import FAILED, FAILURES, FIELDS, PENDING, STATE, TIMERS
 from fulmen.engine.state.keyed_state import replayed, segment_journals
+from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import dumps
-from fulmen.engine.state.segment_format import rewritten
+from fulmen.engine.state.segment_format import Keeps, rewritten
+
+_KEYED = {STATE: "state", FAILURES: "messages that failed", TIMERS: "timers"}
+"""Keyed state that has keys of authors, and what it is called."""
+_MESSAGES: Mapping[str, tuple[type[PendingMessages] | type[FailedMessages], str]] = {
+    PENDING: (PendingMessages, "pending messages"),
+    FAILED: (FailedMessages, "messages that failed"),
+}
+"""Logs of messages with their ids."""
 
 
 class Removed(NamedTuple):
@@ -30,8 +41,8 @@ class Removed(NamedTuple):
 
     Attributes:
         task: Of the component, counted from 0.
-        where: "state" or "fields".
-        key: The key or the name of the field, as text.
+        where: What it is: "state", "fields", "pending messages", "messages that failed", "timers".
+        key: The key, the name of the field or the message id, as text.
         reason: Why not.
     """
 
@@ -42,7 +53,7 @@ class Removed(NamedTuple):
 
 
 def find_unreadable(store: Store, component: str) -> list[Removed]:
-    """What of a component's keyed state and fields can't be read with the classes of this process.
+    """What a component keeps that can't be read with the classes of this process.
 
     Raises:
         CheckpointError: The checkpoint is damaged.
@@ -97,30 +108,52 @@ def _look(
 
 
 def _is_looked_at(journal: str) -> bool:
-    return journal == FIELDS or journal.partition(".")[0] == STATE
+    return journal == FIELDS or journal in _MESSAGES or journal.partition(".")[0] in _KEYED
 
 
 def _journals_of(journals: Journals, task: int, removed: list[Removed]) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+    left = _Left(task, removed)
+    found: dict[str, bytes | None] = {}
+    for name, where in _KEYED.items():
+        keeps = partial(left.items, where)
+        for journal in segment_journals(journals, name):
+            [data] = journals[journal]
+            found[journal] = rewritten(journal, data, unreadable.loads, keeps)
+        if records := journals.get(name):
+            found[name] = _in_the_format_of_before(records, keeps)
+    if records := journals.get(FIELDS):
+        found[FIELDS] = _fields(records[-1], partial(left.items, "fields"))
+    for name, (kind, where) in _MESSAGES.items():
+        records = journals.get(name, ())
+        found[name] = kind.rewritten(records, unreadable.loads, partial(left.msg_ids, where))
+    return {name: data for name, data in found.items() if data is not None}
 
-    def kept(where: str, items: Mapping[Any, Any]) -> dict[Any, Any]:
-        left = unreadable.left_of(items)
-        removed.extend(Removed(task, where, key, reason) for key, reason in left.removed)
+
+class _Left(NamedTuple):
+    """Says what can be read of one task, and notes the rest."""
+
+    task: int
+    removed: list[Removed]
+
+    def items(self, where: str, items: Mapping[Any, Any]) -> dict[Any, Any]:
+        return self._noted(where, unreadable.left_of(items))
+
+    def msg_ids(self, where: str, msg_ids: Mapping[int, Any]) -> dict[int, Any]:
+        items = {number: unreadable.hashable(msg_id) for number, msg_id in msg_ids.items()}
+        return self._noted(where, unreadable.left_of(items, lambda _, msg_id: msg_id))
+
+    def _noted(self, where: str, left: unreadable.Left) -> dict[Any, Any]:
+        self.removed.extend(Removed(self.task, where, *one) for one in left.removed)
         return left.items
 
-    for journal in segment_journals(journals, STATE):
-        [data] = journals[journal]
-        new = rewritten(journal, data, unreadable.loads, lambda items: kept(STATE, items))
-        if new is not None:
-            found[journal] = new
-    if records := journals.get(STATE):  # the format of before
-        items = replayed(records, unreadable.loads)
-        left = kept(STATE, items)
-        if len(left) < len(items):
-            found[STATE] = pickle.dumps((left, []), 5)
-    if records := journals.get(FIELDS):
-        fields, *digests = unreadable.loads(records[-1])
-        left = kept(FIELDS, fields)
-        if len(left) < len(fields):
-            found[FIELDS] = dumps((left, *digests), {})
-    return found
+
+def _in_the_format_of_before(records: Sequence[bytes], keeps: Keeps) -> bytes | None:
+    items = replayed(records, unreadable.loads)
+    left = keeps(items)
+    return None if len(left) == len(items) else pickle.dumps((left, []), 5)
+
+
+def _fields(record: bytes, keeps: Keeps) -> bytes | None:
+    fields, *digests = unreadable.loads(record)
+    left = keeps(fields)
+    return None if len(left) == len(fields) else dumps((left, *digests), {})

@@ -130,9 +130,11 @@ def rewritten(where: str, data: bytes, loads: Callable[[bytes], Any], keeps: Kee
             _check(where, block, raw)
             groups, deleted = loads(raw)
             kept = [(weight, keeps(entries)) for weight, entries in groups]
-            if [len(entries) for _, entries in kept] != [len(entries) for _, entries in groups]:
+            left = list(keeps(dict.fromkeys(deleted)))
+            lengths = [len(entries) for _, entries in groups]
+            if [len(entries) for _, entries in kept] != lengths or len(left) != len(deleted):
                 is_same = False
-                raw = dumps((kept, deleted), {})
+                raw = dumps((kept, left), {})
         blocks.append(raw)
     return None if is_same else _segment(blocks)
 

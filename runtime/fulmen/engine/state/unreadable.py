@@ -8,7 +8,7 @@ pickle unreadable that a value of it is in. Here each object that can't be made 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import Any, ClassVar, NamedTuple
 
@@ -64,6 +64,23 @@ class _Reference:
         return self._reduced
 
 
+class _MessageId(_Reference):
+    """A message id that is one object in all pickles, by its token."""
+
+    def __init__(self, made_by: Any, arguments: tuple[Any, ...]) -> None:
+        super().__init__(made_by, arguments)
+        self._token: int = arguments[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _MessageId) and other._token == self._token
+
+    def __hash__(self) -> int:
+        return hash(self._token)
+
+    def __repr__(self) -> str:
+        return "<unreadable>"  # nobody is told of one that can be read
+
+
 _InPython: Any = pickle._Unpickler  # noqa: SLF001 (the one in C can't go on after an error)
 
 
@@ -78,7 +95,8 @@ class _Unpickler(_InPython):  # type: ignore[misc]
         except Exception as e:  # noqa: BLE001 (importing an author's module may raise anything)
             return Unreadable(error_text(e))
         if module in (pickling.__name__, "fulmen.secrets") and not isinstance(found, type):
-            return lambda *arguments: _Reference(found, arguments)
+            kind = _MessageId if found is pickling.message_id else _Reference
+            return lambda *arguments: kind(found, arguments)
         return found
 
     def _made(self, make: Any, *arguments: Any) -> Any:
@@ -116,10 +134,45 @@ class _Unpickler(_InPython):  # type: ignore[misc]
             del self.stack[-1:]
             self.append(Unreadable(error_text(e)))
 
+    def load_setitem(self) -> None:
+        value, key = self.stack.pop(), self.stack.pop()
+        self.stack[-1][hashable(key)] = value
+
+    def load_setitems(self) -> None:
+        items = self.pop_mark()
+        for i in range(0, len(items), 2):
+            self.stack[-1][hashable(items[i])] = items[i + 1]
+
+    def load_additems(self) -> None:
+        items = [hashable(item) for item in self.pop_mark()]
+        elements = self.stack[-1]
+        if isinstance(elements, set):
+            elements.update(items)
+        else:
+            for item in items:
+                elements.add(item)
+
+    def load_frozenset(self) -> None:
+        items = self.pop_mark()  # only then is `append` that of the stack below
+        self.append(frozenset(map(hashable, items)))
+
+    dispatch[pickle.SETITEM[0]] = load_setitem
+    dispatch[pickle.SETITEMS[0]] = load_setitems
+    dispatch[pickle.ADDITEMS[0]] = load_additems
+    dispatch[pickle.FROZENSET[0]] = load_frozenset
     dispatch[pickle.REDUCE[0]] = load_reduce
     dispatch[pickle.NEWOBJ[0]] = load_newobj
     dispatch[pickle.NEWOBJ_EX[0]] = load_newobj_ex
     dispatch[pickle.BUILD[0]] = load_build
+
+
+def hashable(value: Any) -> Any:
+    """The value, or what stands for it, if it lacks what its hash is made of."""
+    try:
+        hash(value)
+    except Exception as e:  # noqa: BLE001 (an author's __hash__)
+        return Unreadable(error_text(e))
+    return value
 
 
 class Left(NamedTuple):
@@ -139,11 +192,14 @@ def loads(data: bytes) -> Any:
     return _Unpickler(BytesIO(data)).load()
 
 
-def left_of(items: Mapping[Any, Any]) -> Left:
+def left_of(
+    items: Mapping[Any, Any], shown: Callable[[Any, Any], Any] = lambda key, _: key
+) -> Left:
     """Which keys and values of a mapping can be written and read again.
 
     Args:
         items: From `loads`.
+        shown: What is said of a key and its value that can't: its `repr`.
     """
     left = Left({}, [])
     for key, value in items.items():
@@ -151,7 +207,7 @@ def left_of(items: Mapping[Any, Any]) -> Left:
         if reason is None:
             left.items[key] = value
         else:
-            left.removed.append((repr_of(key)[:KEY_CHARACTERS], reason))
+            left.removed.append((repr_of(shown(key, value))[:KEY_CHARACTERS], reason))
     return left
 
 

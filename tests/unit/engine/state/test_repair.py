@@ -6,10 +6,12 @@ from types import ModuleType
 
 import pytest
 
-from fulmen import TopologyBuilder
+from fulmen import Bolt, Spout, TopologyBuilder
 from fulmen.engine.state.committed_state import read_fields, read_state
+from fulmen.engine.state.failed_messages import FailedMessages
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.state.message_ids import MessageIds
+from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import IDS, INSTANCE, dumps, made_of
 from fulmen.engine.state.repair import _journals_of, find_unreadable, remove_unreadable
 from fulmen.engine.state.unreadable import left_of, loads
@@ -189,3 +191,146 @@ def test_state_in_the_format_of_before_is_repaired_as_well():
     found = _journals_of({"state": records}, 0, removed)
     assert [one.key for one in removed] == ["'b'"]
     assert KeyedState.restore({"state": [found["state"]]}) == {"a": 1, "d": 3}
+
+
+def test_deleted_keys_of_a_class_that_is_gone_are_taken_out():
+    kind = thing("Key", __eq__=lambda one, other: type(one) is type(other), __hash__=lambda one: 1)
+    state = KeyedState()
+    state[kind()], state["a"] = 1, 2
+    journals = {name: [data] for name, (data, _) in state.updates(1).items()}
+    del state[kind()]
+    journals |= {name: [data] for name, (data, _) in state.updates(2).items() if data is not None}
+    sys.modules.pop(GONE)
+    found = _journals_of(journals, 0, [])
+    assert KeyedState.restore(journals | {name: [data] for name, data in found.items()}) == {"a": 2}
+
+
+def test_a_key_that_lacks_what_its_hash_is_made_of():
+    kind = thing("Key")
+    data = pickle.dumps({"a": 1, kind(): 2, "set": {kind()}, "frozen": frozenset([kind()])}, 5)
+    kind.__hash__ = lambda one: hash(one.added)
+    left = left_of(loads(data))
+    reason = "AttributeError: 'Key' object has no attribute 'added'"
+    assert (left.items, [why for _, why in left.removed]) == ({"a": 1}, [reason] * 3)
+
+
+class Objects(Spout):
+    """Emits six messages; ids 1 and 4 are of a class that will be gone."""
+
+    outputs = ("n",)
+
+    def open(self, conf, context, collector):
+        self.collector = collector
+        self.at, self.ends = getattr(self, "at", 0), getattr(self, "ends", False)
+        self.told = getattr(self, "told", [])
+
+    def next_tuple(self):
+        if self.at == 6:
+            if Slow.is_over and not self.ends:
+                self.ends = True
+                self.collector.emit([None])
+            return False
+        msg_id = sys.modules[GONE].Id() if self.at in (1, 4) else ("id", self.at)
+        self.collector.emit([self.at], msg_id=msg_id)
+        self.at += 1
+        return None
+
+    def fail(self, msg_id):
+        self.told = [*self.told, msg_id]
+
+
+class Slow(Bolt):
+    """Keeps all it gets, until it fails all."""
+
+    is_over = False
+
+    def prepare(self, conf, context, collector):
+        self.collector = collector
+        self.kept = getattr(self, "kept", [])
+
+    def execute(self, tup):
+        self.kept = [*self.kept, tup]
+        if tup[0] is None:
+            for one in self.kept:
+                self.collector.fail(one)
+
+
+def objects(store, backoff):
+    builder = TopologyBuilder(name="objects")
+    spout = Objects()
+    spout.backoff = backoff
+    builder.set_spout("source", spout)
+    builder.set_bolt("slow", Slow).shuffle_grouping("source")
+    return make_driver(builder, store=store).start()
+
+
+def stepped(store, backoff, steps):
+    driver = objects(store, backoff)
+    for _ in range(steps):
+        driver.step()
+    driver.close()
+
+
+@pytest.mark.parametrize("where", ["pending messages", "messages that failed"])
+def test_message_ids_of_a_class_that_is_gone_are_taken_out(where, monkeypatch):
+    store, has_failed = new_store(), where != "pending messages"
+    thing("Id")
+    stepped(store, has_failed, 3)
+    if has_failed:
+        monkeypatch.setattr(Slow, "is_over", True)
+        stepped(store, has_failed, 4)
+    assert find_unreadable(store, "source") == []
+    sys.modules.pop(GONE)
+    with pytest.raises(TopologyFailed, match=r"restoring its messages: ModuleNotFoundError"):
+        stepped(store, has_failed, 1)
+    found = find_unreadable(store, "source")
+    reason = f"ModuleNotFoundError: No module named '{GONE}'"
+    assert [one[1:] for one in found] == [(where, "<unreadable>", reason)] * 2
+    assert remove_unreadable(store, "source", "who") == found
+    assert find_unreadable(store, "source") == []
+    monkeypatch.setattr(Slow, "is_over", True)
+    stepped(store, has_failed, 8)
+    told = read_fields(store, "source").tasks[0]["told"]
+    assert set(told) == {("id", n) for n in (0, 2, 3, 5)}
+
+
+def test_the_logs_of_messages_keep_all_others():
+    kind = thing("Id", __eq__=lambda one, other: type(one) is type(other), __hash__=lambda one: 1)
+    ids = [0, 1, kind(), 3, 4]
+    alone = Id()
+    pending, failed = PendingMessages(), FailedMessages()
+    pending.ids.add(9, [alone])
+    failed.ids = pending.ids
+    pending._policy.rewrite = failed._policy.rewrite = lambda alive, changed: False
+    logs = {"pending": [], "failed": []}
+
+    def commit(number):
+        logs["pending"].append(pending.record(number)[0])
+        logs["failed"].append(failed.updates(number)["failed"][0])
+
+    pending.add(5, [*ids, alone])
+    for n, msg_id in enumerate([*ids, alone]):
+        failed.add(n, msg_id, "why", 0.0, rests=True)
+    commit(1)
+    list(pending.end_singly([5]))
+    [_] = failed.take(1.0, 1)
+    failed.acked([0])
+    list(failed.take(1.0, 2))
+    commit(2)
+    failed.add(7, ids[2], "again", 1.0, rests=True)
+    failed.add(8, alone, "later", 1.0, rests=True)
+    pending.add(11, ["last"])
+    commit(3)
+    sys.modules.pop(GONE)
+    removed = []
+    found = _journals_of(logs, 0, removed)
+    assert {one.where for one in removed} == {"pending messages", "messages that failed"}
+    again = MessageIds()
+    left = PendingMessages.restore([found["pending"]], again)
+    first = list(left.msg_ids())
+    assert [*first[:3], first[4]] == [1, 3, 4, "last"]
+    assert type(first[3]) is Id
+    tried = FailedMessages.restore({"failed": [found["failed"]]}, again)
+    assert set(map(type, tried.msg_ids())) == {int, Id}
+    assert first[3] in list(tried.msg_ids())
+    assert sorted(n for n in tried.msg_ids() if type(n) is int) == [1, 3, 4]
