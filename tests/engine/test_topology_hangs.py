@@ -8,7 +8,13 @@ import pytest
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
 from fulmen.errors import TopologyFailed
-from support.spark_topologies import Committed, RecordingObserver, SharedSpark, make_driver
+from support.spark_topologies import (
+    Committed,
+    Interrupts,
+    RecordingObserver,
+    SharedSpark,
+    make_driver,
+)
 from support.stuck_parts import beside, loading
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
@@ -92,19 +98,6 @@ def test_a_spout_that_hangs_is_named_and_others_go_on_without_it(spark, tmp_path
     of_bad = [note for note in observer.notes if note.startswith("spout 'bad', task ")]
     assert re.search(rf"\d: {method} runs since .* UTC, for \d s$", of_bad[0])
     assert f"is left out: {method} does not end" in of_bad[-1]
-
-
-class Interrupts(RecordingObserver):
-    """Somebody presses Ctrl-C when a call is said to run for long."""
-
-    def __init__(self):
-        super().__init__()
-        self.stop = Stop()
-
-    def note(self, text):
-        super().note(text)
-        if "next_tuple runs since" in text:
-            self.stop.drain = self.stop.interrupted = True
 
 
 def test_one_ctrl_c_ends_a_topology_whose_spout_hangs_and_names_the_call(spark, tmp_path):

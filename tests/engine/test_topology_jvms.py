@@ -1,18 +1,26 @@
 """Topologies whose workers are in several JVMs, as in pods."""
 
+from dataclasses import replace
+
 import pytest
 
+from fulmen.checkpoint import Store
 from fulmen.engine.driver.driver import Stop
+from fulmen.engine.protocol.limits import EngineLimits
+from fulmen.engine.protocol.told_calls import FOLDER
+from fulmen.errors import TopologyFailed
 from fulmen.plan.model import DRIVER
 from support.poison import unlucky
 from support.spark_runs import add_jvms, remove_jvm, several_jvms
 from support.spark_topologies import (
     NOTHING_PENDING,
     Committed,
+    Interrupts,
     RecordingObserver,
     SharedSpark,
     make_driver,
 )
+from support.stuck_parts import beside
 from support.unrepeatable import chaotic, check_commit
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
@@ -84,3 +92,16 @@ def test_jvms_that_are_killed_in_a_row_cost_no_tuple(spark, tmp_path):
     for state in Committed(checkpoint).state("messages").values():
         heard |= state
     assert heard == {n: ["acked"] for n in range(messages)}
+
+
+def test_a_call_that_hangs_in_another_jvm_is_named_while_it_goes_on(spark, tmp_path):
+    checkpoint, observer = spark.new_checkpoint(), Interrupts()
+    builder = beside(tmp_path / "over", "next_tuple", "hang")
+    driver = make_driver(builder, spark, checkpoint, observer)
+    running = replace(driver, limits=EngineLimits(hang_seconds=2)).start()
+    ended = r"spout 'bad', task \d+: next_tuple did not end for \d+ s"
+    with pytest.raises(TopologyFailed, match=ended):
+        running.run(observer.stop)
+    running.close()
+    # which only the worker can have said: its process is gone, and took nothing back
+    assert Store.open(checkpoint).list(FOLDER)

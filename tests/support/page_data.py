@@ -239,6 +239,7 @@ def topology_json(size, is_long=False, tasks_of="", step=1, is_transactional=Fal
         "resting": [],
         "holds": [hold(name_of(2, is_long), is_long)],
         "left_out": [],
+        "long_calls": [],
         "acked_per_second": 1234.5,
         "complete_latency_ms": {"p50": 123.4, "p99": 4567.8},
         "components": [component(n, is_long) for n in range(size)],

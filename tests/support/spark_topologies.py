@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fulmen.checkpoint import Store, load_many, read_newest
 from fulmen.engine.acking.acker_task import restore
-from fulmen.engine.driver.driver import Driver
+from fulmen.engine.driver.driver import Driver, Stop
 from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.deliveries import DELIVERIES
 from fulmen.engine.spark.job_runner import PATIENCE_SECONDS
@@ -84,6 +84,19 @@ class RecordingObserver(Silent):
 
     def note(self, text):
         self.notes.append(text)
+
+
+class Interrupts(RecordingObserver):
+    """Somebody presses Ctrl-C when a call is said to run for long."""
+
+    def __init__(self):
+        super().__init__()
+        self.stop = Stop()
+
+    def note(self, text):
+        super().note(text)
+        if "next_tuple runs since" in text:
+            self.stop.drain = self.stop.interrupted = True
 
 
 def make_driver(builder, jobs, checkpoint, observer):

@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from fulmen.checkpoint.record import (
+    CALLS,
     COMMITS,
     MANIFEST_EVERY,
     STATE,
@@ -143,6 +144,7 @@ class Garbage:
         # Listed after that: a file for a commit up to `newest` is referred to by now, or never.
         commits = [(key, number_in(key)) for key in self._store.list(COMMITS)]
         files = [(key, number_in(key)) for key in self._store.list(STATE)]
+        told = self._store.list(CALLS)  # of workers that are gone: a batch has just ended
         with self._lock, self._fences() as fences:
             found = [
                 key
@@ -155,7 +157,7 @@ class Garbage:
                 if number is not None and number <= newest and key not in self._manifest.files
             ]
             self._swept_at = newest
-            found = [key for key in found if key not in self._queue]
+            found = [key for key in found if key not in self._queue] + told
             self._queue |= dict.fromkeys(fences.intersection(found), newest)  # later, then
             return [key for key in found if key not in fences]
 

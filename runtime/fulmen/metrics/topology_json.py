@@ -82,6 +82,7 @@ class TopologyJson:
             "away": [self._away(away) for away in now.waits.away.values()],
             "holds": self._holds(),
             "full": self._full(),
+            "long_calls": [asdict(one) for one in now.waits.long_calls],
             "left_out": [asdict(one) for one in now.waits.left_out.values()],
             "resting": self._resting(),
             "acked_per_second": self._rate(now.trees.acked, self.before.trees.acked),

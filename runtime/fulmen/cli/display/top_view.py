@@ -14,7 +14,12 @@ from fulmen.cli.display.figures import latency_line, trees_line
 from fulmen.cli.display.formats import count, elapsed, item, line, milliseconds
 from fulmen.cli.display.output import FiguresTable, shortened
 from fulmen.cli.display.transaction_lines import TransactionFigures, transactions_line
-from fulmen.cli.display.wait_lines import away_sentence, hold_sentence, left_out_sentence
+from fulmen.cli.display.wait_lines import (
+    away_sentence,
+    hold_sentence,
+    left_out_sentence,
+    long_call_sentence,
+)
 from fulmen.cli.kubectl import Json
 from fulmen.engine.totals.failures import failure_sentence, resting_sentence
 from fulmen.engine.totals.full_spouts import full_sentence
@@ -105,6 +110,14 @@ class FailureView(BaseModel):
     example: str
 
 
+class LongCallView(BaseModel):
+    """A call of an author's code that has not ended for seconds."""
+
+    who: str
+    callback: str
+    since: float
+
+
 class LeftOutView(BaseModel):
     """A spout task that batches do without."""
 
@@ -180,6 +193,7 @@ class TopologyView(BaseModel):
     holds: list[HoldView] = []
     full: list[FullView] = []
     left_out: list[LeftOutView] = []
+    long_calls: list[LongCallView] = []
     resting: list[RestingView] = []
     failures: list[FailureView] = []
     acked_per_second: float
@@ -240,6 +254,8 @@ def _header(view: TopologyView, state: str) -> Iterator[Text]:
 
 def _waits(view: TopologyView) -> Iterator[Text]:
     """What the topology waits for."""
+    for call in view.long_calls:
+        yield Text(long_call_sentence(call.who, call.callback, call.since), "red")
     for out in view.left_out:
         text = left_out_sentence(out.component, out.task, out.since, out.reason)
         yield Text(text, "red")

@@ -9,7 +9,7 @@ from fulmen.cli.display.formats import Parts, age, count, item
 from fulmen.engine.totals.failures import resting_by_spout, resting_sentence
 from fulmen.engine.totals.full_spouts import full_sentence, full_spouts, unanswered
 from fulmen.engine.totals.totals import Totals
-from fulmen.engine.totals.waits import LongCall, lag_of
+from fulmen.engine.totals.waits import lag_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class WaitFigures:
             left_out_sentence(one.component, one.task, one.since, one.reason)
             for one in waits.left_out.values()
         ]
-        calls = [long_call_sentence(one) for one in waits.long_calls]
+        calls = [long_call_sentence(c.who, c.callback, c.since) for c in waits.long_calls]
         sentences = (*calls, *out, *away, *held, *full, *rests)
         return WaitFigures(lag_of(waits.lags, waits.lags), sentences)
 
@@ -88,10 +88,16 @@ def left_out_sentence(component: str, task: int, since: float, reason: str) -> s
     return f"{component!r}, task {task}, is left out since {at}: {reason}"
 
 
-def long_call_sentence(call: LongCall) -> str:
-    """That a call has not ended for seconds."""
-    at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(call.since))
-    return f"{call.who}: {call.callback} runs since {at}"
+def long_call_sentence(who: str, callback: str, since: float) -> str:
+    """That a call has not ended for seconds.
+
+    Args:
+        who: Component and task.
+        callback: What was called.
+        since: In seconds of time.time().
+    """
+    at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))
+    return f"{who}: {callback} runs since {at}"
 
 
 def hold_sentence(component: str, reason: str) -> str:

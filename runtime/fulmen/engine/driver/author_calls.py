@@ -16,7 +16,7 @@ from fulmen.engine.batches.left_out import Suspect
 from fulmen.engine.driver.observer import Observer
 from fulmen.engine.driver.replanning import Planner
 from fulmen.engine.driver.stop import Stop
-from fulmen.engine.protocol.calls import Call
+from fulmen.engine.protocol.calls import CALLS, Call
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.totals.totals import Totals
@@ -76,8 +76,8 @@ class AuthorCalls:
             placed = self.planner.current.placed
             found = [
                 call
-                for call in self.jobs.calls_under_way()
-                if call.seconds >= placed.limits.hang_seconds and self._is_known(call)
+                for call in (*self.jobs.calls_under_way(), *CALLS.under_way())
+                if call.seconds >= placed.limits.hang_seconds and self._may_hang(call)
             ]
             shown = [
                 LongCall(self._who(call.task), call.callback, self.wall() - call.seconds)
@@ -102,13 +102,21 @@ class AuthorCalls:
             f"{self._who(call.task)}: {call.callback} runs since {began}, for {call.seconds:.0f} s"
         )
 
+    def _may_hang(self, call: Call) -> bool:
+        """Whether a call that lasts long is worth a word: a pinned spout may wait for messages."""
+        if not self._is_known(call):
+            return False
+        plan = self.planner.current.placed.plan
+        is_pinned = plan.component_of(call.task) in plan.pinned
+        return not (is_pinned and call.callback == "next_tuple")
+
     def _is_known(self, call: Call) -> bool:
         return call.task < len(self.planner.current.placed.plan.task_workers)
 
     # When an attempt has failed
 
     def end_if_given_up(self) -> None:
-        """End a topology that was interrupted, and whose job was cancelled because of a call.
+        """End a topology that was interrupted while it waits for a call that does not end.
 
         Raises:
             TopologyFailed: That is so.

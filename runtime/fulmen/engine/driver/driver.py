@@ -380,7 +380,11 @@ class RunningTopology:
                 began = self.steady()
                 number = self.log.manifest.number
                 self._pinned_spouts = PinnedSpouts(
-                    self.planner.current, self.store, number, self._generator
+                    self.planner.current,
+                    self.store,
+                    number,
+                    self._generator,
+                    self.recovery.calls.end_if_given_up,
                 )
                 self.coordinator.stand_still(self.steady() - began)
             if header.deliveries is None:

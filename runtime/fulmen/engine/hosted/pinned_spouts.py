@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
 
@@ -26,6 +26,7 @@ from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.hosted.hosted_task import HostedTask, TaskThread
 from fulmen.engine.hosted.spout_turn import SpoutTurn
+from fulmen.engine.protocol.calls import CALLS
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
 from fulmen.engine.protocol.header import Header, Injected
 from fulmen.engine.protocol.placed_topology import CurrentTopology
@@ -33,11 +34,12 @@ from fulmen.engine.protocol.processes import this_process
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.tasks import forks
 from fulmen.engine.tasks.spout_task import SpoutTask
-from fulmen.engine.tasks.task_base import Unavailable
+from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
 from fulmen.plan.model import DRIVER
 
 PATIENCE_SECONDS = 0.01
 """How long a batch waits for turns that have just begun."""
+LOOK_SECONDS = 0.5
 
 
 class PinnedSpouts:
@@ -48,6 +50,7 @@ class PinnedSpouts:
         store: The checkpoint.
         number: The commit to start from.
         generator: Makes random generators: one for each task, as each has a thread.
+        waiting: Called while an instance is made; it may raise.
     """
 
     def __init__(
@@ -56,10 +59,12 @@ class PinnedSpouts:
         store: Store,
         number: int,
         generator: Callable[[], np.random.Generator],
+        waiting: Callable[[], None] = lambda: None,
     ) -> None:
         self._current = current
         placed = current.placed
         self._store = store
+        self._waiting = waiting
         self._rng = generator()  # for the driver's thread
         self._kept: dict[int, SpoutTurn] = {}
         tasks = [task for name in placed.plan.pinned for task in placed.plan.tasks(name)]
@@ -70,11 +75,27 @@ class PinnedSpouts:
             for task, key in keys.items():
                 thread = TaskThread(f"fulmen-{key}")
                 rng = generator()
-                made = thread.submit(partial(self._make, task, found[key], number, rng)).result()
+                making = thread.submit(partial(self._make, task, found[key], number, rng))
+                made = self._made(task, making)
                 self._hosted[task] = HostedTask(placed.origins[key], thread, made, rng)
         except Unavailable:  # all are made anew later
             self.close()
             raise
+
+    def _made(self, task: int, making: Future[SpoutTask]) -> SpoutTask:
+        """The task, when it is made. Its `open` may take as long as making those on workers."""
+        placed = self._current.placed
+        limit = placed.limits.making_share * placed.topology.spec.batch_timeout_seconds
+        deadline = time.monotonic() + limit
+        while not making.done():
+            wait([making], LOOK_SECONDS)
+            self._waiting()
+            if not making.done() and time.monotonic() >= deadline:
+                under_way = (call.callback for call in CALLS.under_way() if call.task == task)
+                message = f"{next(under_way, 'open')}: it did not end within {limit:g} s"
+                component = placed.plan.component_of(task)
+                raise ComponentFailed(ErrorReport(component, task, message, fatal=True))
+        return making.result()
 
     def _make(
         self, task: int, journals: Journals, number: int, rng: np.random.Generator

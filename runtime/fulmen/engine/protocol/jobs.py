@@ -49,7 +49,7 @@ class Jobs(Protocol):
         ...
 
     def calls_under_way(self) -> Sequence[Call]:
-        """Calls that have not ended, in processes of this machine. Any thread may ask."""
+        """Calls that have not ended, at least those that last long. One thread at a time asks."""
         ...
 
     def cancel(self) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from fulmen.checkpoint import Store
 from fulmen.engine.protocol.calls import Call, under_way_in
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
+from fulmen.engine.protocol.told_calls import ToldCalls
 from fulmen.engine.spark import session
 from fulmen.engine.spark.job_runner import JobRunner
 from fulmen.engine.spark.session import Session, SessionSettings
@@ -33,11 +36,14 @@ class SparkJobs:
         self._jobs: JobRunner | None = None
         self.making_seconds = 0.0
         self._placed: PlacedTopology | None = None
+        self._told: ToldCalls | None = None
+        self._began: float | None = None  # while a job runs
         self._made_without: tuple[int, ...] | None = None  # None: instances have to be made
 
     def start(self, placed: PlacedTopology) -> Sequence[int]:
         """Begin a run, or go on with another plan. The first time it starts Spark: some seconds."""
         self._placed, self._made_without = placed, None
+        self._told = ToldCalls(Store.open(placed.checkpoint), placed.run)
         function, stages = stage_function(placed), len(placed.plan.stages)
         if self._jobs is not None:
             assert self._session is not None
@@ -59,11 +65,16 @@ class SparkJobs:
         If instances have to be made, another job before it does that, and has more time.
         """
         assert self._jobs is not None
-        if header.left_out != self._made_without and not header.closes:
-            rows = self._make(header, timeout_seconds)
-            if rows:
-                return rows
-        return self._jobs.run(header.encode(), timeout_seconds, header.first, header.stop_before)
+        self._began = time.monotonic()
+        try:
+            if header.left_out != self._made_without and not header.closes:
+                rows = self._make(header, timeout_seconds)
+                if rows:
+                    return rows
+            first, end = header.first, header.stop_before
+            return self._jobs.run(header.encode(), timeout_seconds, first, end)
+        finally:
+            self._began = None
 
     def _make(self, header: Header, batch_seconds: float) -> list[bytes]:
         """Have instances made. Returns why that failed, if it did."""
@@ -94,9 +105,16 @@ class SparkJobs:
         return left
 
     def calls_under_way(self) -> list[Call]:
-        """Calls that have not ended, in workers of this machine."""
-        session = self._session
-        return [] if session is None else under_way_in(session.calls_folder)
+        """Calls that have not ended. Of workers elsewhere: those that have lasted for seconds."""
+        session, told, began = self._session, self._told, self._began
+        if session is None or told is None or self._placed is None:
+            return []
+        if session.is_local:
+            return under_way_in(session.calls_folder)
+        if began is None or time.monotonic() - began < self._placed.limits.hang_seconds:
+            told.forget()
+            return []
+        return told.read()
 
     def alive(self) -> tuple[int, ...]:
         """Numbers of the workers that are there now."""

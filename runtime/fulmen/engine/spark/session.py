@@ -30,6 +30,7 @@ from fulmen.engine.jvm.class_archive import ClassArchive, spark_jars
 from fulmen.engine.jvm.java import find_java
 from fulmen.engine.jvm.workdir import WorkDir
 from fulmen.engine.protocol.calls import FOLDER
+from fulmen.engine.protocol.told_calls import TELLS
 from fulmen.engine.spark.failures import java_message, jvm_end
 from fulmen.engine.spark.placement import Workers
 from fulmen.engine.worker.process import LOG_FILE
@@ -108,7 +109,7 @@ class Session:
         logs = settings.log_file.resolve().parent
         logs.mkdir(parents=True, exist_ok=True)
         classes = self._archive.file if self._archive else None
-        slots = settings.workers if self._is_local() else settings.slots
+        slots = settings.workers if self.is_local else settings.slots
         conf = spark_conf.complete(
             settings.conf, settings.workers, slots, self.work_dir, logs, classes
         )
@@ -132,10 +133,12 @@ class Session:
         archive = ClassArchive()
         # The folder of Spark's settings is on the class path; on this machine we say which it is.
         conf_folder = os.environ.get("SPARK_CONF_DIR")
-        is_first = self._is_local() or conf_folder == str(archive.conf_folder)
+        is_first = self.is_local or conf_folder == str(archive.conf_folder)
         return archive if is_first and archive.fits(java_home, spark_jars()) else None
 
-    def _is_local(self) -> bool:
+    @property
+    def is_local(self) -> bool:
+        """Whether all workers are processes of the driver's JVM."""
         return "spark.master" not in self.settings.conf
 
     @property
@@ -164,7 +167,9 @@ class Session:
             FOLDER: str(self.calls_folder),
         }
         paths = [settings.code_path, own.get("PYTHONPATH")]
-        if self._is_local():
+        if not self.is_local:
+            own[TELLS] = "yes"
+        else:
             own |= {"JAVA_HOME": java_home, LOG_FILE: str(settings.log_file.resolve())}
             # what this process can import; workers have another current folder
             inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -182,7 +187,7 @@ class Session:
         changes["PYSPARK_PIN_THREAD"] = "true"  # each thread has local properties of its own
         if (jars := spark_jars()).is_dir():
             changes["SPARK_HOME"] = str(jars.parent)  # another one may have another version
-        if self._is_local():
+        if self.is_local:
             # Somebody's spark-defaults.conf is not for us.
             none = self._archive.conf_folder if self._archive else self.work_dir
             changes |= {"SPARK_CONF_DIR": str(none), "SPARK_LOCAL_IP": "127.0.0.1"}

@@ -87,7 +87,7 @@ class Waits:
 
     Attributes:
         left_out: Spout tasks that batches do without, by task.
-        long_calls: Those of workers on this machine.
+        long_calls: Those that have not ended for seconds.
         away: Component -> the service that it waits for.
         holds: Task -> why spouts emit nothing.
         lags: Spout task -> how far it is behind its source.

@@ -7,6 +7,7 @@ batch is run again from the last commit.
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 import time
@@ -23,6 +24,7 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.jobs import Cause
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
+from fulmen.engine.protocol.told_calls import TELLS, CallTeller
 from fulmen.engine.tasks.task_base import (
     LONGEST_TRACEBACK,
     ComponentFailed,
@@ -49,6 +51,7 @@ class Worker:
         stores: Mapping[str, Store] | None = None,
         clock: Callable[[], float] = time.perf_counter,
         generator: Callable[[], np.random.Generator] = np.random.default_rng,
+        teller: CallTeller | None = None,
     ) -> None:
         """A worker without tasks.
 
@@ -56,9 +59,11 @@ class Worker:
             stores: Those that are open already, by URI.
             clock: For how long restoring takes, in seconds.
             generator: Makes random generators.
+            teller: Tells the driver of calls that last; None: the driver sees them by itself.
         """
         self._clock = clock
         self._generator = generator
+        self._teller = teller
         self._placed_topologies: dict[str, PlacedTopology] = {}
         self._tasks: dict[tuple[int, int], StageTasks] = {}
         self._stores: dict[str, Store] = dict(stores or {})
@@ -131,6 +136,8 @@ class Worker:
             store = self._stores.get(placed.checkpoint)
             if store is None:
                 store = self._stores[placed.checkpoint] = Store.open(placed.checkpoint)
+            if self._teller is not None:
+                self._teller.serve(placed.run, store, placed.limits.hang_seconds)
             tasks = self._tasks[stage, partition] = self.stage_tasks(
                 placed, stage, partition, store, self._clock, self._generator()
             )
@@ -168,7 +175,7 @@ def void_row(
     return wire.pack(wire.VOID, (masked(reason), report, cause, traceback))
 
 
-_worker = Worker()
+_worker = Worker(teller=CallTeller() if TELLS in os.environ else None)
 
 
 def _run(

@@ -10,9 +10,10 @@ const fullText = (f) =>
   `${f.component} emits nothing: ${count(f.messages)} messages are pending, as many as maxSpoutPending allows, and none has ended for ${duration(f.seconds)}`
   + f.bolts.map((bolt) => `; ${bolt} has not acked all that it received`).join("");
 const leftOutText = (t) => `${t.component}, task ${t.task}, is left out since ${clock(t.since)}: ${t.reason}`;
-const showWaits = ({ left_out, away, holds, full, resting }) =>
-  setText(byId("waits"), [...left_out.map(leftOutText), ...away.map(awayText), ...holds.map(holdText), ...full.map(fullText),
-    ...resting.map(restText)].join("\n"));
+const longCallText = (c) => `${c.who}: ${c.callback} runs since ${clock(c.since)}`;
+const showWaits = ({ long_calls, left_out, away, holds, full, resting }) =>
+  setText(byId("waits"), [...long_calls.map(longCallText), ...left_out.map(leftOutText), ...away.map(awayText),
+    ...holds.map(holdText), ...full.map(fullText), ...resting.map(restText)].join("\n"));
 
 const seconds = (s) => millis(1000 * s);
 function lagText(lag) {
