@@ -46,8 +46,8 @@ classes: setup ## make every start of Spark faster: takes a minute, once
 
 # Of each run of pytest: .ci/run makes a table of them.
 results_in = $(if $(FULMEN_RESULTS),--junitxml=$(FULMEN_RESULTS)/$(1).xml)
-# Two at a time: a test of Spark or of a server waits much, and takes a gigabyte of memory.
-ENGINE_PYTEST = PATH="$$PATH:$$(go env GOPATH 2>/dev/null)/bin" $(BIN)/pytest tests/engine -n 2 \
+# Three at a time: a test of Spark or of a server waits much, and takes a gigabyte of memory.
+ENGINE_PYTEST = PATH="$$PATH:$$(go env GOPATH 2>/dev/null)/bin" $(BIN)/pytest tests/engine -n 3 \
 	--dist loadfile --no-loadscope-reorder
 # What PYTEST_ARGS selects may be in one of two runs only: 5 is pytest's word for no test.
 NONE_IS_FINE = $(if $(PYTEST_ARGS),|| [ $$? -eq 5 ])

@@ -19,6 +19,11 @@ FULMEN = str(Path(sys.executable).with_name("fulmen"))
 WORD_COUNT = Path(__file__).parents[2] / "examples" / "word-count"
 SECONDS = 240  # a busy machine takes its time to start a JVM
 ENDLESS = {"count": 10**9}
+TO_THE_END = [
+    *("--checkpoint", "kept", "--until-drained", "--set", "spec.maxSpoutPending="),
+    "--in-process",  # what is to be seen is in the checkpoint
+]
+"""Options of a run that carries on where another was stopped."""
 JAVA = re.compile(r"\bat (org|java|scala)\.|\b(py4j|java\.lang|org\.apache)\b|Exception in thread")
 
 pytestmark = pytest.mark.timeout(3 * SECONDS)
@@ -89,8 +94,7 @@ def test_control_c_drains_and_the_next_run_carries_on(terminal, script, tmp_path
     assert 0 < report["trees"]["acked"] < 40_000
     assert sum(counts(tmp_path / "kept").values()) == report["trees"]["acked"]
 
-    options = ["--set", "spec.maxSpoutPending=", "--until-drained", "--checkpoint", "kept"]
-    code, stdout, stderr = script(FULMEN, "run", file, *options)
+    code, stdout, stderr = script(FULMEN, "run", file, *TO_THE_END)
     assert code == 0, stderr
     assert "carried on from commit" in stderr
     assert f"trees        {40_000 - report['trees']['acked']:,} acked" in stdout
@@ -110,8 +114,7 @@ def test_a_killed_jvm_ends_the_run_and_the_next_one_carries_on(terminal, script,
     assert not JAVA.search(first.output)
     assert 0 < sum(counts(tmp_path / "kept").values()) < 40_000
 
-    options = ["--set", "spec.maxSpoutPending=", "--until-drained", "--checkpoint", "kept"]
-    code, _, stderr = script(FULMEN, "run", file, *options)
+    code, _, stderr = script(FULMEN, "run", file, *TO_THE_END)
     assert code == 0, stderr
     assert "carried on from commit" in stderr
     assert counts(tmp_path / "kept") == dict.fromkeys("abcde", 8000)
