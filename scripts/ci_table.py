@@ -17,7 +17,7 @@ BUDGETS = {
     "packages": 90,
     "servers": 210,
     "setup": 180,
-    "lint": 90,
+    "lint": 120,
     "classes": 90,
     "unit-and-engine": 960,
     "fresh-debian": 300,
@@ -26,7 +26,7 @@ BUDGETS = {
     "cluster-alone": 660,
     "thorough": 660,
 }
-"""Seconds for each part. Those of the first lane are 51 minutes; `fresh-debian`, `images` and
+"""Seconds for each part. Those of the first lane are 52 minutes; `fresh-debian`, `images` and
 `thorough` run beside it."""
 SLOWEST = 20
 
