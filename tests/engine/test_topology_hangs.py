@@ -84,6 +84,13 @@ def test_a_model_that_loads_longer_than_a_batch_may_take_is_loaded(spark):
     assert observer.failures == []
 
 
+@pytest.mark.parametrize(("fault", "what"), [("end", "ends its process"), ("hang", "does not end")])
+def test_a_bolt_that_can_not_be_made_ends_the_topology_and_is_named(spark, fault, what):
+    builder = loading(0, fault, batch_timeout_seconds=5)
+    with pytest.raises(TopologyFailed, match=rf"bolt 'slow', task \d+: prepare {what}\. Batches"):
+        ran(spark, builder, lambda _: False, EngineLimits(making_share=1))
+
+
 @pytest.mark.parametrize("method", ["open", "next_tuple"])
 def test_a_spout_that_hangs_is_named_and_others_go_on_without_it(spark, tmp_path, method):
     builder = beside(tmp_path / "over", method, "hang", batch_timeout_seconds=4)

@@ -65,10 +65,10 @@ class Tally(BasicBolt):
 
 
 class Slow(Tally):
-    """Its model loads for so long."""
+    """Its model loads for so long, or never."""
 
     def prepare(self, conf, context):
-        time.sleep(conf["seconds"])
+        FAULTS.get(conf.get("fault"), lambda: time.sleep(conf["seconds"]))()
 
 
 def beside(over, method, fault, workers=2, **spec):
@@ -82,9 +82,11 @@ def beside(over, method, fault, workers=2, **spec):
     return builder
 
 
-def loading(seconds, **spec):
-    """A bolt whose `prepare` takes so long."""
+def loading(seconds, fault="", **spec):
+    """A bolt whose `prepare` takes so long, or has a fault."""
     builder = TopologyBuilder("loading", **spec)
     builder.set_spout("good", Good)
-    builder.set_bolt("slow", Slow).fields_grouping("good", ["n"]).set_config({"seconds": seconds})
+    builder.set_bolt("slow", Slow).fields_grouping("good", ["n"]).set_config(
+        {"seconds": seconds, "fault": fault}
+    )
     return builder

@@ -113,6 +113,14 @@ class Deadly(BasicBolt):
             raise Killed("the process dies")
 
 
+class Unmade(BasicBolt):
+    def prepare(self, conf, context):
+        raise Killed("the process dies")
+
+    def execute(self, tup, collector):
+        pass
+
+
 class Falls(Lines):
     def next_tuple(self):
         raise Killed("the process dies")
@@ -292,6 +300,7 @@ def runs(module):
     yield outcome(lines, "split", module.KeepsMuch)
     yield outcome(lines, "count", module.CountsByALambda)
     yield outcome(lines, "deadly", module.Deadly, spout_tasks=2)
+    yield outcome(lines, "model", module.Unmade)
     yield outcome(lines, "asks", module.AsksForWrongField)
     yield from unpicklable(module)
     yield from falls(module)

@@ -20,7 +20,7 @@ from fulmen.engine.batches.crashes import Crashes
 from fulmen.engine.batches.done import Done, count, did_something, ended_trees
 from fulmen.engine.batches.fixed_cost import TRIAL_SHARE, FixedCost, seconds_for
 from fulmen.engine.batches.idle import HOLD_SECONDS, IDLE_BATCHES_TO_END, Idle
-from fulmen.engine.batches.left_out import LeftOut
+from fulmen.engine.batches.left_out import MAKING, LeftOut, Unmade
 from fulmen.engine.batches.permits import FIRST_PERMIT, is_full, next_permit
 from fulmen.engine.batches.service_probe import ServiceProbe
 from fulmen.engine.batches.stage_skipping import StageSkipping
@@ -70,6 +70,7 @@ class Coordinator:
         watermarks: How far event time has come.
         is_at_end: Whether sources have said that nothing will come, or are taken to.
         left_out: Spout tasks that batches do without.
+        unmade: Other tasks whose instances could not be made.
     """
 
     current: CurrentTopology
@@ -99,6 +100,7 @@ class Coordinator:
     watermarks: Watermarks = field(default_factory=Watermarks)
     is_at_end: bool = False
     left_out: LeftOut = field(default_factory=LeftOut)
+    unmade: Unmade = field(default_factory=Unmade)
 
     def __post_init__(self) -> None:
         self._previous_clock = self.clock
@@ -272,6 +274,7 @@ class Coordinator:
         )
         self.base = done.header.tag
         self.left_out.succeeded(done.header.left_out)
+        self.unmade.succeeded()
         self.deliveries, self.watermarks = done.deliveries, done.watermarks
         self.attempt = None
         self._is_retry = False
@@ -340,6 +343,11 @@ class Coordinator:
         self._mark = now
         self.attempt = None
         self.idle.failed()
+        spouts = set(self._spout_tasks())
+        unmade = [c for c in calls if c.task not in spouts and c.callback in MAKING]
+        for call in unmade:
+            self.unmade.blame(call.task, call.callback, now, hangs=hung_seconds > 0)
+        is_outage = is_outage or bool(unmade)
         had = self.transactions is not None and self.transactions.came_to_nothing(
             reason, is_outage=is_outage
         )

@@ -1,9 +1,11 @@
-"""Spout tasks that batches leave out, because a call of their own ends its process, or hangs. Pure.
+"""Tasks whose own calls end their process, or hang: batches leave out those of spouts. Pure.
 
 Such a call is no tuple's fault, and no batch with that task succeeds. So batches go on without the
 task, and all others emit. It is tried again after a pause, as the reason may be gone: a source that
 did not answer, a machine without memory. The pause doubles each time, and is never shorter than
 what the call cost: others have half of the time at least.
+
+No batch can do without a task of a bolt. So a topology ends if one of them can't be made.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ LONGEST_PAUSE_SECONDS = 3600.0
 
 @dataclass
 class Suspect:
-    """A spout task whose own call made batches fail, the last of them in a row.
+    """A task whose own call made batches fail, the last of them in a row.
 
     Attributes:
         task: Which.
@@ -50,7 +52,7 @@ class Suspect:
     @property
     def is_certain(self) -> bool:
         """Whether nobody else can be to blame."""
-        return self.is_out and (self.hangs or self.failures >= CERTAIN_DEATHS)
+        return self.failures > 0 and (self.hangs or self.failures >= CERTAIN_DEATHS)
 
 
 @dataclass
@@ -110,3 +112,47 @@ class LeftOut:
     def succeeded(self, without: tuple[int, ...]) -> None:
         """A batch counted that had all tasks but these: nothing is held against any other."""
         self._suspects = {task: s for task, s in self._suspects.items() if task in without}
+
+
+MAKING = frozenset(
+    (
+        "making its groupings",
+        "reading its config",
+        "making the instance",
+        "restoring self.state",
+        "restoring its fields",
+        "looking at self.state",
+        "prepare",
+        "get_emitter",
+    )
+)
+"""What is called to make the instance of a task that batches need: no tuple is to blame."""
+
+
+@dataclass
+class Unmade:
+    """Tasks that batches can't do without, and whose instances could not be made."""
+
+    _suspects: dict[int, Suspect] = field(default_factory=dict)
+
+    def blame(self, task: int, callback: str, now: float, *, hangs: bool) -> None:
+        """A call that makes this task's instance ended its process, or hangs.
+
+        Args:
+            task: The task.
+            callback: The call.
+            now: Steady seconds.
+            hangs: It did not end. Else it ended its process.
+        """
+        suspect = self._suspects.setdefault(task, Suspect(task, callback, hangs, now))
+        suspect.callback, suspect.hangs = callback, hangs
+        suspect.failures += 1
+
+    @property
+    def certain(self) -> Suspect | None:
+        """A task that will never be made, as far as can be known."""
+        return next((s for s in self._suspects.values() if s.is_certain), None)
+
+    def succeeded(self) -> None:
+        """A batch counted, so all were made."""
+        self._suspects = {}

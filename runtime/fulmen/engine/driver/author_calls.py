@@ -165,8 +165,13 @@ class AuthorCalls:
         """An attempt failed, and the coordinator knows of what.
 
         Raises:
-            TopologyFailed: The topology has `onError: crash`, and a spout task is to blame.
+            TopologyFailed: A task can't be made that batches need. Or the topology has
+                `onError: crash`, and a spout task is to blame.
         """
+        if (unmade := coordinator.unmade.certain) is not None:
+            raise TopologyFailed(
+                f"{self._who(unmade.task)}: {_what(unmade)}. Batches can't do without this task"
+            )
         spec = self.planner.current.placed.topology.spec
         if spec.on_error == "crash":
             self.refuse(coordinator)
