@@ -7,5 +7,14 @@ from fulmen.windows.aggregate import Aggregate
 from fulmen.windows.aggregations import Aggregation
 from fulmen.windows.deduplicate import Deduplicate
 from fulmen.windows.expiring import ExpiringState
+from fulmen.windows.windowed import TupleWindow, WindowedBolt, WindowedOptions
 
-__all__ = ["Aggregate", "Aggregation", "Deduplicate", "ExpiringState"]
+__all__ = [
+    "Aggregate",
+    "Aggregation",
+    "Deduplicate",
+    "ExpiringState",
+    "TupleWindow",
+    "WindowedBolt",
+    "WindowedOptions",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -21,9 +21,12 @@ def _positive(value: str) -> str:
 
 
 def _zone(value: str) -> str:
-    if value not in available_timezones():
-        raise ValueError(f"there is no time zone {value!r}. Write one such as Europe/Paris, or UTC")
-    ZoneInfo(value)
+    try:
+        ZoneInfo(value)
+    except (OSError, ValueError, KeyError):  # also of names that lead out of the database
+        raise ValueError(
+            f"there is no time zone {value!r}. Write one such as Europe/Paris, or UTC"
+        ) from None
     return value
 
 

@@ -1,0 +1,66 @@
+"""The configuration of windowed bolts."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from fulmen.api.event_time import DURATION, milliseconds
+from fulmen.connectors.options import Options
+from fulmen.errors import repr_of
+from fulmen.windows.options import Duration, Name, TimedOptions
+from fulmen.windows.windowed.queues import Extent, Rule
+
+
+def _amount(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    if isinstance(value, str) and re.match(DURATION, value) and milliseconds(value) > 0:
+        return value
+    raise ValueError(
+        f"it is {repr_of(value)[:80]}, but must be a number of tuples from 1 on, or a duration"
+        " above 0 such as 10m"
+    )
+
+
+Amount = Annotated[int | str, BeforeValidator(_amount)]
+"""So many tuples, or so long."""
+
+
+class LengthAndSlide(Options):
+    """A window of a windowed bolt."""
+
+    length: Amount
+    """How much is in a window: a number of tuples, or a duration."""
+    slide: Amount = 1
+    """How often there is one: after so many tuples, or so often. Equal to `length`: tumbling."""
+
+    def rule(self, has_times: bool) -> Rule:
+        """What it means."""
+        return Rule(_extent(self.length), _extent(self.slide), has_times)
+
+
+def _extent(amount: int | str) -> Extent:
+    return (
+        Extent(amount)
+        if isinstance(amount, int)
+        else Extent(milliseconds(amount), is_duration=True)
+    )
+
+
+class WindowedOptions(TimedOptions):
+    """The `config` of a `WindowedBolt`. Derive from it for options of your own."""
+
+    window: LengthAndSlide | None = None
+    """As `with_window`."""
+    timestamp_field: Name | None = None
+    """The field with the event time. Without it, windows are by arrival."""
+    lag: Duration | None = None
+    """A tuple may be so much older than the newest one."""
+    late_tuple_stream: Name | None = None
+    """The stream of what is late, as `late_tuple`. Without it, that is counted and logged."""
+    key: tuple[Name, ...] = ()
+    """The fields whose values have windows of their own. The input must be grouped by them. None:
+    a task has one window for all."""

@@ -1,0 +1,213 @@
+"""Which tuples are in which window, as Storm has it. Pure.
+
+A queue holds the tuples of one key that a window may still have, by their event times, or as they
+have come. A window is a part of it: what is before is expired. The rules are those of Storm's
+`WindowManager` with its triggers and evictions:
+
+- A window of duration L that ends at E holds `E - L < t <= E`; one of count L the last L up to E.
+- Slides by duration end at multiples of it; slides by count at each so many tuples.
+- Windows without a tuple are passed over, and what has expired in them is told by none.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+NEVER = float("inf")
+
+
+class Extent(NamedTuple):
+    """A number of tuples, or a duration in milliseconds."""
+
+    amount: int
+    is_duration: bool = False
+
+
+class Rule(NamedTuple):
+    """What windows there are.
+
+    Attributes:
+        length: How much is in one.
+        slide: How often there is one.
+        has_times: Whether they are by event time; else by arrival.
+    """
+
+    length: Extent
+    slide: Extent
+    has_times: bool
+
+
+class Entry(NamedTuple):
+    """A tuple in a queue.
+
+    Attributes:
+        time: Its event time in milliseconds, or when it came by the batch clock.
+        number: Of all of its task, in the order in which they came.
+        item: The tuple.
+    """
+
+    time: float
+    number: int
+    item: Any
+
+
+@dataclass(frozen=True)
+class Firing:
+    """A window. Without any tuples it is none, and only has what is to be forgotten.
+
+    Attributes:
+        tuples: Those in it.
+        new: Those that were not in the one before.
+        expired: Those that have left the queue since the one before.
+        end: Until when it is; None: it is by arrival.
+    """
+
+    tuples: list[Entry]
+    new: list[Entry]
+    expired: list[Entry]
+    end: int | None
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What is known of the windows that there were.
+
+    Attributes:
+        seen: How many of the queue, from its beginning on, were in the last one.
+        fired: As far as the slide, if it is a count, has come in the queue.
+        at: With event times: when the next one ends, if it is known; by arrival: when the last was.
+    """
+
+    seen: int = 0
+    fired: int = 0
+    at: float | None = None
+
+
+@dataclass
+class Queue:
+    """The tuples of one key.
+
+    Attributes:
+        rule: Of its windows.
+        entries: By their times; of equal times, as they have come.
+        marks: Changed by each window.
+    """
+
+    rule: Rule
+    entries: list[Entry] = field(default_factory=list)
+    marks: Marks = field(default_factory=Marks)
+
+    def add(self, entry: Entry) -> None:
+        """A tuple has come, which is not late."""
+        if self.entries and entry.time < self.entries[-1].time:
+            insort(self.entries, entry, key=_time)
+        else:
+            self.entries.append(entry)
+
+    def is_late(self, time: float) -> bool:
+        """Whether no window will have it, although the watermark is not above it."""
+        length, slide, _ = self.rule
+        after = self.marks.at
+        if after is None or not (length.is_duration and slide.is_duration):
+            return False
+        if slide.amount <= length.amount:
+            return time <= after - length.amount
+        return time == after - slide.amount
+
+    def due(self) -> float:
+        """By which watermark there is a window; NEVER: more tuples must come first."""
+        length, slide, _ = self.rule
+        if not slide.is_duration:
+            last = self.marks.fired + slide.amount - 1
+            return self.entries[last].time if last < len(self.entries) else NEVER
+        after = self.marks.at
+        if not self.entries:
+            return NEVER
+        if after is None:
+            return self._end_after(self.entries[0].time)
+        begin = after - length.amount if length.is_duration else -NEVER
+        first = self._count(begin)
+        if first < len(self.entries) and self.entries[first].time > after:
+            return self._end_after(self.entries[first].time)
+        return after  # if there is nothing in it, the queue is emptied then
+
+    def _end_after(self, time: float) -> float:
+        return -(-time // self.rule.slide.amount) * self.rule.slide.amount
+
+    def by_watermark(self, watermark: float) -> Iterator[Firing]:
+        """The windows that are due, in order."""
+        length, slide, _ = self.rule
+        while (at := self.due()) <= watermark:
+            if slide.is_duration:
+                is_after_gap = self.marks.at is not None and at > self.marks.at
+                up_to = self._count(at)
+            else:
+                is_after_gap = False
+                fired = self.marks.fired + slide.amount
+                up_to = self._count(at) if length.is_duration else fired
+                self.marks = replace(self.marks, fired=fired)
+            begin = self._count(at - length.amount) if length.is_duration else up_to - length.amount
+            firing = self._fire(max(0, begin), up_to, int(at))
+            if slide.is_duration and firing.tuples:
+                self.marks = replace(self.marks, at=at + slide.amount)
+            yield replace(firing, expired=[]) if is_after_gap else firing
+            if is_after_gap and firing.expired:
+                yield Firing([], [], firing.expired, None)
+
+    def by_arrival(self, now: float) -> Firing | None:
+        """The window that is due after a tuple has come, if there is one."""
+        slide = self.rule.slide
+        if slide.is_duration or len(self.entries) - self.marks.fired < slide.amount:
+            return None
+        self.marks = replace(self.marks, fired=len(self.entries))
+        return self._up_to(now, 0)
+
+    def by_clock(self, now: float) -> Firing:
+        """The window that is due by the clock. All that has come since the last is in it."""
+        last = self.marks.at
+        drift = NEVER if last is None else now - last - self.rule.slide.amount
+        self.marks = replace(self.marks, at=now)
+        return self._up_to(now, drift)
+
+    def _up_to(self, now: float, drift: float) -> Firing:
+        length = self.rule.length
+        if length.is_duration:
+            begin = self._count(now - length.amount - drift)
+        else:
+            begin = max(0, len(self.entries) - length.amount)
+        return self._fire(begin, len(self.entries), None)
+
+    def _count(self, time: float) -> int:
+        """How many are not later than a time."""
+        return bisect_right(self.entries, time, key=_time)
+
+    def _fire(self, begin: int, end: int, at: int | None) -> Firing:
+        """The window of these entries. What is before it leaves the queue."""
+        seen, fired = self.marks.seen, self.marks.fired
+        firing = Firing(
+            self.entries[begin:end],
+            self.entries[max(begin, min(seen, end)) : end],
+            self.entries[:begin],
+            at,
+        )
+        del self.entries[:begin]
+        self.marks = replace(self.marks, seen=end - begin, fired=max(0, fired - begin))
+        return firing
+
+    def last_watermark(self) -> float:
+        """By which all windows are due that its tuples can be in, when no other ones come."""
+        if not self.entries:
+            return -NEVER
+        length, last = self.rule.length, self.entries[-1].time
+        if not self.rule.slide.is_duration:
+            return last
+        if length.is_duration:
+            return last + length.amount + self.rule.slide.amount  # with that, it is emptied
+        return self._end_after(last)
+
+
+def _time(entry: Entry) -> float:
+    return entry.time

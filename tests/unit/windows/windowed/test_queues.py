@@ -1,0 +1,167 @@
+"""Which tuples are in which window: the cases of Storm's own tests of its WindowManager."""
+
+import pytest
+
+from fulmen.windows.windowed.queues import NEVER, Entry, Extent, Queue, Rule
+
+
+def ms(amount):
+    return Extent(amount, True)
+
+
+def by_time(length, slide):
+    return Queue(Rule(length, slide, True))
+
+
+def add(queue, events):
+    for item, time in events:
+        queue.add(Entry(time, item, item))
+
+
+def shown(firing):
+    lists = (firing.tuples, firing.new, firing.expired)
+    return tuple([one.item for one in some] for some in lists)
+
+
+def windows(queue, watermark):
+    """The windows that are due, as lists of (all, new, expired)."""
+    found = [f for f in queue.by_watermark(watermark) if f.tuples]
+    return [shown(firing) for firing in found]
+
+
+def seq(first, last):
+    return list(range(first, last + 1))
+
+
+EVENTS = [(1, 603), (2, 605), (3, 607), (4, 618), (5, 626), (6, 636)]
+
+
+def arrive(queue, items):
+    found = None
+    for item in items:
+        queue.add(Entry(0, item, item))
+        firing = queue.by_arrival(0)
+        found = firing or found
+    return None if found is None else shown(found)
+
+
+def test_count_based_window():
+    queue = Queue(Rule(Extent(5), Extent(2), False))
+    assert arrive(queue, [1, 2]) == ([1, 2], [1, 2], [])
+    assert arrive(queue, [3, 4]) == (seq(1, 4), [3, 4], [])
+    assert arrive(queue, [5, 6]) == (seq(2, 6), [5, 6], [1])
+    assert arrive(queue, [7]) is None
+    assert arrive(queue, [8]) == (seq(4, 8), [7, 8], [2, 3])
+
+
+def test_tumbling_window():
+    queue = Queue(Rule(Extent(3), Extent(3), False))
+    assert arrive(queue, [1, 2]) is None
+    assert arrive(queue, [3]) == (seq(1, 3), seq(1, 3), [])
+    assert arrive(queue, [4, 5, 6]) == (seq(4, 6), seq(4, 6), seq(1, 3))
+
+
+def test_event_time_based_window():
+    queue = by_time(ms(20), ms(10))
+    add(queue, EVENTS[:3])
+    assert windows(queue, 609) == []
+    add(queue, EVENTS[3:])
+    assert windows(queue, 631) == [
+        (seq(1, 3), seq(1, 3), []),
+        (seq(1, 4), [4], []),
+        (seq(4, 5), [5], seq(1, 3)),
+    ]
+    add(queue, [(7, 825), (8, 826), (9, 827), (10, 839)])
+    assert windows(queue, 834) == [
+        (seq(5, 6), [6], [4]),
+        ([6], [], [5]),
+        (seq(7, 9), seq(7, 9), []),
+    ]
+
+
+def test_count_based_window_with_event_time():
+    queue = by_time(Extent(3), ms(10))
+    add(queue, EVENTS)
+    assert [w[0] for w in windows(queue, 631)] == [seq(1, 3), seq(2, 4), seq(3, 5)]
+    add(queue, [(7, 665), (8, 666), (9, 667), (10, 679)])
+    assert [w[0] for w in windows(queue, 674)] == [seq(4, 6), seq(4, 6), seq(4, 6), seq(7, 9)]
+
+
+def test_count_based_trigger_with_event_time():
+    queue = by_time(ms(20), Extent(3))
+    add(queue, [*EVENTS[:4], (5, 625), (6, 626), (7, 629), (8, 636)])
+    assert [w[0] for w in windows(queue, 631)] == [seq(1, 3), seq(3, 6)]
+    add(queue, [(9, 665), (10, 666), (11, 667), (12, 669), (12, 679)])
+    assert [w[0] for w in windows(queue, 674)] == [[9], seq(9, 12)]
+
+
+SAME = [(1, 10), (2, 10), (3, 11), *[(n, 12) for n in seq(4, 7)], (8, 13), (9, 14), (10, 15)]
+
+
+def test_count_based_tumbling_with_the_same_event_time():
+    queue = by_time(Extent(2), Extent(2))
+    add(queue, SAME)
+    assert [w[0] for w in windows(queue, 20)] == [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]]
+
+
+def test_count_based_sliding_with_the_same_event_time():
+    queue = by_time(Extent(5), Extent(2))
+    add(queue, SAME)
+    found = [w[0] for w in windows(queue, 20)]
+    assert found == [seq(1, 2), seq(1, 4), seq(2, 6), seq(4, 8), seq(6, 10)]
+
+
+def test_out_of_order_within_the_lag():
+    queue = by_time(ms(20), ms(10))
+    add(queue, [*EVENTS[:5], (6, 632), (7, 629), (8, 636)])
+    assert [w[0] for w in windows(queue, 631)] == [seq(1, 3), seq(1, 4), [4, 5, 7]]
+
+
+def test_time_based_window_and_its_expiry():
+    queue = Queue(Rule(ms(100), ms(60), False))
+    add(queue, [(n, 0) for n in seq(1, 10)])
+    assert [e.item for e in queue.by_clock(60).tuples] == seq(1, 10)
+    firing = queue.by_clock(120)
+    assert (firing.tuples, [e.item for e in firing.expired]) == ([], seq(1, 10))
+    assert shown(queue.by_clock(180)) == ([], [], [])
+
+
+# Beyond Storm's tests
+
+
+def test_windows_by_the_clock_that_come_late_lose_nothing():
+    queue = Queue(Rule(ms(10), ms(10), False))
+    add(queue, [(1, 0), (2, 9)])
+    assert [e.item for e in queue.by_clock(13).tuples] == [1, 2]
+    add(queue, [(3, 14)])
+    add(queue, [(4, 25)])
+    firing = queue.by_clock(31)
+    assert [e.item for e in firing.tuples] == [3, 4], "18 ms since the last, and all of them count"
+    assert [e.item for e in firing.expired] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("length", "slide", "time", "is_late"),
+    [(10, 10, 20, True), (10, 10, 21, False), (20, 10, 20, False), (20, 10, 10, True)],
+)
+def test_what_no_window_will_have_is_late(length, slide, time, is_late):
+    queue = by_time(ms(length), ms(slide))
+    assert not queue.is_late(time)
+    add(queue, [(1, 15)])
+    assert len(windows(queue, 20)) == 1
+    assert queue.is_late(time) is is_late
+
+
+@pytest.mark.parametrize("slide", [10, 15])
+def test_a_queue_is_empty_when_no_window_has_its_tuples_any_more(slide):
+    queue = by_time(ms(10), ms(slide))
+    add(queue, [(1, -25), (2, 16)])
+    for watermark in range(-40, 60, 7):
+        windows(queue, watermark)
+    assert (queue.entries, queue.due()) == ([], NEVER)
+
+
+def test_times_before_1970():
+    queue = by_time(ms(10), ms(10))
+    add(queue, [(1, -15), (2, -10), (3, -9)])
+    assert [w[0] for w in windows(queue, 0)] == [[1, 2], [3]]

@@ -1,0 +1,284 @@
+"""Windowed bolts in topologies: what they get, acks, what is late; and that SQL says the same."""
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fulmen import BasicBolt, FailedException, TopologyBuilder
+from fulmen.errors import ValidationFailed
+from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, run
+from fulmen.windows import WindowedBolt, WindowedOptions
+
+FIELDS = ["user", "n", "at"]
+
+
+class Shown(WindowedBolt):
+    outputs = ("key", "all", "new", "expired", "start", "end")
+    transient = ("collector",)
+
+    def prepare(self, conf, context, collector):
+        self.collector = collector
+
+    def execute(self, window):
+        lists = [[tup["n"] for tup in some] for some in (window.tuples, window.new, window.expired)]
+        self.collector.emit([list(window.key), *lists, window.start, window.end])
+
+
+def by_time(bolt, lag="0"):
+    return bolt.with_timestamp_field("at", unit="ms").with_lag(lag)
+
+
+def shown(items, bolt, config=None, tasks=1, key=(), **runs):
+    builder = TopologyBuilder()
+    builder.set_spout("source", ListSpout(items, fields=FIELDS))
+    windowed = builder.set_bolt("windowed", bolt, tasks)
+    if config is not None:
+        windowed.set_config(config)
+    if key:
+        windowed.fields_grouping("source", list(key))
+    else:
+        windowed.global_grouping("source")
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("windowed")
+    if (config or {}).get("lateTupleStream") or bolt.__dict__.get("_given", {}).get(
+        "late_tuple_stream"
+    ):
+        builder.set_bolt("late", CollectBolt).shuffle_grouping("windowed", "late")
+    result = run(builder, **runs)
+    return result.collected("sink"), result
+
+
+def test_windows_of_so_many_tuples_whatever_crashes():
+    items = [("a", 1, 0), ("a", 2, 0), PAUSE, ("b", 3, 0), ABORT, ("a", 4, 0), ("a", 5, 0)]
+    found, result = shown(items, Shown().with_window(3, 2))
+    assert [row[1:4] for row in found] == [[[1, 2], [1, 2], []], [[2, 3, 4], [3, 4], [1]]]
+    assert [row[4:] for row in found] == [[None, None]] * 2
+    assert len(result.acked("source")) == 5, "a tuple is acked although its window is open"
+
+
+def test_a_window_after_each_tuple_if_nothing_is_said_of_the_slide():
+    found, _ = shown([("a", 1, 0), ("a", 2, 0), ("a", 3, 0)], Shown().with_window(2))
+    assert [row[1] for row in found] == [[1], [1, 2], [2, 3]]
+
+
+def test_windows_by_event_time_with_a_lag_and_what_is_late():
+    bolt = by_time(Shown().with_window("20ms", "10ms"), "5ms").with_late_tuple_stream("late")
+    items = [("a", 1, 3), ("a", 2, 12), ("a", 3, 8), PAUSE, ("a", 4, 7), ("a", 5, 6), PAUSE]
+    items += [("a", 6, 40)]
+    found, result = shown(items, bolt)
+    assert [(row[1], row[4:]) for row in found] == [
+        ([1, 4, 3], [-10, 10]),
+        ([1, 4, 3, 2], [0, 20]),
+        ([2], [10, 30]),
+        ([6], [20, 40]),
+        ([6], [30, 50]),
+    ]
+    [[late]] = result.collected("late")
+    assert late == {"user": "a", "n": 5, "at": 6}
+    assert len(result.acked("source")) == 6
+    assert [key for key in result.state("windowed") if key != ("time",)] == []
+
+
+def test_a_tuple_of_the_time_of_the_watermark_whose_window_was_called_is_late():
+    bolt = by_time(Shown().with_tumbling_window("10ms")).with_late_tuple_stream("late")
+    items = [("a", 1, 10), PAUSE, ("a", 2, 10), ("a", 3, 11)]
+    found, result = shown(items, bolt)
+    assert [row[1] for row in found] == [[1], [3]]
+    assert [values["n"] for (values,) in result.collected("late")] == [2]
+
+
+def test_each_key_has_windows_of_its_own_by_configuration():
+    config = {"window": {"length": 2, "slide": 2}, "key": ["user"]}
+    items = [("a", 1, 0), ("b", 2, 0), ("b", 3, 0), ("a", 4, 0), ("c", 5, 0)]
+    found, _ = shown(items, Shown(), config, tasks=2, key=["user"])
+    assert sorted(row[:2] for row in found) == [[["a"], [1, 4]], [["b"], [2, 3]]]
+
+
+@pytest.mark.parametrize(
+    ("window", "windows"),
+    [
+        (("2s", "2s"), [[1, 2], [3]]),
+        (("4s", "2s"), [[1, 2], [2, 3], [3]]),
+        ((2, "2s"), [[1, 2], [2, 3]]),
+        (("4s", 2), [[1, 2]]),
+    ],
+)
+def test_windows_by_the_clock(window, windows):
+    items = [("a", 1, 0), PAUSE, ("a", 2, 0), *[PAUSE] * 5, ("a", 3, 0), *[PAUSE] * 12]
+    found, _ = shown(items, Shown().with_window(*window), batch_seconds=0.5)
+    distinct = [row[1] for i, row in enumerate(found) if i == 0 or row[1] != found[i - 1][1]]
+    assert distinct == windows
+
+
+def test_there_is_no_watermark_before_each_input_has_had_a_tuple():
+    builder = TopologyBuilder()
+    builder.set_spout("one", ListSpout([("a", 1, 5), PAUSE, ("a", 2, 25)], fields=FIELDS))
+    other = [PAUSE, PAUSE, PAUSE, ("a", 3, 1), PAUSE, ("a", 4, 30)]
+    builder.set_spout("other", ListSpout(other, fields=FIELDS))
+    bolt = by_time(Shown().with_tumbling_window("10ms"))
+    builder.set_bolt("windowed", bolt).global_grouping("one").global_grouping("other")
+    builder.set_bolt("sink", CollectBolt).global_grouping("windowed")
+    found = run(builder).collected("sink")
+    assert [row[1] for row in found] == [[3, 1], [2, 4]]
+
+
+class Raises(Shown):
+    def execute(self, window):
+        if window.tuples[0]["n"] < 3:
+            raise (FailedException if window.tuples[0]["n"] == 2 else ValueError)("no such window")
+        super().execute(window)
+
+
+def test_a_window_that_raises_is_reported_and_the_others_are_called():
+    bolt = by_time(Raises().with_tumbling_window("10ms"))
+    items = [("a", 1, 5), ("a", 2, 15), ("a", 3, 25)]
+    found, result = shown(items, bolt)
+    assert [row[1] for row in found] == [[3]]
+    assert len(result.errors) == 2
+    assert len(result.acked("source")) == 3
+
+
+class OwnOptions(WindowedOptions):
+    factor: int = 1
+
+
+class Times(WindowedBolt):
+    outputs = ("product",)
+    config_model = OwnOptions
+
+    def __init__(self):
+        self.with_tumbling_window(2)
+
+    def prepare(self, conf, context, collector):
+        super().prepare(conf, context, collector)
+        self.collector, self.factor = collector, context.options.factor
+
+    def execute(self, window):
+        self.collector.emit([sum(tup["n"] for tup in window.tuples) * self.factor])
+
+
+def test_options_of_ones_own_and_a_window_that_the_class_has_set():
+    items = [("a", 1, 0), ("a", 2, 0)]
+    assert shown(items, Times(), {"factor": 5})[0] == [[15]]
+    assert shown(items, Times(), {"window": {"length": 1}})[0] == [[1], [3 - 1]]
+
+
+class Declares(WindowedBolt):
+    def declare_output_fields(self, declarer):
+        declarer.declare(["n"])
+
+    def prepare(self, conf, context, collector):
+        self.collector = collector
+
+    def execute(self, window):
+        self.collector.emit([len(window.tuples)])
+
+
+def test_streams_may_be_declared_as_in_storm():
+    bolt = by_time(Declares().with_tumbling_window("10ms")).with_late_tuple_stream("late")
+    items = [("a", 1, 15), PAUSE, ("a", 2, 5)]
+    found, result = shown(items, bolt)
+    assert (found, len(result.collected("late"))) == ([[1]], 1)
+
+
+@pytest.mark.parametrize(
+    ("bolt", "config", "said"),
+    [
+        (Shown(), None, ["it has no window: write window"]),
+        (Shown().with_window(0), None, ["window.length: it is 0, but must be a number of tuples"]),
+        (Shown().with_window("0"), None, ["window.length: it is '0', but must be a number"]),
+        (Shown().with_window(2, -1).with_lag("soon"), None, ["window.slide", "lag"]),
+        (Shown(), {"window": {"length": 0, "slide": "-1s"}, "key": 3}, ["length", "slide", "key"]),
+        (
+            Shown().with_window(2).with_lag("1s").with_key("usr"),
+            {"lateTupleStream": "late"},
+            [
+                "lag needs timestampField",
+                "lateTupleStream needs timestampField",
+                "key: its input has no field 'usr'. It has: user, n, at",
+            ],
+        ),
+        (Shown().with_window(2).with_timestamp_field("t"), None, ["timestampField: its input has"]),
+    ],
+)
+def test_mistakes_are_all_found_before_anything_runs(bolt, config, said):
+    with pytest.raises(ValidationFailed) as raised:
+        shown([("a", 1, 0)], bolt, config)
+    for text in said:
+        assert text in str(raised.value)
+
+
+async def later(self, window):
+    """Is async."""
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "said"),
+    [
+        ("on_timer", lambda self, key, at: None, "can't have a method on_timer"),
+        ("end_batch", lambda self: None, "can't have a method end_batch"),
+        ("execute", lambda self, window, collector: None, "must be def execute"),
+        ("execute", later, "can't be async"),
+    ],
+)
+def test_methods_that_a_windowed_bolt_can_not_have(name, method, said):
+    with pytest.raises(TypeError, match=said):
+        type("Wrong", (WindowedBolt,), {name: method})
+    assert type("Right", (BasicBolt,), {name: method})
+
+
+# ---- DuckDB says the same
+
+EXTRAS = [(), (), (), (PAUSE,), (PAUSE, PAUSE), (ABORT,)]
+EXAMPLES = settings.default.max_examples // 10
+EVENTS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(-30, 60)), max_size=12)
+ENDS = "SELECT unnest(generate_series(-105, 105, 7)) e"
+CASES = {
+    "durations": (
+        ("20ms", "7ms"),
+        f"""SELECT who, list(n ORDER BY t, n) FROM events, ({ENDS})
+            WHERE e - 20 < t AND t <= e GROUP BY who, e""",
+    ),
+    "counts": (
+        (3, 2),
+        """SELECT who, found FROM (
+            SELECT who, row_number() OVER w p, list(n) OVER (w ROWS 2 PRECEDING) found FROM events
+            WINDOW w AS (PARTITION BY who ORDER BY t, n)) WHERE p % 2 = 0""",
+    ),
+    "duration of counts": (
+        ("20ms", 2),
+        """SELECT a.who, list(b.n ORDER BY b.t, b.n) FROM (
+            SELECT *, row_number() OVER (PARTITION BY who ORDER BY t, n) p FROM events) a
+            JOIN events b ON a.who = b.who AND a.t - 20 < b.t AND b.t <= a.t
+            WHERE p % 2 = 0 GROUP BY a.who, p""",
+    ),
+    "count of durations": (
+        (3, "7ms"),
+        f"""SELECT who, list(n ORDER BY t, n) FROM (
+            SELECT *, row_number() OVER (PARTITION BY e ORDER BY t DESC, n DESC) p
+            FROM events, ({ENDS})
+            WHERE t <= e AND e - 7 < (SELECT max(t) FROM events)) WHERE p <= 3 GROUP BY who, e""",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CASES)
+@given(events=EVENTS, extra=st.data())
+@settings(max_examples=EXAMPLES)
+def test_windows_are_those_of_sql(kind, events, extra):
+    """In any order within the lag, with crashes, in batches of any size, on several workers."""
+    window, query = CASES[kind]
+    is_keyed = kind != "count of durations"  # which goes on as long as any key does
+    items = []
+    events = [(who if is_keyed else "a", at) for who, at in events]
+    for number, (who, at) in enumerate(events):
+        items += [(who, number, at), *extra.draw(st.sampled_from(EXTRAS))]
+    bolt = by_time(Shown().with_window(*window).with_key("user"), "100ms")
+    found, result = shown(items, bolt, tasks=2, key=["user"], workers=2)
+    assert result.errors == []
+    database = duckdb.connect()
+    database.execute("CREATE TABLE events (who TEXT, n BIGINT, t BIGINT)")
+    for number, (who, at) in enumerate(events):
+        database.execute("INSERT INTO events VALUES (?, ?, ?)", [who, number, at])
+    wanted = sorted(database.execute(query).fetchall())
+    assert sorted((row[0][0], row[1]) for row in found) == wanted
