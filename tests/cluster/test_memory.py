@@ -14,7 +14,9 @@ pytestmark = pytest.mark.timeout(600)
 
 @pytest.fixture(scope="module")
 def topology(operator, kube):
-    kube.apply(manifest(FILE.with_name("hungry.yaml")))
+    """A package with data in it: it comes to the pods packed."""
+    file = FILE.with_name("hungry") / "hungry.yaml"
+    kube.apply(manifest(file, option="--config-map"))
     return kube
 
 

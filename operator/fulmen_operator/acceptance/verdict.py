@@ -4,6 +4,7 @@ What was accepted is kept as a whole in the revision, so that drivers are never 
 that nobody has looked at.
 """
 
+import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -11,7 +12,7 @@ from typing import TypeVar
 from fulmen.kube import names
 from fulmen.kube.contract import CHECKPOINT_URI
 from fulmen.topology.problems import Problem
-from fulmen.topology.resource.pods import Checkpoint, Code
+from fulmen.topology.resource.pods import ARCHIVE_NAME, MAX_CODE_BYTES, Checkpoint, Code
 from fulmen.topology.resource.spec import ComponentSpec, Metadata, Topology
 from fulmen.topology.validation.check import check
 from fulmen_operator.acceptance.changes import digest, input_hash
@@ -20,7 +21,34 @@ from fulmen_operator.reasons import Reason
 
 C = TypeVar("C", bound=ComponentSpec)
 
-MAX_CODE_BYTES = 900 * 1024
+
+@dataclass(frozen=True)
+class CodeFiles:
+    """What a ConfigMap has of an author's code.
+
+    Attributes:
+        data: Files of text by name.
+        binary: Other files by name, such as a packed project, in base64 as Kubernetes has them.
+    """
+
+    data: Mapping[str, str] = field(default_factory=dict)
+    binary: Mapping[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.data or self.binary)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        texts = sum(len(text.encode()) for text in self.data.values())
+        return texts + sum(len(base64.b64decode(text)) for text in self.binary.values())
+
+    @property
+    def digest(self) -> str:
+        """Another one for other files; empty if there are none."""
+        if self.binary:
+            return digest([dict(self.data), dict(self.binary)])
+        return digest(self.data) if self.data else ""
 
 
 @dataclass(frozen=True)
@@ -31,7 +59,7 @@ class Accepted:
         topology: With the numbers of tasks that are known, without `code`, with a URI of the
             checkpoint.
         hash: Of the input: a running driver with another one has to be replaced.
-        code: The code's files by name.
+        code: The code's files.
         code_name: The ConfigMap for them; empty if there are none.
         claim: The claim that the checkpoint is on; empty if it is at a URI.
         owns_claim: Whether the operator makes that claim.
@@ -40,7 +68,7 @@ class Accepted:
 
     topology: Topology
     hash: str
-    code: Mapping[str, str] = field(default_factory=dict)
+    code: CodeFiles = CodeFiles()
     code_name: str = ""
     claim: str = ""
     owns_claim: bool = False
@@ -84,14 +112,13 @@ def judge(seen: Observed, tasks: Mapping[str, int]) -> Accepted | Refused:
     code = _code_of(given.spec.code, seen.source)
     if isinstance(code, Refused):
         return code
-    code_hash = digest(code) if code else ""
     checkpoint = given.spec.checkpoint
     named = checkpoint.persistent_volume_claim
     return Accepted(
         topology=_resolved(given, seen, tasks),
-        hash=input_hash(given, code_hash),
+        hash=input_hash(given, code.digest),
         code=code,
-        code_name=names.code(given.name, code_hash) if code else "",
+        code_name=names.code(given.name, code.digest) if code else "",
         claim="" if checkpoint.uri else named or names.claim(given.name),
         owns_claim=not checkpoint.uri and named is None,
         warnings=tuple(str(problem) for problem in checked.warnings),
@@ -115,9 +142,9 @@ def _document(topology: Object) -> dict[str, object]:
     }
 
 
-def _code_of(code: Code | None, source: Object | None) -> Mapping[str, str] | Refused:
+def _code_of(code: Code | None, source: Object | None) -> CodeFiles | Refused:
     if code is None:
-        return {}
+        return CodeFiles()
     if code.folder is not None:
         message = (
             f"spec.code.folder: {code.folder!r} is a folder on the machine of whoever wrote it. "
@@ -125,18 +152,20 @@ def _code_of(code: Code | None, source: Object | None) -> Mapping[str, str] | Re
         )
         return Refused(Reason.INVALID_SPEC, message)
     if code.config_map is None:
-        return code.files
+        return CodeFiles(code.files)
+    named = f"spec.code.configMap: ConfigMap {code.config_map!r}"
     if source is None:
         message = f"spec.code.configMap: there is no ConfigMap {code.config_map!r}. Make it."
         return Refused(Reason.CODE_NOT_FOUND, message, again_in=30)
-    files = dict(source.get("data") or {})
+    files = CodeFiles(source.get("data") or {}, source.get("binaryData") or {})
     if not files:
-        message = f"spec.code.configMap: ConfigMap {code.config_map!r} has no data."
+        return Refused(Reason.CODE_NOT_FOUND, f"{named} has no data.", again_in=30)
+    if ARCHIVE_NAME in files.binary and len(files.data) + len(files.binary) > 1:
+        message = f"{named} has {ARCHIVE_NAME} and other files. Put them into the archive."
         return Refused(Reason.CODE_NOT_FOUND, message, again_in=30)
-    size = sum(len(text.encode()) for text in files.values())
-    if size > MAX_CODE_BYTES:
+    if files.size > MAX_CODE_BYTES:
         message = (
-            f"spec.code.configMap: ConfigMap {code.config_map!r} has {size} bytes, but at most "
+            f"{named} has {files.size} bytes, but at most "
             f"{MAX_CODE_BYTES} are allowed. Put the code into an image."
         )
         return Refused(Reason.CODE_TOO_BIG, message, again_in=30)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from fulmen.kube import contract, names
-from fulmen_operator.acceptance.verdict import Accepted
+from fulmen_operator.acceptance.verdict import Accepted, CodeFiles
 from fulmen_operator.manifests.common import CODE, metadata, selector
 from fulmen_operator.model import Manifest, Object, Observed
 from fulmen_operator.settings import Settings
@@ -19,14 +19,15 @@ def revision_map(seen: Observed, revision: contract.Revision) -> Manifest:
     }
 
 
-def code_map(seen: Observed, name: str, files: Mapping[str, str]) -> Manifest:
+def code_map(seen: Observed, name: str, files: CodeFiles) -> Manifest:
     """The author's code. Its name has its digest, so that old and new code never mix."""
+    content = {"data": dict(files.data), "binaryData": dict(files.binary)}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata(seen, name, CODE),
         "immutable": True,
-        "data": dict(files),
+        **{key: found for key, found in content.items() if found},
     }
 
 

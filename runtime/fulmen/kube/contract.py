@@ -69,6 +69,8 @@ POD_IP_ENV: Final = "FULMEN_POD_IP"
 # ---- Files
 
 CODE_FOLDER: Final = "/opt/fulmen/code"
+UNPACKED_FOLDER: Final = "/var/fulmen/code"
+"""Where a container unpacks code that is an archive; `entrypoint` has the same for workers."""
 SECRET_FILE: Final = "/etc/fulmen/auth/secret"
 SECRET_KEY: Final = "secret"
 CANDIDATE_FILE: Final = "/etc/fulmen/candidate/candidate.json"

@@ -1,5 +1,8 @@
 """`fulmen manifest`: the file that `fulmen run` takes, as a cluster takes it."""
 
+import base64
+import os
+import random
 import re
 
 import pytest
@@ -7,6 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from fulmen.cli.main import main
+from fulmen.topology.code.packing import unpacked
 from fulmen.topology.reading.documents import parse_yaml
 from fulmen.topology.reading.field_problems import parse
 from support.cli_runs import CODE
@@ -123,23 +127,81 @@ def test_mistakes_end_the_manifest_command(tmp_path):
     assert "Did you mean 'Letters'?" in result.stderr
 
 
-def test_files_that_are_left_out_are_told(tmp_path):
-    file = written(tmp_path)
+def project(tmp_path):
+    """A project with a package, data in it and beside it, and what no cluster needs."""
     code = tmp_path / "code"
-    for name in ("words.txt", ".gitignore", "README.md"):
-        (code / name).touch()
+    for name, content in {
+        "shop/__init__.py": "",
+        "shop/prices.csv": "a,1\n",
+        "shop/logo.bin": b"\xff\x00",
+        "words.txt": "one two",
+        "README.md": "About",
+        "other.yaml": "apiVersion: x\nkind: Topology\n",
+        "tests/test_shop.py": "",
+        "shop/test_it.py": "",
+        "__pycache__/letters.pyc": "",
+        ".git/HEAD": "",
+        "env/pyvenv.cfg": "",
+        "env/lib/a.py": "",
+    }.items():
+        (code / name).parent.mkdir(parents=True, exist_ok=True)
+        (code / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     (code / "run").touch(mode=0o755)
     (code / ".#letters.py").symlink_to("someone@somewhere")  # as editors make them
-    for name in ("data", "__pycache__"):
-        (code / name).mkdir()
+    (code / "shop" / "loop").symlink_to("..")
+    return code
+
+
+def archive_of(result):
+    [(name, text)] = source_of(result)["binaryData"].items()
+    assert name == "code.tar.gz"
+    return base64.b64decode(text)
+
+
+def test_packages_and_data_are_packed_and_what_no_cluster_needs_is_left_out(tmp_path):
+    file = written(tmp_path)
+    project(tmp_path)
+    result = invoke(file)
+    assert (result.exit_code, result.stderr) == (0, "")
+    mounted = tmp_path / "mounted"
+    mounted.mkdir()
+    (mounted / "code.tar.gz").write_bytes(archive_of(result))
+    folder = unpacked(mounted, tmp_path / "unpacked")
+    found = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    assert sorted(found) == [
+        *("letters.py", "shop/__init__.py", "shop/logo.bin", "shop/prices.csv", "words.txt")
+    ]
+    assert found["shop/logo.bin"].read_bytes() == b"\xff\x00"
+    _, topology = yaml.safe_load_all(result.stdout)
+    assert topology["spec"]["code"] == {"configMap": source_of(result)["metadata"]["name"]}
+
+
+def test_the_same_project_is_the_same_archive_wherever_and_whenever(tmp_path):
+    printed = []
+    for place in ("here", "there"):
+        (tmp_path / place).mkdir()
+        file = written(tmp_path / place)
+        os.utime(project(tmp_path / place) / "words.txt", (len(place), 0))
+        printed.append(invoke(file).stdout)
+    assert printed[0] == printed[1]
+    (tmp_path / "there" / "code" / "shop" / "prices.csv").write_text("a,2\n")
+    assert invoke(file).stdout != printed[0]
+
+
+def test_packages_are_no_part_of_the_topology_itself(tmp_path):
+    file = written(tmp_path)
+    project(tmp_path)
+    result = invoke(file, "--inline")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "leave --inline out." in result.stderr
+
+
+def test_a_large_archive_is_applied_by_the_server(tmp_path):
+    file = written(tmp_path)
+    (tmp_path / "code" / "noise").write_bytes(random.Random(1).randbytes(300_000))
     result = invoke(file)
     assert result.exit_code == 0
-    assert result.stderr == (
-        f"warning: only Python files are taken along, so these of '{code}' will be missing:"
-        " data/, words.txt. If the code needs them, put the code into an image of your own instead,"
-        " FROM Fulmen's, and leave spec.code out.\n"
-    )
-    assert [*source_of(result)["data"]] == ["letters.py"]
+    assert "kubectl apply --server-side" in result.stderr
 
 
 def test_a_file_that_can_not_be_read(tmp_path):
@@ -170,55 +232,37 @@ def test_settings_that_pods_decide_are_refused(tmp_path):
     )
 
 
-@pytest.mark.parametrize("package", ["parts", "letters"])
-def test_packages_cannot_be_inline(tmp_path, package):
-    file = written(tmp_path)
-    folder = tmp_path / "code" / package
-    folder.mkdir()
-    (folder / "__init__.py").touch()
-    if package == "letters":  # there is nothing else
-        (tmp_path / "code" / "letters.py").rename(folder / "__init__.py")
-    result = invoke(file)
-    assert result.exit_code == 2
-    assert result.stderr == (
-        f"Error: the folder '{tmp_path}/code' has a package, '{package}', but folders can't be"
-        " taken along: put the code into an image of your own instead, FROM Fulmen's, and leave"
-        " spec.code out.\n"
-    )
-
-
 def test_too_much_code(tmp_path):
     file = written(tmp_path)
-    (tmp_path / "code" / "more.py").write_text("#" * 128 * 1024)
-    size = 128 * 1024 + len(CODE.encode())
+    (tmp_path / "code" / "noise").write_bytes(random.Random(1).randbytes(1_000_000))
     result = invoke(file)
-    assert result.exit_code == 2
-    assert result.stderr == (
-        f"Error: the Python files in '{tmp_path}/code' have {size:,} bytes in all, but at most"
-        " 131,072 can be put into the manifest. Make a ConfigMap of them (kubectl create configmap"
-        f" NAME --from-file '{tmp_path}/code') and name it in spec.code.configMap, or put the"
-        " code into an image of your own instead, FROM Fulmen's, and leave spec.code out.\n"
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert re.fullmatch(
+        f"Error: the 2 files of '{tmp_path}/code' have [0-9,]+ bytes when they are packed, but at"
+        r" most 921,600 can be put into a ConfigMap\. The largest, with their bytes: noise"
+        rf" \(1,000,000\), letters\.py \({len(CODE.encode()):,}\)\. Take out of the folder what the"
+        r" code does not need, or put the code into an image of your own instead, FROM Fulmen's,"
+        r" and leave spec\.code out\.\n",
+        result.stderr,
     )
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["a b.py"], "files has the key 'a b.py', which can't be the name of a file"),
+        (["big.py"], "files has 132944 bytes in all, but at most 131072"),
         ([f"more_{n}.py" for n in range(64)], "files has 65 entries, but at most 64 are allowed"),
     ],
 )
-def test_files_that_no_resource_can_hold(tmp_path, names, message):
+def test_files_that_the_topology_itself_can_not_hold(tmp_path, names, message):
     file = written(tmp_path)
     for name in names:
-        (tmp_path / "code" / name).touch()
-    result = invoke(file)
+        (tmp_path / "code" / name).write_text("#" * 131_072 if len(names) == 1 else "")
+    result = invoke(file, "--inline")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == (
-        f"Error: the Python files in '{tmp_path}/code' can't be put into the manifest: {message}."
-        " Rename or remove some, or put the code into an image of your own instead, FROM"
-        " Fulmen's, and leave spec.code out.\n"
-    )
+    assert message in result.stderr
+    assert "Leave --inline out." in result.stderr
+    assert invoke(file).exit_code == 0
 
 
 def test_a_file_that_is_not_text(tmp_path):

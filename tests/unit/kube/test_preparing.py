@@ -1,7 +1,10 @@
 """From a revision to what can be run; and what preflights say about candidates."""
 
 import errno
+import io
 import os
+import random
+import tarfile
 
 import pytest
 
@@ -9,6 +12,7 @@ from fulmen.checkpoint import CommitLog, Store
 from fulmen.errors import (
     CheckpointLost,
     CheckpointMismatch,
+    CodeError,
     Denied,
     Unreachable,
     ValidationFailed,
@@ -63,6 +67,65 @@ def test_a_plan_can_be_run(tmp_path, code):
     assert prepared.topology.spec.spouts[0].tasks == 3
     assert prepared.streams["source"]["default"].fields == ("n",)
     assert prepared.code_folder == code
+
+
+def packed(tmp_path, *members):
+    """A mounted ConfigMap with an archive."""
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    with tarfile.open(folder / "code.tar.gz", "w:gz") as archive:
+        for name, content, kind in members:
+            member = tarfile.TarInfo(name)
+            member.type, member.size, member.linkname = kind, len(content), "elsewhere"
+            archive.addfile(member, io.BytesIO(content))
+    return folder
+
+
+def test_a_packed_project_is_unpacked(tmp_path):
+    folder = packed(
+        tmp_path,
+        ("shop", b"", tarfile.DIRTYPE),
+        ("shop/__init__.py", CODE.encode(), tarfile.REGTYPE),
+        ("shop/prices.csv", b"a,1", tarfile.REGTYPE),
+    )
+    into = tmp_path / "into"
+    for _ in range(2):  # a container may be started again
+        assert code_folder(folder, into) == into
+    assert (into / "shop" / "prices.csv").read_text() == "a,1"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("../outside.py", tarfile.REGTYPE),
+        ("/outside.py", tarfile.REGTYPE),
+        ("a/../../outside.py", tarfile.REGTYPE),
+        ("link.py", tarfile.SYMTYPE),
+        ("hard.py", tarfile.LNKTYPE),
+        ("device", tarfile.CHRTYPE),
+    ],
+)
+def test_an_archive_writes_nothing_outside(tmp_path, name, kind):
+    folder = packed(tmp_path, ("good.py", b"", tarfile.REGTYPE), (name, b"", kind))
+    with pytest.raises(CodeError, match="which is no file or folder inside of it"):
+        code_folder(folder, tmp_path / "into")
+    assert not (tmp_path / "into").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", None], ids=["empty", "other", "cut"])
+def test_an_archive_that_is_none(tmp_path, content):
+    folder = packed(tmp_path, ("a.py", random.Random(1).randbytes(9999), tarfile.REGTYPE))
+    file = folder / "code.tar.gz"
+    file.write_bytes(file.read_bytes()[:5000] if content is None else content)
+    with pytest.raises(CodeError, match=r"code\.tar\.gz can't be unpacked: .+ Make it with"):
+        code_folder(folder, tmp_path / "into")
+
+
+def test_an_archive_that_would_fill_a_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr("fulmen.topology.code.packing.MAX_UNPACKED_BYTES", 10)
+    folder = packed(tmp_path, ("a", b"12345678901", tarfile.REGTYPE))
+    with pytest.raises(CodeError, match="11 bytes when it is unpacked, but at most 10"):
+        code_folder(folder, tmp_path / "into")
 
 
 def test_what_a_newer_operator_knows_is_left_out(tmp_path, code):

@@ -1,9 +1,10 @@
 """`fulmen manifest`: a topology as Kubernetes takes it, with the code of a local folder."""
 
+import base64
 import hashlib
 import json
-import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,46 @@ from pydantic import ValidationError
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.topology_file import check_document, read_file, tell_warnings, topology_arguments
 from fulmen.topology.code.loading import CodeFolder
+from fulmen.topology.code.packing import pack, project_files
 from fulmen.topology.reading.documents import dump_yaml, to_yaml
 from fulmen.topology.reading.field_problems import translate
-from fulmen.topology.resource.pods import INLINE_CODE_LIMIT, Code
+from fulmen.topology.resource.pods import ARCHIVE_NAME, FILE_NAME, MAX_CODE_BYTES, Code
 from fulmen.topology.resource.spec import Topology
 
 OWN_IMAGE = "put the code into an image of your own instead, FROM Fulmen's, and leave spec.code out"
+SHOWN_FILES = 5
+CLIENT_SIDE_BYTES = 256 * 1024
+"""`kubectl apply` notes all of an object in an annotation, and all annotations may have so much."""
+SERVER_SIDE = (
+    "warning: the code is too large for a plain `kubectl apply`: use"
+    " `kubectl apply --server-side -f -`."
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The code of a folder, as a resource or a ConfigMap has it: one of the two.
+
+    Attributes:
+        files: Python files and schemas by name, if there is nothing else.
+        archive: All files, packed.
+    """
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    archive: bytes = b""
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The part of a ConfigMap."""
+        if self.archive:
+            return {"binaryData": {ARCHIVE_NAME: base64.b64encode(self.archive).decode()}}
+        return {"data": dict(self.files)}
+
+    @property
+    def digest(self) -> str:
+        """Another one for other code."""
+        packed = self.archive or json.dumps(dict(self.files), sort_keys=True).encode()
+        return hashlib.sha256(packed).hexdigest()[:10]
 
 
 @click.command(short_help="Print a topology for kubectl apply.")
@@ -26,71 +61,124 @@ OWN_IMAGE = "put the code into an image of your own instead, FROM Fulmen's, and 
 @click.option(
     "--config-map/--inline",
     default=True,
-    help="Put the Python files into a ConfigMap NAME-source-…, printed before the topology, or into"
-    " the topology itself. Default: --config-map.",
+    help="Put the code into a ConfigMap NAME-source-…, printed before the topology, or into the"
+    " topology itself, which has room for Python files only. Default: --config-map.",
 )
 def manifest(
     file: Path, assignments: tuple[str, ...], code_folder: Path | None, config_map: bool
 ) -> None:
     """Print the topology of FILE as Kubernetes takes it, for `kubectl apply -f -`.
 
-    A cluster has no code folder: a ConfigMap with its Python files is printed before the topology.
+    A cluster has no code folder: a ConfigMap with its files is printed before the topology. It has
+    the folder's packages and what they read, but no hidden files, tests, virtual environments,
+    Markdown and other topologies.
     """
     document = read_file(file, assignments, code_folder)
     checked = check_document(document, file, code_folder, for_kubernetes=True)
     tell_warnings(checked)
-    topology = _with_files(checked.topology(), file, code_folder)
-    if config_map and topology.spec.code and topology.spec.code.files:
-        source, topology = _apart(topology, topology.spec.code.files)
-        click.echo(f"{dump_yaml(source)}---")
-    click.echo(to_yaml(topology), nl=False)
+    topology = checked.topology()
+    source = _source_of(topology, file, code_folder)
+    if source is None:
+        click.echo(to_yaml(topology), nl=False)
+    elif config_map:
+        found = _config_map(topology, source)
+        if len(json.dumps(found)) > CLIENT_SIDE_BYTES:
+            click.echo(SERVER_SIDE, err=True)
+        code = Code(config_map=found["metadata"]["name"])
+        click.echo(f"{dump_yaml(found)}---\n{to_yaml(_with(topology, code))}", nl=False)
+    else:
+        click.echo(to_yaml(_with(topology, _inline(source))), nl=False)
 
 
-def _apart(topology: Topology, files: Mapping[str, str]) -> tuple[dict[str, Any], Topology]:
-    """A ConfigMap with the code, and the topology that names it.
+def _with(topology: Topology, code: Code) -> Topology:
+    return topology.model_copy(update={"spec": topology.spec.model_copy(update={"code": code})})
+
+
+def _config_map(topology: Topology, source: Source) -> dict[str, Any]:
+    """The ConfigMap with the code.
 
     Other code has another ConfigMap, so that what runs keeps its own, whatever becomes of the
     change: Kubernetes may take the ConfigMap and refuse the topology.
     """
-    content = json.dumps(dict(files), sort_keys=True).encode()
-    name = f"{topology.name}-source-{hashlib.sha256(content).hexdigest()[:10]}"
+    name = f"{topology.name}-source-{source.digest}"
     metadata = {"name": name, "namespace": topology.metadata.model_dump().get("namespace")}
-    source = {
+    return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {key: value for key, value in metadata.items() if value},
-        "data": dict(files),
+        **source.content,
         "immutable": True,
     }
-    update = {"code": Code(config_map=name)}
-    return source, topology.model_copy(update={"spec": topology.spec.model_copy(update=update)})
 
 
-def _with_files(topology: Topology, file: Path, code_folder: Path | None) -> Topology:
-    """The topology with its code inline, unless it names a ConfigMap or an image has it."""
+def _source_of(topology: Topology, file: Path, code_folder: Path | None) -> Source | None:
+    """The code of the topology's folder; None if it names a ConfigMap or an image has it.
+
+    Raises:
+        BadInput: There is none, it can't be read, or there is too much of it.
+    """
     code = topology.spec.code
+    if code_folder is None and code is not None and code.files:
+        return Source(code.files)
     if code_folder is None and (code is None or code.folder is None):
-        return topology
+        return None
     with CodeFolder(code_folder) if code_folder else CodeFolder.of(code, file.parent) as folder:
         assert folder.path is not None
-        files = python_files(folder.path)
-        if left_out := other_files(folder.path, but=file):
-            click.echo(
-                f"warning: only Python files are taken along, so these of '{folder.path}' will be"
-                f" missing: {', '.join(left_out)}. If the code needs them, {OWN_IMAGE}.",
-                err=True,
-            )
+        return read_source(folder.path, file)
+
+
+def read_source(folder: Path, file: Path) -> Source:
+    """The code of a folder: as files, or packed if there is more than Python files.
+
+    Args:
+        folder: Where it is.
+        file: The topology's own file, which may be in it.
+
+    Raises:
+        BadInput: There is none, it can't be read, or there is too much of it.
+    """
+    found = project_files(folder, file)
+    if not any(path.suffix == ".py" for path in found):
+        raise BadInput(f"the folder '{folder}' has no Python files.")
+    flat = [path for path in found if path.parent == folder and path.suffix in (".py", ".avsc")]
+    if flat == found and all(FILE_NAME.fullmatch(path.name) for path in found):
+        source = Source({path.name: _text_of(path) for path in found})
+        size = sum(len(text.encode()) for text in source.files.values())
+        if size <= MAX_CODE_BYTES:
+            return source
     try:
-        inline = Code(files=files)
+        source = Source(archive=pack(folder, found))
+    except OSError as error:
+        raise BadInput(f"'{error.filename}' can't be read: {error.strerror}.") from error
+    if len(source.archive) > MAX_CODE_BYTES:
+        raise BadInput(_too_big(folder, found, len(source.archive)))
+    return source
+
+
+def _too_big(folder: Path, files: list[Path], size: int) -> str:
+    largest = sorted(files, key=lambda path: -path.stat().st_size)[:SHOWN_FILES]
+    listed = ", ".join(f"{f.relative_to(folder)} ({f.stat().st_size:,})" for f in largest)
+    return (
+        f"the {len(files)} files of '{folder}' have {size:,} bytes when they are packed, but at"
+        f" most {MAX_CODE_BYTES:,} can be put into a ConfigMap. The largest, with their bytes:"
+        f" {listed}. Take out of the folder what the code does not need, or {OWN_IMAGE}."
+    )
+
+
+def _inline(source: Source) -> Code:
+    if source.archive:
+        raise BadInput(
+            "only Python files can be put into the topology itself, and there are packages or other"
+            " files, or too many of them: leave --inline out."
+        )
+    try:
+        return Code(files=dict(source.files))
     except ValidationError as error:
         message = "; ".join(problem.message for problem in translate(error, {}))
-        cure = f"Rename or remove some, or {OWN_IMAGE}"
         raise BadInput(
-            f"the Python files in '{folder.path}' can't be put into the manifest: {message}."
-            f" {cure}."
+            f"the Python files can't be put into the topology itself: {message}."
+            " Leave --inline out."
         ) from error
-    spec = topology.spec.model_copy(update={"code": inline})
-    return topology.model_copy(update={"spec": spec})
 
 
 def _text_of(file: Path) -> str:
@@ -100,52 +188,3 @@ def _text_of(file: Path) -> str:
         raise BadInput(f"'{file}' can't be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise BadInput(f"'{file}' is not text in UTF-8: byte {error.start} is wrong.") from error
-
-
-def python_files(folder: Path) -> dict[str, str]:
-    """The Python files of a folder, and its schemas of Avro, by name; tests are left out.
-
-    Raises:
-        BadInput: There are none, too many bytes in them, or some in folders below.
-    """
-    if packages := sorted(path.parent.name for path in folder.glob("*/__init__.py")):
-        raise BadInput(
-            f"the folder '{folder}' has a package, '{packages[0]}', but folders can't be"
-            f" taken along: {OWN_IMAGE}."
-        )
-    found = [path for path in sorted(folder.glob("[!.]*.py")) if not _is_test(path)]
-    if not found:
-        raise BadInput(f"the folder '{folder}' has no Python files.")
-    found += sorted(folder.glob("[!.]*.avsc"))
-    files = {path.name: _text_of(path) for path in found}
-    size = sum(len(text.encode()) for text in files.values())
-    if size > INLINE_CODE_LIMIT:
-        raise BadInput(
-            f"the Python files in '{folder}' have {size:,} bytes in all, but at most"
-            f" {INLINE_CODE_LIMIT:,} can be put into the manifest. Make a ConfigMap of them"
-            f" (kubectl create configmap NAME --from-file '{folder}') and name it in"
-            f" spec.code.configMap, or {OWN_IMAGE}."
-        )
-    return files
-
-
-def _is_test(file: Path) -> bool:
-    return file.name == "conftest.py" or file.match("test_*.py") or file.match("*_test.py")
-
-
-def other_files(folder: Path, but: Path) -> list[str]:
-    """What of a folder is not taken along and may be data: names, of folders with a slash behind.
-
-    Args:
-        folder: Where the code is.
-        but: The topology's own file, which may be beside it.
-    """
-    rest = [
-        path
-        for path in sorted(folder.iterdir())
-        if path.suffix not in (".py", ".md", ".avsc")
-        and not path.name.startswith((".", "__pycache__"))
-        and path.resolve() != but.resolve()
-    ]
-    folders = [f"{path.name}/" for path in rest if path.is_dir()]
-    return folders + [path.name for path in rest if path.is_file() and not os.access(path, os.X_OK)]

@@ -8,7 +8,8 @@ from typing import Any
 
 from fulmen.checkpoint import CommitLog, Store, tasks_in
 from fulmen.errors import CheckpointLost, Denied, ValidationFailed
-from fulmen.kube.contract import CODE_FOLDER, Revision
+from fulmen.kube.contract import CODE_FOLDER, UNPACKED_FOLDER, Revision
+from fulmen.topology.code.packing import unpacked
 from fulmen.topology.problems import Problem
 from fulmen.topology.reading.field_problems import parse, without_unknown
 from fulmen.topology.resource.spec import ACKER, Topology
@@ -27,6 +28,7 @@ def prepare(revision: Revision, folder: Path = Path(CODE_FOLDER)) -> Runnable:
 
     Raises:
         ValidationFailed: There are mistakes; it names all of them.
+        CodeError: The code is an archive that can't be unpacked.
         CheckpointLost: What was committed is no longer there.
         CheckpointError: The checkpoint can't be used, or does not answer.
     """
@@ -82,13 +84,21 @@ def known_tasks(uri: str, topology: str, last_batch: int) -> dict[str, int]:
     return {name: n for name, n in tasks_in(manifest).items() if name != ACKER}
 
 
-def code_folder(folder: Path) -> Path | None:
-    """The folder of the author's modules, if any are mounted there."""
+def code_folder(folder: Path, into: Path = Path(UNPACKED_FOLDER)) -> Path | None:
+    """The folder of the author's modules, if any are mounted there.
+
+    Args:
+        folder: Where code is mounted, as files or as an archive.
+        into: Where an archive is unpacked.
+
+    Raises:
+        CodeError: The archive can't be unpacked.
+    """
     try:
         has_files = any(not path.name.startswith("..") for path in folder.iterdir())
     except FileNotFoundError:
         return None
-    return folder if has_files else None
+    return unpacked(folder, into) if has_files else None
 
 
 def topology_of(revision: Revision) -> Topology:

@@ -17,6 +17,10 @@ from fulmen.topology.resource.base import (
 from fulmen.topology.resource.pod_template import shaped
 
 INLINE_CODE_LIMIT = 128 * 1024
+MAX_CODE_BYTES = 900 * 1024
+"""Of a ConfigMap with code: Kubernetes takes 1 MiB of data in one."""
+ARCHIVE_NAME = "code.tar.gz"
+"""What a ConfigMap has instead of files, if they are packed: folders, and what is no text."""
 FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 """No folders, and nothing that leads out of the one that the files are written to."""
 
@@ -135,9 +139,9 @@ class Code(Model):
     """Python files by name, such as `wordcount.py`, with their text. At most 128 KiB in all."""
 
     folder: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
-    """A folder with Python files, relative to the file that this is written in. For the command
-    line only: `fulmen manifest` puts its files into a ConfigMap."""
+    """A folder with Python files, packages and what they read, relative to the file that this is
+    written in. For the command line only: `fulmen manifest` puts its files into a ConfigMap."""
 
     config_map: ObjectName | None = None
-    """A ConfigMap of this namespace whose keys are names of Python files. At most 900 KiB in
-    all."""
+    """A ConfigMap of this namespace whose keys are names of Python files, or which has a packed
+    project as `code.tar.gz`. At most 900 KiB in all."""

@@ -23,6 +23,18 @@ from support.observed import observed
             "CodeTooBig",
             "921600",
         ),
+        (
+            {"spec.code": {"configMap": "c"}},
+            {"binaryData": {"code.tar.gz": "AAAA" * 307_201}},
+            "CodeTooBig",
+            "921603",
+        ),
+        (
+            {"spec.code": {"configMap": "c"}},
+            {"data": {"a.py": "x"}, "binaryData": {"code.tar.gz": "AAAA"}},
+            "CodeNotFound",
+            "has code.tar.gz and other files",
+        ),
         ({"spec.workers": 0}, None, "InvalidSpec", "at least 1"),
         (
             {"spec.worker.resources": {"requests": {"memory": "1Gi"}}},

@@ -335,6 +335,21 @@ def test_code_in_a_config_map_is_copied_and_followed():
     assert cluster.status["attempt"] == 2
 
 
+def test_a_packed_project_is_copied_and_followed():
+    cluster = FakeCluster({"spec.code": {"configMap": "mine"}})
+    place = cluster._place("ConfigMap", "mine")
+    cluster.api._store(place, {"metadata": {"name": "mine"}, "binaryData": {"code.tar.gz": "YQ=="}})
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    [name] = [name for name in cluster.names("ConfigMap") if "-code-" in name]
+    made = cluster.api.objects[cluster._place("ConfigMap", name)]
+    assert made["binaryData"] == {"code.tar.gz": "YQ=="}
+    assert "data" not in made
+    cluster.api._store(place, {"metadata": {"name": "mine"}, "binaryData": {"code.tar.gz": "Yg=="}})
+    cluster.settle()
+    assert cluster.status["attempt"] == 2
+
+
 def test_numbers_of_tasks_are_fixed_only_when_a_driver_has_seen_the_checkpoint():
     """One of an earlier topology may be of others, which it is then to have."""
     cluster = FakeCluster({**CODE, "spec.bolts.0.numTasks": 8})

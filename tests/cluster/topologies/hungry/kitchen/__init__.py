@@ -1,6 +1,13 @@
-"""Numbers, one of which takes more memory than any worker has. The driver needs much, too."""
+"""Numbers, one of which takes more memory than any worker has. The driver needs much, too.
+
+How much is in a file of the package, as of a project that is more than Python files.
+"""
+
+from pathlib import Path
 
 from fulmen import BasicBolt, Spout
+
+MEGABYTES = int(Path(__file__).with_name("megabytes.txt").read_text())
 
 
 def filled(megabytes):
@@ -13,19 +20,19 @@ class Meals(Spout):
 
     outputs = ("n", "megabytes")
     pinned = True
-    transient = ("collector", "ballast", "count", "meal")
+    transient = ("collector", "ballast", "count")
 
     def __init__(self):
         self.position = 0
         self.ballast = filled(1200)
 
     def open(self, conf, context, collector):
-        self.collector, self.count, self.meal = collector, conf["count"], conf["meal"]
+        self.collector, self.count = collector, conf["count"]
 
     def next_tuple(self):
         if self.position < self.count:
             number, self.position = self.position, self.position + 1
-            size = self.meal if number == self.count // 2 else 0
+            size = MEGABYTES if number == self.count // 2 else 0
             self.collector.emit([number, size], msg_id=number)
 
     def fail(self, msg_id, reason):
