@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from types import TracebackType
 from typing import Any
 
 from benchmarks.cluster.kubectl import NAMESPACE, kubectl
@@ -36,12 +35,7 @@ class PodTimes:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._watch is not None
         self._watch.terminate()
         self._watch.wait()

@@ -25,7 +25,6 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Self
 
 from fulmen.api import Mark, MarkAhead, Rows, Sink, Stream, TopologyContext
@@ -91,12 +90,7 @@ class SinkHarness:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._author.close()
 
     def write(self, values: Iterable[Sequence[Any]]) -> dict[int, str]:
