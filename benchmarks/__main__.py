@@ -7,6 +7,7 @@ in a bare Python loop (`bare`). docs/performance.md keeps the results.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import time
 from collections.abc import Callable
@@ -100,18 +101,30 @@ def arrow(arguments: argparse.Namespace) -> list[Result]:
 
 
 def idle(arguments: argparse.Namespace) -> list[Result]:
-    """Cores that a topology uses which has nothing to do, and its memory."""
+    """Cores that a topology uses which has nothing to do, and its memory.
+
+    In process and on Spark; with a `next_tuple` that returns False, and with one that returns None.
+    """
     results = []
-    for workers in arguments.workers:
+    ways = [(1, running.in_this_process), *((n, running.in_the_driver) for n in arguments.workers)]
+    for says, (workers, jobs) in itertools.product((True, False), ways):
         watcher = Watcher()
-        with running.running(word_count(workers, spout="Idle"), watcher) as driver:
+        content = word_count(workers, spout="Idle", config={"says": says})
+        with running.running(content, watcher, jobs) as driver:
             run_for(driver, arguments.warm)
-            before, began = cpu_seconds(), time.monotonic()
+            before, began, batches = cpu_seconds(), time.monotonic(), len(watcher.seconds)
             run_for(driver, arguments.seconds)
             elapsed, after = time.monotonic() - began, cpu_seconds()
             megabytes = {k: round(v / 1e6) for k, v in memory_bytes().items()}
-        cores = {k: round((after[k] - before[k]) / elapsed, 3) for k in after}
-        results.append({"workers": workers, "cores": cores, "megabytes": megabytes})
+        results.append(
+            {
+                "next_tuple": "False" if says else "None",
+                "workers": "in process" if jobs is running.in_this_process else workers,
+                "cores": {k: round((after[k] - before[k]) / elapsed, 4) for k in after},
+                "batches": len(watcher.seconds) - batches,
+                "megabytes": megabytes,
+            }
+        )
     return results
 
 

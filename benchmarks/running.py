@@ -18,8 +18,9 @@ import numpy as np
 from fulmen.engine.batches.done import Done
 from fulmen.engine.driver.driver import Driver
 from fulmen.engine.driver.observer import Silent
-from fulmen.engine.spark.jobs import LocalSparkJobs, SparkJobs
+from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.engine.totals.totals import Totals
+from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.topology.resource.spec import TopologySpec
 from fulmen.topology.validation.check import check
 
@@ -121,13 +122,18 @@ def word_count(
     )
 
 
-Jobs = Callable[[TopologySpec, Path], SparkJobs]
-"""Spark for a topology, whose log is in that file."""
+Jobs = Callable[[TopologySpec, Path], Any]
+"""What runs the jobs of a topology, whose log is in that file."""
 
 
-def in_the_driver(spec: TopologySpec, log_file: Path) -> SparkJobs:
+def in_the_driver(spec: TopologySpec, log_file: Path) -> LocalSparkJobs:
     """All workers in the JVM of the driver, as `fulmen run` has them."""
     return LocalSparkJobs(spec.workers, spec.spark.conf, TOPOLOGIES, log_file)
+
+
+def in_this_process(_spec: TopologySpec, _log_file: Path) -> InProcessJobs:
+    """No Spark."""
+    return InProcessJobs()
 
 
 @contextmanager

@@ -60,12 +60,17 @@ class Endless(Spout):
 
 
 class Idle(Spout):
-    """Never has anything."""
+    """Never has anything, and says so if its config has `says`."""
 
     outputs = ("sentence",)
 
+    def open(self, conf, context, collector):
+        """Keep the answer."""
+        self.answer = False if conf.get("says") else None
+
     def next_tuple(self):
         """Nothing."""
+        return self.answer
 
 
 class Split(BasicBolt):

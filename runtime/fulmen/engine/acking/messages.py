@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -81,6 +81,10 @@ class Messages:
         """Fail trees. A long reason is cut: each spout task hears it for each of its trees."""
         reason = reason[:LONGEST_REASON]
         self.fails += [(root, reason) for root in roots]
+
+    def fail_each(self, roots: Sequence[int], reasons: Iterable[str]) -> None:
+        """The same for trees that have a reason each."""
+        self.fails += zip(roots, [reason[:LONGEST_REASON] for reason in reasons], strict=True)
 
     def add(self, other: Messages) -> None:
         """Append all messages of `other`."""

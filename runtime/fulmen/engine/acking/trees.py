@@ -16,7 +16,7 @@ tree has a time of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -142,7 +142,7 @@ def step(trees: Trees, messages: Messages, clock: float, timeout_seconds: float)
         after,
         trees.roots[done],
         trees.born[done],
-        [(int(trees.roots[i]), reasons[i]) for i in np.flatnonzero(failed).tolist()],
+        _with_reasons(trees.roots[failed], np.flatnonzero(failed), reasons),
         trees.roots[late].tolist(),
         changed[left],
         trees.roots[ends & was],
@@ -157,6 +157,12 @@ def _insert(trees: Trees, new: Trees) -> Trees:
     at = np.searchsorted(trees.roots, new.roots)
     columns = zip(trees.columns(), new.columns(), strict=True)
     return Trees(*(np.insert(column, at, more) for column, more in columns))
+
+
+def _with_reasons(
+    roots: Ids, places: npt.NDArray[np.int64], reasons: Mapping[int, str]
+) -> list[tuple[int, str]]:
+    return [*zip(roots.tolist(), map(reasons.__getitem__, places.tolist()), strict=True)]
 
 
 def _reasons(trees: Trees, fails: Sequence[tuple[int, str]]) -> dict[int, str]:

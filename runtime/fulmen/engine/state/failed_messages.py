@@ -43,10 +43,12 @@ told of; or (id,) of one that was acked."""
 _NEVER = 0, ""
 
 
+_PAUSES = [min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0**n) for n in range(20)]
+
+
 def pause_seconds(failures: int) -> float:
     """How long a message rests that has failed so many times."""
-    doublings = min(max(0, failures - 1), 20)  # far beyond the longest one
-    return min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0**doublings)
+    return _PAUSES[min(max(0, failures - 1), len(_PAUSES) - 1)]
 
 
 class FailedMessages:
@@ -95,10 +97,11 @@ class FailedMessages:
             rests: Whether its spout is to hear of it after a pause.
         """
         failures = 1
-        try:  # `suppress` would take longer than all of this
-            failures += self.tried.pop(msg_id, _NEVER)[0]
-        except Exception:  # noqa: BLE001 (an author's ==)
-            failures = 1  # such failures are not counted
+        if self.tried:
+            try:  # `suppress` would take longer than all of this
+                failures += self.tried.pop(msg_id, _NEVER)[0]
+            except Exception:  # noqa: BLE001 (an author's ==)
+                failures = 1  # such failures are not counted
         if len(self._reasons) >= _REASONS:
             self._reasons.clear()
         reason = self._reasons.setdefault(reason, reason)

@@ -7,7 +7,9 @@ earlier batch.
 from __future__ import annotations
 
 import pickle
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -85,37 +87,47 @@ class PendingMessages:
             i = sequence - start
             if i < len(segment) and segment[i] is not _ENDED:
                 msg_id = segment[i]
-                self._forget(start, i, i + 1, 1)
+                self._forget(start, [(i, i + 1)], 1)
                 yield sequence, msg_id
 
     def _take(self, ranges: Ranges) -> Iterator[list[Any]]:
-        starts = sorted(self._segments)
-        places = np.searchsorted(np.array(starts, np.int64), ranges[:, 0], "right") - 1
-        for (first, end), place in zip(ranges.tolist(), places.tolist(), strict=True):
-            at = max(0, place)
-            while at < len(starts) and starts[at] < end:
-                start = starts[at]
-                segment = self._segments.get(start)
-                at += 1
-                if segment is None:
-                    continue
-                a, b = max(0, first - start), min(len(segment), end - start)
-                if a >= b:
-                    continue
-                taken = segment[a:b]
-                if self._left[start] != len(segment):
-                    taken = [m for m in taken if m is not _ENDED]
-                self._forget(start, a, b, len(taken))
-                if taken:
-                    yield taken
+        for start, places in self._places(ranges).items():
+            segment = self._segments[start]
+            taken = list(chain.from_iterable([segment[a:b] for a, b in places]))
+            if self._left[start] != len(segment):
+                taken = [m for m in taken if m is not _ENDED]
+            self._forget(start, places, len(taken))
+            if taken:
+                yield taken
 
-    def _forget(self, start: int, a: int, b: int, n: int) -> None:
+    def _places(self, ranges: Ranges) -> dict[int, list[tuple[int, int]]]:
+        """Segment -> the parts of it that are in ranges; of those that are in any."""
+        starts = sorted(self._segments)
+        known = np.array(starts, np.int64)
+        ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
+        ends = np.maximum.accumulate(ranges[:, 1])
+        begins = np.maximum(ranges[:, 0], np.concatenate(([0], ends[:-1])))  # each only once
+        firsts = np.maximum(np.searchsorted(known, begins, "right") - 1, 0)
+        lasts = np.searchsorted(known, ends, "left")
+        found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        columns = (column.tolist() for column in (begins, ends, firsts, lasts))
+        for first, end, at, until in zip(*columns, strict=True):
+            for start in starts[at:until]:
+                a, b = max(0, first - start), min(len(self._segments[start]), end - start)
+                if a < b:
+                    found[start].append((a, b))
+        return found
+
+    def _forget(self, start: int, places: Sequence[tuple[int, int]], n: int) -> None:
+        """The messages at these places of a segment have ended: `n` that had not yet."""
         self.count -= n
         self._left[start] -= n
         if self._left[start] == 0:
             del self._segments[start], self._left[start]
-        else:
-            self._segments[start][a:b] = [_ENDED] * (b - a)
+            return
+        segment = self._segments[start]
+        for a, b in places:
+            segment[a:b] = [_ENDED] * (b - a)
 
     def msg_ids(self) -> Iterator[Any]:
         """The ids of those that have not ended."""

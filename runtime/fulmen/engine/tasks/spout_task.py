@@ -143,12 +143,15 @@ class SpoutTask(TaskBase):
             deliveries, later = deliveries.split(at_most)
         self.was_called = True
         self.collector.open()
+        # those that have failed are taken out first: of the rest whole segments are left as a rule
+        reasons = dict(deliveries.failed)
+        failed = list(self.pending.end_singly(sorted(reasons))) if reasons else []
         msg_ids = list(chain.from_iterable(self.pending.end(deliveries.acked)))
         if msg_ids:
             self._ack(msg_ids)
-        if deliveries.failed:
-            reasons, some_alone = dict(deliveries.failed), bool(self.ids)
-            for sequence, msg_id in self.pending.end_singly(sorted(reasons)):
+        if reasons:
+            some_alone = bool(self.ids)
+            for sequence, msg_id in failed:
                 reason, rests = reasons[sequence], self.instance.backoff
                 self.failed.add(sequence, msg_id, reason, self._clock, rests=rests)
                 if some_alone:

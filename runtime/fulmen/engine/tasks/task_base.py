@@ -37,6 +37,8 @@ from fulmen.topology.code.loading import create
 T = TypeVar("T")
 ERRORS_TOLD = 5
 """Of each task in each batch."""
+MESSAGES_KEPT = 1000
+_PLAIN_STR = BaseException.__str__
 LONGEST_MESSAGE = 1000
 LONGEST_TRACEBACK = 10_000
 _MOST_FRAMES = 100
@@ -369,7 +371,16 @@ class TaskBase(ABC):
         if self._told < ERRORS_TOLD:
             return self.report(error, what=what).message
         self._more += 1
-        return self.message_of(error, what)
+        kind, arguments = type(error), error.args
+        text = arguments[0] if len(arguments) == 1 else None
+        if type(text) is not str or len(text) > LONGEST_MESSAGE or kind.__str__ is not _PLAIN_STR:
+            return self.message_of(error, what)
+        key = kind, text, what
+        if key not in self._messages:
+            if len(self._messages) >= MESSAGES_KEPT:
+                self._messages.clear()
+            self._messages[key] = self.message_of(error, what)
+        return self._messages[key]
 
     def report(
         self, error: BaseException | str, fatal: bool = False, what: str = ""
@@ -402,6 +413,7 @@ class TaskBase(ABC):
     def _forget_errors(self) -> None:
         self.errors: list[ErrorReport] = []
         self._told = self._more = 0
+        self._messages: dict[tuple[type, str, str], str] = {}  # rows fail for the same reason
 
     def tell(self, summary: Summary) -> None:
         """Put into a summary what went wrong, and what the author's code has told."""

@@ -86,6 +86,28 @@ def test_of_many_errors_some_are_told_and_all_are_counted():
     assert all(len(reason) <= 500 for _, reason in result.failed("source"))
 
 
+class Counted(ValueError):
+    """Says something else each time."""
+
+    times = 0
+
+    def __str__(self):
+        Counted.times += 1
+        return f"{Counted.times}"
+
+
+def test_each_of_many_errors_has_its_own_reason():
+    errors = [ValueError("x"), KeyError("x"), ValueError("x", 1), TypeError("x"), ValueError("y")]
+
+    def execute(bolt, tup, collector):
+        raise errors[tup[0] % 5] if tup[0] < 15 else Counted("x")
+
+    failed = with_bolt(execute, range(17), kind=HookBasicBolt).failed("source")
+    texts = ["ValueError: x", "KeyError: 'x'", "ValueError: ('x', 1)", "TypeError: x"]
+    texts = [*texts, "ValueError: y"] * 3 + ["Counted: 1", "Counted: 2"]
+    assert failed == [(n, f"bolt 'bolt': execute: {text}") for n, text in enumerate(texts)]
+
+
 def test_reported_errors_change_nothing_else():
     def execute(bolt, tup):
         bolt.collector.report_error("careful")

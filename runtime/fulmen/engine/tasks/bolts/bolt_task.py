@@ -224,8 +224,12 @@ class BoltTask(TimedTask):
             return
         if acked is not None:
             xors = xors[acked]
-            for i, reason in self.failed:
-                outbox.messages.fail(lineage.of(i)[0], reason)
+            if lineage.offsets is None:
+                roots = lineage.roots[[i for i, _ in self.failed]].tolist()
+                outbox.messages.fail_each(roots, (reason for _, reason in self.failed))
+            else:
+                for i, reason in self.failed:
+                    outbox.messages.fail(lineage.of(i)[0], reason)
             lineage = lineage.take(acked)
         if len(lineage.roots):
             if lineage.offsets is not None:
