@@ -113,6 +113,24 @@ class Component(ABC):
         """
         return ()
 
+    def check_inputs(
+        self,
+        options: Any,  # noqa: ARG002
+        inputs: Mapping[tuple[str, str], Stream],  # noqa: ARG002
+    ) -> Iterable[str]:
+        """What is wrong about the streams that the component subscribes to, taken together.
+
+        Called as `check_input`, which is for one of them, if all of them are known.
+
+        Args:
+            options: The validated `config_model`; None if the class has none.
+            inputs: The streams, by component and stream.
+
+        Returns:
+            As for `check_input`.
+        """
+        return ()
+
     def committed(self, number: int) -> None:
         """Called after a commit: what this instance's fields and state held then is durable.
 

@@ -1,4 +1,4 @@
-"""What is built on event time: windows, their aggregates, deduplication, state that expires.
+"""What is built on event time: windows, joins, deduplication, state that expires.
 
 Uses api, connectors (what options have in common) and errors; used by topologies alone.
 """
@@ -7,6 +7,7 @@ from fulmen.windows.aggregate import Aggregate
 from fulmen.windows.aggregations import Aggregation
 from fulmen.windows.deduplicate import Deduplicate
 from fulmen.windows.expiring import ExpiringState
+from fulmen.windows.joins import IntervalJoin, LookupJoin, TemporalJoin, WindowJoin
 from fulmen.windows.windowed import TupleWindow, WindowedBolt, WindowedOptions
 
 __all__ = [
@@ -14,7 +15,11 @@ __all__ = [
     "Aggregation",
     "Deduplicate",
     "ExpiringState",
+    "IntervalJoin",
+    "LookupJoin",
+    "TemporalJoin",
     "TupleWindow",
+    "WindowJoin",
     "WindowedBolt",
     "WindowedOptions",
 ]

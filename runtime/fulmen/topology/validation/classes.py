@@ -1,8 +1,7 @@
 """Mistakes that only the author's classes show: what they are, and which streams they declare."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,6 @@ BASES: dict[str, tuple[type, ...]] = {
 LISTED = {"spout": "spouts", TRANSACTIONAL: "transactional", "bolt": "bolts"}
 Bases = tuple[type, ...]
 Streams = Mapping[str, api.Stream]
-Check = Callable[[api.Stream], Iterable[str]]
 
 
 @dataclass
@@ -55,7 +53,8 @@ class Classes:
 
     Attributes:
         streams: The streams of each component whose declaration could be read, by its name.
-        checks: What finds mistakes in a stream that a component receives, by its name.
+        checks: By its name, the instance that is asked about what a component receives, and its
+            options.
         pinned: Names of the spouts that are hosted by the driver.
         printing: Names of the bolts that write rows to standard output.
         committers: Names of the bolts whose class has the marker `Committer`.
@@ -68,7 +67,7 @@ class Classes:
 
     folder: Path | None
     streams: dict[str, Streams] = field(default_factory=dict)
-    checks: dict[str, Check] = field(default_factory=dict)
+    checks: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     pinned: list[str] = field(default_factory=list)
     printing: list[str] = field(default_factory=list)
     committers: list[str] = field(default_factory=list)
@@ -121,7 +120,7 @@ class Classes:
         cls = instance if isinstance(instance, type) else type(instance)
         is_known = getattr(cls, "config_model", None) is None or checked.options is not None
         if part.name and is_known and not isinstance(instance, type):
-            self.checks.setdefault(part.name, partial(instance.check_input, checked.options))
+            self.checks.setdefault(part.name, (instance, checked.options))
         yield from timed_stream(part, streams)
         cls = instance if isinstance(instance, type) else type(instance)
         if (wrong := mistaken_errors(cls, streams, checked.options)) is not None:
@@ -218,12 +217,20 @@ class Classes:
 
     def _checked_inputs(self, part: ComponentPart) -> Iterator[Problem]:
         """What the component itself says of the streams that it subscribes to."""
-        check = self.checks.get(part.name or "")
-        for item in part.inputs if check is not None else ():
-            stream = self.streams.get(item.source or "", {}).get(item.stream or "")
-            if check is not None and stream is not None:
-                for message in _told(check, stream):
+        if part.name not in self.checks:
+            return
+        instance, options = self.checks[part.name]
+        known: dict[tuple[str, str], api.Stream] = {}
+        for item in part.inputs:
+            place = (item.source or "", item.stream or "")
+            stream = self.streams.get(place[0], {}).get(place[1])
+            if stream is not None:
+                known[place] = stream
+                for message in _told("check_input", instance, options, stream):
                     yield Problem(item.path, f"{item.label}: {message}")
+        if len(known) == len(part.inputs):
+            for message in _told("check_inputs", instance, options, known):
+                yield Problem(f"{part.path}.inputs", f"{part.label}: {message}")
 
     def _inputs_of_sink(self, part: ComponentPart) -> Iterator[Problem]:
         inputs = {
@@ -249,11 +256,11 @@ class Classes:
             yield from _callbacks(path, item.label, instance)
 
 
-def _told(check: Check, stream: api.Stream) -> list[str]:
+def _told(name: str, instance: Any, options: Any, found: Any) -> list[str]:
     try:
-        return list(check(stream))
+        return list(getattr(instance, name)(options, found))
     except Exception as error:  # noqa: BLE001 (an author's method may raise anything)
-        return [f"check_input raised {error_text(error)}"]
+        return [f"{name} raised {error_text(error)}"]
 
 
 def _options(part: ComponentPart, instance: Any) -> CheckedOptions:

@@ -1,0 +1,150 @@
+"""What all joins share: which side a tuple is of, its key and time, and what is emitted."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from fulmen.api.collector import BasicOutputCollector
+from fulmen.api.components import BasicBolt, Outputs
+from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
+from fulmen.api.tuples import Tuple
+from fulmen.windows.inputs import LATE, key_of, missing_fields, time_of
+from fulmen.windows.joins.options import JoinOptions
+from fulmen.windows.spans import datetime_of
+
+LEFT, RIGHT = 0, 1
+NAMES = ("left", "right")
+LATE_FIELDS = ("side", "values", "time")
+Key = tuple[Any, ...]
+Row = list[Any]
+"""What of a tuple is emitted."""
+
+
+class Join(BasicBolt):
+    """Joins two streams, in tasks that receive equal keys of both.
+
+    A key with None equals no other one, as in SQL. What is late is on the stream `late`.
+    """
+
+    transient: ClassVar[Sequence[str]] = (
+        "_options",
+        "_context",
+        "_reader",
+        "_sides",
+        "_fields",
+        "_keys",
+        "_outer",
+        "_late",
+    )
+
+    @override
+    def outputs_for(self, options: JoinOptions) -> Outputs:
+        names = (*options.left.outputs, *options.right.outputs, *options.more_outputs())
+        return {"default": Stream(names), LATE: Stream(LATE_FIELDS)}
+
+    @override
+    def check_inputs(
+        self, options: JoinOptions, inputs: Mapping[tuple[str, str], Stream]
+    ) -> Iterable[str]:
+        return list(_mistakes(options, inputs))
+
+    @override
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+        options: JoinOptions = context.options
+        self._options, self._context, self._reader = options, context, options.reader()
+        self._sides = {(one.from_, one.stream): i for i, one in enumerate(options.sides)}
+        self._fields = [tuple(one.outputs.values()) for one in options.sides]
+        self._keys = [options.key_of(one) for one in options.sides]
+        kind = getattr(options, "type", "inner")
+        self._outer = kind in ("left", "full"), kind in ("right", "full")
+        self._late = context.counter("late", "Tuples that came too late to be joined.")
+
+    @override
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        if tup.is_tick():
+            return
+        side = self._sides[tup.component, tup.stream]
+        key = key_of(tup, self._keys[side])
+        field = self._options.sides[side].time
+        time = 0 if field is None else time_of(tup, field, self._reader)
+        row = [tup[name] for name in self._fields[side]]
+        has_key = all(value is not None for value in key)
+        add = self.add if has_key else self.add_without_key
+        if not add(side, key, time, row, collector):
+            self._late.inc()
+            collector.emit([NAMES[side], tup.as_dict(), datetime_of(time)], LATE)
+
+    @abstractmethod
+    def add(
+        self, side: int, key: Key, time: int, row: Row, collector: BasicOutputCollector
+    ) -> bool:
+        """A tuple has come. False: it is late."""
+
+    def add_without_key(
+        self,
+        side: int,
+        key: Key,  # noqa: ARG002 (as `add`)
+        time: int,  # noqa: ARG002 (as `add`)
+        row: Row,
+        collector: BasicOutputCollector,
+    ) -> bool:
+        """A tuple has come whose key has None. False: it is late."""
+        self.unmatched(side, row, collector)
+        return True
+
+    def is_late(self, time: int) -> bool:
+        """Whether a time is below the watermark."""
+        watermark = self._context.batch.watermark
+        return watermark is not None and time < watermark
+
+    def matched(
+        self,
+        side: int,
+        row: Row,
+        other: Row,
+        collector: BasicOutputCollector,
+        more: Row = [],  # noqa: B006 (never changed)
+    ) -> None:
+        """Emit a row of a side with one of the other."""
+        left, right = (row, other) if side == LEFT else (other, row)
+        collector.emit([*left, *right, *more])
+
+    def unmatched(
+        self,
+        side: int,
+        row: Row,
+        collector: BasicOutputCollector,
+        more: Row = [],  # noqa: B006 (never changed)
+    ) -> None:
+        """Emit a row of a side that has no match, if that is wanted."""
+        if self._outer[side]:
+            nothing = [None] * len(self._fields[1 - side])
+            self.matched(side, row, nothing, collector, more)
+
+
+def _mistakes(options: JoinOptions, inputs: Mapping[tuple[str, str], Stream]) -> Iterator[str]:
+    sides = {(side.from_, side.stream): side for side in options.sides}
+    for name, side in zip(NAMES, options.sides, strict=True):
+        stream = inputs.get((side.from_, side.stream))
+        if stream is None:
+            there = ", ".join(f"{stream!r} of {source!r}" for source, stream in inputs)
+            yield (
+                f"{name}.from: it has no input of stream {side.stream!r} of {side.from_!r}. It has:"
+                f" {there}"
+            )
+            continue
+        where = f"{name}.key" if side.key else "key"
+        needed = dict.fromkeys(options.key_of(side), where)
+        if side.time is not None:
+            needed.setdefault(side.time, f"{name}.time")
+        for field in side.outputs.values():
+            needed.setdefault(field, f"{name}.fields")
+        yield from missing_fields(needed, stream)
+    for source, name in inputs:
+        if (source, name) not in sides:
+            yield f"stream {name!r} of {source!r} is neither left nor right"

@@ -1,0 +1,164 @@
+"""The configuration of joins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from fulmen.api.event_time import milliseconds
+from fulmen.connectors.options import Options
+from fulmen.windows.options import (
+    FIXED,
+    CalendarWindow,
+    Name,
+    SlidingWindow,
+    TimedOptions,
+    Tumbling,
+)
+
+SignedDuration = Annotated[
+    str, Field(pattern=r"^-?(0|[0-9]{1,9}(\.[0-9]{1,3})?(ms|s|m|h|d))$", max_length=20)
+]
+
+
+def signed_milliseconds(duration: str) -> int:
+    """How long a duration is, which may be negative."""
+    length = milliseconds(duration.removeprefix("-"))
+    return -length if duration.startswith("-") else length
+
+
+class Side(Options):
+    """One of the two streams."""
+
+    from_: Annotated[Name, Field(alias="from")]
+    """The component that it is from."""
+    stream: Name = "default"
+    """Its stream."""
+    key: tuple[Name, ...] = ()
+    """The fields that must equal those of the other side. Default: `key` of the join."""
+    time: Name | None = None
+    """The field with the event time."""
+    fields: tuple[Name, ...] | dict[Name, Name]
+    """What is emitted of it: names of fields, or the name of each output and the field that it is.
+    Without a match, these are None."""
+
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        """The name of each output, and which field it is."""
+        if isinstance(self.fields, Mapping):
+            return self.fields
+        return {name: name for name in self.fields}
+
+
+class JoinOptions(TimedOptions):
+    """What the `config` of all joins has."""
+
+    left: Side
+    """One stream."""
+    right: Side
+    """The other one."""
+    key: tuple[Name, ...] = ()
+    """The fields that must be equal. Both inputs must be grouped by them."""
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Left and right."""
+        return self.left, self.right
+
+    def key_of(self, side: Side) -> tuple[str, ...]:
+        """The fields of the key of a side."""
+        return side.key or self.key
+
+    def more_outputs(self) -> Sequence[str]:
+        """What is emitted besides the fields of both sides."""
+        return ()
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> JoinOptions:
+        wrong = list(self._wrong())
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return self
+
+    def _wrong(self) -> list[str]:
+        found = []
+        left, right = (self.key_of(side) for side in self.sides)
+        if not left or not right:
+            found.append("key is missing: name the fields that must be equal")
+        elif len(left) != len(right):
+            found.append(f"the keys differ in length: {list(left)} and {list(right)}")
+        if (self.left.from_, self.left.stream) == (self.right.from_, self.right.stream):
+            found.append(
+                f"left and right are both stream {self.left.stream!r} of {self.left.from_!r}: a"
+                " stream can't be joined with itself. Have a bolt emit it on two streams"
+            )
+        names = [*self.left.outputs, *self.right.outputs, *self.more_outputs()]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            found.append(
+                f"several output fields are called {', '.join(twice)}: name them anew, as in"
+                f" fields: {{left_{twice[0]}: {twice[0]}}}"
+            )
+        return found
+
+    def _without_times(self) -> list[str]:
+        sides = {"left": self.left, "right": self.right}
+        return [
+            f"{name}.time is missing: name the field with the event time"
+            for name, side in sides.items()
+            if side.time is None
+        ]
+
+
+class OuterJoinOptions(JoinOptions):
+    """Of joins that treat both sides alike."""
+
+    type: Literal["inner", "left", "right", "full"] = "inner"
+    """Which side is emitted without a match as well: none, the left one, the right one, or both."""
+
+    def _wrong(self) -> list[str]:
+        return [*super()._wrong(), *self._without_times()]
+
+
+class WindowJoinOptions(OuterJoinOptions):
+    """The `config` of a `WindowJoin`."""
+
+    window: Annotated[Tumbling | SlidingWindow | CalendarWindow, Field(discriminator="type")]
+
+    def more_outputs(self) -> Sequence[str]:
+        """What is emitted besides the fields of both sides."""
+        return FIXED
+
+
+class IntervalJoinOptions(OuterJoinOptions):
+    """The `config` of an `IntervalJoin`."""
+
+    lower: SignedDuration = "0"
+    """How much later than the left time the right time is at least. Negative: earlier."""
+    upper: SignedDuration
+    """How much later than the left time the right time is at most."""
+
+    def _wrong(self) -> list[str]:
+        found = super()._wrong()
+        if signed_milliseconds(self.lower) > signed_milliseconds(self.upper):
+            found.append(f"lower is {self.lower}, but must not be above upper, {self.upper}")
+        return found
+
+
+class TableJoinOptions(JoinOptions):
+    """Of joins with a table: the right side."""
+
+    type: Literal["inner", "left"] = "inner"
+    """Whether what finds no row of the table is emitted as well."""
+
+
+class TemporalJoinOptions(TableJoinOptions):
+    """The `config` of a `TemporalJoin`."""
+
+    def _wrong(self) -> list[str]:
+        return [*super()._wrong(), *self._without_times()]
+
+
+class LookupJoinOptions(TableJoinOptions):
+    """The `config` of a `LookupJoin`."""

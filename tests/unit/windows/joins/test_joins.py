@@ -1,0 +1,241 @@
+"""Joins in topologies: which rows are emitted, when, what is late, and that SQL finds the same."""
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fulmen import BasicBolt, TopologyBuilder
+from fulmen.errors import ValidationFailed
+from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, run
+from fulmen.windows import IntervalJoin, LookupJoin, TemporalJoin, WindowJoin
+
+LEFT = {"from": "split", "stream": "orders", "time": "at", "fields": {"k": "who", "a": "n"}}
+RIGHT = {"from": "split", "stream": "payments", "time": "at", "fields": {"b": "n"}}
+CONFIG = {"left": LEFT, "right": RIGHT, "key": ["who"], "unit": "ms"}
+WINDOW = {**CONFIG, "window": {"type": "tumbling", "size": "10ms"}}
+INTERVAL = {**CONFIG, "lower": "-5ms", "upper": "10ms"}
+
+
+class Split(BasicBolt):
+    """One source, so that the order of both sides is known."""
+
+    outputs = {"orders": ["who", "n", "at"], "payments": ["who", "n", "at"]}  # noqa: RUF012
+
+    def execute(self, tup, collector):
+        side, *values = tup.values
+        collector.emit(values, {"a": "orders", "b": "payments"}[side])
+
+
+def topology(cls, items, config, lag="0", tasks=2):
+    builder = TopologyBuilder()
+    spout = builder.set_spout("source", ListSpout(items, fields=["side", "who", "n", "at"]))
+    spout.set_event_time("at", unit="ms", lag=lag)
+    builder.set_bolt("split", Split).global_grouping("source")
+    join = builder.set_bolt("join", cls, tasks).set_config(config)
+    join.fields_grouping("split", ["who"], "orders")
+    join.fields_grouping("split", ["who"], "payments")
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("join")
+    builder.set_bolt("late", CollectBolt).shuffle_grouping("join", "late")
+    return builder
+
+
+def joined(cls, items, config, **more):
+    """What is emitted, and what is late. Items are (side, who, n, at)."""
+    runs = {name: more.pop(name) for name in ("workers",) if name in more}
+    result = run(topology(cls, items, config, **more), **runs)
+    assert result.errors == []
+    late = [(side, values["n"]) for side, values, _ in result.collected("late")]
+    left = {key for key in result.state("join") if cls is not LookupJoin and "versions" not in key}
+    assert left == set(), "when event time has ended, nothing waits any more"
+    return [tuple(row[:3]) for row in result.collected("sink")], late
+
+
+# ---- what each of them does
+
+ROWS = [("a", "x", 1, 3), ("b", "x", 2, 9), ("a", "x", 3, 12), ("b", "y", 4, 5)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        ("inner", [("x", 1, 2)]),
+        ("left", [("x", 1, 2), ("x", 3, None)]),
+        ("right", [("x", 1, 2), (None, None, 4)]),
+        ("full", [("x", 1, 2), ("x", 3, None), (None, None, 4)]),
+    ],
+)
+def test_a_window_join_emits_pairs_and_what_has_no_match(kind, found):
+    rows, late = joined(WindowJoin, ROWS, {**WINDOW, "type": kind})
+    assert sorted(rows, key=str) == sorted(found, key=str)
+    assert late == []
+
+
+def test_a_window_join_tells_its_window_and_what_is_late_for_it():
+    items = [*ROWS, ("a", "x", 5, 40), PAUSE, ("b", "x", 6, 40), PAUSE, ("a", "x", 7, 3)]
+    rows, late = joined(WindowJoin, items, WINDOW)
+    assert sorted(rows) == [("x", 1, 2), ("x", 5, 6)]
+    assert late == [("left", 7)]
+    result = run(topology(WindowJoin, ROWS, WINDOW))
+    [[*_, start, end]] = result.collected("sink")
+    assert (start.microsecond, end.microsecond, end.tzname()) == (0, 10_000, "UTC")
+
+
+@pytest.mark.parametrize(("at", "is_match"), [(94, False), (95, True), (110, True), (111, False)])
+def test_an_interval_join_includes_both_bounds(at, is_match):
+    items = [("a", "x", 1, 100), ("b", "x", 2, at)]
+    for order in (items, items[::-1]):
+        rows, _ = joined(IntervalJoin, order, {**INTERVAL, "type": "full"}, lag="50ms")
+        alone = [("x", 1, None), (None, None, 2)]
+        assert sorted(rows, key=str) == ([("x", 1, 2)] if is_match else alone)
+
+
+def test_an_interval_join_tells_what_is_late_and_forgets_what_can_not_match():
+    items = [("a", "x", 1, 10), PAUSE, ("b", "y", 2, 40), PAUSE, ("b", "y", 3, 40), PAUSE]
+    items += [("b", "x", 4, 20), ("a", "y", 5, 40)]
+    rows, late = joined(IntervalJoin, items, {**INTERVAL, "type": "left"})
+    assert sorted(rows, key=str) == [("x", 1, None), ("y", 5, 2), ("y", 5, 3)]
+    assert late == [("right", 4)]
+
+
+def test_an_interval_that_is_over_when_its_row_comes():
+    config = {**CONFIG, "type": "full", "lower": "-20ms", "upper": "-10ms"}
+    items = [("b", "x", 1, 85), ("b", "y", 2, 85), PAUSE, ("a", "n", 3, 95), PAUSE]
+    items += [("a", "x", 4, 96), ("a", "z", 5, 100)]
+    rows, late = joined(IntervalJoin, items, config)
+    wanted = [("x", 4, 1), ("n", 3, None), (None, None, 2), ("z", 5, None)]
+    assert sorted(rows, key=str) == sorted(wanted, key=str)
+    assert late == []
+
+
+def test_a_temporal_join_finds_the_row_that_was_valid_at_the_time():
+    items = [("b", "x", 1, 10), ("a", "x", 2, 9), ("a", "x", 3, 10), ("a", "x", 4, 25), PAUSE]
+    items += [("b", "x", 5, 20), ("b", "x", 6, 25), ("a", "x", 7, 24), ("a", "y", 8, 24)]
+    rows, late = joined(TemporalJoin, items, {**CONFIG, "type": "left"}, lag="30ms")
+    wanted = [("x", 2, None), ("x", 3, 1), ("x", 7, 5), ("x", 4, 6), ("y", 8, None)]
+    assert sorted(rows, key=str) == sorted(wanted, key=str)
+    assert late == []
+
+
+def test_a_late_row_of_the_table_counts_for_what_comes_after_it():
+    items = [("b", "x", 1, 10), ("a", "x", 2, 30), PAUSE, ("a", "x", 3, 40), PAUSE]
+    items += [("a", "y", 0, 40), PAUSE, ("b", "x", 4, 20), ("a", "x", 5, 30), PAUSE]
+    items += [("a", "x", 6, 50)]
+    rows, late = joined(TemporalJoin, items, CONFIG)
+    assert sorted(rows) == [("x", 2, 1), ("x", 3, 4), ("x", 6, 4)]
+    assert late == [("left", 5)]
+
+
+def test_a_table_forgets_rows_that_nothing_can_ask_for():
+    items = [("b", "x", n, n) for n in range(50)]
+    items += [PAUSE, ("a", "x", 1, 60), PAUSE, ("a", "y", 2, 60)]
+    result = run(topology(TemporalJoin, items, CONFIG))
+    assert result.state("join") == {(("x",), "versions"): [(49, [49])]}
+
+
+def test_a_lookup_join_finds_what_is_there_whatever_crashes():
+    items = [("a", "x", 1, 5), PAUSE, ("b", "x", 2, 5), PAUSE, ("a", "x", 3, 1), ABORT, PAUSE]
+    items += [("b", "x", 4, 4), PAUSE, ("a", "x", 5, 9), PAUSE, ("b", "x", 6, 6), PAUSE]
+    items += [("a", "x", 7, 0)]
+    config = {**CONFIG, "type": "left"}
+    rows, _ = joined(LookupJoin, items, config)
+    assert rows == [("x", 1, None), ("x", 3, 2), ("x", 5, 2), ("x", 7, 6)]
+    untimed = {**config, "right": {**RIGHT, "time": None}, "left": {**LEFT, "time": None}}
+    assert joined(LookupJoin, items, untimed)[0][2:] == [("x", 5, 4), ("x", 7, 6)]
+
+
+@pytest.mark.parametrize("cls", [WindowJoin, IntervalJoin, TemporalJoin, LookupJoin])
+def test_a_key_of_none_equals_no_other_one(cls):
+    more = {WindowJoin: WINDOW, IntervalJoin: INTERVAL}.get(cls, CONFIG)
+    items = [("b", None, 1, 5), PAUSE, ("a", None, 2, 5)]
+    assert joined(cls, items, {**more, "type": "left"})[0] == [(None, 2, None)]
+    assert joined(cls, items, {**more, "type": "inner"})[0] == []
+
+
+# ---- mistakes
+
+MISTAKES = [
+    (WindowJoin, CONFIG, ["window"]),
+    (WindowJoin, {**WINDOW, "window": {"type": "session", "gap": "1s"}}, ["session"]),
+    (WindowJoin, {**WINDOW, "type": "outer"}, ["type"]),
+    (IntervalJoin, {**CONFIG, "upper": "soon"}, ["upper"]),
+    (IntervalJoin, {**INTERVAL, "upper": "-6ms"}, ["lower is -5ms, but must not be above upper"]),
+    (TemporalJoin, {**CONFIG, "type": "full"}, ["type"]),
+    (
+        TemporalJoin,
+        {**CONFIG, "key": [], "left": {**LEFT, "time": None}},
+        ["key is missing", "left.time is missing"],
+    ),
+    (LookupJoin, {**CONFIG, "right": LEFT}, ["can't be joined with itself", "called a, k"]),
+    (LookupJoin, {**CONFIG, "right": {**RIGHT, "key": ["n", "at"]}}, ["keys differ in length"]),
+    (
+        LookupJoin,
+        {
+            **CONFIG,
+            "left": {**LEFT, "from": "orders"},
+            "right": {**RIGHT, "key": ["usr"], "time": "when", "fields": ["b"]},
+        },
+        [
+            "left.from: it has no input of stream 'orders' of 'orders'. It has: 'orders' of",
+            "right.key: its input has no field 'usr'. It has: who, n, at",
+            "right.time: its input has no field 'when'",
+            "right.fields: its input has no field 'b'",
+            "stream 'orders' of 'split' is neither left nor right",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("cls", "config", "said"), MISTAKES)
+def test_mistakes_are_all_found_before_anything_runs(cls, config, said):
+    with pytest.raises(ValidationFailed) as raised:
+        joined(cls, ROWS, config)
+    for text in said:
+        assert text in str(raised.value)
+
+
+# ---- DuckDB says the same
+
+EXTRAS = [(), (), (), (PAUSE,), (PAUSE, PAUSE), (ABORT,)]
+EXAMPLES = settings.default.max_examples // 10
+EVENTS = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from("xy"), st.integers(-20, 40)), max_size=14
+)
+KINDS = st.sampled_from(["inner", "left", "right", "full"])
+IN_WINDOWS = "SELECT *, unnest(generate_series(-70, 70, 7)) s FROM"
+SQL = {
+    WindowJoin: f"""
+        SELECT l.who, l.n, r.n
+        FROM (SELECT * FROM ({IN_WINDOWS} a) WHERE s <= t AND t < s + 21) l
+        KIND JOIN (SELECT * FROM ({IN_WINDOWS} b) WHERE s <= t AND t < s + 21) r
+        ON l.who = r.who AND l.s = r.s""",
+    IntervalJoin: """
+        SELECT a.who, a.n, b.n FROM a KIND JOIN b
+        ON a.who = b.who AND b.t BETWEEN a.t - 5 AND a.t + 10""",
+    TemporalJoin: """
+        SELECT a.who, a.n, b.n FROM a ASOF KIND JOIN b ON a.who = b.who AND a.t >= b.t""",
+}
+SLIDING = {**CONFIG, "window": {"type": "sliding", "size": "21ms", "every": "7ms"}}
+CONFIGS = {WindowJoin: SLIDING, IntervalJoin: INTERVAL, TemporalJoin: CONFIG}
+
+
+@pytest.mark.parametrize("cls", SQL)
+@given(events=EVENTS, kind=KINDS, extra=st.data())
+@settings(max_examples=EXAMPLES)
+def test_rows_are_those_of_sql(cls, events, kind, extra):
+    """In any order within the lag, with crashes, in batches of any size, on several workers."""
+    if cls is TemporalJoin:  # of equal times any row may be the last
+        kind = {"right": "inner", "full": "left"}.get(kind, kind)
+        events = list(dict.fromkeys(events))
+    items = []
+    database = duckdb.connect()
+    for side in "ab":
+        database.execute(f"CREATE TABLE {side} (who TEXT, n BIGINT, t BIGINT)")
+    for number, (side, who, at) in enumerate(events):
+        items += [(side, who, number, at), *extra.draw(st.sampled_from(EXTRAS))]
+        database.execute(f"INSERT INTO {side} VALUES (?, ?, ?)", [who, number, at])
+    config = {**CONFIGS[cls], "type": kind}
+    rows, late = joined(cls, items, config, lag="100ms", workers=2)
+    wanted = database.execute(SQL[cls].replace("KIND", kind)).fetchall()
+    assert late == []
+    assert sorted(rows, key=str) == sorted(wanted, key=str)
