@@ -22,7 +22,7 @@ class Collector:
     def emit(self, values, stream="default", msg_id=None):
         if stream == "errors":
             self.told.append(values)
-        else:
+        if stream != "errors" or msg_id is not None:
             self.emitted.append((msg_id, tuple(values)))
 
     def report_error(self, error):

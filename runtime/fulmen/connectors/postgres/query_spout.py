@@ -83,6 +83,10 @@ class _Query:
         with self._database.transaction() as db:
             return self._select(db, position, last, self._most)
 
+    def typed(self, values: list[Any]) -> list[Any]:
+        """The same: the types of columns were compared at the start."""
+        return values
+
     def behind(self, position: Any) -> int:
         """How many rows have higher values, up to a limit."""
         condition, values = self._above(position)

@@ -16,13 +16,16 @@ from typing import Any, ClassVar, Protocol
 from fulmen.api.collector import MessageId, SpoutOutputCollector
 from fulmen.api.components import Outputs, Spout
 from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import DEFAULT_STREAM
 from fulmen.api.sinks import ERRORS_STREAM
-from fulmen.connectors.formats import ERRORS
+from fulmen.connectors.formats import DEFAULT, ERRORS, Malformed
 from fulmen.connectors.sql.lag import LAG_SECONDS, seconds_since
 from fulmen.connectors.sql.options import GrowingOptions, stream_of
+from fulmen.errors import repr_of
 from fulmen.transactional.errors import StoreRefused
 
 Row = Sequence[Any]
+_LONGEST_DATA = 1 << 16
 
 
 class GrowingTable(Protocol):
@@ -41,6 +44,14 @@ class GrowingTable(Protocol):
         Args:
             position: The values are higher than this one; None: from the first one.
             last: And not higher than this one; None: without limit.
+        """
+        ...
+
+    def typed(self, values: list[Any]) -> list[Any]:
+        """The values of a row, of the types that its fields are declared with.
+
+        Raises:
+            Malformed: One is not of its type.
         """
         ...
 
@@ -122,8 +133,7 @@ class GrowingSpout(Spout):
     def next_tuple(self) -> bool:
         """Emit the rows of the next value, or one that has failed."""
         if self.failed:
-            msg_id = self.failed.pop(0)
-            self.collector.emit(self.state[msg_id], msg_id=msg_id)
+            self._emit_kept(self.failed.pop(0))
             return True
         if not self._rows and self.now() >= self._due:
             self._fetch()
@@ -131,14 +141,37 @@ class GrowingSpout(Spout):
             return False
         number, value, *_ = self._rows[0]
         while self._rows and self._rows[0][0] == number:
-            self._emit(list(self._rows.popleft()[2:]))
+            self._emit(list(self._rows.popleft()[2:]), value)
         self.position = value
         return True
 
-    def _emit(self, values: list[Any]) -> None:
+    def _emit(self, values: list[Any], place: Any) -> None:
         self.emitted += 1
-        self.state[self.emitted] = values
-        self.collector.emit(values, msg_id=self.emitted)
+        try:
+            self.state[self.emitted] = self._table.typed(values)
+        except Malformed as error:
+            position = f"{self._source}.{self._options.column}={repr_of(place)}"
+            self.collector.report_error(f"{position}: {error}")
+            self.state[self.emitted] = self._as_data(values), str(error), position
+        self._emit_kept(self.emitted)
+
+    def _emit_kept(self, msg_id: int) -> None:
+        """Emit a row. What is told on the stream `errors` is kept as a tuple, all else as lists."""
+        kept = self.state[msg_id]
+        stream = ERRORS_STREAM if isinstance(kept, tuple) else DEFAULT_STREAM
+        self.collector.emit(list(kept), stream=stream, msg_id=msg_id)
+
+    def _as_data(self, values: Sequence[Any]) -> bytes:
+        """A row as JSON, so that nothing of it is lost."""
+        row = dict(zip(self._options.fields, values, strict=True))
+        try:
+            return DEFAULT.text(row).encode()
+        except Malformed:
+            return repr_of(row, _LONGEST_DATA).encode(errors="backslashreplace")
+
+    @property
+    def _source(self) -> str:
+        return self._options.table or "the query"
 
     def _fetch(self) -> None:
         self._due = self.now() + self._options.poll_seconds  # also if this raises
@@ -158,7 +191,7 @@ class GrowingSpout(Spout):
         more = self.without_place - before
         if more > 0:
             rows, column = "a row" if more == 1 else f"{more} rows", self._options.column
-            where = self._options.table or "the query"
+            where = self._source
             reason = f"{rows} can't be emitted: {column!r} is null or NaN, which is in no order"
             self.collector.report_error(f"{where}: {reason}")
             self.collector.emit([None, reason, f"{where}.{column}"], stream=ERRORS_STREAM)

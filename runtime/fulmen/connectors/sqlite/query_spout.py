@@ -7,11 +7,14 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
+from fulmen.connectors.formats.options import types_of
+from fulmen.connectors.formats.types import convert_all
 from fulmen.connectors.sql.growing import GrowingSpout, Row
 from fulmen.connectors.sql.lag import MOST_COUNTED
 from fulmen.connectors.sql.options import GrowingOptions, Name
 from fulmen.connectors.sql.tables import check_columns
 from fulmen.connectors.sqlite.database import Database, listed, quoted
+from fulmen.connectors.sqlite.values import lenient, typed_as
 
 
 class SqliteQueryOptions(GrowingOptions):
@@ -39,6 +42,12 @@ class _Query:
         self._source = quoted(options.table) if options.table else f"({query}) AS q"
         self._column, self._most = quoted(options.column), options.fetch_size
         self._names = f'{self._column} AS "fulmen position", {listed(list(options.fields))}'
+        types = types_of(options.fields)
+        self._wanted = [
+            (i, name, typed_as(types[name]))
+            for i, name in enumerate(options.fields)
+            if name in types
+        ]
         self._database.refuse_absent()
         with self._database.opening("DEFERRED") as db:
             found = db.execute(f"SELECT * FROM {self._source} LIMIT 0").description
@@ -48,13 +57,23 @@ class _Query:
 
     def highest(self) -> Any:
         """The highest value there is."""
-        with self._database.transaction("DEFERRED") as db:
+        with self._database.transaction("DEFERRED") as db, lenient(db):
             return db.execute(f"SELECT max({self._column}) FROM {self._source}").fetchone()[0]
 
     def after(self, position: Any, last: Any) -> list[Row]:
         """The next rows in order."""
-        with self._database.transaction("DEFERRED") as db:
+        with self._database.transaction("DEFERRED") as db, lenient(db):
             return self._select(db, position, last, self._most)
+
+    def typed(self, values: list[Any]) -> list[Any]:
+        """The values, as the types of their fields say. In SQLite each value has a type of its own.
+
+        Raises:
+            Malformed: One is of another type.
+        """
+        made = list(values)
+        convert_all(made, self._wanted)
+        return made
 
     def behind(self, position: Any) -> int:
         """How many rows have higher values, up to a limit."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 
 from fulmen.connectors.formats import DEFAULT, Malformed, checked_text, natural
+from fulmen.connectors.formats.types import Convert, converter
 from fulmen.errors import repr_of
 from fulmen.transactional.columns import LARGEST, DoesNotFit
 
@@ -76,3 +81,51 @@ def value_of(value: Any) -> Value:
         return checked_text(DEFAULT.text(value))
     except Malformed as error:
         raise DoesNotFit(str(error)) from None
+
+
+def typed_as(kind: str) -> Convert:
+    """A function that makes a value of this type of one of SQLite's. None stays None.
+
+    SQLite has no booleans, decimals or times: a boolean is 0 or 1, a decimal may be a float, and
+    all else is text. It raises Malformed for what is none.
+    """
+    convert = converter(kind)
+
+    def made(value: Any) -> Any:
+        if type(value) is bytes:
+            return _of_bytes(value, kind)
+        if kind == "bool" and type(value) is int and value in (0, 1):
+            return bool(value)
+        if kind == "decimal" and type(value) is float and math.isfinite(value):
+            return Decimal(repr(value))
+        return convert(value)
+
+    return made
+
+
+def _of_bytes(value: bytes, kind: str) -> Any:
+    if kind in ("binary", "base64"):
+        return value
+    if kind == "string":
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            pass
+    raise Malformed(f"{repr_of(value, 50)} is no {kind}")
+
+
+@contextmanager
+def lenient(db: sqlite3.Connection) -> Iterator[None]:
+    """In the block, text that is no UTF-8 is read as bytes: no row may stop a source."""
+    before, db.text_factory = db.text_factory, _text_or_bytes
+    try:
+        yield
+    finally:
+        db.text_factory = before
+
+
+def _text_or_bytes(data: bytes) -> str | bytes:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data

@@ -1,8 +1,11 @@
 """Growing tables in SQLite as a source: each row once, whatever is lost."""
 
+import json
 import pickle
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 from pydantic import ValidationError
@@ -117,6 +120,69 @@ def test_a_row_that_fails_is_emitted_as_it_was(file):
     file("DELETE FROM t")
     one.batch(fail=lambda _: True)
     assert list(one.pending.values()) == [("a",)]
+
+
+TYPED = {
+    "n": "int64",
+    "x": "float64",
+    "yes": "bool",
+    "at": "timestamp",
+    "d": "decimal",
+    "b": "binary",
+}
+
+
+def typed_rows(file, *rows):
+    file("CREATE TABLE v (id INTEGER PRIMARY KEY, n INTEGER, x REAL, yes BOOL, at, d, b)")
+    file(*(f"INSERT INTO v (n, x, yes, at, d, b) VALUES ({row})" for row in rows))
+    return task(file, table="v", fields=TYPED)
+
+
+def test_values_have_the_types_that_fields_are_declared_with(file):
+    one = typed_rows(
+        file,
+        "1, 2, 1, '2026-01-31T12:00:00+00:00', 1.25, x'ff'",
+        "'7', NULL, 0, NULL, '1.10', 'text'",
+    )
+    one.until_exhausted()
+    at = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert list(one.acked) == [
+        (1, 2.0, True, at, Decimal("1.25"), b"\xff"),
+        (7, None, False, None, Decimal("1.10"), b"text"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("'abc', 1, 1, NULL, 1, NULL", "field 'n': 'abc' is no int64"),
+        ("1, 'x', 1, NULL, 1, NULL", "field 'x': 'x' is no float64"),
+        ("1, 1, 2, NULL, 1, NULL", "field 'yes': 2 is no bool"),
+        ("1, 1, 1, 1700000000, 1, NULL", "field 'at': 1700000000 is no timestamp"),
+        ("x'ff', 1, 1, NULL, 1, NULL", "field 'n': b'\\xff' is no int64"),
+    ],
+)
+def test_a_value_of_another_type_is_its_rows_fault_alone(file, row, reason):
+    one = typed_rows(file, "1, 1, 1, NULL, 1, NULL", row, "3, 1, 1, NULL, 1, NULL")
+    one.batch()
+    one.batch(fail=lambda msg_id: msg_id == 2)
+    one.restore()
+    one.until_exhausted()
+    assert [values[0] for values in one.acked if len(values) > 3] == [1, 3]
+    [(data, said, position)] = [values for values in one.acked if len(values) == 3]
+    assert (said, position) == (reason, "v.id=2")
+    assert json.loads(data).keys() == TYPED.keys()
+    assert not one.spout.state
+
+
+def test_a_text_that_is_no_utf_8_stops_nothing(file):
+    file("INSERT INTO t (word) VALUES ('a'), (CAST(x'ff61' AS TEXT)), ('b')")
+    one = task(file)
+    one.until_exhausted()
+    assert list(one.acked) == [("a",), (b"\xffa",), ("b",)]
+    two = task(file, fields={"word": "string"})
+    two.until_exhausted()
+    assert [said[1] for said in two.collector.told] == ["field 'word': b'\\xffa' is no string"]
 
 
 def test_it_begins_after_start(file):
