@@ -13,6 +13,7 @@ class Price:
 """
 CHANGED_SHAPES = SHAPES.replace("    cents: int", "    currency: str\n    cents: int")
 CODE = '''
+import os
 import pathlib
 import time
 
@@ -62,18 +63,21 @@ class Orders(Numbers):
 
 
 class Hours(Spout):
-    """Says from the driver's process what the clock shows there."""
+    """Says from the driver's process what the clock shows there, which it tries to end before."""
 
     outputs = ["hour"]
     pinned = True
 
     def __init__(self):
-        self.is_done = False
+        self.is_done = self.has_exited = False
 
     def open(self, conf, context, collector):
         self.collector = collector
 
     def next_tuple(self):
+        if not self.has_exited:
+            self.has_exited = True
+            os._exit(3)
         if self.is_done:
             return False
         self.is_done = True

@@ -14,6 +14,7 @@ from fulmen.api.sinks import ServiceUnavailable
 from fulmen.api.transactional_spouts import PartitionCoordinator, TransactionCoordinator
 from fulmen.engine.batches.transactions import Transactions
 from fulmen.engine.emitting.routes import configuration_of, context_of
+from fulmen.engine.hosted.exit_guard import hosting
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.tasks.task_base import (
@@ -162,7 +163,8 @@ class HostedCoordinator:
 
     def _call(self, what: str, call: Callable[[], T]) -> T:
         try:
-            return call()
+            with hosting():
+                return call()
         except FailedException:
             raise
         except PASSED_ON:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fulmen.checkpoint.rewriting import Update
+from fulmen.engine.hosted.exit_guard import hosting
 from fulmen.engine.hosted.spout_turn import SpoutTurn
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
 from fulmen.engine.protocol.header import Header
@@ -31,7 +32,9 @@ class TaskThread:
         while True:
             future, call = self._calls.get()
             try:
-                future.set_result(call())
+                with hosting():
+                    result = call()
+                future.set_result(result)
             except BaseException as e:  # noqa: BLE001 (whoever waits for the result gets it)
                 future.set_exception(e)
 
