@@ -38,7 +38,7 @@ RUN apt-get update -qq \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 # What changes rarely is a layer of its own.
 COPY pyproject.toml constraints.txt scripts/requirements /build/
-RUN python3 /build/requirements driver avro kafka postgres rabbitmq redis >/build/requirements.txt \
+RUN python3 /build/requirements driver avro kafka postgres rabbitmq redis sketches >/build/requirements.txt \
  && pip install --quiet --no-cache-dir --root-user-action ignore \
         --constraint /build/constraints.txt --requirement /build/requirements.txt \
  && ln -s "$(python3 -P -c 'import pyspark; print(pyspark.__path__[0])')" /opt/spark
@@ -47,7 +47,7 @@ COPY --chmod=755 runtime/fulmen/kube/entrypoint /opt/fulmen/entrypoint
 COPY --from=wheels /wheels /wheels
 RUN pip install --quiet --no-cache-dir --root-user-action ignore \
         --constraint /build/constraints.txt \
-        "fulmen[driver,avro,kafka,postgres,rabbitmq,redis] @ file://$(ls /wheels/fulmen-[0-9]*.whl)" \
+        "fulmen[driver,avro,kafka,postgres,rabbitmq,redis,sketches] @ file://$(ls /wheels/fulmen-[0-9]*.whl)" \
  && mkdir -m 755 /opt/fulmen/code /checkpoint && mkdir -m 1777 /var/fulmen
 # Spark's classes, kept ready: its JVMs start in half the time. SPARK_CONF_DIR is the first on their
 # class path, which has to stay as it is here.

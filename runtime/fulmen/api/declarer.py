@@ -18,6 +18,21 @@ DEAD_LETTER_FIELDS = ("stream", "values", "msg_id", "failures", "reason")
 
 
 @dataclass(frozen=True)
+class StreamTime:
+    """What the topology says of the event time of a stream: `eventTime` of its component.
+
+    Attributes:
+        field: The field with the time.
+        unit: Of numbers; None: their size tells.
+        timezone: Of times that have none.
+    """
+
+    field: str
+    unit: str | None = None
+    timezone: str = "UTC"
+
+
+@dataclass(frozen=True)
 class Stream:
     """One output stream of a component.
 
@@ -26,11 +41,13 @@ class Stream:
         direct: Whether who emits names the receiving task.
         types: What is known of the types of fields, by the names that `fields` of a format has.
             Who receives the stream may refuse it by them before the topology runs.
+        time: Its event time; None: it has none, or its component does not know the topology.
     """
 
     fields: tuple[str, ...]
     direct: bool = False
     types: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    time: StreamTime | None = field(default=None, compare=False, repr=False)
 
 
 class OutputFieldsDeclarer:

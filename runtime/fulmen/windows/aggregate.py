@@ -11,8 +11,8 @@ from typing_extensions import override
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import BasicBolt, FailedException, Outputs
 from fulmen.api.context import TopologyContext
-from fulmen.api.declarer import Stream
-from fulmen.api.event_time import milliseconds
+from fulmen.api.declarer import Stream, StreamTime
+from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregations import Aggregation, wanted
 from fulmen.windows.inputs import LATE, key_of, missing_fields, time_of
@@ -81,6 +81,11 @@ class Aggregate(BasicBolt):
         needed = dict.fromkeys(options.key, "key")
         if options.time is not None:
             needed[options.time] = "time"
+        elif stream.time is None and not isinstance(options.window, CountWindow):
+            yield (
+                "time is missing: name the field with the event time, or declare eventTime of what"
+                " emits this input"
+            )
         for name, text in options.aggregates.items():
             try:
                 found = wanted(text, self.own)
@@ -97,6 +102,10 @@ class Aggregate(BasicBolt):
         self._options, self._context = options, context
         self._wanted = [wanted(text, self.own) for text in options.aggregates.values()]
         self._reader = options.reader()
+        self._readers: dict[StreamTime, TimeReader] = {}
+        self._has_times = options.time is not None or all(
+            context.streams[component][stream].time for component, stream in context.sources
+        )
         self._lateness = milliseconds(options.allowed_lateness)
         self._early = milliseconds(options.emit_every) / 1000 if options.emit_every else None
         window = options.window
@@ -110,6 +119,8 @@ class Aggregate(BasicBolt):
         "_context",
         "_wanted",
         "_reader",
+        "_readers",
+        "_has_times",
         "_lateness",
         "_early",
         "_gap",
@@ -126,8 +137,7 @@ class Aggregate(BasicBolt):
             return
         key = key_of(tup, self._options.key)
         values = self._values(tup)
-        field = self._options.time
-        time = 0 if field is None else time_of(tup, field, self._reader)
+        time = self._time_of(tup)
         if self._size:
             self._count(key, values, time, collector)
         elif self._gap:
@@ -135,6 +145,17 @@ class Aggregate(BasicBolt):
         else:
             assert self._spans is not None
             self._add(key, values, time, self._spans.of(time), tup, collector)
+
+    def _time_of(self, tup: Tuple) -> int:
+        field, reader = self._options.time, self._reader
+        if field is None:
+            declared = self._context.streams[tup.component][tup.stream].time
+            if declared is None:
+                return 0
+            field = declared.field
+            reader = self._readers.get(declared) or TimeReader(declared.unit, declared.timezone)
+            self._readers[declared] = reader
+        return time_of(tup, field, reader)
 
     def _values(self, tup: Tuple) -> list[Any]:
         """The value for each aggregation; all of them can be added."""
@@ -333,6 +354,6 @@ class Aggregate(BasicBolt):
             for one, kept in zip(self._wanted, window.kept, strict=True)
         ]
         panes = (pane, window.panes) if self._options.has_panes else ()
-        when = (None, None) if self._options.time is None else map(datetime_of, span)
+        when = map(datetime_of, span) if self._has_times else (None, None)
         collector.emit([*key, *when, *results, *panes])
         return replace(window, panes=window.panes + 1, is_new=False)

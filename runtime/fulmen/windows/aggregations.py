@@ -14,6 +14,7 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 from fulmen.errors import repr_of
+from fulmen.windows import sketches
 
 
 class Aggregation(ABC):
@@ -26,11 +27,13 @@ class Aggregation(ABC):
         arguments: How many arguments it takes after the field.
         type: Of its result, by the names that `fields` of a format has; "" if it depends.
         in_place: Whether `add` changes what was kept, and can't raise.
+        variants: Other aggregations, by the word after the field: `distinct(x, approximate)`.
     """
 
     arguments: ClassVar[int] = 0
     type: ClassVar[str] = ""
     in_place: ClassVar[bool] = False
+    variants: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, *arguments: str) -> None:
         """Make one.
@@ -207,11 +210,36 @@ class _OfHashable(Aggregation):
         return None
 
 
+class ApproximateDistinct(Aggregation):
+    """About how many different values there are: in two kilobytes, however many there are."""
+
+    type = "int64"
+    in_place = True
+
+    def __init__(self) -> None:
+        sketches.check_installed()
+
+    def init(self) -> sketches.Hll:  # noqa: D102
+        return sketches.Hll()
+
+    def add(self, kept: sketches.Hll, value: Any, time: int) -> sketches.Hll:  # noqa: ARG002, D102
+        kept.add(value)
+        return kept
+
+    def merge(self, kept: sketches.Hll, other: sketches.Hll) -> sketches.Hll:  # noqa: D102
+        kept.merge(other)
+        return kept
+
+    def result(self, kept: sketches.Hll) -> int:  # noqa: D102
+        return kept.estimate()
+
+
 class Distinct(_OfHashable):
     """How many different values there are, exactly: it keeps each of them."""
 
     type = "int64"
     in_place = True
+    variants: ClassVar[Mapping[str, Any]] = {"approximate": ApproximateDistinct}
 
     def init(self) -> set[Any]:  # noqa: D102
         return set()
@@ -231,9 +259,39 @@ class Values(Distinct):
     """The different values, as a list without any order."""
 
     type = ""
+    variants: ClassVar[Mapping[str, Any]] = {}
 
     def result(self, kept: set[Any]) -> list[Any]:  # noqa: D102
         return list(kept)
+
+
+class Quantile(_OfNumbers):
+    """About the value that such a part of all are below: `quantile(millis, 0.95)`."""
+
+    arguments = 1
+    type = "float64"
+    in_place = True
+
+    def __init__(self, rank: str) -> None:
+        """`rank`: which part, from 0 to 1."""
+        if not re.fullmatch(r"0|1|[01]?\.[0-9]+", rank) or not 0 <= float(rank) <= 1:
+            raise ValueError(f"{rank!r} is no number from 0 to 1")
+        sketches.check_installed()
+        self._rank = float(rank)
+
+    def init(self) -> sketches.Kll:  # noqa: D102
+        return sketches.Kll()
+
+    def add(self, kept: sketches.Kll, value: Any, time: int) -> sketches.Kll:  # noqa: ARG002, D102
+        kept.add(value)
+        return kept
+
+    def merge(self, kept: sketches.Kll, other: sketches.Kll) -> sketches.Kll:  # noqa: D102
+        kept.merge(other)
+        return kept
+
+    def result(self, kept: sketches.Kll) -> float | None:  # noqa: D102
+        return kept.quantile(self._rank)
 
 
 class Top(_OfHashable):
@@ -275,6 +333,7 @@ BUILT_IN: Mapping[str, type[Aggregation]] = {
     "list": Listed,
     "set": Values,
     "distinct": Distinct,
+    "quantile": Quantile,
     "top": Top,
 }
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*")
@@ -313,6 +372,8 @@ def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> Wanted:
     parts = [part.strip() for part in inside.split(",")] if inside and inside.strip() else []
     if not parts and kind is Count:
         return Wanted(Count(), None)
+    if parts and parts[-1] in kind.variants:
+        kind = kind.variants[parts.pop()]
     if len(parts) != 1 + kind.arguments or not parts[0]:
         more = ", ..." * kind.arguments
         raise ValueError(f"{text!r} must be {name}(FIELD{more})")

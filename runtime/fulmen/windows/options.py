@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fulmen.api.event_time import DURATION, TimeReader, milliseconds
 from fulmen.connectors.options import Options
@@ -123,17 +123,33 @@ class TimedOptions(Options):
         return TimeReader(self.unit, self.timezone)
 
 
+def _rejoined(aggregates: Any) -> Any:
+    """Aggregates whose commas YAML has taken for its own, as in `{p95: quantile(millis, 0.95)}`."""
+    if not isinstance(aggregates, dict):
+        return aggregates
+    found: dict[Any, Any] = {}
+    name: Any = None
+    for key, value in aggregates.items():
+        text = found.get(name)
+        if value is None and isinstance(text, str) and "(" in text and ")" not in text:
+            found[name] = f"{text}, {key}"
+        else:
+            name = key
+            found[name] = value
+    return found
+
+
 class AggregateOptions(TimedOptions):
     """The `config` of an `Aggregate`."""
 
     time: Name | None = None
-    """The field with the event time: that of `eventTime` of the source. Only windows by count need
-    none."""
+    """The field with the event time. Default: that of `eventTime` of the input's component. Only
+    windows by count need none."""
     key: tuple[Name, ...] = ()
     """The fields whose values have windows of their own. The input must be grouped by them. None:
     one window for all that a task receives."""
     window: Window
-    aggregates: Annotated[dict[Name, str], Field(min_length=1)]
+    aggregates: Annotated[dict[Name, str], BeforeValidator(_rejoined), Field(min_length=1)]
     """The name of each result, and what it is: `count`, `sum(amount)`, `top(page, 10)`."""
     allowed_lateness: Duration = "0"
     """For so long after its end a window takes what is late. Each such tuple emits the window once
@@ -143,11 +159,6 @@ class AggregateOptions(TimedOptions):
 
     @model_validator(mode="after")
     def _is_whole(self) -> AggregateOptions:
-        if self.window.type != "count" and self.time is None:
-            raise ValueError(
-                "time is missing: name the field with the event time, as eventTime.field of the"
-                " source does"
-            )
         if self.window.type == "count" and (self.emit_every or self.allowed_lateness != "0"):
             raise ValueError("emitEvery and allowedLateness are not for windows by count")
         names = [*self.key, *FIXED, *self.aggregates, *(PANE if self.has_panes else ())]

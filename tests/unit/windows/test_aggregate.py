@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import duckdb
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,11 +28,13 @@ def topology(
     key=("user",),
     is_grouped=True,
     replays=True,
+    is_timed=True,
     **config,
 ):
     builder = TopologyBuilder()
     spout = builder.set_spout("source", ListSpout(items, fields=FIELDS, replays=replays))
-    spout.set_event_time("at", unit="ms", lag=lag)
+    if is_timed:
+        spout.set_event_time("at", unit="ms", lag=lag)
     config = {"time": "at", "unit": "ms", "aggregates": aggregates, **config}
     bolt = builder.set_bolt("windows", cls, 2).set_config(
         {"key": list(key), "window": window, **config}
@@ -183,7 +186,8 @@ def test_bad_tuples_fail_with_the_reason(item, reason):
         ({"type": "calendar", "unit": "day", "timezone": "Mars"}, {}, "no time zone 'Mars'"),
         ({"type": "count", "size": 0}, {}, "size"),
         ({"type": "hopping"}, {}, "hopping"),
-        (TUMBLING, {"time": None}, "time is missing"),
+        (TUMBLING, {"time": None, "is_timed": False}, "time is missing"),
+        (TUMBLING, {"aggregates": {"p": "quantile(amount"}}, "aggregates.p: 'quantile(amount' is"),
         (TUMBLING, {"time": "when"}, "time: its input has no field 'when'"),
         (TUMBLING, {"key": ["usr"]}, "key: its input has no field 'usr'. It has: user, amount, at"),
         (TUMBLING, {"aggregates": {"n": "sum(x)"}}, "aggregates.n: its input has no field 'x'"),
@@ -197,6 +201,21 @@ def test_mistakes_are_found_before_anything_runs(window, config, said):
     with pytest.raises(ValidationFailed) as raised:
         run(topology([("a", 1, 1)], window, **config))
     assert said in str(raised.value)
+
+
+def test_the_time_is_that_of_the_source_if_none_is_named():
+    items = [("a", 1, 0), ("a", 2, 9), ("a", 4, 10)]
+    found, _ = results(items, TUMBLING, time=None, unit=None)
+    assert found == [("a", 0, 10, 2, 3), ("a", 10, 20, 1, 4)]
+
+
+def test_aggregates_whose_commas_yaml_has_taken_for_its_own():
+    text = (
+        "{n: count, p: quantile(amount, 0.95), top: top(amount, 1), u: distinct(user, approximate)}"
+    )
+    items = [("a", 5, 0), ("a", 5, 1), ("a", 1, 2)]
+    found, _ = results(items, TUMBLING, aggregates=yaml.safe_load(text))
+    assert found == [("a", 0, 10, 3, 5.0, [[5, 2]], 1)]
 
 
 class Product(Aggregation):

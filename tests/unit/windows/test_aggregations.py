@@ -1,6 +1,7 @@
 """What each aggregation makes of some values, in whatever order and in however many parts."""
 
 import pickle
+import sys
 from decimal import Decimal
 
 import pytest
@@ -22,9 +23,12 @@ RESULTS = {
     "list(x)": [3, 2, 1, 2],
     "set(x)": [1, 2, 3],
     "distinct(x)": 3,
+    "distinct(x, approximate)": 3,
+    "quantile(x, 0.5)": 2,
     "top(x, 2)": [[2, 2], [1, 1]],
 }
 EMPTY = {"count(x)": 0, "list(x)": [], "set(x)": [], "distinct(x)": 0, "top(x, 2)": []}
+EMPTY["distinct(x, approximate)"] = 0
 
 
 def added(aggregation, values):
@@ -95,6 +99,11 @@ def test_values_that_it_can_do_nothing_with(text, value):
         ("sum(x, y)", r"'sum\(x, y\)' must be sum\(FIELD\)"),
         ("top(x)", r"must be top\(FIELD, ...\)"),
         ("top(x, many)", "'many' is no whole number from 1"),
+        ("quantile(x)", r"must be quantile\(FIELD, ...\)"),
+        ("quantile(x, 95)", "'95' is no number from 0 to 1"),
+        ("quantile(x, 1.5)", "'1.5' is no number from 0 to 1"),
+        ("distinct(x, about)", r"must be distinct\(FIELD\)"),
+        ("set(x, approximate)", r"must be set\(FIELD\)"),
         ("sum(x", "is no aggregate. Write a name and a field"),
         ("", "is no aggregate"),
     ],
@@ -102,6 +111,51 @@ def test_values_that_it_can_do_nothing_with(text, value):
 def test_texts_that_ask_for_nothing(text, said):
     with pytest.raises(ValueError, match=said):
         wanted(text, {})
+
+
+# ---- sketches
+
+MANY = 20_000
+
+
+def halves(values):
+    """What is kept of values that have come in two parts, one of them from a checkpoint."""
+    return values[::2], values[1::2]
+
+
+def sketched(text, values):
+    aggregation = wanted(text, {}).aggregation
+    one, other = (added(aggregation, [(v, 0) for v in half]) for half in halves(values))
+    assert len(pickle.dumps(one)) < 10_000, "however many values there were"
+    return aggregation.result(aggregation.merge(pickle.loads(pickle.dumps(one)), other))
+
+
+@pytest.mark.parametrize("rank", [0.05, 0.5, 0.95])
+def test_a_quantile_is_within_its_error_of_the_exact_one(rank):
+    values = [(n * 7919) % MANY for n in range(MANY)]  # each number once, mixed
+    found = sketched(f"quantile(x, {rank})", values)
+    assert abs(found / MANY - rank) < 0.03, "twice the error of 1.33 %, with 99 %"
+
+
+@pytest.mark.parametrize(
+    "value", [int, str, float, lambda n: Decimal(n) / 7, lambda n: (n, "x"), lambda n: n * 2**60]
+)
+def test_an_approximate_count_is_within_its_error_of_the_exact_one(value):
+    values = [value(n % (MANY // 4)) for n in range(MANY)]
+    assert abs(sketched("distinct(x, approximate)", values) / (MANY // 4) - 1) < 0.06
+
+
+def test_equal_values_are_one_for_an_approximate_count():
+    values = [1, 1.0, True, Decimal(1), "1", "one", None, float("inf"), float("inf")]
+    assert sketched("distinct(x, approximate)", values) == 5
+
+
+def test_a_sketch_without_its_library_is_a_clear_mistake(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasketches", None)
+    for text in ("quantile(x, 0.5)", "distinct(x, approximate)"):
+        with pytest.raises(ValueError, match=r"pip install 'fulmen\[sketches\]'"):
+            wanted(text, {})
+    assert wanted("distinct(x)", {})
 
 
 class Longest(Aggregation):

@@ -12,12 +12,13 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, NoReturn
 
 from fulmen import api
-from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS
+from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, StreamTime
 from fulmen.api.event_time import LATE, LATE_FIELDS
 from fulmen.errors import PASSED_ON, CodeError, error_text
 from fulmen.topology.code.streamparse import abstract_cure, import_cure
@@ -187,8 +188,11 @@ def streams_of(component: ComponentSpec, code: Any, options: Any = None) -> dict
     streams = api.output_streams(code, options)
     if isinstance(component, SpoutSpec):
         streams[DEAD_LETTERS] = api.Stream(DEAD_LETTER_FIELDS)
-    if component.event_time is not None:
+    if (declared := component.event_time) is not None:
         streams[LATE] = api.Stream(LATE_FIELDS)
+        if declared.stream in streams:
+            time = StreamTime(declared.field, declared.unit, declared.timezone)
+            streams[declared.stream] = replace(streams[declared.stream], time=time)
     return streams
 
 
