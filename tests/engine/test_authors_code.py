@@ -66,6 +66,7 @@ def test_each_is_dealt_with_and_a_class_that_has_changed_is_noticed(tmp_path):
     assert ": emit on stream 'default': the value of field 'value' can't be unpickled" in said
     assert "in 'hours', task " in said
     assert ": next_tuple: SystemExit: 3\n" in said
+    assert ": next_tuple: CancelledError: of a helper\n" in said
     assert "is run again" not in said  # no batch came to nothing
     (hours,) = read_state(store, "compares").tasks.values()
     assert dict(hours) == {"pinned": 9, "bolt": 9}

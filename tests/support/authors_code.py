@@ -13,6 +13,7 @@ class Price:
 """
 CHANGED_SHAPES = SHAPES.replace("    cents: int", "    currency: str\n    cents: int")
 CODE = '''
+import asyncio
 import os
 import pathlib
 import time
@@ -29,12 +30,12 @@ class Unreadable(Exception):
 
 
 class Numbers(Spout):
-    """Sets one callback in `open`, and the other has an argument of its own."""
+    """Sets one callback in `open`; another has an argument of its own. Raises no Exception once."""
 
     outputs = ["number"]
 
     def __init__(self):
-        self.next = 0
+        self.next, self.raised = 0, []
         self.acked, self.failed = [], {}
 
     def open(self, conf, context, collector):
@@ -50,6 +51,9 @@ class Numbers(Spout):
     def next_tuple(self):
         if self.next == self.count:
             return False
+        if self.next == self.count // 2 and not self.raised:
+            self.raised.append(self.next)
+            raise asyncio.CancelledError("of a helper")
         self.collector.emit([self.next], msg_id=self.next)
         self.next += 1
         return True

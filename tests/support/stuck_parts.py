@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fulmen import BasicBolt, Spout, TopologyBuilder
 
-FAULTS = {"end": lambda: os._exit(3), "hang": lambda: time.sleep(1000), "exit": lambda: exit(3)}
+FAULTS = {"end": lambda: os._exit(3), "hang": lambda: time.sleep(1000)}
 
 
 class Bad(Spout):

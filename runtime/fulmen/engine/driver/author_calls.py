@@ -61,6 +61,7 @@ class AuthorCalls:
         Args:
             stop: If somebody has interrupted the topology, jobs with such a call are cancelled.
         """
+        CALLS.end()  # if something of before was left in this thread, that has raised
         ended = threading.Event()
         watch = threading.Thread(target=self._watch, args=(stop, ended), name="fulmen-calls")
         watch.daemon = True

@@ -14,6 +14,7 @@ import numpy as np
 from fulmen.checkpoint.rewriting import Update
 from fulmen.engine.hosted.exit_guard import hosting
 from fulmen.engine.hosted.spout_turn import SpoutTurn
+from fulmen.engine.protocol.calls import CALLS
 from fulmen.engine.protocol.deliveries import NOTHING_ENDED, Deliveries
 from fulmen.engine.protocol.header import Header
 from fulmen.engine.state import dropped_tuples
@@ -36,6 +37,7 @@ class TaskThread:
                     result = call()
                 future.set_result(result)
             except BaseException as e:  # noqa: BLE001 (whoever waits for the result gets it)
+                CALLS.end()  # it has come back, if not well
                 future.set_exception(e)
 
     def submit(self, call: Callable[[], Any]) -> Future[Any]:

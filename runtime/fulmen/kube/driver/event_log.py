@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 
 from fulmen.engine.batches.done import Done
@@ -15,16 +16,17 @@ _log = logging.getLogger(__name__)
 
 
 class EventLog:
-    """An observer for pods.
+    """An observer for pods, made by the thread that runs batches.
 
     Attributes:
         latest: What happened last, until batches count again.
-        heard: When anything happened last, by the monotonic clock.
+        heard: When that thread told anything last, by the monotonic clock.
         counted: When a batch counted last.
     """
 
     def __init__(self) -> None:
         self.latest = ""
+        self._thread = threading.get_ident()
         self.heard = self.counted = time.monotonic()
 
     def batch(self, totals: Totals, done: Done) -> None:  # noqa: ARG002 (of Observer)
@@ -51,6 +53,7 @@ class EventLog:
         self._tell(text)
 
     def _tell(self, text: str) -> None:
-        self.heard = time.monotonic()
+        if threading.get_ident() == self._thread:  # others may tell that it is stuck
+            self.heard = time.monotonic()
         _log.warning("%s", text)
         self.latest = text[:MESSAGE_CHARACTERS]

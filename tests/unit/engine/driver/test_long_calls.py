@@ -8,7 +8,7 @@ import time
 import pytest
 from rich.console import Console
 
-from fulmen import Spout, TopologyBuilder
+from fulmen import ServiceUnavailable, Spout, TopologyBuilder
 from fulmen.cli.display.top_view import TopologyView, topology_picture
 from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.engine.driver import author_calls
@@ -58,7 +58,7 @@ class Stuck(Spout):
 
     outputs = ("value",)
     pinned = True
-    gate = threading.Event()
+    gate, aways = threading.Event(), 0
 
     def __init__(self, method):
         self.method = method
@@ -69,6 +69,9 @@ class Stuck(Spout):
 
     def open(self, conf, context, collector):
         self.wait_in("open")
+        if Stuck.aways:
+            Stuck.aways -= 1
+            raise ServiceUnavailable("queue", "it is away")
 
     def activate(self):
         self.wait_in("activate")
@@ -81,7 +84,7 @@ class Stuck(Spout):
 @pytest.fixture(autouse=True)
 def gate(monkeypatch):
     monkeypatch.setattr(author_calls, "LOOK_SECONDS", 0.05)
-    Stuck.gate = threading.Event()
+    Stuck.gate, Stuck.aways = threading.Event(), 0
     yield
     Stuck.gate.set()
 
@@ -149,6 +152,16 @@ def test_a_pinned_spout_may_wait_for_messages_as_long_as_it_likes():
         time.sleep(0.5)  # for some looks
         assert list(driver.totals.waits.long_calls) == []
     Stuck.gate.set()
+    driver.close()
+
+
+def test_a_call_that_has_raised_has_ended():
+    Stuck.aways = 1
+    driver = make_driver(collecting(Stuck("")), limits=LIMITS).start()
+    assert [driver.step(), driver.step()] == [False, True]  # made in another thread this time
+    with driver.recovery.calls.watched(Stop()):
+        time.sleep(0.5)  # for some looks
+        assert list(driver.totals.waits.long_calls) == []
     driver.close()
 
 
