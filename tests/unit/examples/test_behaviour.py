@@ -1,9 +1,11 @@
 """What the examples show beyond the output of one run: losses, time, a service."""
 
 import importlib.util
+import sqlite3
 import sys
 import threading
 
+import duckdb
 import pytest
 
 from fulmen.engine.worker.in_process import Crash
@@ -150,3 +152,21 @@ def test_what_is_no_number_fails_before_anything_changed(example):
     with BoltHarness(Sum, fields=["amount"]) as bolt:
         assert bolt.execute(["a lot"]) == bolt.failed[0][0]
         assert bolt.state == {}
+
+
+CLICKS = """
+    SELECT "user", s, s + INTERVAL 10 MINUTES, count(*), sum(amount), count(DISTINCT page),
+        quantile_disc(millis, 0.95)
+    FROM (SELECT *, time_bucket(INTERVAL 10 MINUTES, "at") AS s FROM 'clicks/*.json')
+    GROUP BY "user", s ORDER BY "user", s"""
+
+
+def test_clicks_are_those_of_sql_over_the_files(example, tmp_path):
+    table = tmp_path / "clicks.db"
+    topology = example("clicks", f"spec.bolts[table].config.path={table}")
+    run(topology, fault=killed_after(30))
+    with sqlite3.connect(table) as database:
+        rows = database.execute("SELECT * FROM clicks ORDER BY user, window_start").fetchall()
+    found = [(r[0], r[1][:16].replace("T", " "), r[2][:16].replace("T", " "), *r[3:]) for r in rows]
+    wanted = [(r[0], str(r[1])[:16], str(r[2])[:16], *r[3:]) for r in duckdb.sql(CLICKS).fetchall()]
+    assert found == wanted
