@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from fulmen.engine.totals.waits import LongCall
 from fulmen.metrics import MetricsServer
 from support.browser import SECONDS, see
 from support.engine_runs import make_driver
@@ -177,6 +178,7 @@ class MovingDriver:
 def waiting(tmp_path_factory):
     """The page of a topology that waits, with the bolt that holds its spouts selected."""
     running = run_waiting()
+    running.totals.waits.long_calls = [LongCall("spout 'lines', task 2", "next_tuple", 0.0)]
     with MetricsServer("127.0.0.1", 0, lambda: running.totals) as server:
         page, complaints = see(f"{server.url}#buffer", tmp_path_factory.mktemp("waiting"))
     assert complaints == []
@@ -184,7 +186,8 @@ def waiting(tmp_path_factory):
 
 
 def test_what_a_topology_waits_for_is_said(waiting):
-    away, held = waiting.id("waits").text.splitlines()
+    call, away, held = waiting.id("waits").text.splitlines()
+    assert call.startswith("spout 'lines', task 2: next_tuple runs since ")
     assert away.startswith(f"writer waits for {SERVICE} since ")
     assert away.endswith(f"): {REASON}")
     assert held == f"spouts rest: buffer holds them (1 task): {HELD}"
