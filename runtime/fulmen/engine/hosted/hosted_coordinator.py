@@ -15,6 +15,7 @@ from fulmen.api.transactional_spouts import PartitionCoordinator, TransactionCoo
 from fulmen.engine.batches.transactions import Transactions
 from fulmen.engine.emitting.routes import configuration_of, context_of
 from fulmen.engine.hosted.exit_guard import hosting
+from fulmen.engine.protocol.calls import CALLS
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
 from fulmen.engine.tasks.task_base import (
@@ -162,6 +163,7 @@ class HostedCoordinator:
         return metadata
 
     def _call(self, what: str, call: Callable[[], T]) -> T:
+        calling = CALLS.begin(self._task, f"coordinator, {what}")
         try:
             with hosting():
                 return call()
@@ -171,6 +173,8 @@ class HostedCoordinator:
             raise
         except BaseException as e:
             raise _Raised(what, e) from e
+        finally:
+            CALLS.end(calling)
 
     def _note(self, raised: _Raised) -> None:
         """Something went wrong: it is told once, until it differs, and tried again later."""

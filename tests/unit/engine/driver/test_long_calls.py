@@ -4,11 +4,12 @@ import io
 import re
 import threading
 import time
+from typing import ClassVar
 
 import pytest
 from rich.console import Console
 
-from fulmen import ServiceUnavailable, Spout, TopologyBuilder
+from fulmen import ServiceUnavailable, Spout, TopologyBuilder, TransactionalTopologyBuilder
 from fulmen.cli.display.top_view import TopologyView, topology_picture
 from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.engine.driver import author_calls
@@ -24,6 +25,7 @@ from fulmen.kube.driver.reporting import report_of
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.metrics.topology_json import TopologyJson
 from fulmen.testing import CollectBolt, ListSpout
+from fulmen.transactional import MemoryTransactionalSpout
 from support.engine_runs import make_driver, new_store
 
 
@@ -153,6 +155,34 @@ def test_a_pinned_spout_may_wait_for_messages_as_long_as_it_likes():
         assert list(driver.totals.waits.long_calls) == []
     Stuck.gate.set()
     driver.close()
+
+
+class Source(MemoryTransactionalSpout):
+    """Its coordinator is not to be had before `gate`."""
+
+    data: ClassVar = {0: [["tea"]]}
+
+    def get_coordinator(self, conf, context):
+        Stuck.gate.wait(60)
+        return super().get_coordinator(conf, context)
+
+
+def test_a_call_of_a_coordinator_that_hangs_is_named():
+    builder = TransactionalTopologyBuilder("sales", "sales", Source)
+    builder.set_bolt("collect", CollectBolt()).shuffle_grouping("sales")
+    stop = Stop()
+
+    def go_on():
+        stop.now = True
+        Stuck.gate.set()
+
+    observer = Watching(go_on)
+    driver = make_driver(builder.build(), observer=observer, limits=LIMITS).start()
+    driver.run(stop)
+    driver.close()
+    (note,) = observer.notes
+    named = r"spout 'sales', task \d+: coordinator, get_coordinator runs since "
+    assert re.match(named, note)
 
 
 def test_a_call_that_has_raised_has_ended():
