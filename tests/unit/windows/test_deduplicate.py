@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fulmen import TopologyBuilder
 from fulmen.errors import ValidationFailed
-from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, run
+from fulmen.testing import ABORT, PAUSE, BoltHarness, CollectBolt, ListSpout, run
 from fulmen.windows import Deduplicate
 
 FIELDS = ["order", "n", "at"]
@@ -58,6 +58,22 @@ def test_the_last_of_an_id_is_passed_on_when_no_later_one_can_come():
     found, late, _ = passed(items, LAST, tasks=1)
     assert found == [("a", 2), ("b", 4), ("a", 6)]
     assert late == [5]
+
+
+def test_an_earlier_one_that_comes_last_begins_the_duplicates_anew():
+    items = [("a", 1, 10), PAUSE, ("a", 2, 12), PAUSE, PAUSE, ("a", 3, 14), PAUSE, ("a", 4, 3)]
+    found, _, _ = passed(items, LAST, lag="100ms")
+    assert found == [("a", 2), ("a", 3)], "one of those from 3 to 12, and one from 13 on"
+
+
+def test_what_can_have_no_duplicate_any_more_is_forgotten():
+    harness = BoltHarness(Deduplicate, fields=FIELDS, conf=FIRST)
+    for at in (100, 80):
+        harness.execute(["a", 1, at])
+    harness.advance(watermark=89)
+    assert harness.state == {("a",): (100, 80)}
+    harness.advance(watermark=90)
+    assert harness.state == {("a",): (100,)}
 
 
 def test_a_late_one_of_an_id_whose_duplicates_are_awaited_is_taken():

@@ -134,9 +134,22 @@ class WindowedBolt(Bolt):
 
     @override
     def check_input(self, options: WindowedOptions, stream: Stream) -> Iterable[str]:
-        return list(self._mistakes(options, stream))
+        try:
+            options = self._options(options)
+        except ValueError:  # check_inputs tells
+            return []
+        needed = dict.fromkeys(options.key, "key")
+        if options.timestamp_field is not None:
+            needed.setdefault(options.timestamp_field, "timestampField")
+        return list(missing_fields(needed, stream))
 
-    def _mistakes(self, options: WindowedOptions, stream: Stream) -> Iterator[str]:
+    @override
+    def check_inputs(
+        self, options: WindowedOptions, inputs: Mapping[tuple[str, str], Stream]
+    ) -> Iterable[str]:
+        return list(self._mistakes(options))
+
+    def _mistakes(self, options: WindowedOptions) -> Iterator[str]:
         try:
             options = self._options(options)
         except ValueError as error:
@@ -153,10 +166,6 @@ class WindowedBolt(Bolt):
             ):
                 if value is not None:
                     yield f"{name} needs timestampField: without it, windows are by arrival"
-        needed = dict.fromkeys(options.key, "key")
-        if options.timestamp_field is not None:
-            needed.setdefault(options.timestamp_field, "timestampField")
-        yield from missing_fields(needed, stream)
 
     # What the engine calls
 

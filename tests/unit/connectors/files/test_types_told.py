@@ -105,10 +105,14 @@ def test_a_schema_of_avro_is_compared_as_well(kind, mistaken):
     assert all("field 'year' is" in message for message in found)
 
 
-def test_a_check_that_raises_is_a_mistake_of_its_component(monkeypatch):
-    def raises(self, options, stream):
+@pytest.mark.parametrize(
+    ("method", "who"),
+    [("check_input", "bolt 'written', input from 'planes'"), ("check_inputs", "bolt 'written'")],
+)
+def test_a_check_that_raises_is_a_mistake_of_its_component(monkeypatch, method, who):
+    def raises(self, options, found):
         raise KeyError("oops")
 
-    monkeypatch.setattr(FileSink, "check_input", raises)
+    monkeypatch.setattr(FileSink, method, raises)
     [(_, message)] = told(YEARS, "name: string")
-    assert message == "bolt 'written', input from 'planes': check_input raised KeyError: 'oops'"
+    assert message == f"{who}: {method} raised KeyError: 'oops'"

@@ -144,6 +144,24 @@ def test_a_lookup_join_finds_what_is_there_whatever_crashes():
     assert joined(LookupJoin, items, untimed)[0][2:] == [("x", 5, 4), ("x", 7, 6)]
 
 
+WAITING = [("a", "x", 1, 5), PAUSE, ABORT, ("a", "x", 2, 6), PAUSE, ABORT, ("b", "x", 3, 4)]
+
+
+@pytest.mark.parametrize(("cls", "config"), [(IntervalJoin, INTERVAL), (TemporalJoin, CONFIG)])
+def test_rows_that_wait_are_all_there_after_a_crash(cls, config):
+    rows, _ = joined(cls, WAITING, config, lag="100ms")
+    assert sorted(rows) == [("x", 1, 3), ("x", 2, 3)]
+
+
+EDGE = [("a", "x", 1, 0), PAUSE, ("a", "y", 2, 10), PAUSE, ("a", "y", 3, 10), PAUSE]
+
+
+def test_a_watermark_at_the_upper_bound_still_waits_and_one_at_the_end_of_a_window_does_not():
+    rows, late = joined(IntervalJoin, [*EDGE, ("b", "x", 4, 10)], INTERVAL)
+    assert (rows, late) == ([("x", 1, 4)], [])
+    assert joined(WindowJoin, [*EDGE, ("b", "x", 4, 3)], WINDOW) == ([], [("right", 4)])
+
+
 @pytest.mark.parametrize("cls", [WindowJoin, IntervalJoin, TemporalJoin, LookupJoin])
 def test_a_key_of_none_equals_no_other_one(cls):
     more = {WindowJoin: WINDOW, IntervalJoin: INTERVAL}.get(cls, CONFIG)

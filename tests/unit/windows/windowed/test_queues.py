@@ -161,6 +161,15 @@ def test_a_queue_is_empty_when_no_window_has_its_tuples_any_more(slide):
     assert (queue.entries, queue.due()) == ([], NEVER)
 
 
+def test_a_window_that_had_nothing_may_still_get_a_tuple_of_its_end():
+    queue = by_time(ms(5), ms(10))
+    add(queue, [(1, 3), (2, 23)])
+    assert windows(queue, 10) == []
+    assert not queue.is_late(10)
+    add(queue, [(3, 10)])
+    assert [w[0] for w in windows(queue, 12)] == [[3]]
+
+
 def test_times_before_1970():
     queue = by_time(ms(10), ms(10))
     add(queue, [(1, -15), (2, -10), (3, -9)])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fulmen import BasicBolt, FailedException, TopologyBuilder
 from fulmen.errors import ValidationFailed
-from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, run
+from fulmen.testing import ABORT, PAUSE, BoltHarness, CollectBolt, ListSpout, run
 from fulmen.windows import WindowedBolt, WindowedOptions
 
 FIELDS = ["user", "n", "at"]
@@ -85,6 +85,17 @@ def test_a_tuple_of_the_time_of_the_watermark_whose_window_was_called_is_late():
     found, result = shown(items, bolt)
     assert [row[1] for row in found] == [[1], [3]]
     assert [values["n"] for (values,) in result.collected("late")] == [2]
+
+
+def test_what_has_left_its_last_window_is_forgotten_before_a_gap_and_after_a_restart():
+    bolt = by_time(Shown().with_window("20ms", "10ms"))
+    with BoltHarness(bolt, fields=FIELDS) as harness:
+        for n, at in enumerate((5, 500, 501)):
+            harness.execute(["a", n, at])
+            harness.end_batch()
+            harness.restart()
+        assert [row.values[1] for row in harness.emitted] == [[0], [0], [1]]
+        assert set(harness.state) == {("time",), ((), 1), ((), 2), ((), None)}
 
 
 def test_each_key_has_windows_of_its_own_by_configuration():
