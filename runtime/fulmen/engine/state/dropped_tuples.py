@@ -1,15 +1,17 @@
 """What is kept of tuples that were dropped because they kill their workers. Pure.
 
 They were harmful once, maybe when they were pickled or printed. So no code of an author's is
-called: objects of classes are kept by the names of their classes only.
+called (but by `sendable`): objects of classes are kept by the names of their classes only.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from typing import Any, Final
 
 from fulmen.engine.state.keyed_state import KeyedState
+from fulmen.errors import PASSED_ON
 
 MOST: Final = 100
 """The number of dropped tuples that are kept of each spout task: the newest."""
@@ -73,6 +75,17 @@ def plain(value: Any, depth: int = DEPTH) -> Any:
         items = list(value.items())[:LONGEST]
         return {_key(k, depth - 1): plain(v, depth - 1) for k, v in items}
     return f"<{kind.__module__}.{kind.__qualname__}>"
+
+
+def sendable(value: Any) -> Any:
+    """The value, if it can be pickled and read again; else `plain`."""
+    try:
+        pickle.loads(pickle.dumps(value, 5))
+    except PASSED_ON:
+        raise
+    except BaseException:  # noqa: BLE001 (whatever an author's class raises)
+        return plain(value)
+    return value
 
 
 def _key(value: Any, depth: int) -> Any:

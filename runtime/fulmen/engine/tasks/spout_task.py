@@ -391,7 +391,10 @@ class SpoutTask(TaskBase):
             if limit is None or found[0] < limit:
                 outbox.counts[self.component, REPLAYED, ""] += 1
             else:
-                dead[i] = [emits.stream, list(emits.rows.row(i)), msg_id, *found]
+                values = list(emits.rows.row(i))
+                if found[0] > limit:  # as a dead letter, too: maybe it can't be sent as it is
+                    values = [dropped_tuples.sendable(value) for value in values]
+                dead[i] = [emits.stream, values, msg_id, *found]
         if not dead:
             return emits
         outbox.counts[self.component, DEAD_LETTERED, ""] += len(dead)

@@ -1,5 +1,7 @@
 """A value that does not unpickle where it arrives: its tuple's trees fail, and no others."""
 
+import threading
+
 import pytest
 
 from fulmen import BasicBolt, Spout, TopologyBuilder
@@ -97,3 +99,42 @@ def test_those_of_a_pinned_spout_fail_as_well():
     heard = run(builder).state("source")
     assert [heard[n] for n in (1, 2, 4, 5, 6)] == ["acked"] * 5
     assert heard[3] == f"spout 'source': {WHY}"[:500]
+
+
+class Spouts(ListSpout):
+    """The values of one of its messages can't be sent, however often."""
+
+    value = None
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(["n", "value", "more"])
+
+    def __init__(self):
+        super().__init__(list(range(10)))
+
+    def _emit(self, place):
+        value = {"n": place}
+        if place == 7:
+            value = (
+                Spouts.value() if isinstance(Spouts.value, type(threading.Lock)) else Spouts.value
+            )
+        self._collector.emit([place, value, {"plain": place}], msg_id=place)
+
+
+class Letters(BasicBolt):
+    def execute(self, tup, collector):
+        self.state[tup["msg_id"]] = (tup["values"], tup["failures"])
+
+
+@pytest.mark.parametrize("value", [NeedsTwo(1, "text"), threading.Lock], ids=["loads", "dumps"])
+def test_a_dead_letter_that_can_not_be_read_has_the_names_of_classes_instead(value):
+    Spouts.value = value
+    builder = TopologyBuilder(workers=2, max_replays=1)
+    builder.set_spout("source", Spouts())
+    builder.set_bolt("keeps", Keeps, 2).fields_grouping("source", ["n"])
+    builder.set_bolt("letters", Letters, 2).all_grouping("source", "__dead_letters")
+    result = run(builder, at_most=60)
+    shown = f"<{__name__}.NeedsTwo>" if value is not threading.Lock else "<_thread.lock>"
+    for task in (0, 1):
+        assert result.state("letters", task) == {7: ([7, shown, {"plain": 7}], 2)}
+    assert result.trees == {**result.trees, "acked": 10, "dead_lettered": 2}
