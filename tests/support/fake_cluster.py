@@ -306,7 +306,9 @@ class FakeCluster:
         ready = {"type": "Ready", "status": "True"}
         self.set_status(pod, {"phase": "Running", "conditions": [ready]})
         attempt = pod["metadata"]["labels"][contract.ATTEMPT_LABEL]
-        for number in range(self.revision.topology["spec"].get("workers", 1)):
+        spec = self.revision.topology["spec"]
+        is_single = spec.get("deployment") == "single-pod"
+        for number in range(0 if is_single else spec.get("workers", 1)):
             name = f"{KEY.name}-{attempt}-exec-{number}"
             worker = deepcopy(self.revision.worker_pod)
             owner = {"kind": "Pod", **{k: pod["metadata"][k] for k in ("name", "uid")}}

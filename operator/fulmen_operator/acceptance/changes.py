@@ -63,6 +63,7 @@ _POD: Final = {
 EFFECTS: Final[dict[str, Effect]] = {
     "workers": _REBALANCE,
     "slots": _REPLACE,
+    "deployment": _REPLACE,
     "ackers": _REBALANCE,
     "messageTimeoutSeconds": _LIVE,
     "maxSpoutPending": _LIVE,

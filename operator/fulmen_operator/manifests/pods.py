@@ -6,6 +6,7 @@ What the user may change of them, `pod_template` says.
 from fulmen.kube import contract, names
 from fulmen.topology.resource.pods import Pod
 from fulmen.topology.resource.quantity import times
+from fulmen.topology.resource.spec import TopologySpec
 from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests import volumes
 from fulmen_operator.manifests.common import metadata, selector
@@ -21,9 +22,21 @@ from fulmen_operator.model import (
 )
 
 DRIVER_RESOURCES = {"cpu": "500m", "memory": "2Gi"}
-PREFLIGHT_RESOURCES = {**DRIVER_RESOURCES, "cpu": "100m"}
+PREFLIGHT_CPU = "100m"
 """It runs beside driver and workers, where a node may have little left."""
 WORKER_RESOURCES = {"cpu": "500m", "memory": "1536Mi"}
+SINGLE_MEBIBYTES = 768
+"""Of a pod that driver and workers share, with one worker."""
+EACH_MEBIBYTES = 192
+"""More for each other worker."""
+
+
+def driver_resources(spec: TopologySpec) -> dict[str, str]:
+    """What the driver's container gets if its topology says nothing else."""
+    if not spec.is_single_pod:
+        return DRIVER_RESOURCES
+    memory = SINGLE_MEBIBYTES + EACH_MEBIBYTES * (spec.slots - 1)
+    return {"cpu": f"{100 * spec.slots}m", "memory": f"{memory}Mi"}
 
 
 def service_account(topology: str, role: str, pod: Pod) -> str:
@@ -43,7 +56,8 @@ def driver_pod(
         attempt: The number of the driver.
         policy: When to pull the operator's own image.
     """
-    pod = accepted.topology.spec.driver
+    spec = accepted.topology.spec
+    pod = spec.driver
     annotations = {INPUT_ANNOTATION: accepted.hash, GENERATION_ANNOTATION: str(revision.generation)}
     meta = metadata(
         seen,
@@ -54,7 +68,7 @@ def driver_pod(
     meta["labels"][contract.ATTEMPT_LABEL] = str(attempt)
     image = revision.images.driver
     container = {
-        **_container(contract.DRIVER_CONTAINER, image, pod, DRIVER_RESOURCES, policy),
+        **_container(contract.DRIVER_CONTAINER, image, pod, driver_resources(spec), policy),
         "args": [contract.DRIVER_COMMAND],
         "env": _env(accepted, pod, _own_env(seen, attempt)),
         "ports": [
@@ -65,15 +79,14 @@ def driver_pod(
         **_probes(),
         "volumeMounts": volumes.mounts(accepted),
     }
-    spec = {
+    made = {
         "serviceAccountName": service_account(seen.name, contract.DRIVER, pod),
         "automountServiceAccountToken": True,
-        "terminationGracePeriodSeconds": accepted.topology.spec.message_timeout_seconds
-        + contract.GRACE_SECONDS,
+        "terminationGracePeriodSeconds": spec.message_timeout_seconds + contract.GRACE_SECONDS,
         "volumes": volumes.of_pod(accepted, seen.name, attempt),
         "containers": [container],
     }
-    return whole_pod(meta, spec, pod, contract.DRIVER_CONTAINER)
+    return whole_pod(meta, made, pod, contract.DRIVER_CONTAINER)
 
 
 def worker_pod(
@@ -151,10 +164,11 @@ def preflight_pod(
         annotations={INPUT_ANNOTATION: accepted.hash} | _code_annotation(accepted),
     )
     mounts = volumes.preflight_mounts(accepted)
+    resources = {**driver_resources(accepted.topology.spec), "cpu": PREFLIGHT_CPU}
 
     def container(name: str, image: str, pod: Pod, host: str) -> Manifest:
         return {
-            **_container(name, image, pod, PREFLIGHT_RESOURCES, policy),
+            **_container(name, image, pod, resources, policy),
             "args": [contract.PREFLIGHT_COMMAND, *([host] if opens else [])],
             "env": _env(accepted, pod, _own_env(seen, 0)),
             "volumeMounts": mounts,

@@ -7,14 +7,17 @@ from fulmen_operator.manifests.pods import service_account
 from fulmen_operator.model import Manifest, Observed, component_of
 
 
-def driver_role(topology: str) -> list[Manifest]:
-    """What a topology's driver may do."""
+def driver_role(topology: str, *, with_workers: bool = True) -> list[Manifest]:
+    """What a topology's driver may do.
+
+    Args:
+        topology: Its name.
+        with_workers: Whether workers have pods: Spark makes, watches and deletes them, and the
+            driver labels them. It always reports in its own pod.
+    """
+    of_workers = ["list", "watch", "create", "delete", "deletecollection"] if with_workers else []
     return [
-        {  # Spark makes workers, watches and deletes them; the driver labels them and reports.
-            "apiGroups": [""],
-            "resources": ["pods"],
-            "verbs": ["get", "list", "watch", "create", "delete", "deletecollection", "patch"],
-        },
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", *of_workers, "patch"]},
         {
             "apiGroups": [""],
             "resources": ["configmaps"],
@@ -39,7 +42,7 @@ def rights(seen: Observed, accepted: Accepted) -> list[Manifest]:
     return [
         _account(seen, contract.DRIVER),
         _account(seen, contract.WORKER),
-        _role(seen),
+        _role(seen, accepted),
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "RoleBinding",
@@ -78,10 +81,13 @@ def _account(seen: Observed, role: str) -> Manifest:
     }
 
 
-def _role(seen: Observed) -> Manifest:
+def _role(seen: Observed, accepted: Accepted) -> Manifest:
+    """What the driver to come needs, and one that still has workers' pods to end."""
+    has_workers = any(component_of(pod) == contract.WORKER for pod in seen.pods)
+    with_workers = has_workers or not accepted.topology.spec.is_single_pod
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
         "metadata": metadata(seen, names.driver_role(seen.name)),
-        "rules": driver_role(seen.name),
+        "rules": driver_role(seen.name, with_workers=with_workers),
     }

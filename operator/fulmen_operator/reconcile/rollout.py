@@ -175,7 +175,8 @@ def _dry_run(
         final = for_attempt(candidate, seen.name, attempt + 1, 0)
         policy = settings.image_pull_policy
         driver = driver_pod(seen, judged, final, attempt + 1, policy)
-        pods = [_for_trial(seen, pod) for pod in (driver, final.worker_pod)]
+        workers = [final.worker_pod] if judged.topology.spec.pods else []
+        pods = [_for_trial(seen, pod) for pod in (driver, *workers)]
         trial = Trial(judged.hash, (*pods, *others))
         return Verdict(before, "Unknown", Reason.CHECKING, "its pods are checked", trial=trial)
     if seen.trial[1]:

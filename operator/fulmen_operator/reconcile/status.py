@@ -166,7 +166,8 @@ def paused(seen: Observed, before: TopologyStatus) -> TopologyStatus:
 def _facts(
     seen: Observed, verdict: Verdict, step: Step, topology: Topology, rows: Sequence[Placement]
 ) -> Facts:
-    ready_pods = _ready_worker_pods(seen, step.attempt)
+    single = topology.spec.is_single_pod
+    ready_pods = _ready_pods(seen, step.attempt, contract.DRIVER if single else contract.WORKER)
     return Facts(
         generation=seen.generation,
         verdict=verdict,
@@ -254,9 +255,9 @@ def _pinned(topology: Topology, observed: Mapping[int, contract.Hosted]) -> froz
     return frozenset(name.rpartition("[")[0] for name in on_driver) & known
 
 
-def _ready_worker_pods(seen: Observed, attempt: int) -> int:
+def _ready_pods(seen: Observed, attempt: int, component: str) -> int:
     return sum(
-        component_of(pod) == contract.WORKER
+        component_of(pod) == component
         and attempt_of(pod) == attempt
         and is_ready(pod)
         and not is_terminating(pod)

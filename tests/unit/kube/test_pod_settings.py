@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fulmen.kube.driver.pod_settings import Surroundings, pod_settings
+from fulmen.kube.driver.pod_settings import Surroundings, pod_settings, single_pod_settings
 from fulmen.topology.validation.reserved_settings import of_pods
 
 WHERE = Surroundings("blue", "shop", "u-1", 4, "shop-driver-4", "10.0.0.7")
@@ -46,6 +46,15 @@ def test_memory_is_the_limit_divided():
     assert found["spark.executor.memory"] == "819m"
     assert found["spark.executor.memoryOverhead"] == f"{2048 - 819}m"
     assert found["spark.driver.memory"] == "409m"
+
+
+def test_workers_in_the_drivers_pod_need_no_cluster():
+    driver = pod("driver", resources={"limits": {"memory": "1Gi"}})
+    assert single_pod_settings(WHERE, driver) == {
+        "spark.app.name": "shop",
+        "spark.driver.memory": "409m",
+        "spark.testing.reservedMemory": "104857600",
+    }
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ class SparkJobs:
         """Wait until another attempt can be made. Errors as for `JobRunner.recover`."""
         assert self._jobs is not None
         self._made_without = None
-        return self._jobs.recover()
+        return self._of_plan(self._jobs.recover())
 
     def left_calls(self) -> list[Call]:
         """Calls that were under way in processes that the failure has ended."""
@@ -118,7 +118,12 @@ class SparkJobs:
 
     def alive(self) -> tuple[int, ...]:
         """Numbers of the workers that are there now."""
-        return () if self._jobs is None else self._jobs.alive()
+        return () if self._jobs is None else self._of_plan(self._jobs.alive())
+
+    def _of_plan(self, workers: Sequence[int]) -> tuple[int, ...]:
+        """Without slots that no worker of the plan has."""
+        assert self._placed is not None
+        return tuple(worker for worker in workers if worker < self._placed.plan.workers)
 
     @property
     def hosts(self) -> tuple[str | None, ...]:

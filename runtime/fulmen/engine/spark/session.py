@@ -52,6 +52,7 @@ class SessionSettings:
         code_path: Folders, as in PYTHONPATH, from which the workers import components.
         work_dir: Where to make the private folder that Spark writes in. Default: a RAM disk.
         log_file: Where everything goes that Spark, the workers and the components print.
+        worker_log: Where the workers and the components print instead, if they are on this machine.
         python: The interpreter of the workers; it has the version of this one.
         env: Environment variables of the workers.
         start_timeout_seconds: How long to wait for the next worker to start.
@@ -67,6 +68,7 @@ class SessionSettings:
     slots: int = 1
     code_path: str | None = None
     work_dir: Path | None = None
+    worker_log: Path | None = None
     python: str = sys.executable
     env: Mapping[str, str] | None = None
     start_timeout_seconds: float = 300.0
@@ -170,7 +172,8 @@ class Session:
         if not self.is_local:
             own[TELLS] = "yes"
         else:
-            own |= {"JAVA_HOME": java_home, LOG_FILE: str(settings.log_file.resolve())}
+            log = settings.worker_log or settings.log_file.resolve()
+            own |= {"JAVA_HOME": java_home, LOG_FILE: str(log)}
             # what this process can import; workers have another current folder
             inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
             paths += [os.path.abspath(path) for path in inherited if path]

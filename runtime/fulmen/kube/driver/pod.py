@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -40,7 +41,12 @@ from fulmen.kube.contract import (
 )
 from fulmen.kube.driver.api import Api, ApiError
 from fulmen.kube.driver.event_log import EventLog
-from fulmen.kube.driver.pod_settings import TEMPLATE_FILE, Surroundings, pod_settings
+from fulmen.kube.driver.pod_settings import (
+    TEMPLATE_FILE,
+    Surroundings,
+    pod_settings,
+    single_pod_settings,
+)
 from fulmen.kube.driver.reporting import Reporter, WorkerPods, report_of
 from fulmen.kube.driver.revisions import Revisions
 from fulmen.kube.driver.termination import Terminated, Termination
@@ -161,28 +167,43 @@ class DriverPod:
             running.close()
 
     def _spark(self, runnable: Runnable) -> SparkJobs:
-        """Spark with pods as workers; started by the first batch."""
-        revision, where = self._revision, self._where
-        Path(TEMPLATE_FILE).write_text(json.dumps(revision.worker_pod), encoding="utf-8")
-        spec = runnable.topology.spec
-        own_pod = self._own_pod
+        """Spark with workers in pods, or in this one; started by the first batch."""
+        spec, own_pod = runnable.topology.spec, self._own_pod
         self._grace = own_pod["spec"].get("terminationGracePeriodSeconds", GRACE_SECONDS)
-        conf = pod_settings(
-            where, self._api.url, revision.images.worker, revision.worker_pod, own_pod, spec.pods
+        settings = SessionSettings(
+            workers=spec.workers,
+            slots=spec.slots,
+            conf=spec.spark.conf,
+            code_path=str(runnable.code_folder) if runnable.code_folder else None,
+            work_dir=Path(WORK_FOLDER),
+            log_file=Path(LOG_FILE),
+            start_timeout_seconds=max(FIRST_WORKER_SECONDS, spec.start_timeout_seconds),
+            tell=partial(_log.info, "%s"),
         )
-        return SparkJobs(
-            SessionSettings(
-                workers=spec.workers,
-                slots=spec.slots,
-                conf={**spec.spark.conf, **conf},
-                code_path=str(runnable.code_folder) if runnable.code_folder else None,
-                work_dir=Path(WORK_FOLDER),
-                log_file=Path(LOG_FILE),
-                start_timeout_seconds=max(FIRST_WORKER_SECONDS, spec.start_timeout_seconds),
-                least_workers=1,
-                patience_seconds=OTHER_WORKERS_SECONDS,
-                tell=partial(_log.info, "%s"),
-            )
+        if spec.is_single_pod:
+            return SparkJobs(self._in_this_pod(settings))
+        return SparkJobs(self._in_pods(settings, spec.pods))
+
+    def _in_pods(self, settings: SessionSettings, pods: int) -> SessionSettings:
+        revision = self._revision
+        Path(TEMPLATE_FILE).write_text(json.dumps(revision.worker_pod), encoding="utf-8")
+        image, template = revision.images.worker, revision.worker_pod
+        conf = pod_settings(self._where, self._api.url, image, template, self._own_pod, pods)
+        return replace(
+            settings,
+            conf={**settings.conf, **conf},
+            least_workers=1,
+            patience_seconds=OTHER_WORKERS_SECONDS,
+        )
+
+    def _in_this_pod(self, settings: SessionSettings) -> SessionSettings:
+        """A worker for each slot: how many of them take part may change while it runs."""
+        conf = single_pod_settings(self._where, self._own_pod)
+        return replace(
+            settings,
+            workers=settings.slots,
+            conf={**settings.conf, **conf},
+            worker_log=Path(f"/proc/{os.getpid()}/fd/{sys.stderr.fileno()}"),  # the container's log
         )
 
     def _obey(self, revision: Revision) -> None:
@@ -230,9 +251,12 @@ class DriverPod:
         phase = self._phase_now()
         if running is None or jobs is None or phase is DriverPhase.STARTING:
             return Report(phase=phase, generation=self._revision.generation, message="starting")
-        pods = self._pods.names(jobs.hosts)
-        message = self._event_log.latest
         where = self._where.pod_name
+        if running.topology.spec.is_single_pod:
+            pods: Mapping[int, str] = dict.fromkeys(range(running.topology.spec.slots), where)
+        else:
+            pods = self._pods.names(jobs.hosts)
+        message = self._event_log.latest
         present = self._present(running, jobs)
         return report_of(running, phase, self._generation, present, pods, where, message)
 

@@ -31,6 +31,7 @@ from fulmen.topology.resource.quantity import mebibytes
 TEMPLATE_FILE = f"{WORK_FOLDER}/worker-pod.json"
 HEAP_SHARE = 0.4
 """Of a container's memory limit. The rest is for Python, and what a JVM needs besides its heap."""
+RESERVED_MEBIBYTES = 100
 DRIVER_MEBIBYTES = 2048
 WORKER_MEBIBYTES = 1536
 
@@ -119,6 +120,17 @@ def pod_settings(
     if policy := container.get("imagePullPolicy"):
         settings["spark.kubernetes.container.image.pullPolicy"] = policy
     return settings | _RIGHTS | _ENCRYPTION | _losses(pods) | _resources(worker_pod)
+
+
+def single_pod_settings(where: Surroundings, driver_pod: Mapping[str, Any]) -> dict[str, str]:
+    """The settings for workers in the driver's own pod and JVM."""
+    total = limit(driver_pod, DRIVER_CONTAINER) or DRIVER_MEBIBYTES
+    return {
+        "spark.app.name": where.topology,
+        "spark.driver.memory": _heap(total),
+        # Spark sets 300 MiB of the heap aside, and wants half as much again. Batches need less.
+        "spark.testing.reservedMemory": str(RESERVED_MEBIBYTES << 20),
+    }
 
 
 _RIGHTS = {

@@ -177,6 +177,12 @@ class TopologySpec(Model):
     There are as many pods as the workers need. `fulmen run` has all workers in one JVM, whatever
     the number is."""
 
+    deployment: Literal["pods", "single-pod"] = "pods"
+    """`pods`: a pod for the driver, and others for the workers. `single-pod`: the driver and up to
+    `slots` workers share one pod and one JVM, as on one machine. That takes a third of the memory
+    and starts sooner, but all of it is lost, and comes back, at once. A change from one to the
+    other keeps all state. `fulmen run` does the same for both."""
+
     ackers: Annotated[int, Field(strict=True, ge=0, le=1000)] | None = None
     """The number of acker tasks, which track the tuple trees. 0 turns acking off: every message
     counts as acked when it is emitted. Default: as many as `workers`."""
@@ -272,8 +278,13 @@ class TopologySpec(Model):
 
     @property
     def pods(self) -> int:
-        """How many pods the workers need."""
-        return -(-self.workers // self.slots)
+        """How many pods the workers need of their own."""
+        return 0 if self.is_single_pod else -(-self.workers // self.slots)
+
+    @property
+    def is_single_pod(self) -> bool:
+        """Whether the driver's pod has the workers as well."""
+        return self.deployment == "single-pod"
 
     @property
     def acker_tasks(self) -> int:

@@ -17,6 +17,8 @@ from fulmen.topology.validation.reserved_settings import contradictions, of_pods
 
 LEAST_MEBIBYTES = 1200
 """Of a container. Spark refuses a JVM with less than 450 MiB for objects: a heap of 480."""
+LEAST_SINGLE_MEBIBYTES = 640
+"""Of a pod that driver and workers share, which lowers that limit of Spark's."""
 
 
 def names(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
@@ -94,20 +96,33 @@ def _only_one(path: str, given: list[str]) -> Iterator[Problem]:
 
 def pods(spec: TopologySpec) -> Iterator[Problem]:
     """What can't be right in the pods of driver and workers."""
-    if spec.slots > spec.workers:
+    if spec.slots > spec.workers and not spec.is_single_pod:
         message = (
             f"a pod has the CPU and memory of {spec.slots} workers, but there are {spec.workers}"
         )
         cure = f"Write slots: {spec.workers}, unless more workers are to come."
         yield Problem("spec.slots", message, cure, "warning")
+    if spec.is_single_pod:
+        yield from _single_pod(spec)
     yield from _variables("spec", spec.env)
+    least = LEAST_SINGLE_MEBIBYTES if spec.is_single_pod else LEAST_MEBIBYTES
     for path, pod, slots in (
         ("spec.driver", spec.driver, 1),
         ("spec.worker", spec.worker, spec.slots),
     ):
-        yield from _resources(path, pod, slots)
+        yield from _resources(path, pod, slots, least)
         yield from _template(f"{path}.podTemplate", pod, path.rpartition(".")[2])
         yield from _variables(path, pod.env)
+
+
+def _single_pod(spec: TopologySpec) -> Iterator[Problem]:
+    """What a pod that driver and workers share has no place for."""
+    if spec.workers > spec.slots:
+        message = f"deployment: single-pod has room for slots: {spec.slots} workers"
+        yield Problem("spec.workers", message, f"Write slots: {spec.workers}.")
+    if spec.worker != Pod():
+        message = "deployment: single-pod has no pods for workers: they are in the driver's"
+        yield Problem("spec.worker", message, "Write it under spec.driver.")
 
 
 def _variables(path: str, env: Sequence[EnvVar]) -> Iterator[Problem]:
@@ -159,7 +174,7 @@ def checkpoint(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
         yield Problem("spec.checkpoint.uri", message, cure, "warning")
 
 
-def _resources(path: str, pod: Pod, slots: int) -> Iterator[Problem]:
+def _resources(path: str, pod: Pod, slots: int, least: int) -> Iterator[Problem]:
     limit, request = pod.resources.limits.get("memory"), pod.resources.requests.get("memory")
     if limit is None:
         if request is not None:
@@ -167,9 +182,9 @@ def _resources(path: str, pod: Pod, slots: int) -> Iterator[Problem]:
             cure = f"Add limits: {{memory: {request}}}: heap and Python are sized by the limit."
             yield Problem(f"{path}.resources.limits", message, cure)
         return
-    if mebibytes(limit) * slots < LEAST_MEBIBYTES:
+    if mebibytes(limit) * slots < least:
         message = f"{limit} of memory are too little for Spark, whose JVM gets 40 % of them as heap"
-        cure = f"Write memory: {-(-LEAST_MEBIBYTES // slots)}Mi or more."
+        cure = f"Write memory: {-(-least // slots)}Mi or more."
         yield Problem(f"{path}.resources.limits", message, cure)
     if request is not None and mebibytes(request) != mebibytes(limit):
         message = f"{request} of memory are requested, but the limit is {limit}"

@@ -48,6 +48,7 @@ EVENT_TIME = {
 CHANGES = [
     ("spec.workers", 3),
     ("spec.slots", 2),
+    ("spec.deployment", "single-pod"),
     ("spec.ackers", 1),
     ("spec.messageTimeoutSeconds", 60),
     ("spec.maxSpoutPending", 5),

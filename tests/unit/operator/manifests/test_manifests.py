@@ -57,6 +57,20 @@ def test_pods_are_allowed_in_a_namespace_that_restricts_them(pod):
     assert pod["spec"]["restartPolicy"] == "Never"
 
 
+SINGLE = {"spec.deployment": "single-pod", "spec.workers": 1, "spec.worker": {}}
+
+
+def test_a_pod_that_driver_and_workers_share_has_room_for_its_slots():
+    driver, _ = made({**SINGLE, "spec.slots": 3, "spec.driver": {}})
+    assert container(driver)["resources"] == {
+        "limits": {"memory": "1152Mi"},
+        "requests": {"cpu": "300m", "memory": "1152Mi"},
+    }
+    given = {"resources": {"limits": {"memory": "4Gi"}}}
+    driver, _ = made({**SINGLE, "spec.driver": given})
+    assert container(driver)["resources"]["limits"] == {"memory": "4Gi"}
+
+
 def test_the_driver():
     driver, _ = made({**CODE, "spec.messageTimeoutSeconds": 90})
     assert driver["metadata"]["name"] == "word-count-driver-2"

@@ -30,6 +30,46 @@ def test_from_apply_to_active():
     assert (cluster.status["executors"], cluster.status["tasks"]) == (7, 9)
 
 
+SINGLE = {**CODE, "spec.deployment": "single-pod", "spec.slots": 2}
+
+
+def verbs_of_drivers(cluster):
+    role = cluster.api.objects[cluster._place("Role", "word-count-driver")]
+    [verbs] = [rule["verbs"] for rule in role["rules"] if rule["resources"] == ["pods"]]
+    return set(verbs)
+
+
+def test_driver_and_workers_in_one_pod_and_in_pods_of_their_own():
+    cluster = FakeCluster(SINGLE)
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.names("Pod") == ["word-count-driver-1"]
+    assert cluster.status["workers"] == {"desired": 2, "ready": 2}
+    assert cluster.condition("Placed")["status"] == "True"
+    assert verbs_of_drivers(cluster) == {"get", "patch"}
+    cluster.change(CODE)
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert len(cluster.names("Pod")) == 3
+    assert "create" in verbs_of_drivers(cluster)
+    cluster.change(SINGLE)
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    assert cluster.names("Pod") == ["word-count-driver-3"]
+    assert verbs_of_drivers(cluster) == {"get", "patch"}
+
+
+def test_one_pod_has_no_place_for_more_workers_than_slots_nor_for_pods_of_theirs():
+    cluster = FakeCluster({**SINGLE, "spec.slots": 1, "spec.worker": {"image": "mine:1"}})
+    cluster.settle()
+    accepted = cluster.condition("SpecAccepted")
+    assert accepted["reason"] == "InvalidSpec"
+    assert (
+        "spec.workers: deployment: single-pod has room for slots: 1 workers" in accepted["message"]
+    )
+    assert "Write it under spec.driver." in accepted["message"]
+
+
 TRANSACTIONAL = {
     **CODE,
     "spec.spouts": ABSENT,

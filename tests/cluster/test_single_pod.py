@@ -1,0 +1,84 @@
+"""Driver and workers in one pod: the same promises; and to pods of their own and back, live."""
+
+import pytest
+
+from support.kube import is_ready
+from support.numbered import (
+    FILE,
+    NAME,
+    START_SECONDS,
+    all_counted,
+    driver,
+    driver_name,
+    expected,
+    goes_on,
+    manifest,
+)
+
+SENTENCES = 6_000
+"""Of each of two tasks, at 60 in a second."""
+ALL = f"fulmen.dev/topology={NAME}"
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def topology(operator, kube):
+    config = "spec.spouts[sentences].config"
+    settings = ("deployment=single-pod", "slots=2", "workers=1", "worker=")
+    given = [f"spec.{setting}" for setting in settings]
+    kube.apply(manifest(FILE, *given, f"{config}.count={SENTENCES}", f"{config}.rate=60"))
+    kube.wait("topology", NAME, is_ready, START_SECONDS, "Ready")
+    return kube
+
+
+def wait_for(kube, workers, pods):
+    """Until so many workers are ready, in so many pods of the topology, the driver's included."""
+
+    def is_there(found):
+        running = {pod["metadata"]["name"] for pod in kube.list("pods", ALL)}
+        wanted = {"desired": workers, "ready": workers}
+        return is_ready(found) and found["status"]["workers"] == wanted and len(running) == pods
+
+    return kube.wait("topology", NAME, is_there, START_SECONDS, f"{workers} in {pods} pods")
+
+
+def test_one_pod_has_all_and_may_make_no_other(topology):
+    found = wait_for(topology, workers=1, pods=1)
+    name = driver_name(topology)
+    assert {row["pod"] for row in found["status"]["assignment"]} == {name}
+    role = topology.get("role", f"{NAME}-driver")
+    [verbs] = [rule["verbs"] for rule in role["rules"] if rule["resources"] == ["pods"]]
+    assert sorted(verbs) == ["get", "patch"]
+
+
+def test_what_workers_print_is_in_the_log_of_the_pod(topology):
+    assert " INFO numbered: task 0 begins at sentence 0" in topology.run(
+        "logs", driver_name(topology)
+    )
+
+
+def test_another_worker_takes_part_while_it_runs(topology):
+    before = driver_name(topology)
+    topology.patch("topology", NAME, {"spec": {"workers": 2}})
+    wait_for(topology, workers=2, pods=1)
+    goes_on(topology, 1)
+    assert driver_name(topology) == before
+
+
+def test_killed_it_comes_back(topology):
+    pod = driver(topology)["metadata"]
+    topology.run("delete", "pod", pod["name"], "--force", "--grace-period=0")
+    goes_on(topology, 1, but=pod["uid"])
+
+
+def test_to_pods_for_workers_and_back(topology):
+    topology.patch("topology", NAME, {"spec": {"deployment": "pods", "slots": 1}})
+    wait_for(topology, workers=2, pods=3)
+    topology.patch("topology", NAME, {"spec": {"deployment": "single-pod", "slots": 2}})
+    wait_for(topology, workers=2, pods=1)
+    goes_on(topology, 1)
+
+
+def test_every_word_is_counted_exactly_once(topology):
+    assert all_counted(topology, SENTENCES, 400) == expected(SENTENCES)
