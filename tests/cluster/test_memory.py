@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture(scope="module")
 def topology(operator, kube):
     """A package with data in it: it comes to the pods packed."""
-    file = FILE.with_name("hungry") / "hungry.yaml"
+    file = FILE.parents[1] / "hungry" / "hungry.yaml"
     kube.apply(manifest(file, option="--config-map"))
     return kube
 
