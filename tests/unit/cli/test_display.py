@@ -1,12 +1,14 @@
 """What is shown while a topology runs."""
 
 import io
+import threading
 from types import SimpleNamespace
 
 import pytest
 from rich.console import Console, Group
 
-from fulmen.cli.display.figures import component_table, live_header, plain_line
+from fulmen.api.signals import Family
+from fulmen.cli.display.figures import component_table, counted_lines, live_header, plain_line
 from fulmen.cli.display.formats import count, elapsed, milliseconds
 from fulmen.cli.display.live_display import (
     LINE_SECONDS,
@@ -17,6 +19,7 @@ from fulmen.cli.display.live_display import (
 )
 from fulmen.cli.display.meter import ComponentFigures, Figures
 from fulmen.cli.display.output import open_console
+from fulmen.engine.totals.author_metrics import AuthorMetrics
 from fulmen.testing import ManualClock
 
 FIGURES = Figures(
@@ -211,3 +214,20 @@ def test_a_file_gets_plain_lines_whatever_the_environment_says(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr("sys.stderr", io.StringIO())
     assert isinstance(make_display("words", meter(), lambda: RunPhase.RUNNING), PlainDisplay)
+
+
+def test_what_components_have_counted_is_in_the_summary():
+    metrics = AuthorMetrics()
+    late = Family("counter", "late", "Late tuples.", ("side",))
+    others = [Family("counter", f"other_{n}", "Others.") for n in range(5)]
+    for task in range(2):
+        metrics.add("join", task, [(late, ("left",), 1000), (late, ("right",), 1)])
+    metrics.add("join", 0, [(family, (), 1) for family in others])
+    metrics.add("count", 0, [(Family("gauge", "size", "Size."), (), 7), (others[0], (), 0)])
+    components = [SimpleNamespace(name="join"), SimpleNamespace(name="count")]
+    topology = SimpleNamespace(spec=SimpleNamespace(components=components))
+    totals = SimpleNamespace(lock=threading.Lock(), metrics=metrics)
+    assert list(counted_lines(totals, topology)) == [
+        'join: counted late{side="left"} 2,000, late{side="right"} 2, other_0 1, other_1 1,'
+        " other_2 1, and 2 more"
+    ]

@@ -30,7 +30,8 @@ from fulmen.metrics.snapshot import Snapshot
 from fulmen.topology.resource.spec import ACKER, Topology
 
 WARMING_UP = "warming up"
-"""Of each component, those for which most tuples failed."""
+COUNTERS_SHOWN = 5
+"""Of each component, in the summary."""
 
 
 def is_warming_up(figures: Figures) -> bool:
@@ -193,6 +194,22 @@ def failure_lines(totals: Totals) -> Iterator[str]:
                 yield failure_sentence(name, reason.count, reason.example)
         for name, resting in resting_by_spout(totals.resting, totals.placed.plan).items():
             yield resting_sentence(name, resting.messages, resting.failures, resting.reason)
+
+
+def counted_lines(totals: Totals, topology: Topology) -> Iterator[str]:
+    """A line for each component that has counted something, such as what came too late."""
+    with totals.lock:
+        for component in topology.spec.components:
+            counted = [
+                f"{name} {count(value)}"
+                for name, value in totals.metrics.of_component(component.name).items()
+                if totals.metrics.families[name.partition("{")[0]].kind == "counter" and value
+            ]
+            if counted:
+                more = f", and {len(counted) - COUNTERS_SHOWN} more" * (
+                    len(counted) > COUNTERS_SHOWN
+                )
+                yield f"{component.name}: counted {', '.join(counted[:COUNTERS_SHOWN])}{more}"
 
 
 def summary_table(totals: Totals, topology: Topology, streams: Streams) -> FiguresTable:

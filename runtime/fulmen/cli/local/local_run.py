@@ -5,7 +5,13 @@ import traceback
 from datetime import datetime
 
 from fulmen.cli.display.advice import advice, not_acked
-from fulmen.cli.display.figures import error_lines, failure_lines, summary_lines, summary_table
+from fulmen.cli.display.figures import (
+    counted_lines,
+    error_lines,
+    failure_lines,
+    summary_lines,
+    summary_table,
+)
 from fulmen.cli.display.live_display import Display, RunPhase, make_display
 from fulmen.cli.display.meter import Meter
 from fulmen.cli.display.output import open_console
@@ -172,7 +178,8 @@ class LocalRun:
         console.print()
         console.print(summary_table(totals, runnable.topology, runnable.streams))
         hints = [f"hint: {sentence}" for sentence in advice(totals, runnable.topology)]
-        for line in [*error_lines(totals), *failure_lines(totals), *hints]:
+        counted = counted_lines(totals, runnable.topology)
+        for line in [*counted, *error_lines(totals), *failure_lines(totals), *hints]:
             console.print(f"\n{line}", soft_wrap=True)
         if end == "drained" and self._log.has_something:
             console.print(f"\nlog: {self._log.file}", soft_wrap=True)
