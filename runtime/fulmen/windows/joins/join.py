@@ -12,9 +12,10 @@ from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import BasicBolt, Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
+from fulmen.api.event_time import TimeReader
 from fulmen.api.tuples import Tuple
 from fulmen.windows.inputs import LATE, key_of, missing_fields, time_of
-from fulmen.windows.joins.options import JoinOptions
+from fulmen.windows.joins.options import JoinOptions, Side
 from fulmen.windows.spans import datetime_of
 
 LEFT, RIGHT = 0, 1
@@ -31,10 +32,10 @@ class Join(BasicBolt):
     A key with None equals no other one, as in SQL. What is late is on the stream `late`.
     """
 
+    needs_times: ClassVar[bool] = True
     transient: ClassVar[Sequence[str]] = (
-        "_options",
         "_context",
-        "_reader",
+        "_times",
         "_sides",
         "_fields",
         "_keys",
@@ -51,12 +52,45 @@ class Join(BasicBolt):
     def check_inputs(
         self, options: JoinOptions, inputs: Mapping[tuple[str, str], Stream]
     ) -> Iterable[str]:
-        return list(_mistakes(options, inputs))
+        return list(self._mistakes(options, inputs))
+
+    def _mistakes(
+        self, options: JoinOptions, inputs: Mapping[tuple[str, str], Stream]
+    ) -> Iterator[str]:
+        sides = {(side.from_, side.stream): side for side in options.sides}
+        for (place, side), name in zip(sides.items(), NAMES, strict=True):
+            if place in inputs:
+                yield from self._of_side(name, side, options, inputs[place])
+                continue
+            there = ", ".join(f"{stream!r} of {source!r}" for source, stream in inputs)
+            yield (
+                f"{name}.from: it has no input of stream {side.stream!r} of {side.from_!r}. It"
+                f" has: {there}"
+            )
+        for source, name in inputs:
+            if (source, name) not in sides:
+                yield f"stream {name!r} of {source!r} is neither left nor right"
+
+    def _of_side(
+        self, name: str, side: Side, options: JoinOptions, stream: Stream
+    ) -> Iterator[str]:
+        needed = dict.fromkeys(options.key_of(side), f"{name}.key" if side.key else "key")
+        if side.time is not None:
+            needed.setdefault(side.time, f"{name}.time")
+        elif self.needs_times and stream.time is None:
+            yield (
+                f"{name}.time is missing: name the field with the event time, or declare"
+                f" eventTime of {side.from_!r}"
+            )
+        for field in side.outputs.values():
+            needed.setdefault(field, f"{name}.fields")
+        yield from missing_fields(needed, stream)
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         options: JoinOptions = context.options
-        self._options, self._context, self._reader = options, context, options.reader()
+        self._context = context
+        self._times = [self._time_of(side, options) for side in options.sides]
         self._sides = {(one.from_, one.stream): i for i, one in enumerate(options.sides)}
         self._fields = [tuple(one.outputs.values()) for one in options.sides]
         self._keys = [options.key_of(one) for one in options.sides]
@@ -70,14 +104,21 @@ class Join(BasicBolt):
             return
         side = self._sides[tup.component, tup.stream]
         key = key_of(tup, self._keys[side])
-        field = self._options.sides[side].time
-        time = 0 if field is None else time_of(tup, field, self._reader)
+        field, reader = self._times[side]
+        time = 0 if field is None else time_of(tup, field, reader)
         row = [tup[name] for name in self._fields[side]]
         has_key = all(value is not None for value in key)
         add = self.add if has_key else self.add_without_key
         if not add(side, key, time, row, collector):
             self._late.inc()
             collector.emit([NAMES[side], tup.as_dict(), datetime_of(time)], LATE)
+
+    def _time_of(self, side: Side, options: JoinOptions) -> tuple[str | None, TimeReader]:
+        """The field with the time of a side, and what reads it."""
+        declared = self._context.streams[side.from_][side.stream].time
+        if side.time is not None or declared is None or not self.needs_times:
+            return side.time, options.reader()
+        return declared.field, TimeReader(declared.unit, declared.timezone)
 
     @abstractmethod
     def add(
@@ -125,26 +166,3 @@ class Join(BasicBolt):
         if self._outer[side]:
             nothing = [None] * len(self._fields[1 - side])
             self.matched(side, row, nothing, collector, more)
-
-
-def _mistakes(options: JoinOptions, inputs: Mapping[tuple[str, str], Stream]) -> Iterator[str]:
-    sides = {(side.from_, side.stream): side for side in options.sides}
-    for name, side in zip(NAMES, options.sides, strict=True):
-        stream = inputs.get((side.from_, side.stream))
-        if stream is None:
-            there = ", ".join(f"{stream!r} of {source!r}" for source, stream in inputs)
-            yield (
-                f"{name}.from: it has no input of stream {side.stream!r} of {side.from_!r}. It has:"
-                f" {there}"
-            )
-            continue
-        where = f"{name}.key" if side.key else "key"
-        needed = dict.fromkeys(options.key_of(side), where)
-        if side.time is not None:
-            needed.setdefault(side.time, f"{name}.time")
-        for field in side.outputs.values():
-            needed.setdefault(field, f"{name}.fields")
-        yield from missing_fields(needed, stream)
-    for source, name in inputs:
-        if (source, name) not in sides:
-            yield f"stream {name!r} of {source!r} is neither left nor right"

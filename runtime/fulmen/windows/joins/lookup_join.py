@@ -20,6 +20,7 @@ class LookupJoin(Join):
     # State: key -> time and row.
 
     config_model = LookupJoinOptions
+    needs_times = False
 
     @override
     def add(

@@ -39,7 +39,7 @@ class Side(Options):
     key: tuple[Name, ...] = ()
     """The fields that must equal those of the other side. Default: `key` of the join."""
     time: Name | None = None
-    """The field with the event time."""
+    """The field with the event time. Default: that of `eventTime` of the component."""
     fields: tuple[Name, ...] | dict[Name, Name]
     """What is emitted of it: names of fields, or the name of each output and the field that it is.
     Without a match, these are None."""
@@ -102,23 +102,12 @@ class JoinOptions(TimedOptions):
             )
         return found
 
-    def _without_times(self) -> list[str]:
-        sides = {"left": self.left, "right": self.right}
-        return [
-            f"{name}.time is missing: name the field with the event time"
-            for name, side in sides.items()
-            if side.time is None
-        ]
-
 
 class OuterJoinOptions(JoinOptions):
     """Of joins that treat both sides alike."""
 
     type: Literal["inner", "left", "right", "full"] = "inner"
     """Which side is emitted without a match as well: none, the left one, the right one, or both."""
-
-    def _wrong(self) -> list[str]:
-        return [*super()._wrong(), *self._without_times()]
 
 
 class WindowJoinOptions(OuterJoinOptions):
@@ -155,9 +144,6 @@ class TableJoinOptions(JoinOptions):
 
 class TemporalJoinOptions(TableJoinOptions):
     """The `config` of a `TemporalJoin`."""
-
-    def _wrong(self) -> list[str]:
-        return [*super()._wrong(), *self._without_times()]
 
 
 class LookupJoinOptions(TableJoinOptions):

@@ -170,6 +170,22 @@ def test_a_key_of_none_equals_no_other_one(cls):
     assert joined(cls, items, {**more, "type": "inner"})[0] == []
 
 
+def test_the_time_is_that_of_the_source_if_none_is_named():
+    builder = TopologyBuilder()
+    for name, items in (("one", [("x", 1, 0)]), ("two", [("x", 2, 9), ("x", 3, 11)])):
+        spout = builder.set_spout(name, ListSpout(items, fields=["who", "n", "at"]))
+        spout.set_event_time("at", unit="ms")
+    config = {
+        "left": {"from": "one", "fields": {"a": "n"}},
+        "right": {"from": "two", "fields": {"b": "n"}},
+    }
+    join = builder.set_bolt("join", IntervalJoin)
+    join.set_config({**config, "key": ["who"], "upper": "10ms"})
+    join.fields_grouping("one", ["who"]).fields_grouping("two", ["who"])
+    builder.set_bolt("sink", CollectBolt).global_grouping("join")
+    assert run(builder).collected("sink") == [[1, 2]]
+
+
 # ---- mistakes
 
 MISTAKES = [
@@ -182,7 +198,12 @@ MISTAKES = [
     (
         TemporalJoin,
         {**CONFIG, "key": [], "left": {**LEFT, "time": None}},
-        ["key is missing", "left.time is missing"],
+        ["key is missing"],
+    ),
+    (
+        IntervalJoin,
+        {**INTERVAL, "left": {**LEFT, "time": None}, "right": {**RIGHT, "time": None}},
+        ["left.time is missing: name the field", "right.time is missing", "eventTime of 'split'"],
     ),
     (LookupJoin, {**CONFIG, "right": LEFT}, ["can't be joined with itself", "called a, k"]),
     (LookupJoin, {**CONFIG, "right": {**RIGHT, "key": ["n", "at"]}}, ["keys differ in length"]),
