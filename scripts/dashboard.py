@@ -250,15 +250,18 @@ def recoveries() -> Iterator[Any]:
     )
     yield lines(
         "Messages that wait",
-        "Messages of spouts that have failed, and come again after a pause.",
+        "Messages of spouts, and results of bolts, that have failed, and come again after a pause.",
         "none",
-        {EACH: "sum by (component) (fulmen_spout_resting_messages{OF})"},
+        {
+            EACH: "sum by (component) (fulmen_spout_resting_messages{OF})",
+            f"{EACH} results": "sum by (component) (fulmen_result_resting{OF})",
+        },
         width=6,
     )
     yield lines(
         "Replayed",
-        "Messages that spouts emitted again after they failed, per minute. The same ones for "
-        "ever: set maxReplays.",
+        "Messages and results that were emitted again after they failed, per minute. The same ones "
+        "for ever: set maxReplays.",
         "cpm",
         {EACH: per_minute("fulmen_replayed_total", "component")},
         width=6,
@@ -266,12 +269,25 @@ def recoveries() -> Iterator[Any]:
     yield lines(
         "Dead letters",
         "Messages that were given up after maxReplays failures, and tuples that were dropped "
-        "because they kill their workers, per minute. Subscribe a bolt to the spout's stream "
+        "because they kill their workers, per minute. Subscribe a bolt to the component's stream "
         "`__dead_letters` to keep them.",
         "cpm",
         {
             EACH: per_minute("fulmen_dead_lettered_total", "component"),
             f"{EACH} dropped": per_minute("fulmen_dropped_total", "component"),
+        },
+        width=6,
+    )
+    yield lines(
+        "Results",
+        "What bolts emit by themselves: how their trees ended, per minute, and how many are "
+        "pending.",
+        "cpm",
+        {
+            f"{EACH} {{{{outcome}}}}": (
+                "60 * sum by (component, outcome) (rate(fulmen_result_trees_total{OF}[R]))"
+            ),
+            f"{EACH} pending": "sum by (component) (fulmen_result_pending{OF})",
         },
         width=6,
     )

@@ -1,12 +1,18 @@
 """Messages that kill, workers that go away, and runs of another shape on the same checkpoint."""
 
+import os
 import re
+import signal
+from collections import ChainMap
 
 import pytest
 
+from fulmen import TopologyBuilder
 from fulmen.engine.driver.driver import Stop
 from fulmen.plan.model import DRIVER
+from support.engine_runs import Numbers
 from support.poison import PinnedMessages, bomb, poisonous
+from support.result_parts import AtBatchEnds, DeadLetters, RandomSink, check_results
 from support.spark_topologies import (
     NOTHING_PENDING,
     Committed,
@@ -146,3 +152,37 @@ def test_pending_trees_go_on_with_other_workers_and_ackers(spark):
     assert waiting == 0
     assert Committed(checkpoint).pending() == NOTHING_PENDING
     assert second.totals.trees.failed == second.totals.trees.timed_out == 0
+
+
+def test_results_that_fail_come_again_though_workers_are_killed(spark):
+    """Each is accepted once, or comes once to the dead letters."""
+    checkpoint = spark.new_checkpoint()
+    kills = [4, 9, 15]
+
+    def on_batch(totals, done):
+        if kills and totals.batches >= kills[0]:
+            del kills[0]
+            os.kill(observer.processes[len(kills) % 3], signal.SIGKILL)
+
+    observer = RecordingObserver(on_batch)
+    driver = make_driver(results(3), spark, checkpoint, observer).start()
+    driver.coordinator.set_batch_size(permit=2)
+    driver.run(Stop(when_drained=True))
+    driver.close()
+    assert kills == []
+    assert driver.totals.failed_attempts > 0
+    assert driver.totals.trees.replayed > 0
+    committed = Committed(checkpoint)
+    accepted, dead = (dict(ChainMap(*committed.state(name).values())) for name in ("sink", "dead"))
+    check_results(accepted, dead, 60)
+    assert committed.pending() == NOTHING_PENDING
+
+
+def results(workers):
+    config = {"limit": 60, "wrong": 0.5}
+    builder = TopologyBuilder(name="results", workers=workers, max_replays=6, config=config)
+    builder.set_spout("source", Numbers)
+    builder.set_bolt("gather", AtBatchEnds, 3).shuffle_grouping("source")
+    builder.set_bolt("sink", RandomSink, 3).fields_grouping("gather", ["numbers"])
+    builder.set_bolt("dead", DeadLetters).shuffle_grouping("gather", "__dead_letters")
+    return builder

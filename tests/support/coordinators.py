@@ -77,7 +77,7 @@ class Checked:
             self.counted += seconds
 
     def begin(self):
-        it, tasks = self.it, self.it.placed.spout_of_origin.values()
+        it, tasks = self.it, self.it.placed.task_of_origin.values()
         header = it.begin(self.now)
         assert header is it.attempt
         assert header.number == it.number + 1

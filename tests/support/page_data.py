@@ -11,6 +11,8 @@ from fulmen.metrics.page import Page
 
 LONG = "a-component-with-a-name-that-tells-the-whole-story-of-what-it-does-for-the-"
 LONG_ERROR = "execute: ValueError: " + "unbreakable" * 40 + " and words " * 60
+RESULTS = dict.fromkeys(("acked", "failed", "timed_out", "pending", "resting"), 123_456)
+RESULTS |= {"replayed": 14, "dead_lettered": 1}
 HOST = "word-count-worker-with-a-rather-long-name-of-its-own-0"
 
 
@@ -45,6 +47,7 @@ def component(number, is_long):
         "process_ms": None if is_spout else 123.4,
         "complete_ms": 1234.5 if is_spout else None,
         "pending": 5000 if is_spout else None,
+        "results": RESULTS if number == 2 else None,
         "lag": {"messages": 1_234_567, "seconds": 12.5} if is_spout else None,
         "metrics": {
             "rows": 1234 * number,

@@ -97,8 +97,10 @@ def check_consistent(scrape):
             "fulmen_process_latency_seconds_count", **labels
         )
     for sample in scrape.all("fulmen_complete_latency_seconds_count"):
-        spout = {"component": sample.labels["component"], "source_stream": ""}
-        assert sample.value == scrape.value("fulmen_acked_total", **spout)
+        name = sample.labels["component"]
+        acked = scrape.sum("fulmen_acked_total", component=name, source_stream="")
+        acked += scrape.sum("fulmen_result_trees_total", component=name, outcome="acked")
+        assert sample.value == acked
     begun = scrape.sum("fulmen_acker_executed_total", stream="__ack_init")
     ended = scrape.sum("fulmen_acker_trees_acked_total") + scrape.sum(
         "fulmen_acker_trees_failed_total"

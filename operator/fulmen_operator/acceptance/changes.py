@@ -82,6 +82,7 @@ EFFECTS: Final[dict[str, Effect]] = {
     **{f"transactional.{name}": effect for name, effect in _COMPONENT.items()},
     "bolts[].blocking": _REPLACE,
     "bolts[].committer": _REPLACE,
+    "bolts[].trackResults": _REPLACE,
     "bolts[].inputs[].from": _REPLACE,
     "bolts[].inputs[].stream": _REPLACE,
     "bolts[].inputs[].grouping.type": _REPLACE,

@@ -61,7 +61,8 @@ class ArrowBolt(Component):
     def end_batch(self, collector: ArrowOutputCollector) -> None:
         """Called at the end of each batch in which this task received a tuple or a tick.
 
-        What is emitted is not tracked: the tuples of the batch are acked. This is the place to
+        The tuples of the batch are acked. What is emitted is a result: its task keeps it until its
+        tree is acked, and emits it again if it fails (see `trackResults`). This is the place to
         emit in one go what `execute` has gathered. The batch is not committed yet, and may be run
         again. It is not called in a transactional topology.
 

@@ -240,6 +240,9 @@ class Spout(Component):
 class Bolt(Component):
     """Receives tuples, and does the anchoring, acking and failing itself."""
 
+    emits_results: ClassVar[bool] = False
+    """Whether what `execute` emits without an anchor is a result, as in `end_batch`."""
+
     max_concurrency: ClassVar[int] = 100
     """With `async def execute`: of how many tuples of a task `execute` may be under way at a time.
 
@@ -278,7 +281,8 @@ class Bolt(Component):
     def end_batch(self) -> None:
         """Called at the end of each batch in which this task received a tuple or a tick.
 
-        Emit, ack and fail as in `execute`; what is emitted without an anchor is not tracked. This
+        Emit, ack and fail as in `execute`. What is emitted without an anchor is a result: its task
+        keeps it until its tree is acked, and emits it again if it fails (see `trackResults`). This
         is the place to write or emit in one go what `execute` has gathered. The batch is not
         committed yet, and may be run again. It is not called in a transactional topology.
 
@@ -288,8 +292,9 @@ class Bolt(Component):
     def on_timer(self, key: Any, at: float) -> None:
         """Called when a timer of `context.timers` is due, after the tuples of the batch.
 
-        Timers that are due are called in the order of their times. What is emitted is not
-        tracked. Timers that are set here and are due come after those.
+        Timers that are due are called in the order of their times. What is emitted without an
+        anchor is a result, as in `end_batch`. Timers that are set here, and are due, come after
+        those.
 
         An exception is reported, and the timer is not called again; with `onError: crash` it stops
         the topology.
@@ -306,6 +311,7 @@ class Bolt(Component):
         so what earlier bolts emit in their last turns has arrived. Emit what is held back, such as
         a window that is still open, and delete it: a later run continues with the state as it is
         afterwards. Tuples that were kept can be acked, failed and anchored to, as in `execute`.
+        What is emitted without an anchor is a result, as in `end_batch`.
 
         It is called again if tuples come after it, and whenever the topology is drained again.
 
@@ -318,6 +324,9 @@ class Bolt(Component):
 
 class BasicBolt(Component):
     """A bolt whose emits are anchored to the input, which is acked when `execute` returns."""
+
+    emits_results: ClassVar[bool] = False
+    """Whether what `execute` emits is a result, as in `end_batch`, instead of being anchored."""
 
     max_concurrency: ClassVar[int] = 100
     """With `async def execute`: of how many tuples of a task `execute` may be under way at a time.
@@ -352,7 +361,8 @@ class BasicBolt(Component):
     def end_batch(self, collector: BasicOutputCollector) -> None:
         """Called at the end of each batch in which this task received a tuple or a tick.
 
-        What is emitted is not tracked: the tuples of the batch are acked. This is the place to
+        The tuples of the batch are acked. What is emitted is a result: its task keeps it until its
+        tree is acked, and emits it again if it fails (see `trackResults`). This is the place to
         emit in one go what `execute` has gathered. The batch is not committed yet, and may be run
         again. It is not called in a transactional topology.
 
@@ -362,8 +372,8 @@ class BasicBolt(Component):
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
         """Called when a timer of `context.timers` is due, after the tuples of the batch.
 
-        Timers that are due are called in the order of their times. What is emitted is not
-        tracked. Timers that are set here and are due come after those.
+        Timers that are due are called in the order of their times. What is emitted is a result, as
+        in `end_batch`. Timers that are set here and are due come after those.
 
         An exception is reported, and the timer is not called again; with `onError: crash` it stops
         the topology.
@@ -380,7 +390,7 @@ class BasicBolt(Component):
         Spouts have stopped, or are exhausted. Bolts get their last turns in the order of the graph,
         so what earlier bolts emit in their last turns has arrived. Emit what is held back, such as
         a window that is still open, and delete it: a later run continues with the state as it is
-        afterwards. What is emitted is not tracked.
+        afterwards. What is emitted is a result, as in `end_batch`.
 
         It is called again if tuples come after it, and whenever the topology is drained again.
 

@@ -35,10 +35,11 @@ from fulmen.engine.protocol.statistics import (
     Histogram,
     acker_name,
 )
-from fulmen.engine.totals.failures import resting_by_spout
+from fulmen.engine.totals.failures import resting_by_component
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
 from fulmen.metrics.author_families import author_families, waiting_families
+from fulmen.metrics.result_families import result_families
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot, source_and_stream
 from fulmen.metrics.time_families import time_families
 from fulmen.topology.resource.spec import ACKER
@@ -75,6 +76,7 @@ def families(now: Snapshot) -> Iterator[Metric]:
     yield from _tuples(now)
     yield from _latencies(now)
     yield from _trees(now)
+    yield from result_families(now)
     if now.transactions is not None:
         yield from _transactions(now, now.transactions)
     yield from _batches(now)
@@ -165,9 +167,9 @@ def _latencies(now: Snapshot) -> Iterator[Metric]:
     yield _histogram(
         now,
         "complete_latency",
-        "Seconds from the emit of a spout until the batch in which its tree was acked counted.",
+        "Seconds from an emit at which a tree began until the batch in which it was acked counted.",
         ("component",),
-        [((spout,), now.times[spout, COMPLETE, ""]) for spout in now.spouts],
+        [((c,), now.times[c, COMPLETE, ""]) for c in (*now.spouts, *now.result_bolts)],
     )
     yield _gauge(
         now,
@@ -210,10 +212,7 @@ def _trees(now: Snapshot) -> Iterator[Metric]:
         "spout_pending_messages",
         "Messages of a spout that are not acked or failed, or that it was not told of yet.",
         ("component",),
-        [
-            ((spout,), sum(now.pending_messages.get(t, 0) for t in now.placed.plan.tasks(spout)))
-            for spout in now.spouts
-        ],
+        [((spout,), float(now.pending(spout))) for spout in now.spouts],
     )
 
 
@@ -270,11 +269,12 @@ def _batches(now: Snapshot) -> Iterator[Metric]:
 def _troubles(now: Snapshot) -> Iterator[Metric]:
     """What went wrong."""
     for name, text, of in (
-        ("replayed", "Messages that a spout emitted again after they failed.", REPLAYED),
-        ("dead_lettered", "Messages given up after maxReplays failures.", DEAD_LETTERED),
+        ("replayed", "Messages and results that were emitted again after they failed.", REPLAYED),
+        ("dead_lettered", "Messages and results given up after maxReplays.", DEAD_LETTERED),
         ("dropped", "Tuples dropped because they kill their workers.", DROPPED),
     ):
-        rows = [((spout,), now.counts[spout, of, ""]) for spout in now.spouts]
+        names = [*now.spouts, *(now.result_bolts if of != DROPPED else ())]
+        rows = [((c,), now.counts[c, of, ""]) for c in names]
         yield _counter(now, name, text, ("component",), rows)
     text = "Tuples that failed, by the kind of reason: without its values, 20 of a component."
     kinds = [
@@ -283,7 +283,7 @@ def _troubles(now: Snapshot) -> Iterator[Metric]:
         for kind, reason in of.items()
     ]
     yield _counter(now, "failure_reasons", text, ("component", "reason"), kinds)
-    resting = resting_by_spout(now.resting, now.placed.plan)
+    resting = resting_by_component(now.resting, now.placed.plan)
     text = "Messages of a spout that have failed and come again after a pause."
     rests = [((s,), float(resting[s].messages if s in resting else 0)) for s in now.spouts]
     yield _gauge(now, "spout_resting_messages", text, ("component",), rests)

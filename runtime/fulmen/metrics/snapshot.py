@@ -59,7 +59,7 @@ class Snapshot:
         executors: First task of an executor -> its capacity, 0 to about 1.
         workers: Worker -> share of the last seconds that it was at work.
         pending_trees: Of each acker task.
-        pending_messages: Of each spout task.
+        pending_messages: Of each spout task, and each bolt task that has kept results.
         restored_tasks: Of each component: how many times a task's state was read.
         errors: Of each component: the last ones, each with task, message, traceback, count, and the
             times of the first and the last.
@@ -73,7 +73,7 @@ class Snapshot:
         processes: Worker -> the process that served it last.
         metrics: Those of authors.
         failures: Why tuples failed: component -> kind of reason -> what is known of it.
-        resting: Spout task -> its messages that have failed and come again.
+        resting: Task -> its messages, or results, that have failed and come again.
         waits: What holds up batches or spouts.
         watermarks: How far event time has come.
     """
@@ -168,6 +168,17 @@ class Snapshot:
         """In the order of their declaration."""
         for spout in self.placed.topology.spec.spouts:
             yield spout.name
+
+    @property
+    def result_bolts(self) -> list[str]:
+        """Bolts that have kept results, in the order of their declaration."""
+        keep = {self.placed.plan.component_of(task) for task in self.pending_messages}
+        return [b.name for b in self.placed.topology.spec.bolts if b.name in keep]
+
+    def pending(self, component: str) -> int:
+        """Messages of a spout, or results of a bolt, that are on their way."""
+        tasks = self.placed.plan.tasks(component)
+        return sum(self.pending_messages.get(task, 0) for task in tasks)
 
     @property
     def ackers(self) -> range:

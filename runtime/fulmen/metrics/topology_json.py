@@ -14,16 +14,22 @@ from fulmen.engine.protocol.statistics import (
     ACKED,
     BATCH,
     COMPLETE,
+    DEAD_LETTERED,
     EMITTED,
     EXECUTE,
     EXECUTED,
     FAILED,
     PROCESS,
+    REPLAYED,
+    RESULTS_ACKED,
+    RESULTS_FAILED,
+    TIMED_OUT,
     TRANSFERRED,
     Histogram,
     acker_name,
 )
-from fulmen.engine.totals.failures import REASONS_SHOWN, is_error, resting_by_spout
+from fulmen.engine.protocol.summary import Resting
+from fulmen.engine.totals.failures import REASONS_SHOWN, is_error, resting_by_component
 from fulmen.engine.totals.full_spouts import full_spouts, unanswered
 from fulmen.engine.totals.totals import STATISTICS, StageSeconds
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
@@ -126,8 +132,7 @@ class TopologyJson:
         }
 
     def _resting(self) -> list[Json]:
-        """Messages of spouts that have failed and come again after a pause."""
-        resting = resting_by_spout(self.now.resting, self.now.placed.plan)
+        """Messages and results that have failed and come again after a pause."""
         return [
             {
                 "component": name,
@@ -135,7 +140,7 @@ class TopologyJson:
                 "failures": r.failures,
                 "reason": r.reason[:_ERROR_CHARACTERS],
             }
-            for name, r in resting.items()
+            for name, r in self._resting_of.items()
         ]
 
     def _full(self) -> list[Json]:
@@ -186,7 +191,7 @@ class TopologyJson:
         now, plan = self.now, self.now.placed.plan
         sums = {what: self._sum(name, what) for what in STATISTICS}
         is_spout, is_emitter = name in now.placed.sources, name == now.placed.emitter
-        tasks = plan.tasks(name)
+        tasks, keeps = plan.tasks(name), name in now.result_bolts
         return {
             "name": name,
             "kind": "spout" if is_spout else "acker" if name == ACKER else "bolt",
@@ -197,10 +202,9 @@ class TopologyJson:
             "capacity": None if is_spout else round(now.capacity(name), 4),
             "execute_ms": None if is_spout else self._mean(name, EXECUTE),
             "process_ms": None if is_spout else self._mean(name, PROCESS),
-            "complete_ms": self._mean(name, COMPLETE) if is_spout else None,
-            "pending": sum(now.pending_messages.get(t, 0) for t in tasks)
-            if is_spout and not is_emitter
-            else None,
+            "complete_ms": self._mean(name, COMPLETE) if is_spout or keeps else None,
+            "pending": now.pending(name) if (is_spout and not is_emitter) or keeps else None,
+            "results": self._results(name) if keeps else None,
             "lag": _lag(now.lag(name)),
             "metrics": now.metrics.of_component(name),
             "busiest_task": self._tasks.busiest(name),
@@ -208,6 +212,24 @@ class TopologyJson:
             "outputs": [self._output(name, stream) for stream in self._outputs.get(name, ())],
             "inputs": [self._input(name, of) for of in self._inputs.get(name, ())],
         }
+
+    def _results(self, bolt: str) -> Json:
+        """What became of what a bolt has emitted by itself."""
+        counts = self.now.counts
+        late, resting = counts[bolt, TIMED_OUT, ""], self._resting_of.get(bolt)
+        return {
+            "acked": counts[bolt, RESULTS_ACKED, ""],
+            "failed": counts[bolt, RESULTS_FAILED, ""] - late,
+            "timed_out": late,
+            "pending": self.now.pending(bolt),
+            "resting": resting.messages if resting else 0,
+            "replayed": counts[bolt, REPLAYED, ""],
+            "dead_lettered": counts[bolt, DEAD_LETTERED, ""],
+        }
+
+    @cached_property
+    def _resting_of(self) -> Mapping[str, Resting]:
+        return resting_by_component(self.now.resting, self.now.placed.plan)
 
     def _output(self, component: str, stream: str) -> Json:
         emitted, transferred = (

@@ -68,6 +68,11 @@ class BoltDeclarer(ComponentDeclarer):
         self._document["blocking"] = blocking
         return self
 
+    def set_track_results(self, track_results: bool = True) -> Self:
+        """Keep what the bolt emits by itself until it is acked, or not: then it is faster."""
+        self._document["trackResults"] = track_results
+        return self
+
     def shuffle_grouping(self, component: str, stream: str = "default") -> Self:
         """Receive a stream, divided evenly in random order."""
         return self._input(component, stream, type="shuffle")

@@ -57,6 +57,7 @@ class Aggregate(BasicBolt):
     """
 
     config_model = AggregateOptions
+    emits_results = True  # a window that a tuple ends has others in it, which are acked
     own: ClassVar[Mapping[str, type[Aggregation]]] = {}
     """Aggregations of a derived class, by the names that `aggregates` calls them."""
 

@@ -22,7 +22,10 @@ def scrape(running):
 
 
 def test_what_is_there_while_there_is_something_to_say_is_documented(scrape):
-    occasional = [metric for metric in documented().values() if metric.is_occasional]
+    of_results = {name for name in documented() if name.startswith("fulmen_result_")}
+    occasional = [
+        m for name, m in documented().items() if m.is_occasional and name not in of_results
+    ]
     assert len(occasional) == 6
     for metric in occasional:
         (family,) = (f for f in scrape.families if f.name == metric.name.removesuffix("_total"))

@@ -45,6 +45,7 @@ spec:
     class: support.components.Split
     numTasks: 4
     tickSeconds: 5.0
+    trackResults: false
     inputs:
     - from: sentences
       grouping:
@@ -98,6 +99,7 @@ def test_everything_that_can_be_said(builder, tmp_path):
     spout = builder.set_spout("sentences", Sentences, 2)
     spout.set_config({"path": "/x"}).set_config({"names": ("a", "b")})
     split = builder.set_bolt("split", Split).set_num_tasks(4).set_tick_seconds(5)
+    split.set_track_results(False)
     split.shuffle_grouping("sentences").all_grouping("sentences", "__dead_letters")
     count = builder.set_bolt("count", Count()).set_blocking()
     count.fields_grouping("split", ["word"]).partial_key_grouping("split", ["line"], "errors")

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fulmen import TopologyBuilder
+from fulmen import BasicBolt, FailedException, TopologyBuilder
 from fulmen.errors import ValidationFailed
 from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, run
 from fulmen.windows import Aggregate, Aggregation
@@ -317,3 +317,57 @@ def test_what_is_not_late_is_in_its_window_whatever_is_lost(events, extra):
         counted[start] += count
     assert counted == {start: count for start, count in left.items() if count}
     assert len({row[:2] for row in found}) == len(found), "a window was emitted twice"
+
+
+class RefusesOnce(BasicBolt):
+    """Fails each window once."""
+
+    outputs = ("user", "total")
+
+    def execute(self, tup, collector):
+        key = tup["user"], tup["window_start"]
+        if key not in self.state:
+            self.state[key] = True
+            raise FailedException("not yet")
+        collector.emit([tup["user"], tup["total"]])
+
+
+def test_a_window_that_is_full_comes_again_and_its_last_tuple_does_not():
+    """It is emitted for its last tuple, which the spout would emit once more."""
+    items = [("a", 1, 0), ("a", 2, 1), ("a", 4, 2), ("a", 8, 3)]
+    builder = topology(items, {"type": "count", "size": 2}, aggregates={"total": "sum(amount)"})
+    builder.set_bolt("fails", FailsOnce).shuffle_grouping("windows")
+    result = run(builder)
+    assert sorted(row[-1] for row in result.collected("fails")) == [3, 12]
+    assert result.trees["failed"] == 2
+    assert result.trees["acked"] == 4 + 2
+
+
+class FailsOnce(CollectBolt):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def execute(self, tup, collector):
+        if tup["total"] not in self.seen:
+            self.seen.append(tup["total"])
+            raise FailedException("not yet")
+        super().execute(tup, collector)
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_a_window_that_the_bolt_behind_it_fails_comes_again(tracked):
+    """Those of event time's end as well: a drained topology waits for them."""
+    builder = topology([("a", 1, 0), ("b", 2, 9), PAUSE, ("a", 4, 15), ("a", 8, 25)], TUMBLING)
+    builder.set_bolt("refuses", RefusesOnce).shuffle_grouping("windows")
+    builder.set_bolt("table", CollectBolt).shuffle_grouping("refuses")
+    found = builder.build()
+    bolts = [
+        bolt.model_copy(update={"track_results": tracked}) if bolt.name == "windows" else bolt
+        for bolt in found.spec.bolts
+    ]
+    spec = found.spec.model_copy(update={"bolts": tuple(bolts)})
+    result = run(found.model_copy(update={"spec": spec}))
+    rows = sorted(map(tuple, result.collected("table")))
+    assert rows == ([("a", 1), ("a", 4), ("a", 8), ("b", 2)] if tracked else [])
+    assert result.trees["failed"] == (4 if tracked else 0)

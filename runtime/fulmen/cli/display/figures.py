@@ -21,7 +21,7 @@ from fulmen.engine.protocol.statistics import EXECUTED
 from fulmen.engine.totals.failures import (
     REASONS_SHOWN,
     failure_sentence,
-    resting_by_spout,
+    resting_by_component,
     resting_sentence,
 )
 from fulmen.engine.totals.totals import Totals, TreeCounts
@@ -192,7 +192,7 @@ def failure_lines(totals: Totals) -> Iterator[str]:
         for name, kinds in totals.failures.items():
             for reason in sorted(kinds.values(), key=lambda reason: -reason.count)[:REASONS_SHOWN]:
                 yield failure_sentence(name, reason.count, reason.example)
-        for name, resting in resting_by_spout(totals.resting, totals.placed.plan).items():
+        for name, resting in resting_by_component(totals.resting, totals.placed.plan).items():
             yield resting_sentence(name, resting.messages, resting.failures, resting.reason)
 
 

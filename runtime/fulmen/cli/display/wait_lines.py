@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fulmen.api.signals import Lag
 from fulmen.cli.display.formats import Parts, age, count, item
-from fulmen.engine.totals.failures import resting_by_spout, resting_sentence
+from fulmen.engine.totals.failures import resting_by_component, resting_sentence
 from fulmen.engine.totals.full_spouts import full_sentence, full_spouts, unanswered
 from fulmen.engine.totals.totals import Totals
 from fulmen.engine.totals.waits import lag_of
@@ -39,7 +39,7 @@ class WaitFigures:
         held = [hold_sentence(component, reason) for component, reason in holds.items()]
         rests = [
             resting_sentence(component, r.messages, r.failures, r.reason)
-            for component, r in resting_by_spout(resting, plan).items()
+            for component, r in resting_by_component(resting, plan).items()
         ]
         out = [
             left_out_sentence(one.component, one.task, one.since, one.reason)

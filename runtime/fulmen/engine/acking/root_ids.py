@@ -1,4 +1,4 @@
-"""Root ids: which spout task a tuple tree began at, and which of its emits that was."""
+"""Root ids: which task a tuple tree began at, and which of its emits that was."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import numpy.typing as npt
 from fulmen.engine.tuples.chunk import Ids
 
 SEQUENCE_BITS = 48
-"""A root id is its origin (a spout task's number), then 48 bits of that task's own sequence."""
+"""A root id is its origin (a task's number), then 48 bits of that task's own sequence."""
+ORIGINS = 1 << 16
+"""So many there can be."""
 _SHIFT = np.uint64(SEQUENCE_BITS)
 _SEQUENCE = np.uint64((1 << SEQUENCE_BITS) - 1)
 
 
 def root_ids(origin: int, first: int, n: int) -> Ids:
-    """The ids of `n` roots of one spout task, from its sequence number `first`."""
+    """The ids of `n` roots of one task, from its sequence number `first`."""
     return np.arange(n, dtype=np.uint64) + np.uint64((origin << SEQUENCE_BITS) + first)
 
 

@@ -203,7 +203,8 @@ class Coordinator:
             pending=sum(self._pending_by_task.values()),
             is_idle=self.idle.needs_spouts_only
             and not self.wants_batch
-            and not self._next_timers.is_due(header, self.placed.plan),
+            and not self._next_timers.is_due(header, self.placed.plan)
+            and not any(due <= header.clock for due in self._resting_results),
         )
 
     def finish(
@@ -227,7 +228,7 @@ class Coordinator:
         assert self.attempt is not None
         if ackers_ran:
             self.skipping.trees_outlived_batch(self.placed.limits.whole_batches)
-        ended = ended_trees(summaries, self.placed.spout_of_origin)
+        ended = ended_trees(summaries, self.placed.task_of_origin)
         deliveries = dict(ended)
         for of_some in ({} if owed is None else owed, *(s.owed for s in summaries)):
             for origin, old in of_some.items():
@@ -281,9 +282,9 @@ class Coordinator:
         self.stand_still(restore_seconds(done.summaries))
         for summary in done.summaries:
             self._pending_by_task |= summary.pending
-            self._spout_pending_by_task |= summary.spout_pending
+            self._spout_pending_by_task |= summary.pending_messages
             self._exhausted_by_task |= summary.exhausted
-            for task in summary.spout_pending:
+            for task in summary.pending_messages:
                 self._resting_by_task.pop(task, None)
             self._resting_by_task |= {task: r.due for task, r in summary.resting.items()}
         self._wants_batch.committed(self.placed.run, done.summaries)
@@ -443,8 +444,8 @@ class Coordinator:
             seconds = self.idle.seconds()
         periods = [c.tick_seconds for c in self.placed.topology.spec.bolts if c.tick_seconds]
         waits = [period - self.clock % period for period in periods]
-        if self.active:
-            waits += [max(LEAST_WAIT, due - self.clock) for due in self._resting_by_task.values()]
+        resting = self._resting_by_task.values() if self.active else self._resting_results
+        waits += [max(LEAST_WAIT, due - self.clock) for due in resting]
         waits += self._next_timers.seconds_until(self.clock)
         return min([seconds, *waits])
 
@@ -452,7 +453,10 @@ class Coordinator:
 
     @property
     def settled(self) -> bool:
-        """Nothing is pending, and spout tasks that are not left out were told of all messages."""
+        """Nothing is pending, and spout tasks that are not left out were told of all messages.
+
+        What rests after a failure is in the checkpoint, for another run; at the end there is none.
+        """
         return (
             self.pending == 0
             and (self.transactions is None or self.transactions.is_settled)
@@ -460,12 +464,20 @@ class Coordinator:
             and self.spout_pending == 0
             and self.attempt is None
             and not self.wants_batch
+            and not (self.is_at_end and self._resting_results)
         )
 
     @property
+    def _resting_results(self) -> list[float]:
+        """When results of bolts come again that have failed, the first of each task."""
+        plan, spouts = self.placed.plan, self.placed.spouts
+        resting = self._resting_by_task.items()
+        return [due for task, due in resting if plan.component_of(task) not in spouts]
+
+    @property
     def _has_deliveries(self) -> bool:
-        """Whether there is something to be told to spout tasks that are not left out."""
-        task_of = self.placed.spout_of_origin
+        """Whether there is something to be told to tasks that are not left out."""
+        task_of = self.placed.task_of_origin
         return any(task_of.get(origin) not in self.left_out for origin in self.deliveries)
 
     @property

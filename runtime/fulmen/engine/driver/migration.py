@@ -1,6 +1,7 @@
 """From what the checkpoint holds to the shape of the topology that goes on with it.
 
-A spout task's origin is given out once and for ever, because root ids contain it. A task that is
+An origin is given out once and for ever, because root ids contain it: to spout tasks, and to bolt
+tasks whose results have trees. A task that is
 no longer there takes its state with it. When the number of ackers has changed, pending trees are
 divided among them anew. A txid is given out once and for ever, because stores know it: a
 transactional spout that takes the place of another begins with nothing, and with the next txid.
@@ -12,7 +13,7 @@ then the checkpoint is still one that the shape before can go on with, and find 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 from fulmen.checkpoint import LAYOUT, Manifest, Store, Update, load_many, read_layout
 from fulmen.engine.acking.acker_task import TREES, record, restore
 from fulmen.engine.acking.messages import acker_index
-from fulmen.engine.acking.root_ids import sequence_ranges
+from fulmen.engine.acking.root_ids import ORIGINS, sequence_ranges
 from fulmen.engine.acking.trees import Trees
 from fulmen.engine.batches.transactions import Ledger, ledger_of
 from fulmen.engine.protocol.deliveries import Deliveries
@@ -42,6 +43,7 @@ class Layout:
         tasks: The number of tasks of each component; fixed for the topology's life.
         origins: Task key of a spout task -> its number in root ids.
         next_origin: The first that was never given out.
+        results: Task key of a bolt task that may keep results -> the same of it.
         source: The transactional spout; empty: there is none.
         has_partitions: Whether that one divides its source into partitions.
         last_txid: The last that a transactional spout had which is gone. All others are above it.
@@ -56,6 +58,12 @@ class Layout:
     has_partitions: bool = False
     last_txid: int = 0
     keys_by_text: bool = False
+    results: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def all_origins(self) -> dict[str, int]:
+        """The origins of all tasks at which trees begin."""
+        return {**self.origins, **self.results}
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -66,6 +74,8 @@ class Layout:
         }
         if not self.keys_by_text:
             content["keys"] = EQUAL_KEYS
+        if self.results:
+            content["results"] = dict(self.results)
         if self.source:
             content |= {"source": self.source, "has_partitions": self.has_partitions}
         return content | ({"last_txid": self.last_txid} if self.last_txid else {})
@@ -81,6 +91,7 @@ class Layout:
             content.get("has_partitions", False),
             content.get("last_txid", 0),
             content.get("keys") != EQUAL_KEYS,
+            content.get("results", {}),
         )
 
 
@@ -177,15 +188,17 @@ def migrate(
 
 def _layout(before: Layout, plan: Plan, topology: Topology, has_partitions: bool) -> Layout:
     """What the checkpoint is to belong to."""
-    keys = {plan.key_of(task) for ids in plan.component_tasks.values() for task in ids}
-    # a spout that comes back after it was removed counts from 0 again: with an origin of its own
-    origins = {key: origin for key, origin in before.origins.items() if key in keys}
-    next_origin = before.next_origin
-    for spout in sorted(s.name for s in topology.spec.spouts):
-        for task in plan.tasks(spout):
-            if plan.key_of(task) not in origins:
-                origins[plan.key_of(task)] = next_origin
-                next_origin += 1
+    next_origin, spouts = before.next_origin, sorted(s.name for s in topology.spec.spouts)
+    origins, next_origin = _given(before.origins, keys_of(plan, spouts), next_origin)
+    bolts = sorted(_bolts_with_results(topology) | {_component(key) for key in before.results})
+    bolts = [name for name in bolts if name in plan.component_tasks and name not in spouts]
+    results, next_origin = _given(before.results, keys_of(plan, bolts), next_origin)
+    if next_origin > ORIGINS:
+        raise CheckpointMismatch(
+            f"the checkpoint has given out all {ORIGINS:,} numbers for tasks of spouts, and of"
+            " bolts that emit: those of tasks that are gone are not used again. Begin with another"
+            " checkpoint"
+        )
     tasks = {name: len(ids) for name, ids in plan.component_tasks.items()}
     source = topology.spec.transactional
     if source is None:
@@ -193,7 +206,36 @@ def _layout(before: Layout, plan: Plan, topology: Topology, has_partitions: bool
     else:
         names = source.name, has_partitions
         layout = Layout(tasks, origins, next_origin, *names, before.last_txid)
-    return replace(layout, keys_by_text=before.keys_by_text)
+    return replace(layout, keys_by_text=before.keys_by_text, results=results)
+
+
+def keys_of(plan: Plan, components: Iterable[str]) -> list[str]:
+    """The keys of all tasks of these components."""
+    return [plan.key_of(task) for name in components for task in plan.tasks(name)]
+
+
+def _given(
+    before: Mapping[str, int], keys: Sequence[str], next_origin: int
+) -> tuple[dict[str, int], int]:
+    """The origins of tasks, and the next that is to be given out.
+
+    A component that comes back after it was removed counts from 0 again: with origins of its own.
+    """
+    given = {key: origin for key, origin in before.items() if key in keys}
+    for key in keys:
+        if key not in given:
+            given[key] = next_origin
+            next_origin += 1
+    return given, next_origin
+
+
+def _bolts_with_results(topology: Topology) -> set[str]:
+    """The bolts whose results have trees: somebody receives what they emit."""
+    spec = topology.spec
+    if spec.transactional is not None:  # there they belong to their transaction
+        return set()
+    sources = {wanted.from_ for bolt in spec.bolts for wanted in bolt.inputs}
+    return {bolt.name for bolt in spec.bolts if bolt.track_results and bolt.name in sources}
 
 
 def _reshaped(

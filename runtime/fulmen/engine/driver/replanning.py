@@ -38,7 +38,7 @@ def place(
         checkpoint: The URI of the store.
         topology: The resource.
         plan: Where its executors are.
-        origins: The number of each spout task in root ids, by task key.
+        origins: The number in root ids of each task at which trees begin, by task key.
         workers: The numbers of the workers that are there.
         limits: Sizes and pauses of the engine.
     """
@@ -99,7 +99,7 @@ class Planner:
         self.topology = runnable.topology
         plan = self._plan()
         self.migration = self._migrate(plan)
-        origins = self.migration.layout.origins
+        origins = self.migration.layout.all_origins
         self.current = CurrentTopology(self._placed(plan, origins, range(plan.workers)))
         self.hosting: Sequence[int] = jobs.start(self.current.placed)
 
@@ -175,7 +175,7 @@ class Planner:
         # New workers come later, and those that are too many go, when the jobs start.
         workers = [w for w in present if w < plan.workers] or range(plan.workers)
         return self._placed(
-            self._plan(workers=list(workers)), self.migration.layout.origins, workers
+            self._plan(workers=list(workers)), self.migration.layout.all_origins, workers
         )
 
     def replan(self, alive: Sequence[int]) -> None:

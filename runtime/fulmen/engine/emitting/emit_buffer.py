@@ -6,7 +6,7 @@ lists and tuples themselves are then gone at once, and cost the garbage collecto
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fulmen.api.collector import Values
@@ -90,6 +90,20 @@ class Buffer:
     def emitted_rows(self) -> EmittedRows:
         """The values, for the outbox. After `wrong`."""
         return EmittedRows(self.rows())
+
+    def parts(self, kind: Callable[[Any], bool]) -> list[Buffer]:
+        """The emits as parts, in their order: the origins of each are all of the kind, or none."""
+        kinds = [kind(origin) for origin in self.origins]
+        if len(set(kinds)) == 1:
+            return [self]
+        found: list[Buffer] = []
+        for i, values in enumerate(self.rows()):
+            if not i or kinds[i] != kinds[i - 1]:
+                found.append(Buffer(self.routes))
+            if i in self.chosen:
+                found[-1].chosen[len(found[-1])] = self.chosen[i]
+            found[-1].append(values, self.origins[i])
+        return found
 
     def remove(self, i: int) -> None:
         """Take emit number `i` out."""

@@ -84,7 +84,7 @@ class Header:
         permits: How many tuples each spout task may emit; `default_permit` for those not named.
         default_permit: The permit of spout tasks that `permits` does not name.
         active: Whether spouts emit at all.
-        deliveries: Spout origin -> how trees ended. None: they are in commit `number` - 1.
+        deliveries: Origin -> how trees ended. None: they are in commit `number` - 1.
         poisoned: Spout tasks whose first emit is to be failed instead of sent: it crashed workers
             before.
         cause: Why a tuple of theirs is failed: what became of its batch.

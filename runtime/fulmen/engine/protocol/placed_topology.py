@@ -60,8 +60,8 @@ class PlacedTopology:
         topology: The resource.
         plan: Tasks, executors, workers and stages.
         streams: The output streams of each component.
-        origins: The number of each spout task in root ids, by task key; given once and never
-            again to another.
+        origins: The number in root ids of each task at which trees begin, by task key; given once
+            and never again to another.
         checkpoint: URI of the store.
         code_folder: Where the classes are; None: installed packages.
         workers: Numbers of the workers that there are: all, but those that are lost.
@@ -160,16 +160,28 @@ class PlacedTopology:
         """The worker of each task, by task id."""
         return np.array(self.plan.task_workers, np.int32)
 
+    def keeps_results(self, bolt: str) -> bool:
+        """Whether what a bolt emits by itself is to be kept until its trees are acked."""
+        spec = self.component(bolt)
+        return isinstance(spec, BoltSpec) and spec.track_results
+
     def component_of_origin(self, origin: int) -> str:
-        """The spout whose task has that origin; of a spout that is gone, a name with the origin."""
-        task = self.spout_of_origin.get(origin)
+        """Whose task has that origin; of a component that is gone, a name with the origin."""
+        task = self.task_of_origin.get(origin)
         return self.plan.component_of(task) if task is not None else f"__origin_{origin}"
 
     @cached_property
-    def spout_of_origin(self) -> dict[int, int]:
+    def task_of_origin(self) -> dict[int, int]:
         """The task id of each origin."""
-        tasks = [task for name in self.spouts for task in self.plan.tasks(name)]
-        return {self.origins[self.plan.key_of(task)]: task for task in tasks}
+        tasks = (task for of_one in self.plan.component_tasks.values() for task in of_one)
+        keys = ((self.plan.key_of(task), task) for task in tasks)
+        return {self.origins[key]: task for key, task in keys if key in self.origins}
+
+    @cached_property
+    def result_bolts(self) -> frozenset[str]:
+        """The bolts whose results have trees."""
+        origins = self.task_of_origin.values()
+        return frozenset(map(self.plan.component_of, origins)) - self.spouts
 
 
 @dataclass

@@ -26,8 +26,8 @@ BOUNDS = (
 class Statistic(StrEnum):
     """What is counted or measured.
 
-    The first five counts are Storm's; the next two are kinds of failed ones. The last four are
-    times.
+    The first five counts are Storm's; the next two are kinds of failed ones. Those of results are
+    trees that began at a bolt, whose inputs are acked and failed, too. The last four are times.
     """
 
     EMITTED = "emitted"
@@ -37,6 +37,8 @@ class Statistic(StrEnum):
     FAILED = "failed"
     TIMED_OUT = "timed_out"
     CRASHED = "crashed"
+    RESULTS_ACKED = "results_acked"
+    RESULTS_FAILED = "results_failed"
     REPLAYED = "replayed"
     DEAD_LETTERED = "dead_lettered"
     DROPPED = "dropped"
@@ -55,6 +57,8 @@ ACKED: Final = Statistic.ACKED
 FAILED: Final = Statistic.FAILED
 TIMED_OUT: Final = Statistic.TIMED_OUT
 CRASHED: Final = Statistic.CRASHED
+RESULTS_ACKED: Final = Statistic.RESULTS_ACKED
+RESULTS_FAILED: Final = Statistic.RESULTS_FAILED
 REPLAYED: Final = Statistic.REPLAYED
 DEAD_LETTERED: Final = Statistic.DEAD_LETTERED
 DROPPED: Final = Statistic.DROPPED

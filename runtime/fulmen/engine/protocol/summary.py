@@ -50,7 +50,7 @@ class ErrorReport:
 
 
 class Resting(NamedTuple):
-    """Messages of a spout task that have failed and come again after a pause.
+    """Messages of a spout task that have failed and come again after a pause. Or results of a bolt.
 
     Attributes:
         messages: How many there are.
@@ -89,7 +89,8 @@ class Summary:
         did_something: Whether a spout said that it did something, though it emitted nothing.
         spout_pending: Spout task -> messages that are not acked or failed yet, those to be
             delivered included.
-        resting: Spout task -> its messages that have failed and come again after a pause, if any.
+        result_pending: The same of results, of bolt tasks that have kept some.
+        resting: Such a task -> what has failed and comes again after a pause, if any.
         owed: Origin -> what was to be delivered and was not, because the batch is to be small.
         emitted: Tuples that spouts emitted.
         state_bytes: Written to state files of their own.
@@ -131,6 +132,7 @@ class Summary:
     exhausted: dict[int, bool] = field(default_factory=dict)
     did_something: bool = False
     spout_pending: dict[int, int] = field(default_factory=dict)
+    result_pending: dict[int, int] = field(default_factory=dict)
     resting: dict[int, Resting] = field(default_factory=dict)
     owed: dict[int, Deliveries] = field(default_factory=dict)
     emitted: int = 0
@@ -150,6 +152,11 @@ class Summary:
     event_times: dict[tuple[int, str], int] = field(default_factory=dict)
     timers: dict[int, tuple[int | None, float | None]] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def pending_messages(self) -> dict[int, int]:
+        """Those of spouts and those of results."""
+        return {**self.spout_pending, **self.result_pending}
 
     def take(self, task: int, signals: Signals) -> None:
         """Take what a task's code has told since it was asked last."""

@@ -1,4 +1,4 @@
-"""Messages of one spout task that have failed: how often, and when the spout hears of it. Durable.
+"""Messages of one task that have failed: how often, and when they come again. Durable.
 
 A spout with `backoff` hears of a failure after a pause, and each pause of a message is twice as
 long as the one before. So a message that always fails costs next to nothing, and one that failed by
@@ -59,8 +59,21 @@ class FailedMessages:
         tried: Message id -> how many times it has failed, and why the last time.
     """
 
-    def __init__(self, ids: MessageIds | None = None) -> None:
+    def __init__(
+        self,
+        ids: MessageIds | None = None,
+        journal: str = FAILED,
+        most_tried: float = MOST_TRIED,
+    ) -> None:
+        """Begin with none.
+
+        Args:
+            ids: See the attribute.
+            journal: What they are written to.
+            most_tried: So many are counted; then the oldest are forgotten.
+        """
         self.ids = MessageIds() if ids is None else ids
+        self._journal, self._most_tried = journal, most_tried
         self.tried: dict[Any, tuple[int, str]] = {}
         self._resting: dict[int, Change] = {}  # as they were noted: there are many
         self._queue: list[tuple[float, int]] = []
@@ -172,7 +185,7 @@ class FailedMessages:
                 del self._failures[failures]
             with suppress(Exception):  # an author's ==
                 self.tried[msg_id] = failures, reason
-            if len(self.tried) > MOST_TRIED:
+            if len(self.tried) > self._most_tried:
                 del self.tried[next(iter(self.tried))]
         elif len(change) == 1:
             self.tried.pop(change[0], None)
@@ -202,9 +215,9 @@ class FailedMessages:
             return {}
         alive = len(self._resting) + len(self.tried)
         if self._policy.rewrite(alive, len(self._changes)) or found:
-            found[FAILED] = self._pickled(self._everything()), number
+            found[self._journal] = self._pickled(self._everything()), number
         else:
-            found[FAILED] = self._pickled((self._changes, None)), 0
+            found[self._journal] = self._pickled((self._changes, None)), 0
         self._changes = []
         return found
 
@@ -248,12 +261,17 @@ class FailedMessages:
         return None if is_same else dumps(left._everything(), {})
 
     @staticmethod
-    def restore(journals: Journals, ids: MessageIds | None = None) -> FailedMessages:
-        """What the checkpoint has of a task."""
-        found = FailedMessages(ids)
-        if earlier := _earlier(journals):
+    def restore(
+        journals: Journals,
+        ids: MessageIds | None = None,
+        journal: str = FAILED,
+        most_tried: float = MOST_TRIED,
+    ) -> FailedMessages:
+        """What the checkpoint has of a task. Arguments as for a new one."""
+        found = FailedMessages(ids, journal, most_tried)
+        if journal == FAILED and (earlier := _earlier(journals)):
             found.tried, found._earlier = dict(earlier), earlier
-        records = journals.get(FAILED, ())
+        records = journals.get(journal, ())
         for data in records:
             with made_of({IDS: found.ids}):
                 found._replay(*pickle.loads(data))

@@ -1,4 +1,4 @@
-"""The messages of one spout task whose trees have not ended: a durable log of changes.
+"""The messages of one task whose trees have not ended: a durable log of changes.
 
 Within a batch, acks and fails are delivered before anything is emitted: what ends was added in an
 earlier batch.
@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fulmen.checkpoint.rewriting import RewritePolicy
 from fulmen.engine.state.message_ids import MessageIds
@@ -77,8 +78,27 @@ class PendingMessages:
 
     def end_singly(self, sequences: Sequence[int]) -> Iterator[tuple[int, Any]]:
         """The same for single sequence numbers, ascending: gives each with its message id."""
+        if not len(sequences):
+            return
         numbers = np.array(sequences, np.int64)
         self._ended.append(np.stack([numbers, numbers + 1], axis=1))
+        for sequence, start, msg_id in self._find(numbers):
+            i = sequence - start
+            self._forget(start, [(i, i + 1)], 1)
+            yield sequence, msg_id
+
+    def find(self, sequences: Sequence[int]) -> Iterator[tuple[int, Any]]:
+        """Those of these sequence numbers that have not ended, with their message ids."""
+        for sequence, _, msg_id in self._find(np.array(sequences, np.int64)):
+            yield sequence, msg_id
+
+    def replace(self, sequence: int, msg_id: Any) -> None:
+        """Have another message id for one that is pending, and that no commit has yet."""
+        for _, start, _ in self._find(np.array([sequence], np.int64)):
+            self._segments[start][sequence - start] = msg_id
+
+    def _find(self, numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, int, Any]]:
+        """The same, with where the segment of each starts."""
         starts = np.array(sorted(self._segments), np.int64)
         places = np.searchsorted(starts, numbers, "right") - 1
         for sequence, place in zip(numbers.tolist(), places.tolist(), strict=True):
@@ -86,9 +106,7 @@ class PendingMessages:
             segment = self._segments.get(start, [])
             i = sequence - start
             if i < len(segment) and segment[i] is not _ENDED:
-                msg_id = segment[i]
-                self._forget(start, [(i, i + 1)], 1)
-                yield sequence, msg_id
+                yield sequence, start, segment[i]
 
     def _take(self, ranges: Ranges) -> Iterator[list[Any]]:
         for start, places in self._places(ranges).items():

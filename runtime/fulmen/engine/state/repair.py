@@ -21,7 +21,7 @@ from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.state import unreadable
 from fulmen.engine.state.committed_state import tasks_of
 from fulmen.engine.state.failed_messages import FailedMessages
-from fulmen.engine.state.journals import FAILED, FAILURES, FIELDS, PENDING, STATE, TIMERS
+from fulmen.engine.state.journals import FAILED, FAILURES, FIELDS, PENDING, RESULTS, STATE, TIMERS
 from fulmen.engine.state.keyed_state import replayed, segment_journals
 from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.engine.state.pickling import dumps
@@ -41,7 +41,8 @@ class Removed(NamedTuple):
 
     Attributes:
         task: Of the component, counted from 0.
-        where: What it is: "state", "fields", "pending messages", "messages that failed", "timers".
+        where: What it is: "state", "fields", "pending messages", "messages that failed", "timers",
+            "results".
         key: The key, the name of the field or the message id, as text.
         reason: Why not.
     """
@@ -108,7 +109,8 @@ def _look(
 
 
 def _is_looked_at(journal: str) -> bool:
-    return journal == FIELDS or journal in _MESSAGES or journal.partition(".")[0] in _KEYED
+    whole = {FIELDS, RESULTS, *_MESSAGES}
+    return journal in whole or journal.partition(".")[0] in _KEYED
 
 
 def _journals_of(journals: Journals, task: int, removed: list[Removed]) -> dict[str, bytes]:
@@ -126,6 +128,8 @@ def _journals_of(journals: Journals, task: int, removed: list[Removed]) -> dict[
     for name, (kind, where) in _MESSAGES.items():
         records = journals.get(name, ())
         found[name] = kind.rewritten(records, unreadable.loads, partial(left.msg_ids, where))
+    records = journals.get(RESULTS, ())
+    found[RESULTS] = PendingMessages.rewritten(records, unreadable.loads, left.results)
     return {name: data for name, data in found.items() if data is not None}
 
 
@@ -141,6 +145,9 @@ class _Left(NamedTuple):
     def msg_ids(self, where: str, msg_ids: Mapping[int, Any]) -> dict[int, Any]:
         items = {number: unreadable.hashable(msg_id) for number, msg_id in msg_ids.items()}
         return self._noted(where, unreadable.left_of(items, lambda _, msg_id: msg_id))
+
+    def results(self, results: Mapping[int, Any]) -> dict[int, Any]:
+        return self._noted("results", unreadable.left_of(results, lambda _, result: result))
 
     def _noted(self, where: str, left: unreadable.Left) -> dict[Any, Any]:
         self.removed.extend(Removed(self.task, where, *one) for one in left.removed)

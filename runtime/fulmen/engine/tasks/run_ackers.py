@@ -22,6 +22,8 @@ from fulmen.engine.protocol.statistics import (
     EMITTED,
     EXECUTED,
     FAILED,
+    RESULTS_ACKED,
+    RESULTS_FAILED,
     TIMED_OUT,
     TRANSFERRED,
     acker_name,
@@ -81,7 +83,7 @@ def run_ackers(
 
 
 def count_trees(placed: PlacedTopology, acker: AckerTask, outcome: Outcome, outbox: Outbox) -> None:
-    """Count what an acker executed, and for spouts the trees that ended."""
+    """Count what an acker executed, and the trees that ended for those at whom they began."""
     counts = outbox.counts
     for stream, n in acker.executed.items():
         if n:
@@ -95,18 +97,21 @@ def count_trees(placed: PlacedTopology, acker: AckerTask, outcome: Outcome, outb
             counts[ACKER, TRANSFERRED, stream] += n
             counts[acker_name(acker.task), EMITTED, stream] += n
     for origin, a, b in _origins(outcome):
-        counts[placed.component_of_origin(origin), ACKED, ""] += b - a
+        component = placed.component_of_origin(origin)
+        what = RESULTS_ACKED if component in placed.result_bolts else ACKED
+        counts[component, what, ""] += b - a
     crashed = [root for root, reason in outcome.failed if reason == CRASH_REASON]
     not_acked_roots = [root for root, _ in outcome.not_acked]
     for what, roots in (
         (FAILED, not_acked_roots), (CRASHED, crashed), (TIMED_OUT, outcome.timed_out)
     ):  # fmt: skip
         for origin, n in Counter(root >> SEQUENCE_BITS for root in roots).items():
-            spout = placed.component_of_origin(origin)
-            counts[spout, what, ""] += n
-            if what in _REASONS:
-                task = placed.plan.tasks(spout).start
-                outbox.failures.add(spout, task, _REASONS[what], n)
+            component = placed.component_of_origin(origin)
+            is_failed = what == FAILED and component in placed.result_bolts
+            counts[component, RESULTS_FAILED if is_failed else what, ""] += n
+            if what in _REASONS and origin in placed.task_of_origin:
+                task = placed.plan.tasks(component).start
+                outbox.failures.add(component, task, _REASONS[what], n)
 
 
 def time_messages(acker: AckerTask, seconds: float, outbox: Outbox) -> None:

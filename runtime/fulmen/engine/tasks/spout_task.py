@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-import numpy as np
 from typing_extensions import override
 
 from fulmen.api.arrow import ArrowSpout
 from fulmen.api.components import Spout, overrides
 from fulmen.api.declarer import DEAD_LETTERS
 from fulmen.checkpoint.rewriting import Journals, Update
-from fulmen.engine.acking.root_ids import root_ids
 from fulmen.engine.emitting.arrow_collectors import ArrowEmits, listed
 from fulmen.engine.emitting.collectors import not_a_list
 from fulmen.engine.emitting.outbox import Outbox
@@ -23,7 +21,7 @@ from fulmen.engine.emitting.spout_emits import Emits
 from fulmen.engine.protocol.calls import CALLS
 from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.header import Header, Poison
-from fulmen.engine.protocol.statistics import DEAD_LETTERED, DROPPED, REPLAYED
+from fulmen.engine.protocol.statistics import DROPPED
 from fulmen.engine.protocol.summary import Resting, Summary
 from fulmen.engine.state import dropped_tuples
 from fulmen.engine.state import journals as journals_of
@@ -35,11 +33,12 @@ from fulmen.engine.state.pickling import noting
 from fulmen.engine.tasks.empty_calls import EmptyCalls
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.returned import refuse_answer, refuse_unrun
-from fulmen.engine.tasks.task_base import ComponentFailed, TaskBase
+from fulmen.engine.tasks.root_task import RootTask
+from fulmen.engine.tasks.task_base import ComponentFailed
 from fulmen.engine.time.event_times import WHOLE_TASK
-from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, Lineage
+from fulmen.engine.tuples.chunk import Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
-from fulmen.errors import PASSED_ON, FulmenError, GroupingError
+from fulmen.errors import PASSED_ON
 from fulmen.topology.code.callbacks import takes_reason
 
 SLICE_BYTES = 4 << 20
@@ -48,19 +47,18 @@ CRASH_REASON = "crashed worker"
 _CHECK_SECONDS = 0.005
 
 
-class SpoutTask(TaskBase):
+class SpoutTask(RootTask):
     """One task of a spout.
 
     Attributes:
         pending: Messages whose trees have not ended, or whose end the spout was not told yet.
-        failed: Messages that have failed. With `backoff` the spout is told of them after a pause.
+        failed_messages: Those that have failed. With `backoff` the spout hears of it after a pause.
         exhausted: Whether the spout says that there will never be another tuple.
     """
 
     instance: Spout
     ids: MessageIds
     opening, closing = "open", "close"
-    now: Callable[[], float] = time.time  # noqa: TID251 (the emit's time, for the complete latency)
 
     @override
     def make_collector(self) -> Any:
@@ -72,12 +70,12 @@ class SpoutTask(TaskBase):
     @override
     def restore_engine(self, engine: Mapping[str, Any], journals: Journals) -> None:
         self.origin = self.placed.origins[self.placed.plan.key_of(self.task)]
-        self.sequence: int = engine.get("sequence", 0)
+        self.sequence = engine.get("sequence", 0)
         self.dropped = KeyedState.restore(journals, name=journals_of.DROPPED)
         self.ids = MessageIds()
         self.pending = PendingMessages.restore(journals.get(journals_of.PENDING, ()), self.ids)
-        self.failed = FailedMessages.restore(journals, self.ids)
-        self.ids.restored(self.pending.msg_ids(), self.failed.msg_ids())
+        self.failed_messages = FailedMessages.restore(journals, self.ids)
+        self.ids.restored(self.pending.msg_ids(), self.failed_messages.msg_ids())
         self._clock = 0.0
         self._emitted, self._is_dry = 0, True  # in its last turn; whether nothing was left
         self._empty = EmptyCalls()
@@ -102,14 +100,18 @@ class SpoutTask(TaskBase):
 
     @override
     def updates(self, number: int) -> dict[str, Update]:
-        if len(self.ids) > self.pending.count + self.failed.resting + len(self.failed.tried):
-            self.ids.keep_only(self.failed.msg_ids())
+        if len(self.ids) > self.pending.count + self.failed_messages.resting + len(
+            self.failed_messages.tried
+        ):
+            self.ids.keep_only(self.failed_messages.msg_ids())
         found = super().updates(number)
         with noting(self.classes.shapes):  # the next commit has them
             pending = self.guarded("pickling its message ids", lambda: self.pending.record(number))
         if pending is not None:
             found[journals_of.PENDING] = pending
-        found |= self.guarded("pickling its message ids", lambda: self.failed.updates(number))
+        found |= self.guarded(
+            "pickling its message ids", lambda: self.failed_messages.updates(number)
+        )
         return found | self.dropped.updates(number)
 
     @override
@@ -153,16 +155,16 @@ class SpoutTask(TaskBase):
             some_alone = bool(self.ids)
             for sequence, msg_id in failed:
                 reason, rests = reasons[sequence], self.instance.backoff
-                self.failed.add(sequence, msg_id, reason, self._clock, rests=rests)
+                self.failed_messages.add(sequence, msg_id, reason, self._clock, rests=rests)
                 if some_alone:
                     self.ids.ended([msg_id], is_failed=True)
                 if not rests:
-                    self._tell_failed(list(self.failed.take(0.0, len(reasons))))
+                    self._tell_failed(list(self.failed_messages.take(0.0, len(reasons))))
         self.flush(outbox, poison)
         return later
 
     def _ack(self, msg_ids: list[Any]) -> None:
-        self.failed.acked(msg_ids)
+        self.failed_messages.acked(msg_ids)
         self.tell_acked(msg_ids)
         self.ids.ended(msg_ids)
 
@@ -200,11 +202,11 @@ class SpoutTask(TaskBase):
         Returns:
             How many tuples it may emit now: with too many of these, no new ones.
         """
-        is_full = self.failed.resting >= MOST_RESTING
-        most = min(permit, max(1, int(self._emitted * self.failed.share)))
+        is_full = self.failed_messages.resting >= MOST_RESTING
+        most = min(permit, max(1, int(self._emitted * self.failed_messages.share)))
         if self._is_dry:
             most = permit
-        due = list(self.failed.take(self._clock, most))
+        due = list(self.failed_messages.take(self._clock, most))
         if due:
             self.was_called = True
             self.collector.open()
@@ -285,8 +287,8 @@ class SpoutTask(TaskBase):
         summary.exhausted[self.task] = self.exhausted
         summary.did_something |= self._empty.did_something
         summary.spout_pending[self.task] = self.pending.count
-        if self.failed.resting:
-            summary.resting[self.task] = Resting(*self.failed.described())
+        if self.failed_messages.resting:
+            summary.resting[self.task] = Resting(*self.failed_messages.described())
 
     def _calls(  # noqa: C901 (one loop, called for each tuple)
         self, room: int, most_bytes: int, deadline: float
@@ -371,75 +373,25 @@ class SpoutTask(TaskBase):
                 rows = buffer.emitted_rows()
                 some = Emits(buffer.routes.stream, rows, buffer.origins, buffer.chosen)
                 for i in reversed(wrong):
-                    some = self._refuse(not_a_list(self.who, buffer.rows()[i]), i, some, outbox)
+                    some = self.refuse(not_a_list(self.who, buffer.rows()[i]), i, some, outbox)
                 emits.append(some)
         for some in emits:
-            self._send(self._divert(some, outbox), outbox, poison)
+            self.send_roots(self.divert(some, outbox), outbox, poison)
             if self.ordered:
                 outbox.pack_all()
         self.collector.release()
 
-    def _divert(self, emits: Emits, outbox: Outbox) -> Emits:
-        """Send messages that failed `maxReplays` times to the dead letters; gives the others."""
-        if emits.stream == DEAD_LETTERS or emits.msg_ids is None:
-            return emits
-        limit = self.placed.topology.spec.max_replays
-        dead: dict[int, list[Any]] = {}
-        for i in self.failed.among(emits.msg_ids):
-            msg_id = emits.msg_ids[i]
-            found = self.failed.tried[msg_id]
-            if limit is None or found[0] < limit:
-                outbox.counts[self.component, REPLAYED, ""] += 1
-            else:
-                values = list(emits.rows.row(i))
-                if found[0] > limit:  # as a dead letter, too: maybe it can't be sent as it is
-                    values = [dropped_tuples.sendable(value) for value in values]
-                dead[i] = [emits.stream, values, msg_id, *found]
-        if not dead:
-            return emits
-        outbox.counts[self.component, DEAD_LETTERED, ""] += len(dead)
-        ids = [emits.msg_ids[i] for i in dead]
-        self._send(Emits(DEAD_LETTERS, EmittedRows(list(dead.values())), ids), outbox, None)
-        return emits.take([i for i in range(len(emits.msg_ids)) if i not in dead])
+    @override
+    def send_roots(self, emits: Emits, outbox: Outbox, poison: Poison | None = None) -> None:
+        if poison is None:
+            super().send_roots(emits, outbox)
+        elif len(emits.rows):
+            ids, roots, _, _ = self.roots(emits)
+            self._drop(emits, roots, poison, outbox)
+            self.remember(ids)
 
-    def _send(self, emits: Emits, outbox: Outbox, poison: Poison | None) -> None:
-        """Send emits on one stream: those with a message id are the roots of trees."""
-        while len(emits.rows):
-            ids, roots, parents, mask = self._roots(emits)
-            if poison is not None:
-                self._drop(emits, roots, poison, outbox)
-            else:
-                routes = self.routes[emits.stream]
-                try:
-                    parts = None if routes.times is None else self._parts(emits.msg_ids)
-                    xors = outbox.send(
-                        self.task, routes, emits.rows, parents, emits.chosen, parts=parts
-                    )
-                except GroupingError as e:
-                    emits = self._refuse(e, e.emission, emits, outbox)
-                    continue
-                if len(roots):
-                    born = np.full(len(roots), self.now())
-                    outbox.messages.inits.append((roots, xors[mask], born))
-            self._remember(ids)
-            return
-
-    def _roots(self, emits: Emits) -> tuple[list[Any], Ids, Lineage | None, Any]:
-        """The message ids, their roots, the lineage of the emits, and which of them are tracked."""
-        msg_ids = emits.msg_ids
-        if not self.placed.acking or msg_ids is None:
-            return [], EMPTY_IDS, None, slice(None)
-        ids = [msg_id for msg_id in msg_ids if msg_id is not None]  # an author's == may raise
-        roots = root_ids(self.origin, self.sequence, len(ids))
-        if len(ids) == len(msg_ids):
-            return ids, roots, Lineage(roots, roots), slice(None)
-        mask = np.array([msg_id is not None for msg_id in msg_ids])
-        if not ids:
-            return ids, roots, None, mask
-        offsets = np.concatenate(([0], np.cumsum(mask)))
-        return ids, roots, Lineage(roots, roots, offsets), mask
-
-    def _parts(self, msg_ids: Sequence[Any] | None) -> list[str] | None:
+    @override
+    def parts(self, msg_ids: Sequence[Any] | None) -> list[str] | None:
         """The part of the source that each emit is of, as the spout says; None: it does not."""
         if msg_ids is None or not overrides(self.instance, "part_of"):
             return None
@@ -449,22 +401,11 @@ class SpoutTask(TaskBase):
             lambda: [WHOLE_TASK if i is None else str(part_of(i)) for i in msg_ids],
         )
 
-    def _remember(self, ids: list[Any]) -> None:
+    @override
+    def remember(self, ids: list[Any]) -> None:
         self.guarded("emit", lambda: self.ids.add(self.sequence, ids, self.author.state))
         self.pending.add(self.sequence, ids)
         self.sequence += len(ids)
-
-    def _refuse(self, error: FulmenError, i: int | None, emits: Emits, outbox: Outbox) -> Emits:
-        """Emit `i` can't be sent: report it, and fail its tree. Gives the others."""
-        self.report_emit(error, fatal=i is None)
-        if i is None:
-            return emits
-        msg_id = emits.msg_ids[i] if emits.msg_ids is not None else None
-        if self.placed.acking and msg_id is not None:
-            outbox.failures.add(self.component, self.task, str(error))
-            self._fail_at_once(root_ids(self.origin, self.sequence, 1), str(error), outbox)
-            self._remember([msg_id])
-        return emits.take([k for k in range(len(emits.rows)) if k != i])
 
     def _drop(self, emits: Emits, roots: Ids, poison: Poison, outbox: Outbox) -> None:
         """Fail the trees of tuples that killed their workers; keep them, and send nothing."""
@@ -477,12 +418,7 @@ class SpoutTask(TaskBase):
             letters.append([emits.stream, kept["values"], kept["msg_id"], 1, reason])
         self.report(dropped_tuples.message(letters[0][1], poison.cause))
         if len(roots):
-            self._fail_at_once(roots, CRASH_REASON, outbox)
+            self.fail_at_once(roots, CRASH_REASON, outbox)
         outbox.counts[self.component, DROPPED, ""] += len(letters)
         if self.routes[DEAD_LETTERS].subscriptions:
             outbox.send(self.task, self.routes[DEAD_LETTERS], EmittedRows(letters), None)
-
-    def _fail_at_once(self, roots: Ids, reason: str, outbox: Outbox) -> None:
-        ones = np.ones(len(roots), np.uint64)
-        outbox.messages.inits.append((roots, ones, np.full(len(roots), self.now())))
-        outbox.messages.fail(roots.tolist(), reason)

@@ -256,7 +256,7 @@ class TaskBase(ABC):
 
     def _routes(self) -> dict[str, Routes]:
         streams = dict(self.placed.streams[self.component])
-        if self.component in self.placed.spouts:
+        if self.placed.plan.key_of(self.task) in self.placed.origins:
             streams[DEAD_LETTERS] = Stream(DEAD_LETTER_FIELDS)
         declared = self.placed.event_times.get(self.component)
         if declared is not None:

@@ -68,8 +68,8 @@ def is_error(component: str, reason: FailureReason, errors: Iterable[Mapping[str
     )
 
 
-def resting_by_spout(resting: Mapping[int, Resting], plan: Plan) -> dict[str, Resting]:
-    """Spout -> its messages that have failed and come again after a pause.
+def resting_by_component(resting: Mapping[int, Resting], plan: Plan) -> dict[str, Resting]:
+    """Component -> its messages that have failed and come again after a pause.
 
     Args:
         resting: By task.

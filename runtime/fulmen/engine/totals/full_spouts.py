@@ -47,11 +47,12 @@ def full_after(
     limit = placed.topology.spec.max_spout_pending
     if limit is None or done.transactions is not None:
         return {}
-    full = [task for task, messages in pending.items() if messages >= limit]
+    spouts = [task for name in placed.spouts for task in placed.plan.tasks(name)]
+    full = [task for task in spouts if pending.get(task, 0) >= limit]
     if not full:
         return {}
     ended = {o for s in done.summaries for o in (*s.acked, *(failed[0] for failed in s.failed))}
-    moved = {placed.spout_of_origin.get(origin) for origin in ended}
+    moved = {placed.task_of_origin.get(origin) for origin in ended}
     return {task: now if task in moved else before.get(task, now) for task in full}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from fulmen.engine.protocol.statistics import EMITTED, REPLAYED
-from fulmen.engine.totals.failures import resting_by_spout, resting_sentence
+from fulmen.engine.totals.failures import resting_by_component, resting_sentence
 from fulmen.engine.totals.totals import Totals
 
 
@@ -28,7 +28,8 @@ class Progress:
         trees, transactions = totals.trees, totals.transactions
         counts, spouts = totals.counts, totals.placed.spouts
         new = sum(n for (name, what, _), n in counts.items() if what == EMITTED and name in spouts)
-        replayed = sum(n for (_, what, _), n in counts.items() if what == REPLAYED)
+        of_spouts = ((what, n) for (name, what, _), n in counts.items() if name in spouts)
+        replayed = sum(n for what, n in of_spouts if what == REPLAYED)
         committed = 0 if transactions is None else transactions.committed
         failed = trees.failed + trees.timed_out
         if transactions is not None:
@@ -47,7 +48,7 @@ class Progress:
 def waits_for(totals: Totals) -> Iterator[str]:
     """What a topology that is to be drained still waits for."""
     plan = totals.placed.plan
-    for name, resting in resting_by_spout(totals.resting, plan).items():
+    for name, resting in resting_by_component(totals.resting, plan).items():
         yield resting_sentence(name, resting.messages, resting.failures, resting.reason)
     if totals.trees.pending:
         yield f"{totals.trees.pending:,} trees are pending: bolts have not acked them yet"

@@ -61,7 +61,7 @@ _LOAD_SECONDS, _LOAD_PARTS = 10.0, 10
 
 @dataclass
 class TreeCounts:
-    """How the tuple trees of tracked messages ended.
+    """How the tuple trees of tracked messages, and of results of bolts, ended.
 
     Attributes:
         acked: Ended well.
@@ -130,9 +130,10 @@ class Totals:
         workers: Worker -> seconds at work. -1 is the driver, which hosts pinned spouts and does the
             ackers' work in light batches.
         failures: Why tuples failed, by component.
-        resting: Spout task -> its messages that have failed and come again after a pause.
+        resting: Task -> its messages, or results, that have failed and come again after a pause.
         pending_trees: Of each acker task.
         pending_messages: Of each spout task: not acked or failed, or the spout was not told yet.
+            The same of results of each bolt task that has kept some.
         restored_tasks: Of each component: how many times a task's state was read.
         tasks: Of each task, since the plan is in force: a row as in `TaskSums`.
         stages: Of each stage, since the plan is in force.
@@ -278,7 +279,7 @@ class Totals:
         self.executors.add(summary.busy, now)
         self.workers.add({summary.partition: summary.seconds}, now)
         self.pending_trees.update(summary.pending)
-        self.pending_messages.update(summary.spout_pending)
+        self.pending_messages.update(summary.pending_messages)
         self.restored_tasks.update(task_of_key(key)[0] for key in summary.restored)
         self.state_bytes += summary.state_bytes
         self.state_seconds += summary.state_seconds
@@ -309,7 +310,7 @@ class Totals:
                 self.times[self.placed.component_of_origin(origin), COMPLETE, ""].add(seconds, n)
             logged += self._to_be_logged([*summary.errors, *self.count(summary)], wall_clock)
             logged += self._failed(summary, wall_clock)
-            for task in summary.spout_pending:
+            for task in summary.pending_messages:
                 self.resting.pop(task, None)
             self.resting |= summary.resting
         self.waits.add(done.summaries, done.holds)

@@ -222,8 +222,10 @@ class StageTasks:
         for task in self._authors_tasks():
             task.begin_batch(header)
         self._transactions.begin(header, self._authors_tasks())
+        deliveries = self._deliveries(header)
+        self._emit_results_again(header, deliveries, outbox)
         yield from self._take_rows(header, rows, outbox, messages, summary)
-        for _ in self._run_spouts(header, outbox, summary):
+        for _ in self._run_spouts(header, deliveries, outbox, summary):
             yield from _counted(outbox, summary)
         emitters = self._emitters.values()
         for _ in self._transactions.emit(header, emitters, outbox, summary):
@@ -330,23 +332,45 @@ class StageTasks:
             return
         yield self.partition, row
 
-    def _run_spouts(self, header: Header, outbox: Outbox, summary: Summary) -> Iterator[None]:
+    def _deliveries(self, header: Header) -> Mapping[int, Deliveries]:
+        """How trees ended that began at tasks here, or at others."""
+        if header.deliveries is not None:
+            return header.deliveries
+        tasks = (*self._spouts, *header.left_out)
+        if not tasks and not any(bolt.results for bolt in self._by_task.values()):
+            return {}
+        return self._committed_deliveries(header)
+
+    def _emit_results_again(
+        self, header: Header, deliveries: Mapping[int, Deliveries], outbox: Outbox
+    ) -> None:
+        """Tell bolts how trees of their results ended, and have due ones emitted again."""
+        for bolt in self._by_task.values():
+            if bolt.results is not None:
+                if (delivery := deliveries.get(bolt.origin)) is not None:
+                    bolt.deliver(delivery, header.clock)
+                bolt.emit_again(header, outbox)
+
+    def _run_spouts(
+        self,
+        header: Header,
+        deliveries: Mapping[int, Deliveries],
+        outbox: Outbox,
+        summary: Summary,
+    ) -> Iterator[None]:
         """Tell spouts how trees ended, then let each task emit in its share of the time.
 
         Yields after each slice of emits, when bolts behind the spout have run.
         """
         started = time.monotonic()
         most_bytes = emit_bytes(self.placed) // max(1, len(self._spouts))
-        deliveries = header.deliveries
-        if deliveries is None and (self._spouts or header.left_out):
-            deliveries = self._committed_deliveries(header)
-        summary.owed |= self._owed_to_left_out(header, deliveries or {})
+        summary.owed |= self._owed_to_left_out(header, deliveries)
         for i, task in enumerate(self._spouts.values()):
             permit = header.permit(task.task)
             poison = header.poison(task.task)
             if header.active:  # first: it may connect there to what ack and fail need
                 task.set_active(outbox, active=True, poison=poison)
-            delivery = deliveries.get(task.origin) if deliveries else None
+            delivery = deliveries.get(task.origin)
             if delivery is not None:
                 at_most = permit if header.is_suspect else None
                 later = task.deliver(delivery, outbox, at_most, poison)

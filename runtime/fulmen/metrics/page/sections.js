@@ -67,7 +67,7 @@ function showDetails(component, data) {
     const [inputs, outputs, tasks, metrics] = [html("div"), html("div"), html("div"), html("div")];
     const own = html("div", {}, html("h3", {}, `Metrics of ${name}`), metrics);
     const made = html("div", {}, html("h3", {}, `Inputs of ${name}`), inputs,
-      html("h3", {}, `Outputs of ${name}`), outputs, html("h3", {}), tasks, own);
+      html("h3", {}, `Outputs of ${name}`), outputs, html("h3", {}), tasks, html("p"), own);
     made.fill = [
       sortable(inputs, "inputs", `inputs of ${name}`, [
         { title: "stream", value: (i) => i.from }, number("executed"), number("acked"), number("failed"),
@@ -82,11 +82,15 @@ function showDetails(component, data) {
     const tasks = data.tasks_of === c.name ? data.tasks : [];
     setText(node.children[4], `Tasks of ${c.name}` + (tasks.length && tasks.length < c.tasks
       ? `: the ${tasks.length} with the most to do, of ${count(c.tasks)}` : ""));
+    setText(node.children[6], resultsText(c));
     const metrics = metricsOf(c);
     node.lastChild.hidden = !metrics.length;
     [c.inputs, c.outputs, tasks, metrics].forEach((items, i) => node.fill[i](items));
   });
 }
+const resultsText = ({ results: r }) => r ? `Results, which it emits by itself: ${count(r.acked)} acked, ` +
+  `${count(r.failed)} failed, ${count(r.timed_out)} timed out, ${count(r.pending)} pending, ${count(r.resting)} resting, ` +
+  `${count(r.replayed)} replayed, ${count(r.dead_lettered)} dead-lettered` : "";
 const taskColumns = (kind) => [
   number("task"), number("worker"), number("executor"),
   ...(kind === "spout" ? [] : [number("executed"), { title: "executed/s", value: (t) => t.executed_per_second,

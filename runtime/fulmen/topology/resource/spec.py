@@ -73,7 +73,7 @@ class Input(Model):
     stream: FieldName = "default"
     """The stream of that component. Every spout also has the stream `__dead_letters`, with the
     fields stream, values, msg_id, failures and reason: messages that were given up after
-    `maxReplays`."""
+    `maxReplays`. So has every bolt that emits: results that were given up."""
 
     grouping: Grouping
     """How the tuples are divided among this bolt's tasks."""
@@ -148,6 +148,11 @@ class BoltSpec(ComponentSpec):
     called in the strict order of the transactions. A class with the marker `fulmen.Committer` is
     one anyway."""
 
+    track_results: Annotated[bool, Field(strict=True)] = True
+    """Whether what the bolt emits by itself (at a tick, by a timer, in `end_batch` or `drain`, at
+    the end of a window) is kept until all its tuples are acked, and emitted again if they are not.
+    `false` is faster, and such a result is lost if it fails."""
+
     inputs: tuple[Input, ...] = Field((), max_length=64)
     """The streams that the bolt receives; at least one."""
 
@@ -199,9 +204,10 @@ class TopologySpec(Model):
 
     max_replays: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] | None = None
     """How many times a message may fail before it is given up. A message that is emitted once more
-    goes to the spout's stream `__dead_letters` instead, and its spout gets an ack. Default: no
-    limit. In a transactional topology: how many attempts of a transaction may fail before it is
-    given up. Default: none is; one that ends its workers again and again ends the topology."""
+    goes to the spout's stream `__dead_letters` instead, and its spout gets an ack. The same holds
+    for a result of a bolt. Default: no limit. In a transactional topology: how many attempts of a
+    transaction may fail before it is given up. Default: none is; one that ends its workers again
+    and again ends the topology."""
 
     on_error: Literal["fail", "crash"] = "fail"
     """What an exception in a bolt does. `fail`: the tuple's trees fail, the error is reported, and

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fulmen import api
+from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS
 from fulmen.errors import CodeError, DeclarationError, error_text
 from fulmen.topology.code.callbacks import mistaken_callbacks, unlikely_callbacks
 from fulmen.topology.code.class_state import kept_in_class
@@ -27,7 +28,7 @@ from fulmen.topology.configuration.options import (
 )
 from fulmen.topology.problems import Problem, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
-from fulmen.topology.resource.spec import BoltSpec
+from fulmen.topology.resource.spec import BoltSpec, TransactionalSpoutSpec
 from fulmen.topology.validation.event_times import timed_stream
 
 TRANSACTIONAL = "transactional spout"
@@ -204,6 +205,7 @@ class Classes:
 
     def subscriptions(self, parts: Sequence[ComponentPart]) -> Iterator[Problem]:
         """Streams and fields that the inputs name, but the classes don't declare."""
+        self._add_dead_letters(parts)
         for part in parts:
             for item in part.inputs:
                 yield from self._custom(item)
@@ -214,6 +216,23 @@ class Classes:
             if part.name in self.sinks:
                 yield from self._inputs_of_sink(part)
             yield from self._checked_inputs(part)
+
+    def _add_dead_letters(self, parts: Sequence[ComponentPart]) -> None:
+        """Bolts whose results are kept have a stream for those given up, if it is asked for."""
+        if any(isinstance(part.model, TransactionalSpoutSpec) for part in parts):
+            return
+        keep = {
+            part.name
+            for part in parts
+            if isinstance(part.model, BoltSpec) and part.model.track_results
+        }
+        for item in (item for part in parts for item in part.inputs):
+            found = self.streams.get(item.source or "") if item.source in keep else None
+            if found and item.source and item.stream == DEAD_LETTERS:
+                self.streams[item.source] = {
+                    **found,
+                    DEAD_LETTERS: api.Stream(DEAD_LETTER_FIELDS),
+                }
 
     def _checked_inputs(self, part: ComponentPart) -> Iterator[Problem]:
         """What the component itself says of the streams that it subscribes to."""

@@ -39,13 +39,14 @@ class WindowedBolt(Bolt):
         builder.set_bolt("sums", Sums().with_window("10m", "1m").with_timestamp_field("at"))
 
     A tuple is acked when the state with it is committed. What is emitted for a window belongs to no
-    tree of its tuples. If `execute` raises, that is reported, and the window is not called again;
-    with `onError: crash` the topology stops.
+    tree of its tuples: it is a result, which comes again if it fails. If `execute` raises, that is
+    reported, and the window is not called again; with `onError: crash` the topology stops.
 
     `on_timer` and `end_batch` are used for windows, and can't be overridden.
     """
 
     config_model = WindowedOptions
+    emits_results = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

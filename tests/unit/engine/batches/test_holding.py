@@ -39,7 +39,7 @@ def test_what_a_part_of_a_batch_does_not_say_any_more_is_over(before, summaries,
 def exhausted_with(holds):
     """A coordinator whose spouts have nothing more, after a batch with these holds."""
     checked = Checked()
-    tasks = checked.it.placed.spout_of_origin.values()
+    tasks = checked.it.placed.task_of_origin.values()
     for _ in range(25):
         checked.begin()
         checked.succeed(exhausted=dict.fromkeys(tasks, True), holds=holds)

@@ -59,6 +59,32 @@ def test_an_origin_is_given_to_one_spout_task_and_never_again():
     assert life.layout.origins == {"a/0": 5, "a/1": 6, "b/0": 3, "b/1": 4}
 
 
+def with_results(*, tracked=True, **spec):
+    builder = TopologyBuilder(**spec)
+    builder.set_spout("a", Sentences, 2)
+    builder.set_bolt("count", Count, 2).shuffle_grouping("a").set_track_results(tracked)
+    builder.set_bolt("last", Count).shuffle_grouping("count")
+    return builder.build()
+
+
+def test_tasks_of_bolts_that_somebody_receives_from_have_origins_too():
+    life = Life()
+    life.become(with_results(tracked=False))
+    assert life.layout.results == {}
+    assert "results" not in life.layout.to_json()
+    life.become(with_results())
+    assert life.layout.results == {"count/0": 3, "count/1": 4}
+    life.become(with_results(tracked=False))  # some may be left of before
+    assert life.layout.all_origins == {"a/0": 1, "a/1": 2, "count/0": 3, "count/1": 4}
+
+
+def test_more_origins_than_there_are_is_an_error():
+    life = Life()
+    life.layout = Layout(next_origin=2**16 - 2)
+    with pytest.raises(CheckpointMismatch, match="has given out all 65,536 numbers"):
+        life.become(with_results())
+
+
 def test_the_same_shape_changes_nothing():
     life = Life()
     first = life.become(topology())
@@ -293,4 +319,4 @@ def test_the_first_batch_of_another_shape_takes_what_is_gone_with_it():
     lived(keeping(ITEMS), store, 1)
     other = lived(keeping([], name="other"), store, 1)  # it has nothing else to commit
     assert not [key for key in other.log.manifest.tasks if key.startswith("source/")]
-    assert layout_of(other.log.manifest).origins == {"other/0": 3, "other/1": 4}
+    assert layout_of(other.log.manifest).origins == {"other/0": 4, "other/1": 5}

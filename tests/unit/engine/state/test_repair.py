@@ -4,11 +4,13 @@ import pickle
 import sys
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from fulmen import Bolt, Spout, TopologyBuilder
 from fulmen.engine.state.committed_state import read_fields, read_state
 from fulmen.engine.state.failed_messages import FailedMessages
+from fulmen.engine.state.kept_results import KeptResults
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.state.message_ids import MessageIds
 from fulmen.engine.state.pending_messages import PendingMessages
@@ -334,3 +336,18 @@ def test_the_logs_of_messages_keep_all_others():
     assert set(map(type, tried.msg_ids())) == {int, Id}
     assert first[3] in list(tried.msg_ids())
     assert sorted(n for n in tried.msg_ids() if type(n) is int) == [1, 3, 4]
+
+
+def test_a_result_with_an_object_that_can_not_be_made_is_left_out():
+    results = KeptResults()
+    results.emitted(0, [("default", [1], None), ("default", [thing("Plain")()], None)])
+    none = np.empty((0, 2), np.int64)
+    results.deliver(none, [(0, "no"), (1, "no")], clock=0.0)
+    journals = {name: [data] for name, (data, _) in results.updates(1).items()}
+    sys.modules.pop(GONE)
+    removed = []
+    left = {**journals, **{n: [data] for n, data in _journals_of(journals, 0, removed).items()}}
+    assert [(one.task, one.where) for one in removed] == [(0, "results")]
+    restored = KeptResults.restore(left)
+    assert list(restored.due(9.0, 5)) == [(0, ("default", [1], None))]
+    assert len(restored) == 1

@@ -75,6 +75,7 @@ CHANGES = [
     ("spec.env", [{"name": "A", "valueFrom": {"fieldRef": {}}}]),
     ("spec.bolts.0.blocking", True),
     ("spec.bolts.0.committer", True),
+    ("spec.bolts.0.trackResults", False),
     ("spec.bolts.1.inputs.0.from", "sentences"),
     ("spec.bolts.1.inputs.0.stream", "other"),
     ("spec.bolts.1.inputs.0.grouping.type", "all"),

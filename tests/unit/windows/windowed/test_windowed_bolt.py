@@ -293,3 +293,38 @@ def test_windows_are_those_of_sql(kind, events, extra):
         database.execute("INSERT INTO events VALUES (?, ?, ?)", [who, number, at])
     wanted = sorted(database.execute(query).fetchall())
     assert sorted((row[0][0], row[1]) for row in found) == wanted
+
+
+class FailsOnce(BasicBolt):
+    """Fails each window once."""
+
+    outputs = ("all",)
+
+    def execute(self, tup, collector):
+        if self.state.get(str(tup["all"])) is None:
+            self.state[str(tup["all"])] = True
+            raise FailedException("not yet")
+        collector.emit([tup["all"]])
+
+
+class Anchored(Shown):
+    """As Storm's authors do: the tuples of a window are in no tree here, as they are acked."""
+
+    def execute(self, window):
+        numbers = [tup["n"] for tup in window.tuples]
+        self.collector.emit([(), numbers, (), (), None, None], anchors=window.tuples)
+
+
+@pytest.mark.parametrize("cls", [Shown, Anchored])
+@pytest.mark.parametrize("is_timed", [False, True])
+def test_a_window_that_the_bolt_behind_it_fails_comes_again(cls, is_timed):
+    bolt = by_time(cls().with_tumbling_window("10s")) if is_timed else cls().with_tumbling_window(2)
+    items = [("a", 1, 1), ("a", 2, 2), PAUSE, ("a", 3, 11_000), ("a", 4, 12_000)]
+    builder = TopologyBuilder()
+    builder.set_spout("source", ListSpout(items, fields=FIELDS))
+    builder.set_bolt("windowed", bolt).global_grouping("source")
+    builder.set_bolt("fails", FailsOnce).shuffle_grouping("windowed")
+    builder.set_bolt("sink", CollectBolt).shuffle_grouping("fails")
+    result = run(builder)
+    assert sorted(row[0] for row in result.collected("sink")) == [[1, 2], [3, 4]]
+    assert (result.trees["failed"], result.trees["acked"]) == (2, 4 + 2)

@@ -88,6 +88,11 @@ class ArrowBoltTask(BoltTask):
     def send_emits(self, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         for stream, emitted, rows in self.collector.emits:
             batch, at = emitted, rows
+            if self.keeps_results(stream, chunk):
+                self.send_results(stream, EmittedRows(arrow=batch), outbox)
+                if self.ordered:
+                    outbox.pack_all()
+                continue
             while batch.num_rows:
                 try:
                     self.send_anchored(stream, EmittedRows(arrow=batch), at, chunk, xors, outbox)

@@ -34,12 +34,12 @@ from fulmen.api.tuples import (
     Held,
     Tuple,
 )
-from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.emitting.collectors import BasicCollector, BoltCollector, not_a_list
 from fulmen.engine.emitting.emit_buffer import Buffer
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.calls import CALLS
 from fulmen.engine.protocol.statistics import ACKED, EXECUTED, FAILED, add_chunk, add_task
+from fulmen.engine.tasks.bolts.result_task import ResultTask
 from fulmen.engine.tasks.bolts.timed_task import TimedTask
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.returned import refuse_result
@@ -65,7 +65,7 @@ NO_TUPLES = frozenset({*CALLBACKS, FINISH_STREAM})
 """Streams whose chunks are no tuples, and not counted."""
 
 
-class BoltTask(TimedTask):
+class BoltTask(ResultTask, TimedTask):
     """What the three kinds of bolt have in common.
 
     Attributes:
@@ -74,7 +74,6 @@ class BoltTask(TimedTask):
         callback: The author's method that is being called.
     """
 
-    now: Callable[[], float] = time.time  # noqa: TID251 (a tuple may be acked by another process)
     executor = 0
     seconds = 0.0
     callback = "execute"
@@ -89,10 +88,6 @@ class BoltTask(TimedTask):
     @abstractmethod
     def new_collector(self) -> Any:
         """The collector of this kind of bolt."""
-
-    @override
-    def restore_engine(self, engine: Any, journals: Journals) -> None:
-        """Nothing: what a bolt holds is in its fields."""
 
     def run(self, chunk: Chunk) -> None:
         """Call `execute` for each tuple of a chunk. Raises nothing."""
@@ -159,11 +154,19 @@ class BoltTask(TimedTask):
             if len(buffer):
                 for i in reversed(buffer.wrong()):
                     self._refuse(not_a_list(self.who, buffer.rows()[i]), i, buffer, chunk)
-                self._send_or_fail(buffer, chunk, xors, outbox)
+                if self.keeps_results(buffer.routes.stream, chunk):
+                    self.send_own(buffer, chunk, xors, outbox)
+                else:
+                    self.send_or_fail(buffer, chunk, xors, outbox)
                 if self.ordered:
                     outbox.pack_all()
 
-    def _send_or_fail(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
+    def send_own(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:  # noqa: ARG002 (for those below)
+        """Send emits that no input is the reason of: each is a message of its own."""
+        rows = buffer.emitted_rows()
+        self.send_results(buffer.routes.stream, rows, outbox, buffer.chosen)
+
+    def send_or_fail(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
         """Send the emits on one stream. One without a task to go to fails its input instead."""
         while len(buffer):
             try:
@@ -348,6 +351,27 @@ class AnchoringBoltTask(BoltTask):
             if FORKED:
                 end_child()
         self.kept.append(tup)
+
+    @override
+    def send_own(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:
+        """The same; but what is anchored to tuples that have trees is part of these.
+
+        In `execute`, which gets ticks, an emit without an anchor is not tracked, as in Storm.
+        """
+        is_tick = chunk.component == TICK_COMPONENT
+
+        def is_result(origin: Any) -> bool:
+            if type(origin) is int:  # this tuple
+                return is_tick
+            if self.emits_results:
+                return not any(anchor._origin.lineage(anchor._position)[0] for anchor in origin)
+            return self.callback != "execute" and not origin
+
+        for part in buffer.parts(is_result):
+            if is_result(part.origins[0]):
+                super().send_own(part, chunk, xors, outbox)
+            else:
+                self.send_or_fail(part, chunk, xors, outbox)
 
     @override
     def send_buffer(self, buffer: Buffer, chunk: Chunk, xors: Ids, outbox: Outbox) -> None:

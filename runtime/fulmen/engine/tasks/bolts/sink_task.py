@@ -77,6 +77,7 @@ class SinkTask(BoltTask):
 
     @override
     def restore_engine(self, engine: Any, journals: Journals) -> None:
+        super().restore_engine(engine, journals)
         self._sink: str = engine.get("sink", "")
         found = journals.get(ROWS)
         self._unwritten = Unwritten.unpack(found[-1]) if found else None

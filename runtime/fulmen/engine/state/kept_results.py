@@ -1,0 +1,129 @@
+"""What a bolt task has emitted by itself, such as at the end of a window. Durable.
+
+No spout can emit it again. So it is kept until its tree is acked, and is a message of its own, as a
+spout's: it rests after a failure, is emitted again, and is counted. It is known by the sequence
+number of its first emit, its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from math import inf
+from typing import Any
+
+from fulmen.checkpoint.rewriting import Journals, Update
+from fulmen.engine.state.failed_messages import FailedMessages
+from fulmen.engine.state.journals import RESULTS, RESULTS_AGAIN, RESULTS_FAILED
+from fulmen.engine.state.pending_messages import PendingMessages
+from fulmen.engine.state.pickling import dumps
+from fulmen.engine.tuples.chunk import Ranges
+from fulmen.errors import error_text, repr_of
+
+Result = tuple[str, Any, Any]
+"""The stream, the values, and what it needs besides to be emitted again: the key of the task that
+it was emitted to directly, the schema of the Arrow batch that it was in, or None."""
+
+
+class KeptResults:
+    """The results of one task.
+
+    Attributes:
+        failed: Those that have failed, by number.
+    """
+
+    def __init__(self) -> None:
+        self.failed = FailedMessages(None, RESULTS_FAILED, inf)
+        self._results = PendingMessages()
+        self._again = PendingMessages()
+        self._new: list[int] = []
+
+    def __len__(self) -> int:
+        return self._results.count
+
+    @property
+    def pending(self) -> int:
+        """How many are on their way: those that rest are not."""
+        return self._results.count - self.failed.resting
+
+    def emitted(self, sequence: int, some: Sequence[Result] | Sequence[int]) -> None:
+        """They are pending.
+
+        Args:
+            sequence: The sequence number of the first of them.
+            some: New ones, or the numbers of those that were emitted again.
+        """
+        if len(some) and isinstance(some[0], int):
+            self._again.add(sequence, some)
+        else:
+            self._results.add(sequence, some)
+            self._new += range(sequence, sequence + len(some))
+
+    def deliver(self, acked: Ranges, failed: Sequence[tuple[int, str]], clock: float) -> None:
+        """Trees have ended: results that are acked are done with, the others rest.
+
+        Args:
+            acked: Ranges of sequence numbers.
+            failed: Sequence numbers and reasons.
+            clock: Batch clock, in seconds.
+        """
+        for _ in self._results.end(acked):
+            pass
+        if self._again.count:  # else there is nothing to write of it
+            self.acked(list(chain.from_iterable(self._again.end(acked))))
+        if not failed:
+            return
+        reasons = dict(failed)
+        ended = dict(self._again.end_singly(sorted(reasons))) if self._again.count else {}
+        sequences = {ended.get(sequence, sequence): sequence for sequence in reasons}
+        for number, result in list(self._results.find(sorted(sequences))):
+            if result is None:
+                self.acked([number])
+            else:
+                sequence = sequences[number]
+                self.failed.add(sequence, number, reasons[sequence], clock, rests=True)
+
+    def acked(self, numbers: Sequence[int]) -> None:
+        """These are done with, though they had failed before."""
+        if not numbers:
+            return
+        self.failed.acked(numbers)
+        for _ in self._results.end_singly(sorted(numbers)):
+            pass
+
+    def due(self, clock: float, at_most: int) -> Iterator[tuple[int, Result]]:
+        """Those whose pause is over, with their numbers: they are to be emitted again."""
+        numbers = [number for number, _ in self.failed.take(clock, at_most)]
+        found = dict(self._results.find(sorted(numbers)))
+        self.failed.acked([number for number in numbers if number not in found])  # taken out
+        yield from ((number, found[number]) for number in numbers if number in found)
+
+    def updates(self, number: int) -> dict[str, Update]:
+        """What commit `number` has to write, by journal; empty if nothing changed."""
+        found: dict[str, Update] = {}
+        for journal, messages in ((RESULTS, self._results), (RESULTS_AGAIN, self._again)):
+            if (update := messages.record(number)) is not None:
+                found[journal] = update
+        self._new = []
+        return found | self.failed.updates(number)
+
+    def let_go_of_unreadable(self) -> Iterator[str]:
+        """Keep no more of this batch's results than can be pickled. Says what is wrong with others.
+
+        Their trees are tracked all the same.
+        """
+        for sequence, result in list(self._results.find(self._new)):
+            try:
+                dumps(result, {})
+            except Exception as error:  # noqa: BLE001 (an author's object may raise anything)
+                self._results.replace(sequence, None)
+                yield f"{repr_of(result[1])} ({error_text(error)})"
+
+    @staticmethod
+    def restore(journals: Journals) -> KeptResults:
+        """What the checkpoint has of a task."""
+        found = KeptResults()
+        found._results = PendingMessages.restore(journals.get(RESULTS, ()))
+        found._again = PendingMessages.restore(journals.get(RESULTS_AGAIN, ()))
+        found.failed = FailedMessages.restore(journals, None, RESULTS_FAILED, inf)
+        return found

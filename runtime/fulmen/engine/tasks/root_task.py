@@ -1,0 +1,123 @@
+"""A task at which trees begin: what it emits as messages of its own, and what ends them too early.
+
+Spout tasks begin trees, and so do bolt tasks whose results are kept.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fulmen.api.declarer import DEAD_LETTERS
+from fulmen.engine.acking.root_ids import root_ids
+from fulmen.engine.emitting.outbox import Outbox
+from fulmen.engine.emitting.spout_emits import Emits
+from fulmen.engine.protocol.statistics import DEAD_LETTERED, REPLAYED
+from fulmen.engine.state import dropped_tuples
+from fulmen.engine.state.failed_messages import FailedMessages
+from fulmen.engine.tasks.task_base import TaskBase
+from fulmen.engine.tuples.chunk import EMPTY_IDS, Ids, Lineage
+from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.errors import FulmenError, GroupingError
+
+
+class RootTask(TaskBase):
+    """A task that emits messages.
+
+    Attributes:
+        origin: The number of the task in root ids.
+        sequence: The sequence number of its next message.
+        failed_messages: Those that have failed.
+    """
+
+    now: Callable[[], float] = time.time  # noqa: TID251 (the emit's time, for the complete latency)
+    origin: int
+    sequence: int
+    failed_messages: FailedMessages
+
+    @abstractmethod
+    def remember(self, ids: list[Any]) -> None:
+        """Messages are pending, with consecutive sequence numbers from `sequence`; count them."""
+
+    def parts(self, msg_ids: Sequence[Any] | None) -> list[str] | None:  # noqa: ARG002 (for spouts)
+        """The part of the source that each emit is of; None: it is not known."""
+        return None
+
+    def divert(self, emits: Emits, outbox: Outbox) -> Emits:
+        """Send messages that failed `maxReplays` times to the dead letters; gives the others."""
+        if emits.stream == DEAD_LETTERS or emits.msg_ids is None:
+            return emits
+        limit = self.placed.topology.spec.max_replays
+        dead: dict[int, list[Any]] = {}
+        for i in self.failed_messages.among(emits.msg_ids):
+            msg_id = emits.msg_ids[i]
+            found = self.failed_messages.tried[msg_id]
+            if limit is None or found[0] < limit:
+                outbox.counts[self.component, REPLAYED, ""] += 1
+            else:
+                values = list(emits.rows.row(i))
+                if found[0] > limit:  # as a dead letter, too: maybe it can't be sent as it is
+                    values = [dropped_tuples.sendable(value) for value in values]
+                dead[i] = [emits.stream, values, msg_id, *found]
+        if not dead:
+            return emits
+        outbox.counts[self.component, DEAD_LETTERED, ""] += len(dead)
+        ids = [emits.msg_ids[i] for i in dead]
+        self.send_roots(Emits(DEAD_LETTERS, EmittedRows(list(dead.values())), ids), outbox)
+        return emits.take([i for i in range(len(emits.msg_ids)) if i not in dead])
+
+    def send_roots(self, emits: Emits, outbox: Outbox) -> None:
+        """Send emits on one stream: those with a message id are the roots of trees."""
+        while len(emits.rows):
+            ids, roots, parents, mask = self.roots(emits)
+            routes = self.routes[emits.stream]
+            try:
+                parts = None if routes.times is None else self.parts(emits.msg_ids)
+                xors = outbox.send(
+                    self.task, routes, emits.rows, parents, emits.chosen, parts=parts
+                )
+            except GroupingError as e:
+                emits = self.refuse(e, e.emission, emits, outbox)
+                continue
+            if len(roots):
+                born = np.full(len(roots), self.now())
+                outbox.messages.inits.append((roots, xors[mask], born))
+            self.remember(ids)
+            return
+
+    def roots(self, emits: Emits) -> tuple[list[Any], Ids, Lineage | None, Any]:
+        """The message ids, their roots, the lineage of the emits, and which of them are tracked."""
+        msg_ids = emits.msg_ids
+        if not self.placed.acking or msg_ids is None:
+            return [], EMPTY_IDS, None, slice(None)
+        ids = [msg_id for msg_id in msg_ids if msg_id is not None]  # an author's == may raise
+        roots = root_ids(self.origin, self.sequence, len(ids))
+        if len(ids) == len(msg_ids):
+            return ids, roots, Lineage(roots, roots), slice(None)
+        mask = np.array([msg_id is not None for msg_id in msg_ids])
+        if not ids:
+            return ids, roots, None, mask
+        offsets = np.concatenate(([0], np.cumsum(mask)))
+        return ids, roots, Lineage(roots, roots, offsets), mask
+
+    def refuse(self, error: FulmenError, i: int | None, emits: Emits, outbox: Outbox) -> Emits:
+        """Emit `i` can't be sent: report it, and fail its tree. Gives the others."""
+        self.report_emit(error, fatal=i is None)
+        if i is None:
+            return emits
+        msg_id = emits.msg_ids[i] if emits.msg_ids is not None else None
+        if self.placed.acking and msg_id is not None:
+            outbox.failures.add(self.component, self.task, str(error))
+            self.fail_at_once(root_ids(self.origin, self.sequence, 1), str(error), outbox)
+            self.remember([msg_id])
+        return emits.take([k for k in range(len(emits.rows)) if k != i])
+
+    def fail_at_once(self, roots: Ids, reason: str, outbox: Outbox) -> None:
+        """Begin trees that fail in this batch."""
+        ones = np.ones(len(roots), np.uint64)
+        outbox.messages.inits.append((roots, ones, np.full(len(roots), self.now())))
+        outbox.messages.fail(roots.tolist(), reason)
