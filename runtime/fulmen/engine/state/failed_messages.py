@@ -47,8 +47,8 @@ _PAUSES = [min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0**n) for n in ran
 
 
 def pause_seconds(failures: int) -> float:
-    """How long a message rests that has failed so many times."""
-    return _PAUSES[min(max(0, failures - 1), len(_PAUSES) - 1)]
+    """How long a message rests that has failed so many times, at least once."""
+    return _PAUSES[failures - 1] if failures <= len(_PAUSES) else LONGEST_PAUSE_SECONDS
 
 
 class FailedMessages:

@@ -83,8 +83,8 @@ class PendingMessages:
         numbers = np.array(sequences, np.int64)
         self._ended.append(np.stack([numbers, numbers + 1], axis=1))
         for sequence, start, msg_id in self._find(numbers):
-            i = sequence - start
-            self._forget(start, [(i, i + 1)], 1)
+            self._segments[start][sequence - start] = _ENDED
+            self._forget(start, (), 1)
             yield sequence, msg_id
 
     def find(self, sequences: Sequence[int]) -> Iterator[tuple[int, Any]]:
