@@ -25,7 +25,7 @@ DRIVER_RESOURCES = {"cpu": "500m", "memory": "2Gi"}
 PREFLIGHT_CPU = "100m"
 """It runs beside driver and workers, where a node may have little left."""
 WORKER_RESOURCES = {"cpu": "500m", "memory": "1536Mi"}
-SINGLE_MEBIBYTES = 768
+SINGLE_MEBIBYTES = 704
 """Of a pod that driver and workers share, with one worker."""
 EACH_MEBIBYTES = 192
 """More for each other worker."""

@@ -63,8 +63,8 @@ SINGLE = {"spec.deployment": "single-pod", "spec.workers": 1, "spec.worker": {}}
 def test_a_pod_that_driver_and_workers_share_has_room_for_its_slots():
     driver, _ = made({**SINGLE, "spec.slots": 3, "spec.driver": {}})
     assert container(driver)["resources"] == {
-        "limits": {"memory": "1152Mi"},
-        "requests": {"cpu": "300m", "memory": "1152Mi"},
+        "limits": {"memory": "1088Mi"},
+        "requests": {"cpu": "300m", "memory": "1088Mi"},
     }
     given = {"resources": {"limits": {"memory": "4Gi"}}}
     driver, _ = made({**SINGLE, "spec.driver": given})
