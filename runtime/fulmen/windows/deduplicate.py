@@ -33,6 +33,7 @@ class Deduplicate(BasicBolt):
     """
 
     config_model = DeduplicateOptions
+    emits_results = True  # a spout's tuple that came again would be a duplicate of itself
 
     @override
     def outputs_for(self, options: DeduplicateOptions) -> Outputs:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fulmen import TopologyBuilder
+from fulmen import BasicBolt, FailedException, TopologyBuilder
 from fulmen.errors import ValidationFailed
 from fulmen.testing import ABORT, PAUSE, BoltHarness, CollectBolt, ListSpout, run
 from fulmen.windows import Deduplicate
@@ -81,6 +81,26 @@ def test_a_late_one_of_an_id_whose_duplicates_are_awaited_is_taken():
     found, late, _ = passed(items, LAST, tasks=1)
     assert ("a", 2) in found
     assert late == []
+
+
+class FailsFirst(BasicBolt):
+    outputs = ("order", "n")
+
+    def execute(self, tup, collector):
+        n = self.state[tup["n"]] = self.state.get(tup["n"], 0) + 1
+        if n == 1:
+            raise FailedException("not now")
+        collector.emit(tup.values)
+
+
+def test_what_fails_behind_it_is_not_lost_as_a_duplicate_of_itself():
+    builder = TopologyBuilder()
+    builder.set_spout("source", ListSpout([("a", 1, 0), ("a", 2, 0)], fields=FIELDS))
+    config = {"id": ["order"], "fields": ["order", "n"], "horizon": "1h"}
+    builder.set_bolt("once", Deduplicate).set_config(config).global_grouping("source")
+    builder.set_bolt("fails", FailsFirst).global_grouping("once")
+    builder.set_bolt("sink", CollectBolt).global_grouping("fails")
+    assert run(builder).collected("sink") == [["a", 1]]
 
 
 def test_without_event_time_the_horizon_is_of_the_clock():

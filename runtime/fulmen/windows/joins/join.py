@@ -32,6 +32,7 @@ class Join(BasicBolt):
     A key with None equals no other one, as in SQL. What is late is on the stream `late`.
     """
 
+    emits_results = True  # a spout's tuple that came again would be kept, and joined, twice
     needs_times: ClassVar[bool] = True
     transient: ClassVar[Sequence[str]] = (
         "_context",

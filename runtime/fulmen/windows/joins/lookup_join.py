@@ -20,6 +20,7 @@ class LookupJoin(Join):
     # State: key -> time and row.
 
     config_model = LookupJoinOptions
+    emits_results = False  # a left tuple that comes again is looked up again
     needs_times = False
 
     @override

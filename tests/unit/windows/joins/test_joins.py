@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fulmen import BasicBolt, TopologyBuilder
+from fulmen import BasicBolt, FailedException, TopologyBuilder
 from fulmen.errors import ValidationFailed
 from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, run
 from fulmen.windows import IntervalJoin, LookupJoin, TemporalJoin, WindowJoin
@@ -151,6 +151,25 @@ WAITING = [("a", "x", 1, 5), PAUSE, ABORT, ("a", "x", 2, 6), PAUSE, ABORT, ("b",
 def test_rows_that_wait_are_all_there_after_a_crash(cls, config):
     rows, _ = joined(cls, WAITING, config, lag="100ms")
     assert sorted(rows) == [("x", 1, 3), ("x", 2, 3)]
+
+
+class FailsFirst(CollectBolt):
+    def execute(self, tup, collector):
+        self.state["calls"] = self.state.get("calls", 0) + 1
+        if self.state["calls"] == 1:
+            raise FailedException("not now")
+        self.state[len(self.state)] = tup.values
+
+
+def test_a_pair_that_fails_behind_an_interval_join_makes_no_row_come_twice():
+    builder = topology(
+        IntervalJoin, [("a", "x", 1, 0), PAUSE, ("b", "x", 2, 0)], INTERVAL, lag="1s"
+    )
+    builder.set_bolt("fails", FailsFirst).global_grouping("join")
+    result = run(builder)
+    assert result.state("fails") == {"calls": 2, 1: ["x", 1, 2]}
+    assert result.collected("sink") == [["x", 1, 2]] * 2, "at-least-once, and no pair more"
+    assert result.failed("source") == []
 
 
 EDGE = [("a", "x", 1, 0), PAUSE, ("a", "y", 2, 10), PAUSE, ("a", "y", 3, 10), PAUSE]
