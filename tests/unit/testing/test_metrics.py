@@ -118,7 +118,7 @@ def losing(rng, losses):
 
     def fault(stage, worker, moment):
         nonlocal left
-        if left and rng.random() < 0.05:
+        if left and rng.random() < 0.1:
             left -= 1
             raise Crash("lost")
 
@@ -134,7 +134,8 @@ def test_metrics_are_exact_although_workers_are_lost(spout, bolt):
     builder.set_bolt("bolt", bolt, 2).shuffle_grouping("numbers")
     for seed in several(3):
         with generator(seed) as rng:
-            check_exact(run(builder, fault=losing(rng, 5), batch_seconds=0.001))
+            # Two: after more of them, a tuple that was always there would be taken for the cause.
+            check_exact(run(builder, fault=losing(rng, 2), batch_seconds=0.001))
 
 
 def check_exact(result):
