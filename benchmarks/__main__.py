@@ -164,6 +164,7 @@ ALL: dict[str, Callable[[argparse.Namespace], list[Result]]] = {
     "unacked": unacked,
     "arrow": arrow,
     "cold": shapes.cold,
+    "first": shapes.first,
     "row": shapes.row,
     "idle": idle,
     "linear": linear,

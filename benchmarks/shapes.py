@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -15,9 +16,13 @@ import numpy as np
 
 from benchmarks import running
 from benchmarks.running import Watcher, document, run_for, word_count
+from fulmen.engine.batches.done import Done
+from fulmen.engine.totals.totals import Totals
 
 Result = dict[str, Any]
 COLD_SECONDS = 30
+FIRST_RATE = 1000
+FIRST_SECONDS = (1, 2, 3, 5, 10, 30)
 ROW = 10
 ROW_SECONDS = 40
 
@@ -48,6 +53,58 @@ def cold(arguments: argparse.Namespace) -> list[Result]:
                 "share": round(first / later, 2),
             }
         )
+    return results
+
+
+@dataclass
+class Ends(Watcher):
+    """Remembers when each batch ended, too.
+
+    Attributes:
+        ends: Seconds of the wall clock, of each batch in which trees were acked.
+    """
+
+    ends: list[float] = field(default_factory=list)
+
+    def batch(self, totals: Totals, done: Done) -> None:
+        """One batch counted."""
+        before = len(self.latencies)
+        super().batch(totals, done)
+        self.ends += [time.time()] * (len(self.latencies) - before)
+
+
+def first(arguments: argparse.Namespace) -> list[Result]:
+    """Latency at 1,000 sentences/s from the very first batch on, and how many are not acked yet."""
+    results = []
+    for workers in arguments.workers:
+        start = time.time() + 15
+        per_task = FIRST_RATE / workers
+        watcher = Ends(due=lambda k, t=start, r=per_task: t + k / r)
+        content = word_count(workers, config={"start": start, "rate": FIRST_RATE})
+        with running.running(content, watcher) as driver:
+            time.sleep(max(0.0, start - time.time()))  # Spark runs, and has run no batch
+            run_for(driver, FIRST_SECONDS[-1])
+        for since, until in pairwise((0, *FIRST_SECONDS)):
+            of = [
+                times
+                for end, times in zip(watcher.ends, watcher.latencies, strict=True)
+                if since < end - start <= until
+            ]
+            acked = sum(
+                len(times)
+                for end, times in zip(watcher.ends, watcher.latencies, strict=True)
+                if end - start <= until
+            )
+            p50, p99 = np.percentile(np.concatenate(of), (50, 99)) if of else (np.nan, np.nan)
+            results.append(
+                {
+                    "workers": workers,
+                    "seconds": f"{since} to {until}",
+                    "p50_ms": round(float(p50)) if of else None,
+                    "p99_ms": round(float(p99)) if of else None,
+                    "backlog": max(0, FIRST_RATE * until - acked),
+                }
+            )
     return results
 
 

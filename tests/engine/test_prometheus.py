@@ -8,9 +8,11 @@ import threading
 import pytest
 import yaml
 
+from fulmen import TopologyBuilder
 from fulmen.engine.driver.driver import Stop
 from fulmen.kube import contract
 from fulmen.metrics import MetricsServer
+from fulmen.testing import ManualClock
 from support.dashboards import (
     ALERTS,
     TARGET_LABELS,
@@ -19,9 +21,11 @@ from support.dashboards import (
     names_in,
     panel_queries,
 )
+from support.engine_runs import Numbers, Steady, make_driver, new_store
 from support.metered import WORDS, metered_driver, run_metered
 from support.pages import blocks
 from support.prometheus import promtool, running_prometheus
+from support.result_parts import AtBatchEnds, RandomSink
 from support.scrapes import PAGE, documented
 from support.spark_runs import wait_until
 from support.transacted import TROUBLE, transacted_driver
@@ -72,6 +76,20 @@ def transactions():
 
 
 @pytest.fixture(scope="module")
+def results():
+    """A topology whose bolt emits by itself, and a sink that fails much of that."""
+    builder = TopologyBuilder("results", config={"limit": 10**9, "wrong": 0.6}, max_spout_pending=9)
+    builder.set_spout("numbers", Numbers)
+    builder.set_bolt("gather", AtBatchEnds).shuffle_grouping("numbers")
+    builder.set_bolt("sink", RandomSink).shuffle_grouping("gather")
+    clock, store = ManualClock(), new_store()
+    jobs = Steady(clock, 0.1, store=store)
+    driven = Driven(make_driver(builder.build(), store=store, clock=clock, jobs=jobs))
+    yield driven
+    driven.end()
+
+
+@pytest.fixture(scope="module")
 def earlier():
     """Another topology of the same name, elsewhere."""
     return run_metered(TEXTS, max_replays=2)
@@ -84,13 +102,14 @@ def waiting():
 
 
 @pytest.fixture(scope="module")
-def prometheus(topology, transactions, earlier, waiting, tmp_path_factory):
+def prometheus(topology, transactions, results, earlier, waiting, tmp_path_factory):
     """It has scraped for some seconds."""
     with (
         MetricsServer("127.0.0.1", 0, topology.totals) as one,
         MetricsServer("127.0.0.1", 0, lambda: earlier.totals) as other,
         MetricsServer("127.0.0.1", 0, transactions.totals) as third,
         MetricsServer("127.0.0.1", 0, lambda: waiting.totals) as fourth,
+        MetricsServer("127.0.0.1", 0, results.totals) as fifth,
         running_prometheus(
             tmp_path_factory.mktemp("prometheus"),
             {
@@ -98,6 +117,7 @@ def prometheus(topology, transactions, earlier, waiting, tmp_path_factory):
                 f"127.0.0.1:{other.port}": {},
                 f"127.0.0.1:{third.port}": {**LABELS, "pod": "transacted-driver-1"},
                 f"127.0.0.1:{fourth.port}": {**LABELS, "pod": "waiting-driver-1"},
+                f"127.0.0.1:{fifth.port}": {**LABELS, "pod": "results-driver-1"},
             },
             [ALERTS],
         ) as server,
@@ -115,6 +135,8 @@ def topology_of(query):
         for metric in documented().values()
         if m in metric.samples
     ]
+    if any(name.startswith("fulmen_result_") for name in names_in(query.text)):
+        return "results"
     if any(metric.is_occasional for metric in of):
         return "waiting"
     return "transacted" if any(metric.is_transactional for metric in of) else "metered"
@@ -133,7 +155,10 @@ def test_variables_have_the_topology(prometheus):
     asked = {name: v["query"]["query"].replace("$namespace", ".*") for name, v in found.items()}
     parts = {n: re.fullmatch(r"label_values\((.*), (\w+)\)", t) for n, t in asked.items()}
     values = {name: prometheus.label_values(*part.group(2, 1)) for name, part in parts.items()}
-    assert values == {"namespace": ["shop"], "topology": ["metered", "transacted", "waiting"]}
+    assert values == {
+        "namespace": ["shop"],
+        "topology": ["metered", "results", "transacted", "waiting"],
+    }
 
 
 def test_labels_of_target_and_metrics_do_not_collide(prometheus):
