@@ -4,6 +4,7 @@ import importlib.util
 import sqlite3
 import sys
 import threading
+from datetime import datetime
 
 import duckdb
 import pytest
@@ -170,3 +171,44 @@ def test_clicks_are_those_of_sql_over_the_files(example, tmp_path):
     found = [(r[0], r[1][:16].replace("T", " "), r[2][:16].replace("T", " "), *r[3:]) for r in rows]
     wanted = [(r[0], str(r[1])[:16], str(r[2])[:16], *r[3:]) for r in duckdb.sql(CLICKS).fetchall()]
     assert found == wanted
+
+
+VISITS = """
+    WITH clicks AS (
+        SELECT "user", page, "at", "at" - lag("at") OVER w > INTERVAL 30 MINUTES AS is_new
+        FROM 'clicks/*.json' WINDOW w AS (PARTITION BY "user" ORDER BY "at")
+    ), numbered AS (
+        SELECT *, count(*) FILTER (is_new) OVER (PARTITION BY "user" ORDER BY "at") AS visit
+        FROM clicks
+    )
+    SELECT "user", min("at"), max("at") + INTERVAL 30 MINUTES, count(*), arg_min(page, "at"),
+        arg_max(page, "at"), count(DISTINCT page)
+    FROM numbered GROUP BY "user", visit ORDER BY 1, 2"""
+PAYMENTS = """
+    SELECT id, customer, amount, method, p."at"
+    FROM 'orders/*.json' o LEFT JOIN 'payments/*.json' p
+        ON id = "order" AND p."at" BETWEEN o."at" AND o."at" + INTERVAL 1 HOUR
+    ORDER BY id"""
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "sql"),
+    [("visits", "visits", VISITS), ("payments", "orders", PAYMENTS)],
+    ids=["visits", "payments"],
+)
+def test_rows_are_those_of_sql_over_the_files(example, tmp_path, name, table, sql):
+    file = tmp_path / "rows.db"
+    run(example(name, f"spec.bolts[table].config.path={file}"), fault=killed_after(30))
+    with sqlite3.connect(file) as database:
+        rows = database.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()
+    assert [[plain(value) for value in row] for row in rows] == [
+        [plain(value) for value in row] for row in duckdb.sql(sql).fetchall()
+    ]
+
+
+def plain(value):
+    """A time as text without its zone; anything else as it is."""
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%dT%H:%M:%S")
+    is_time = isinstance(value, str) and value[10:11] == "T"
+    return value[:19] if is_time else value
