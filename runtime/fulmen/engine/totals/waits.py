@@ -179,6 +179,8 @@ class Waits:
 def lag_of(lags: Mapping[int, Lag], tasks: Iterable[int]) -> Lag | None:
     """How far tasks are behind together: all their messages, and the oldest of these.
 
+    If one of them is behind and does not know by how many messages, nobody knows how many all are.
+
     Returns:
         None: None of them has said.
     """
@@ -186,5 +188,7 @@ def lag_of(lags: Mapping[int, Lag], tasks: Iterable[int]) -> Lag | None:
     if not said:
         return None
     messages = [lag.messages for lag in said if lag.messages is not None]
+    if any(lag.messages is None and lag.seconds for lag in said):
+        messages = []
     seconds = [lag.seconds for lag in said if lag.seconds is not None]
     return Lag(sum(messages) if messages else None, max(seconds) if seconds else None)
