@@ -136,7 +136,7 @@ def project(tmp_path):
         "shop/logo.bin": b"\xff\x00",
         "words.txt": "one two",
         "README.md": "About",
-        "other.yaml": "apiVersion: x\nkind: Topology\n",
+        "state/0001.bin": "a checkpoint",
         "tests/test_shop.py": "",
         "shop/test_it.py": "",
         "__pycache__/letters.pyc": "",
@@ -162,18 +162,49 @@ def test_packages_and_data_are_packed_and_what_no_cluster_needs_is_left_out(tmp_
     file = written(tmp_path)
     project(tmp_path)
     result = invoke(file)
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert (result.exit_code, result.stderr) == (
+        0,
+        f"warning: only Python files and packages are taken along, so these of '{tmp_path}/code'"
+        " will be missing: state/, words.txt. If the code needs some of them, add --include"
+        " NAME.\n",
+    )
+    assert unpacked_names(result, tmp_path) == [
+        *("letters.py", "shop/__init__.py", "shop/logo.bin", "shop/prices.csv")
+    ]
+    folder = tmp_path / "unpacked"
+    assert (folder / "shop" / "logo.bin").read_bytes() == b"\xff\x00"
+    _, topology = yaml.safe_load_all(result.stdout)
+    assert topology["spec"]["code"] == {"configMap": source_of(result)["metadata"]["name"]}
+
+
+def unpacked_names(result, tmp_path):
+    """The names of all files, as pods have them in the folder `unpacked`."""
     mounted = tmp_path / "mounted"
     mounted.mkdir()
     (mounted / "code.tar.gz").write_bytes(archive_of(result))
     folder = unpacked(mounted, tmp_path / "unpacked")
-    found = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
-    assert sorted(found) == [
-        *("letters.py", "shop/__init__.py", "shop/logo.bin", "shop/prices.csv", "words.txt")
-    ]
-    assert found["shop/logo.bin"].read_bytes() == b"\xff\x00"
-    _, topology = yaml.safe_load_all(result.stdout)
-    assert topology["spec"]["code"] == {"configMap": source_of(result)["metadata"]["name"]}
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+def test_more_is_taken_along_by_name(tmp_path):
+    file = written(tmp_path)
+    project(tmp_path)
+    result = invoke(file, "--include", "words.txt", "--include", "state/*.bin")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert {"words.txt", "state/0001.bin"} < set(unpacked_names(result, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [("../*", "leads out of the folder"), ("/etc/*", "leads out"), ("nothing", "there is no")],
+)
+def test_what_can_not_be_taken_along(tmp_path, pattern, words):
+    result = invoke(written(tmp_path), "--include", pattern)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"Error: --include: {'there is no ' if words == 'there is no' else repr(pattern)}" in (
+        result.stderr
+    )
+    assert words in result.stderr
 
 
 def test_the_same_project_is_the_same_archive_wherever_and_whenever(tmp_path):
@@ -181,7 +212,7 @@ def test_the_same_project_is_the_same_archive_wherever_and_whenever(tmp_path):
     for place in ("here", "there"):
         (tmp_path / place).mkdir()
         file = written(tmp_path / place)
-        os.utime(project(tmp_path / place) / "words.txt", (len(place), 0))
+        os.utime(project(tmp_path / place) / "shop" / "prices.csv", (len(place), 0))
         printed.append(invoke(file).stdout)
     assert printed[0] == printed[1]
     (tmp_path / "there" / "code" / "shop" / "prices.csv").write_text("a,2\n")
@@ -199,7 +230,7 @@ def test_packages_are_no_part_of_the_topology_itself(tmp_path):
 def test_a_large_archive_is_applied_by_the_server(tmp_path):
     file = written(tmp_path)
     (tmp_path / "code" / "noise").write_bytes(random.Random(1).randbytes(300_000))
-    result = invoke(file)
+    result = invoke(file, "--include", "noise")
     assert result.exit_code == 0
     assert "kubectl apply --server-side" in result.stderr
 
@@ -235,7 +266,7 @@ def test_settings_that_pods_decide_are_refused(tmp_path):
 def test_too_much_code(tmp_path):
     file = written(tmp_path)
     (tmp_path / "code" / "noise").write_bytes(random.Random(1).randbytes(1_000_000))
-    result = invoke(file)
+    result = invoke(file, "--include", "noise")
     assert (result.exit_code, result.stdout) == (2, "")
     assert re.fullmatch(
         f"Error: the 2 files of '{tmp_path}/code' have [0-9,]+ bytes when they are packed, but at"

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from pydantic import ValidationError
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.topology_file import check_document, read_file, tell_warnings, topology_arguments
+from fulmen.errors import CodeError
 from fulmen.topology.code.loading import CodeFolder
-from fulmen.topology.code.packing import pack, project_files
+from fulmen.topology.code.packing import CODE, left_behind, pack, project_files
 from fulmen.topology.reading.documents import dump_yaml, to_yaml
 from fulmen.topology.reading.field_problems import translate
 from fulmen.topology.resource.pods import ARCHIVE_NAME, FILE_NAME, MAX_CODE_BYTES, Code
@@ -64,20 +65,30 @@ class Source:
     help="Put the code into a ConfigMap NAME-source-…, printed before the topology, or into the"
     " topology itself, which has room for Python files only. Default: --config-map.",
 )
+@click.option(
+    "--include",
+    metavar="PATTERN",
+    multiple=True,
+    help="Take more files or folders of the code folder along, such as 'data/*.csv'. May be given"
+    " several times.",
+)
 def manifest(
-    file: Path, assignments: tuple[str, ...], code_folder: Path | None, config_map: bool
+    file: Path,
+    assignments: tuple[str, ...],
+    code_folder: Path | None,
+    config_map: bool,
+    include: tuple[str, ...],
 ) -> None:
     """Print the topology of FILE as Kubernetes takes it, for `kubectl apply -f -`.
 
-    A cluster has no code folder: a ConfigMap with its files is printed before the topology. It has
-    the folder's packages and what they read, but no hidden files, tests, virtual environments,
-    Markdown and other topologies.
+    A cluster has no code folder: a ConfigMap with its Python files and packages is printed before
+    the topology.
     """
     document = read_file(file, assignments, code_folder)
     checked = check_document(document, file, code_folder, for_kubernetes=True)
     tell_warnings(checked)
     topology = checked.topology()
-    source = _source_of(topology, file, code_folder)
+    source = _source_of(topology, file, code_folder, include)
     if source is None:
         click.echo(to_yaml(topology), nl=False)
     elif config_map:
@@ -111,7 +122,9 @@ def _config_map(topology: Topology, source: Source) -> dict[str, Any]:
     }
 
 
-def _source_of(topology: Topology, file: Path, code_folder: Path | None) -> Source | None:
+def _source_of(
+    topology: Topology, file: Path, code_folder: Path | None, include: Sequence[str]
+) -> Source | None:
     """The code of the topology's folder; None if it names a ConfigMap or an image has it.
 
     Raises:
@@ -124,23 +137,34 @@ def _source_of(topology: Topology, file: Path, code_folder: Path | None) -> Sour
         return None
     with CodeFolder(code_folder) if code_folder else CodeFolder.of(code, file.parent) as folder:
         assert folder.path is not None
-        return read_source(folder.path, file)
+        files = _files_of(folder.path, include)
+        if left := left_behind(folder.path, files, but=file):
+            click.echo(
+                f"warning: only Python files and packages are taken along, so these of"
+                f" '{folder.path}' will be missing: {', '.join(left)}. If the code needs some of"
+                " them, add --include NAME.",
+                err=True,
+            )
+        return _read(folder.path, files)
 
 
-def read_source(folder: Path, file: Path) -> Source:
-    """The code of a folder: as files, or packed if there is more than Python files.
-
-    Args:
-        folder: Where it is.
-        file: The topology's own file, which may be in it.
-
-    Raises:
-        BadInput: There is none, it can't be read, or there is too much of it.
-    """
-    found = project_files(folder, file)
+def _files_of(folder: Path, include: Sequence[str]) -> list[Path]:
+    try:
+        found = project_files(folder, include)
+    except CodeError as error:
+        raise BadInput(f"--include: {error}") from error
     if not any(path.suffix == ".py" for path in found):
         raise BadInput(f"the folder '{folder}' has no Python files.")
-    flat = [path for path in found if path.parent == folder and path.suffix in (".py", ".avsc")]
+    return found
+
+
+def _read(folder: Path, found: list[Path]) -> Source:
+    """The code of a folder: as files, or packed if there is more than Python files.
+
+    Raises:
+        BadInput: It can't be read, or there is too much of it.
+    """
+    flat = [path for path in found if path.parent == folder and path.suffix in CODE]
     if flat == found and all(FILE_NAME.fullmatch(path.name) for path in found):
         source = Source({path.name: _text_of(path) for path in found})
         size = sum(len(text.encode()) for text in source.files.values())

@@ -10,7 +10,7 @@ import os
 import re
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -21,42 +21,83 @@ MAX_UNPACKED_BYTES: Final = 256 * 1024 * 1024
 """More is no code: a mistake, or a file that was made to fill a disk."""
 LEFT_OUT: Final = re.compile(r"(\..*|__pycache__|.*\.pyc|conftest\.py|test_.*\.py|.*_test\.py)")
 """Hidden files and folders, what Python compiles, and tests."""
-LEFT_OUT_AT_THE_TOP: Final = re.compile(r"(tests|.*\.md)")
-TOPOLOGY: Final = re.compile(rb"^kind:\s*Topology\b", re.MULTILINE)
+TESTS: Final = "tests"
+"""A folder that is left out at the top of a project."""
+CODE: Final = (".py", ".avsc")
 
 
-def project_files(folder: Path, but: Path) -> list[Path]:
-    """The files of a project that its code may need, in folders below as well, by name.
+def project_files(folder: Path, include: Sequence[str] = ()) -> list[Path]:
+    """The files of a project that are its code: modules, schemas of Avro, packages with all files.
 
-    Left out are hidden files and folders, compiled Python, tests, virtual environments and, at the
-    top, Markdown, other topologies, and programs that are no Python.
+    Left out are hidden files and folders, compiled Python, tests and virtual environments. Other
+    files at the top and folders without Python may be anything, such as a checkpoint or results.
 
     Args:
         folder: Where the code is.
-        but: The topology's own file, which may be in it.
+        include: More files or folders of it, as patterns such as `data/*.csv`.
+
+    Raises:
+        CodeError: A pattern leads out of the folder, or nothing is there.
     """
-    return sorted(_files_below(folder, folder, but.resolve(), frozenset()))
+    found: set[Path] = set()
+    for path in folder.iterdir():
+        if LEFT_OUT.fullmatch(path.name) or path.name == TESTS:
+            continue
+        if not path.is_dir():
+            found |= {path} if path.suffix in CODE else set()
+        else:
+            below = list(_below(path, frozenset({folder.resolve()})))
+            found.update(below if any(file.suffix == ".py" for file in below) else ())
+    for pattern in include:
+        found.update(_included(folder, pattern))
+    return sorted(found)
 
 
-def _files_below(top: Path, folder: Path, but: Path, inside: frozenset[Path]) -> Iterator[Path]:
+def _included(folder: Path, pattern: str) -> Iterator[Path]:
+    if PurePosixPath(pattern).is_absolute() or ".." in PurePosixPath(pattern).parts:
+        raise CodeError(f"{pattern!r} leads out of the folder {str(folder)!r}")
+    matching = list(folder.glob(pattern))
+    if not matching:
+        raise CodeError(f"there is no {pattern!r} in the folder {str(folder)!r}")
+    for path in matching:
+        yield from _below(path, frozenset()) if path.is_dir() else [path]
+
+
+def _below(folder: Path, inside: frozenset[Path]) -> Iterator[Path]:
+    """All files in a folder, and in folders below; links that loop are followed once."""
     real = folder.resolve()
-    if real in inside or (folder / "pyvenv.cfg").exists():  # links that loop; an environment
+    if real in inside or (folder / "pyvenv.cfg").exists():
         return
     for path in folder.iterdir():
-        is_left_out = LEFT_OUT.fullmatch(path.name)
-        if is_left_out or (folder == top and LEFT_OUT_AT_THE_TOP.fullmatch(path.name)):
+        if LEFT_OUT.fullmatch(path.name):
             continue
         if path.is_dir():
-            yield from _files_below(top, path, but, inside | {real})
-        elif path.resolve() != but and not (folder == top and _is_no_code(path)):
+            yield from _below(path, inside | {real})
+        else:
             yield path
 
 
-def _is_no_code(file: Path) -> bool:
-    """Whether a file at the top is a program in another language, or a topology."""
-    if file.suffix in (".yaml", ".yml") and file.is_file():
-        return TOPOLOGY.search(file.read_bytes()) is not None
-    return file.suffix != ".py" and file.is_file() and os.access(file, os.X_OK)
+def left_behind(folder: Path, files: Iterable[Path], but: Path) -> list[str]:
+    """What of a folder is not among its files, and may be data: names, of folders with a slash.
+
+    Args:
+        folder: Where the code is.
+        files: What is taken along.
+        but: The topology's own file, which may be beside it.
+    """
+    taken = {folder / file.relative_to(folder).parts[0] for file in files}
+    rest = [
+        path
+        for path in sorted(folder.iterdir())
+        if path not in taken
+        and not LEFT_OUT.fullmatch(path.name)
+        and path.name != TESTS
+        and path.suffix != ".md"
+        and path.resolve() != but.resolve()
+        and not (path / "pyvenv.cfg").exists()
+    ]
+    folders = [f"{path.name}/" for path in rest if path.is_dir()]
+    return folders + [path.name for path in rest if path.is_file() and not os.access(path, os.X_OK)]
 
 
 def pack(folder: Path, files: list[Path]) -> bytes:

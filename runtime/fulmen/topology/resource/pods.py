@@ -139,7 +139,7 @@ class Code(Model):
     """Python files by name, such as `wordcount.py`, with their text. At most 128 KiB in all."""
 
     folder: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
-    """A folder with Python files, packages and what they read, relative to the file that this is
+    """A folder with Python files and packages, relative to the file that this is
     written in. For the command line only: `fulmen manifest` puts its files into a ConfigMap."""
 
     config_map: ObjectName | None = None
