@@ -22,8 +22,7 @@ LATE = "__late"
 LATE_FIELDS = ("stream", "values", "reason")
 DURATION = r"^(0|[0-9]{1,9}(\.[0-9]{1,3})?(ms|s|m|h|d))$"
 UNITS: Mapping[str, Callable[[Any], Any]] = {
-    # a float is a thousandth of a millisecond off at most, which must not be the one below
-    "s": lambda n: round(n * 1000, 3),
+    "s": lambda n: _of_seconds(n),
     "ms": lambda n: n,
     "us": lambda n: n // 1000,
     "ns": lambda n: n // 1_000_000,
@@ -123,6 +122,14 @@ class TimeReader:
             return (value - _EPOCH) // _MILLISECOND
         except (OverflowError, ValueError):  # the first or last day of all, in another zone
             raise EventTimeError(f"its time is {_shown(value)}, which is no time") from None
+
+
+def _of_seconds(number: Any) -> Any:
+    product = number * 1000
+    if isinstance(product, float):
+        # A float's own error, and that of the product, must not make it the millisecond below.
+        product += 2 * math.ulp(product)
+    return product
 
 
 def _guessed(value: Any) -> str:
