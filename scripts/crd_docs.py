@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fulmen_operator.acceptance.changes import EFFECTS
+from fulmen.topology.resource.changes import EFFECTS
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))

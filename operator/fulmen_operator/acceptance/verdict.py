@@ -12,10 +12,10 @@ from typing import TypeVar
 from fulmen.kube import names
 from fulmen.kube.contract import CHECKPOINT_URI
 from fulmen.topology.problems import Problem
+from fulmen.topology.resource.changes import digest, input_hash
 from fulmen.topology.resource.pods import ARCHIVE_NAME, MAX_CODE_BYTES, Checkpoint, Code
 from fulmen.topology.resource.spec import ComponentSpec, Metadata, Topology
 from fulmen.topology.validation.check import check
-from fulmen_operator.acceptance.changes import digest, input_hash
 from fulmen_operator.model import Object, Observed
 from fulmen_operator.reasons import Reason
 

@@ -3,8 +3,8 @@
 from typing import Final
 
 from fulmen.kube import contract
+from fulmen.topology.resource.changes import digest
 from fulmen.topology.resource.spec import API_VERSION, KIND
-from fulmen_operator.acceptance.changes import digest
 from fulmen_operator.model import APPLIED_ANNOTATION, Manifest, Observed
 
 CODE: Final = "code"

@@ -4,8 +4,8 @@ from typing import Any
 
 from fulmen.kube import contract, names
 from fulmen.topology.reading.documents import to_document
+from fulmen.topology.resource.changes import input_hash
 from fulmen.topology.resource.spec import Topology
-from fulmen_operator.acceptance.changes import input_hash
 from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.pods import of_attempt, worker_pod
 from fulmen_operator.manifests.storage import claim_named, is_shared

@@ -46,7 +46,6 @@ from fulmen_operator.reconcile.next_step import Situation, driver_of, next_step
 from fulmen_operator.reconcile.pod_states import Next, mounting_for
 from fulmen_operator.reconcile.rollout import Verdict, consider
 from fulmen_operator.reconcile.status import (
-    kept_tasks,
     new_status,
     paused,
     read_status,
@@ -74,7 +73,7 @@ def decide(seen: Observed, settings: Settings) -> Decision:
     if held is not None:
         held = tried(held, seen, before)
     proven = before.epoch > 0 and before.state not in ("Failed", "Suspended")
-    verdict = consider(seen, held, kept_tasks(before), before.attempt, proven, settings)
+    verdict = consider(seen, held, before.kept_tasks, before.attempt, proven, settings)
     if verdict.trial is not None:
         return Decision(trial=verdict.trial)
     if verdict.revision is None:

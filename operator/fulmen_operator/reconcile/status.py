@@ -89,13 +89,6 @@ def written(status: TopologyStatus) -> Manifest:
     return content
 
 
-def kept_tasks(status: TopologyStatus) -> dict[str, int]:
-    """The numbers of tasks that are fixed, by component: none before there is a checkpoint."""
-    if status.epoch == 0:  # what there is was not looked at yet: it may be of other numbers
-        return {}
-    return {c.name: c.tasks for c in status.components if c.name != ACKER}
-
-
 def new_status(
     seen: Observed,
     before: TopologyStatus,
@@ -207,7 +200,7 @@ def _as_reported(
 
     One that starts or is gone reports none: then those that the status had stay.
     """
-    found = {**kept_tasks(before), **(report.tasks if report else {})}
+    found = {**before.kept_tasks, **(report.tasks if report else {})}
     return with_checkpoint_tasks(topology, found)
 
 

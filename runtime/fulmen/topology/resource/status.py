@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from fulmen.topology.resource.base import Model
+from fulmen.topology.resource.spec import ACKER
 
 State = Literal[
     "Pending",
@@ -199,3 +200,10 @@ class TopologyStatus(Model):
 
     conditions: tuple[Condition, ...] = Field((), max_length=16)
     """Ready, Reconciling, Stalled, SpecAccepted and Placed."""
+
+    @property
+    def kept_tasks(self) -> dict[str, int]:
+        """The numbers of tasks that are fixed, by component: none before there is a checkpoint."""
+        if self.epoch == 0:  # what there is was not looked at yet: it may be of other numbers
+            return {}
+        return {c.name: c.tasks for c in self.components if c.name != ACKER}

@@ -7,8 +7,8 @@ import pytest
 from fulmen.kube.container.preparation import runs_unlike
 from fulmen.plan import is_placed_like
 from fulmen.topology.reading.field_problems import parse
+from fulmen.topology.resource.changes import EFFECTS, Effect, input_hash
 from fulmen.topology.validation.check import with_checkpoint_tasks
-from fulmen_operator.acceptance.changes import EFFECTS, Effect, input_hash
 from support.documents import ABSENT, word_count
 from support.scripts import script
 
