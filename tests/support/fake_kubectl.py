@@ -8,11 +8,17 @@ SCRIPT = """#!{python}
 import json, pathlib, sys
 folder = pathlib.Path({folder!r})
 asked = folder / "asked"
-number = len(asked.read_text().splitlines()) if asked.exists() else 0
+earlier = asked.read_text().splitlines() if asked.exists() else []
 content = sys.stdin.read() if "-" in sys.argv else ""
 with asked.open("a") as notes:
     print(json.dumps([sys.argv[1:], content]), file=notes)
-code, out, err = json.loads((folder / "answers.json").read_text())[number]
+answers = json.loads((folder / "answers.json").read_text())
+if isinstance(answers, dict):
+    (key, *_) = [k for k in answers if set(k.split()) <= set(sys.argv)]
+    turn = sum(set(key.split()) <= set(json.loads(line)[0]) for line in earlier)
+    code, out, err = answers[key][min(turn, len(answers[key]) - 1)]
+else:
+    code, out, err = answers[len(earlier)]
 sys.stdout.write(out)
 sys.stderr.write(err)
 sys.exit(code)
@@ -35,6 +41,19 @@ class FakeKubectl:
         made = [(1, "", a) if isinstance(a, str) else (0, json.dumps(a), "") for a in answers]
         (self._folder / "answers.json").write_text(json.dumps(made))
 
+    def answer_each(self, answers):
+        """What it answers to calls that have all words of a key, the first such key.
+
+        Args:
+            answers: Words of the call -> what it prints: text, or a value; `Fails` for an error; a
+                list for one after another, of which the last one stays.
+        """
+        made = {
+            words: [_made(a) for a in (answer if isinstance(answer, list) else [answer])]
+            for words, answer in answers.items()
+        }
+        (self._folder / "answers.json").write_text(json.dumps(made))
+
     @property
     def asked(self):
         """The arguments of every call, without what is in all of them."""
@@ -47,6 +66,16 @@ class FakeKubectl:
 
     def _notes(self):
         return map(json.loads, (self._folder / "asked").read_text().splitlines())
+
+
+class Fails(str):
+    """What a kubectl says that ends with an error."""
+
+
+def _made(answer):
+    if isinstance(answer, Fails):
+        return (1, "", answer)
+    return (0, answer if isinstance(answer, str) else json.dumps(answer), "")
 
 
 def topology(

@@ -1,11 +1,66 @@
 """A topology on a cluster: what it does, and the commands that show or change it."""
 
+from dataclasses import dataclass
+from typing import Literal
+
 from fulmen.cli.kubectl import Json, Kubectl
+from fulmen.kube.contract import PAUSED_ANNOTATION
 
 
 def state_of(topology: Json) -> str:
     """What the operator says that it does."""
     return str(topology.get("status", {}).get("state", "Pending"))
+
+
+def condition(topology: Json, kind: str) -> Json:
+    """A condition of its status; empty if the operator has not written it."""
+    conditions = topology.get("status", {}).get("conditions", ())
+    return next((found for found in conditions if found["type"] == kind), {})
+
+
+def is_paused(topology: Json) -> bool:
+    """Whether the operator is told to change nothing of it."""
+    annotations = topology["metadata"].get("annotations") or {}
+    return bool(annotations.get(PAUSED_ANNOTATION) == "true")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How far a topology is with its newest spec.
+
+    Attributes:
+        end: Whether it is there; None: it may still come to that, or fail.
+        message: What a person should know.
+    """
+
+    end: Literal["Ready", "Failed"] | None
+    message: str
+
+
+def outcome_of(topology: Json) -> Outcome:
+    """Whether the topology is as its newest spec asks for, or will never be without help."""
+    state = state_of(topology)
+    if is_paused(topology):
+        return Outcome("Failed", f"the annotation {PAUSED_ANNOTATION} keeps it as it is")
+    if topology.get("status", {}).get("observedGeneration", 0) < topology["metadata"]["generation"]:
+        return Outcome(None, "the operator has not looked at its newest spec yet")
+    accepted, ready = condition(topology, "SpecAccepted"), condition(topology, "Ready")
+    reconciling, stalled = condition(topology, "Reconciling"), condition(topology, "Stalled")
+    if stalled.get("status") == "True":
+        why = accepted if accepted.get("status") == "False" else stalled
+        return Outcome("Failed", _said(why))
+    if reconciling.get("status") == "True" or accepted.get("status") != "True":
+        why = accepted if accepted.get("status") != "True" else ready
+        return Outcome(None, f"{state}: {_said(why)}" if why else state)
+    if ready.get("status") == "True":
+        return Outcome("Ready", f"{state}: {ready['message']}" if ready.get("message") else state)
+    return Outcome(None, f"{state}: {_said(ready)}")
+
+
+def _said(found: Json) -> str:
+    """A condition's reason, and its message if it has one."""
+    reason, message = found.get("reason", ""), found.get("message", "")
+    return f"{reason}: {message}" if message else str(reason)
 
 
 def progress(kubectl: Kubectl, topology: Json, asked: str) -> str:

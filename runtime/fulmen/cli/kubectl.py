@@ -5,15 +5,16 @@ import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 from urllib.parse import quote
 
 import click
+from click.shell_completion import CompletionItem
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.errors import FulmenError
-from fulmen.kube.contract import GROUP, PLURAL, VERSION
+from fulmen.kube.contract import GROUP, PLURAL, TOPOLOGY_LABEL, VERSION
 from fulmen.topology.problems import did_you_mean
 
 Json = dict[str, Any]
@@ -79,10 +80,23 @@ class Kubectl:
             raise _another(name)
         return found
 
-    def topologies(self) -> Sequence[Json]:
-        """All topologies."""
-        items: Sequence[Json] = json.loads(self._run("get", _RESOURCE, "-o", "json"))["items"]
-        return items
+    def topologies(self, *, everywhere: bool = False) -> Sequence[Json]:
+        """All topologies of the namespace, or of all namespaces."""
+        where = ["--all-namespaces"] if everywhere else []
+        return self.items_of("get", _RESOURCE, *where)
+
+    def of(self, topology: Json) -> "Kubectl":
+        """The same in the namespace of a topology."""
+        return Kubectl(topology["metadata"]["namespace"], self.context)
+
+    def pods(self, topology: Json) -> Sequence[Json]:
+        """All pods of a topology: of its driver and workers, and of a preflight."""
+        label = f"{TOPOLOGY_LABEL}={topology['metadata']['name']}"
+        return self.of(topology).items_of("get", "pods", "--selector", label)
+
+    def events(self, *selectors: str) -> Sequence[Json]:
+        """The events of the namespace that all selectors hold for, such as `type=Warning`."""
+        return self.items_of("get", "events", "--field-selector", ",".join(selectors))
 
     def patch(self, name: str, change: Mapping[str, Any] | Sequence[Json]) -> Json:
         """Change a topology; gives the new one. BadInput if there is none of that name.
@@ -125,6 +139,29 @@ class Kubectl:
         where = f"/api/v1/namespaces/{quote(namespace, '')}/pods/{quote(pod, '')}:{port}/proxy"
         return self._run("get", "--raw", f"{where}/{path}")
 
+    def logs(self, pod: str, container: str, *options: str) -> str:
+        """What a container has logged, with the time in front of each line."""
+        where = [pod, "--container", container, "--timestamps"]
+        return self._run("logs", *where, *options)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start a kubectl that goes on, such as one that follows a log; the caller ends it.
+
+        Its stdout has what it says on stderr, too, so that nobody has to read both.
+        """
+        command = ["kubectl", *self.flags, *arguments]
+        try:
+            return subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
+            )
+        except OSError as error:
+            raise _no_kubectl(error) from error
+
+    def items_of(self, *arguments: str) -> Sequence[Json]:
+        """The objects of a list that a kubectl gives."""
+        items: Sequence[Json] = json.loads(self._run(*arguments, "-o", "json"))["items"]
+        return items
+
     def _object(self, name: str, verb: str, *arguments: str) -> Json:
         content: Json = json.loads(self._about(name, verb, *arguments))
         return content
@@ -156,13 +193,22 @@ class Kubectl:
                 command, input=content, capture_output=True, text=True, check=False
             )
         except OSError as error:
-            raise BadInput(
-                f"kubectl can't be run ({error.strerror}), but this command needs it to"
-                " reach the cluster. Install it in a folder on PATH."
-            ) from error
+            raise _no_kubectl(error) from error
         if done.returncode:
             raise _error(done.stderr)
         return done.stdout
+
+
+def _no_kubectl(error: OSError) -> BadInput:
+    return BadInput(
+        f"kubectl can't be run ({error.strerror}), but this command needs it to"
+        " reach the cluster. Install it in a folder on PATH."
+    )
+
+
+def error_of(stderr: str) -> FulmenError:
+    """What the words of a kubectl mean that has failed."""
+    return _error(stderr)
 
 
 def _another(name: str) -> Replaced:
@@ -194,13 +240,40 @@ def _error(stderr: str) -> FulmenError:
     return FulmenError(f"kubectl: {text}")
 
 
-def cluster_command(command: Callable[..., None]) -> Callable[..., None]:
-    """--namespace and --context; the command gets `kubectl`."""
+def cluster_command(command: Callable[..., None], short: str = "-n") -> Callable[..., None]:
+    """--namespace and --context; the command gets `kubectl`.
 
-    @click.option("--namespace", help="The topology's namespace. Default: that of the context.")
+    Args:
+        command: What to call.
+        short: The short form of --namespace, as kubectl has it; "": none.
+    """
+    names = [name for name in (short, "--namespace") if name]
+
+    @click.option(*names, help="The topology's namespace. Default: that of the context.")
     @click.option("--context", help="The context of the kubeconfig. Default: the current one.")
     @wraps(command)
     def with_kubectl(namespace: str | None, context: str | None, **others: Any) -> None:
         command(kubectl=Kubectl(namespace, context), **others)
 
     return with_kubectl
+
+
+cluster_command_without_short = partial(cluster_command, short="")
+"""The same for a command whose -n is something else."""
+
+
+def _complete_name(
+    ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    kubectl = Kubectl(ctx.params.get("namespace"), ctx.params.get("context"))
+    try:
+        found = [topology["metadata"]["name"] for topology in kubectl.topologies()]
+    except FulmenError:  # a shell that completes words has no place for it
+        return []
+    return [CompletionItem(name) for name in found if name.startswith(incomplete)]
+
+
+topology_name = click.argument("name", shell_complete=_complete_name)
+"""NAME, which a shell can complete."""
+optional_topology_name = click.argument("name", required=False, shell_complete=_complete_name)
+"""The same, if it may be left out."""

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem, ShellComplete
 
 from fulmen.cli.bad_input import BAD_INPUT, BadInput
 from fulmen.errors import CodeError, DeclarationError, FulmenError, ValidationFailed
@@ -19,17 +20,22 @@ from fulmen.errors import CodeError, DeclarationError, FulmenError, ValidationFa
 FAILURE = 1
 TRACEBACK_VARIABLE = "FULMEN_TRACEBACK"
 MODULES = {
-    "activate": "lifecycle",
-    "deactivate": "lifecycle",
-    "kill": "lifecycle",
+    "activate": "cluster.lifecycle",
+    "completion": "completion",
+    "deactivate": "cluster.lifecycle",
+    "kill": "cluster.lifecycle",
     "init": "init",
+    "list": "cluster.listing",
+    "logs": "cluster.logs",
     "manifest": "manifest",
     "plan": "plan",
-    "rebalance": "rebalance",
+    "rebalance": "cluster.rebalance",
     "run": "run",
     "state": "state",
-    "top": "top",
+    "top": "cluster.top",
+    "ui": "cluster.ui",
     "validate": "validate",
+    "wait": "cluster.wait",
 }
 """Each subcommand, and its module in `fulmen.cli.commands`."""
 ENGINES = frozenset(
@@ -52,6 +58,12 @@ class _Group(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all subcommands."""
         return sorted({*MODULES, *super().list_commands(ctx)})
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """What may come next. No subcommand is loaded for it: that would take too long."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [CompletionItem(n) for n in self.list_commands(ctx) if n.startswith(incomplete)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A subcommand, if there is one of that name."""
@@ -114,7 +126,33 @@ def _version() -> str:
         return "unknown"
 
 
+PLUGIN = "kubectl fulmen"
+"""How users call it as a plugin of kubectl."""
+
+
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(_version(), prog_name="fulmen")
 def main() -> None:
     """Storm-style topologies on Apache Spark."""
+
+
+def plugin() -> None:
+    """The same command as a plugin of kubectl: the program `kubectl-fulmen`."""
+    main(prog_name=PLUGIN)
+
+
+def complete_plugin() -> None:
+    """What may come next after `kubectl fulmen`: the program `kubectl_complete-fulmen`.
+
+    kubectl's own completion calls it with all words, the last of which is not whole yet. It takes
+    a line for each word that may come, and then a number: 4 is to name no files.
+    """
+    *words, incomplete = sys.argv[1:] or [""]
+    completion = ShellComplete(main, {}, PLUGIN, "")
+    for item in completion.get_completions(words, incomplete):
+        if item.type == "plain":
+            click.echo(f"{item.value}\t{item.help}" if item.help else item.value)
+        else:
+            click.echo(":0")  # a file or a folder, which the shell knows
+            return
+    click.echo(":4")

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from fulmen import BasicBolt, Bolt, TopologyBuilder
-from fulmen.cli.commands.top import read_view
+from fulmen.cli.commands.cluster.top import read_view
 from fulmen.cli.display.advice import advice
 from fulmen.cli.display.top_view import topology_picture
 from fulmen.cli.display.wait_lines import WaitFigures

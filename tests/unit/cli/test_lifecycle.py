@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from fulmen.cli.commands import lifecycle
-from fulmen.cli.commands.lifecycle import epitaph
+from fulmen.cli.commands.cluster import lifecycle
+from fulmen.cli.commands.cluster.lifecycle import epitaph
 from support.fake_kubectl import not_found, topology
 
 RESOURCE = "topologies.fulmen.dev/word-count"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fulmen.cli.commands.rebalance import Wanted, make_rebalance
+from fulmen.cli.commands.cluster.rebalance import Wanted, make_rebalance
 from fulmen.errors import ValidationFailed
 from support.fake_kubectl import topology
 

@@ -11,13 +11,15 @@ from rich.console import Console
 from rich.text import Text
 
 from fulmen.cli.bad_input import BadInput
-from fulmen.cli.commands import top
-from fulmen.cli.commands.top import read_url, read_view
-from fulmen.cli.display.top_view import topologies_table, topology_picture
+from fulmen.cli.commands.cluster import top
+from fulmen.cli.commands.cluster.top import read_url, read_view
+from fulmen.cli.display.top_view import topology_picture
+from fulmen.cli.display.topologies import topologies_table
 from fulmen.errors import FulmenError
 from fulmen.metrics import MetricsServer
 from support.fake_kubectl import not_found, topology
 from support.metered import run_metered
+from support.tables import lines_of
 
 EXECUTORS = {"silent": "1/1", "keep": "2/3", "large": "1/1"}
 """And tasks, of those components that have other numbers than two and two."""
@@ -41,14 +43,6 @@ def server(totals):
 def answer(server):
     """What a driver answers, with all that is not shown."""
     return json.loads(read_url(server.url))
-
-
-def text_of(picture, width=200):
-    """The lines that are shown, without what pads them."""
-    console = Console(width=width, color_system=None)
-    with console.capture() as captured:
-        console.print(picture)
-    return [line.rstrip() for line in captured.get().splitlines()]
 
 
 def cells(lines, name):
@@ -112,18 +106,18 @@ def test_top_shows_a_topology_on_a_cluster(fulmen, kubectl, answer, totals):
 
 def test_top_says_why_tuples_failed(answer):
     picture = topology_picture(read_view(json.dumps(answer), "it"), "running")
-    lines = text_of(picture)
+    lines = lines_of(picture)
     assert {line for line in lines if line.startswith("split: ")} == {  # in the order of workers
         "split: 1 failed, such as: bolt 'split': execute: ValueError: raise this",
         "split: 1 failed, such as: as it was told",
     }
-    assert "split: 1 failed, such as: bolt 'split':…" in text_of(picture, 40)
+    assert "split: 1 failed, such as: bolt 'split':…" in lines_of(picture, 40)
 
 
 def test_a_narrow_terminal_has_fewer_columns(answer, totals):
     long = {**answer["components"][0], "name": "a-very-long-name-of-a-component"}
     view = read_view(json.dumps({**answer, "components": [*answer["components"], long]}), "pod")
-    lines = text_of(topology_picture(view, "Active"), 80)
+    lines = lines_of(topology_picture(view, "Active"), 80)
     assert all(len(line) <= 80 for line in lines)
     (last,) = (line for line in lines if line.startswith("a-very"))
     assert last.split()[0].partition("…")[0] in long["name"]
@@ -149,7 +143,7 @@ def test_workers_say_where_they_are_and_how_much_they_have_to_do(answer):
         {**answer["workers"][1], **in_pod, "slot": 1, "present": False, "memory_bytes": None},
     ]
     view = read_view(json.dumps({**answer, "workers": workers}), "pod")
-    title, first, second = workers_of(text_of(topology_picture(view, "Active")))
+    title, first, second = workers_of(lines_of(topology_picture(view, "Active")))
     assert [cell.strip() for cell in title if cell] == [
         *("worker", "slot", "pid", "memory", "executors", "at work"),
     ]  # fmt: skip
@@ -166,7 +160,7 @@ def test_of_many_workers_those_that_matter_are_listed(answer):
     workers = [{**worker, "worker": n, "busy": n / 50, "present": n != 3} for n in range(30)]
     counts = {"wanted": 400, "present": 399}
     view = read_view(json.dumps({**answer, "workers": workers, "worker_counts": counts}), "pod")
-    lines = text_of(topology_picture(view, "Active"))
+    lines = lines_of(topology_picture(view, "Active"))
     assert lines[1].startswith("workers 399/400 ")
     names = [cells[0].split(" on ")[0] for cells in workers_of(lines)[1:]]
     assert names == ["3", *map(str, range(21, 30)), "and 390 more"]
@@ -176,7 +170,9 @@ def test_older_drivers_say_nothing_about_where_workers_are(answer):
     known = ("worker", "present")
     workers = [{key: w[key] for key in known} for w in answer["workers"]]
     old = {key: value for key, value in answer.items() if key != "worker_counts"}
-    lines = text_of(topology_picture(read_view(json.dumps({**old, "workers": workers}), "pod"), ""))
+    lines = lines_of(
+        topology_picture(read_view(json.dumps({**old, "workers": workers}), "pod"), "")
+    )
     assert lines[1].startswith("workers 2/2 ")
     assert not any(line.startswith("worker ") for line in lines)
 
@@ -188,7 +184,7 @@ def test_newer_drivers_may_say_more(answer):
 def test_the_driver_of_a_pinned_spout_is_no_worker(answer):
     driver = {**answer["workers"][0], "worker": -1}
     view = read_view(json.dumps({**answer, "workers": [*answer["workers"], driver]}), "pod")
-    assert text_of(topology_picture(view, "Active"))[1].startswith("workers 2/2 ")
+    assert lines_of(topology_picture(view, "Active"))[1].startswith("workers 2/2 ")
 
 
 @pytest.mark.parametrize(
@@ -241,17 +237,17 @@ def test_the_topologies_of_a_namespace(fulmen, kubectl):
     kubectl.answer({"items": [topology("old", "Rebalancing", status=old), new]})
     result = fulmen("top", "--namespace", "blue")
     assert [line.rstrip() for line in result.stdout.splitlines()] == [
-        "topology  state        ready    workers  executors  tasks  restarts  message",
-        "old       Rebalancing  False        2/3          8     10         1  executors are placed"
-        " anew",
-        "young     Pending      Unknown      0/2          0      0         0",
+        "topology  state        ready    workers  executors  tasks  restarts  age  message",
+        "old       Rebalancing  False        2/3          8     10         1    -  executors are"
+        " placed anew",
+        "young     Pending      Unknown      0/2          0      0         0    -",
     ]
     assert kubectl.asked[0] == ["--namespace=blue", "get", "topologies.fulmen.dev", "-o", "json"]
 
 
 def test_a_narrow_terminal_cuts_messages_not_numbers():
     long = topology(status={"message": "word " * 99})
-    lines = text_of(topologies_table([long]), 80)
+    lines = lines_of(topologies_table([long], 0.0), 80)
     assert all(len(line) <= 80 for line in lines)
     assert "Active" in lines[1]
     assert lines[1].endswith("…")

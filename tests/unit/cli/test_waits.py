@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console, Group
 
 from fulmen.api.signals import Lag
-from fulmen.cli.commands.top import read_view
+from fulmen.cli.commands.cluster.top import read_view
 from fulmen.cli.display.figures import live_header, plain_line
 from fulmen.cli.display.meter import Figures, Meter
 from fulmen.cli.display.top_view import topology_picture

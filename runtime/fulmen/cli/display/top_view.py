@@ -5,14 +5,12 @@ from typing import Any
 
 from pydantic import BaseModel
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from fulmen.api.signals import Lag
-from fulmen.cli.cluster_topology import state_of
 from fulmen.cli.display.figures import latency_line, trees_line
 from fulmen.cli.display.formats import count, elapsed, item, line, milliseconds
-from fulmen.cli.display.output import FiguresTable, shortened
+from fulmen.cli.display.output import FiguresTable
 from fulmen.cli.display.transaction_lines import TransactionFigures, transactions_line
 from fulmen.cli.display.wait_lines import (
     away_sentence,
@@ -20,7 +18,6 @@ from fulmen.cli.display.wait_lines import (
     left_out_sentence,
     long_call_sentence,
 )
-from fulmen.cli.kubectl import Json
 from fulmen.engine.totals.failures import failure_sentence, resting_sentence
 from fulmen.engine.totals.full_spouts import full_sentence
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
@@ -368,39 +365,3 @@ def _at_work(worker: WorkerView) -> str | Text:
 
 def _megabytes(size: int | None) -> str:
     return "-" if size is None else f"{count(round(size / 1e6))} MB"
-
-
-def topologies_table(topologies: Sequence[Json]) -> Table:
-    """A line for each topology of a namespace, as its status has it."""
-    table = _table("topology")
-    for name in ("state", "ready"):
-        table.add_column(name, no_wrap=True)
-    for name in ("workers", "executors", "tasks", "restarts"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("message")
-    for topology in topologies:
-        status = topology.get("status", {})
-        workers, ready = status.get("workers", {}), _ready(status)
-        desired = workers.get("desired", topology["spec"].get("workers", 1))
-        table.add_row(
-            shortened(Text(topology["metadata"]["name"], "bold")),
-            state_of(topology),
-            Text(ready, "" if ready == "True" else "red"),
-            f"{workers.get('ready', 0)}/{desired}",
-            str(status.get("executors", 0)),
-            str(status.get("tasks", 0)),
-            str(status.get("restarts", {}).get("count", 0)),
-            shortened(Text(status.get("message", ""))),
-        )
-    return table
-
-
-def _ready(status: Json) -> str:
-    conditions = {c["type"]: c["status"] for c in status.get("conditions", ())}
-    return str(conditions.get("Ready", "Unknown"))
-
-
-def _table(first: str) -> Table:
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
-    table.add_column(first)
-    return table

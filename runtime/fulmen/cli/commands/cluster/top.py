@@ -17,8 +17,9 @@ from rich.text import Text
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster_topology import state_of
 from fulmen.cli.display.output import open_console
-from fulmen.cli.display.top_view import TopologyView, topologies_table, topology_picture
-from fulmen.cli.kubectl import Kubectl, cluster_command
+from fulmen.cli.display.top_view import TopologyView, topology_picture
+from fulmen.cli.display.topologies import NO_TOPOLOGIES, topologies_table
+from fulmen.cli.kubectl import Kubectl, cluster_command, optional_topology_name
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import METRICS_PORT
 
@@ -32,7 +33,7 @@ Picture = Callable[[], RenderableType]
 
 
 @click.command(short_help="Show what topologies do, live.")
-@click.argument("name", required=False)
+@optional_topology_name
 @click.option("--once", is_flag=True, help="Print the figures once. Default without a terminal.")
 @click.option(
     "--url",
@@ -86,7 +87,7 @@ def _picture_or_error(picture: Picture) -> RenderableType:
 
 def _of_namespace(kubectl: Kubectl) -> RenderableType:
     topologies = kubectl.topologies()
-    return topologies_table(topologies) if topologies else Text("There are no topologies.")
+    return topologies_table(topologies, time.time()) if topologies else Text(NO_TOPOLOGIES)
 
 
 def _of_topology(kubectl: Kubectl, name: str) -> RenderableType:

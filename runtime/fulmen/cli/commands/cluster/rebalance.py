@@ -7,7 +7,7 @@ import click
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster_topology import progress
-from fulmen.cli.kubectl import Json, Kubectl, cluster_command
+from fulmen.cli.kubectl import Json, Kubectl, cluster_command_without_short, topology_name
 from fulmen.errors import FulmenError, ValidationFailed
 from fulmen.topology.problems import Problem, did_you_mean
 
@@ -43,7 +43,7 @@ class Rebalance:
 
 
 @click.command(short_help="Change workers and parallelism of a topology, on a cluster.")
-@click.argument("name")
+@topology_name
 @click.option("-n", "--workers", type=int, metavar="N", help="The number of workers.")
 @click.option(
     "-e",
@@ -53,7 +53,7 @@ class Rebalance:
     help="The number of executors of a spout or bolt. May be repeated.",
 )
 @click.option("-a", "--ackers", type=int, metavar="N", help="The number of ackers; 0: none.")
-@cluster_command
+@cluster_command_without_short
 def rebalance(
     kubectl: Kubectl,
     name: str,

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from fulmen.cli.cluster_topology import command_of, progress, state_of
-from fulmen.cli.kubectl import Json, Kubectl, Replaced, cluster_command
+from fulmen.cli.kubectl import Json, Kubectl, Replaced, cluster_command, topology_name
 from fulmen.errors import FulmenError
 from fulmen.topology.resource.spec import TopologySpec
 
@@ -14,7 +14,7 @@ _LOOK_SECONDS = 1.0
 
 
 @click.command(short_help="Start the spouts of a topology, on a cluster.")
-@click.argument("name")
+@topology_name
 @cluster_command
 def activate(kubectl: Kubectl, name: str) -> None:
     """Start the spouts of the topology NAME, after `deactivate` or when it is suspended."""
@@ -22,7 +22,7 @@ def activate(kubectl: Kubectl, name: str) -> None:
 
 
 @click.command(short_help="Stop the spouts of a topology, on a cluster.")
-@click.argument("name")
+@topology_name
 @cluster_command
 def deactivate(kubectl: Kubectl, name: str) -> None:
     """Stop the spouts of the topology NAME. Its bolts continue, and its pods stay."""
@@ -30,7 +30,7 @@ def deactivate(kubectl: Kubectl, name: str) -> None:
 
 
 @click.command(short_help="End and delete a topology, on a cluster.")
-@click.argument("name")
+@topology_name
 @click.option(
     "-w",
     "--wait",

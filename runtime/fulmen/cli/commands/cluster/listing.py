@@ -1,0 +1,59 @@
+"""`fulmen list`: the topologies of a namespace, or of all namespaces, on a cluster."""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import click
+from pydantic import ValidationError
+
+from fulmen.cli.cluster_topology import state_of
+from fulmen.cli.display.output import open_console
+from fulmen.cli.display.topologies import NO_TOPOLOGIES, Columns, Speed, topologies_table
+from fulmen.cli.kubectl import Json, Kubectl, cluster_command
+from fulmen.errors import FulmenError
+from fulmen.kube.contract import METRICS_PORT
+
+_PATH = "api/topology?since=99999999999999"
+"""Without the points of its charts."""
+_AT_ONCE = 8
+"""How many drivers are asked side by side."""
+
+
+@click.command("list", short_help="List topologies, on a cluster.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="List those of all namespaces.")
+@click.option(
+    "--figures",
+    "with_figures",
+    is_flag=True,
+    help="Ask every driver for its throughput and latency. Needs the right to get pods/proxy.",
+)
+@cluster_command
+def list(kubectl: Kubectl, all_namespaces: bool, with_figures: bool) -> None:
+    """List the topologies of a namespace: state, workers, age, and what to know about each."""
+    topologies = kubectl.topologies(everywhere=all_namespaces)
+    if not topologies:
+        click.echo(NO_TOPOLOGIES)
+        return
+    speeds = _speeds(kubectl, topologies) if with_figures else None
+    columns = Columns(all_namespaces, speeds)
+    open_console().print(topologies_table(topologies, time.time(), columns))
+
+
+def _speeds(kubectl: Kubectl, topologies: Sequence[Json]) -> dict[str, Speed]:
+    running = [t for t in topologies if state_of(t) in ("Active", "Inactive", "Rebalancing")]
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        speeds = threads.map(lambda topology: _speed(kubectl, topology), running)
+        pairs = zip(running, speeds, strict=True)
+        return {t["metadata"]["uid"]: speed for t, speed in pairs if speed is not None}
+
+
+def _speed(kubectl: Kubectl, topology: Json) -> Speed | None:
+    """What its driver says; None, and a line on stderr, if it says nothing."""
+    name, namespace = topology["metadata"]["name"], topology["metadata"]["namespace"]
+    try:
+        text = kubectl.read_pod(namespace, topology["status"]["driverPod"], METRICS_PORT, _PATH)
+        return Speed.model_validate_json(text)
+    except (FulmenError, KeyError, ValidationError) as error:
+        click.echo(f"topology {name!r}: its driver gives no figures. {error}", err=True)
+        return None

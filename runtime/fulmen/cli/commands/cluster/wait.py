@@ -1,0 +1,57 @@
+"""`fulmen wait`: until a topology on a cluster is as its spec asks for, or fails."""
+
+import time
+
+import click
+
+from fulmen.cli.cluster_topology import Outcome, command_of, outcome_of
+from fulmen.cli.kubectl import Json, Kubectl, cluster_command, topology_name
+from fulmen.errors import FulmenError
+
+_LOOK_SECONDS = 1.0
+TIME_IS_OVER = 3
+"""The exit code if the topology is neither ready nor failed in time."""
+
+
+@click.command(short_help="Wait until a topology is ready, on a cluster.")
+@topology_name
+@click.option(
+    "--timeout",
+    type=click.IntRange(0),
+    metavar="SECONDS",
+    default=600,
+    show_default=True,
+    help="The longest time to wait.",
+)
+@cluster_command
+def wait(kubectl: Kubectl, name: str, timeout: int) -> None:
+    """Wait until the topology NAME is as its newest spec asks for.
+
+    The exit code is 0 then, 1 if that will not happen without you, and 3 if the time is over.
+    stderr has what is waited for, as it changes.
+    """
+    topology = kubectl.get(name)
+    outcome = _until_end(kubectl, topology, timeout)
+    if outcome.end == "Ready":
+        click.echo(f"topology {name!r} is ready: {outcome.message}")
+        return
+    hint = f"{command_of('why', kubectl, name)} says more."
+    if outcome.end == "Failed":
+        raise FulmenError(f"topology {name!r} will not be ready: {outcome.message}. {hint}")
+    message = f"topology {name!r} is not ready after {timeout} s: {outcome.message}. {hint}"
+    click.echo(f"Error: {message}", err=True)
+    click.get_current_context().exit(TIME_IS_OVER)
+
+
+def _until_end(kubectl: Kubectl, topology: Json, seconds: float) -> Outcome:
+    """How it has ended, or what it was like when the time was over."""
+    deadline, told = time.monotonic() + seconds, ""
+    while True:
+        outcome = outcome_of(topology)
+        if outcome.end is not None or (left := deadline - time.monotonic()) <= 0:
+            return outcome
+        if outcome.message != told:
+            told = outcome.message
+            click.echo(told, err=True)
+        time.sleep(min(_LOOK_SECONDS, left))
+        topology = kubectl.again(topology)
