@@ -23,7 +23,15 @@ from fulmen.engine.tasks.transactional.emitter_task import EmitterTask
 from fulmen.errors import FulmenError, ValidationFailed
 from fulmen.kube.container.ending import of_error
 from fulmen.kube.container.preparation import checked, code_folder
-from fulmen.kube.contract import CANDIDATE_FILE, CODE_FOLDER, DRIVER, Candidate, Ended, ExitCode
+from fulmen.kube.contract import (
+    CANDIDATE_FILE,
+    CODE_FOLDER,
+    DRIVER,
+    UNPACKED_FOLDER,
+    Candidate,
+    Ended,
+    ExitCode,
+)
 from fulmen.plan import make_plan
 from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.problems import Problem
@@ -35,7 +43,10 @@ AGAIN = "If what it needs was away, change spec.restartNonce to try it again."
 
 
 def preflight(
-    file: Path = Path(CANDIDATE_FILE), folder: Path = Path(CODE_FOLDER), opens: str = ""
+    file: Path = Path(CANDIDATE_FILE),
+    folder: Path = Path(CODE_FOLDER),
+    opens: str = "",
+    into: Path = Path(UNPACKED_FOLDER),
 ) -> tuple[ExitCode, Ended]:
     """Find all mistakes in a candidate: in its fields, its streams and its classes.
 
@@ -43,10 +54,11 @@ def preflight(
         file: The file with the candidate.
         folder: The folder that the candidate's code is mounted at.
         opens: Whose components are opened as well, DRIVER's or WORKER's; empty: nobody's.
+        into: Where code that is an archive is unpacked.
     """
     try:
         candidate = Candidate.from_json(file.read_text(encoding="utf-8"))
-        runnable = checked(candidate.topology, code_folder(folder), candidate.tasks)
+        runnable = checked(candidate.topology, code_folder(folder, into), candidate.tasks)
         if opens:
             _open_all(runnable, pinned=opens == DRIVER)
     except (OSError, ValidationError) as e:

@@ -271,9 +271,8 @@ def test_too_much_code(tmp_path):
     assert re.fullmatch(
         f"Error: the 2 files of '{tmp_path}/code' have [0-9,]+ bytes when they are packed, but at"
         r" most 921,600 can be put into a ConfigMap\. The largest, with their bytes: noise"
-        rf" \(1,000,000\), letters\.py \({len(CODE.encode()):,}\)\. Take out of the folder what the"
-        r" code does not need, or put the code into an image of your own instead, FROM Fulmen's,"
-        r" and leave spec\.code out\.\n",
+        rf" \(1,000,000\), letters\.py \({len(CODE.encode()):,}\)\. Take out what the code does not"
+        r" need, or put the code into an image of your own \(fulmen image\)\.\n",
         result.stderr,
     )
 

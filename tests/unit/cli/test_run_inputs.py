@@ -180,7 +180,9 @@ def test_what_the_authors_module_prints_is_no_part_of_our_output(in_python):
         pytest.param(
             "import no_such_thing",
             "'in-python/topology.py' can't be imported: ModuleNotFoundError: No module named "
-            "'no_such_thing' (topology.py, line 1).",
+            "'no_such_thing' (topology.py, line 1). If 'no_such_thing' is of a package, install it;"
+            " for a cluster, name the package in requirements.txt: fulmen manifest FILE --wheels"
+            " takes it along.",
             id="import-fails",
         ),
         pytest.param(

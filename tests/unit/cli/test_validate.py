@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from fulmen.topology.code.streamparse import import_cure
+
 BROKEN = {"spec.workers": 0, "spec.bolts.1.inputs.0.grouping.fields": ["wrod"]}
 MESSAGE = """\
 Error: 2 problems:
@@ -98,7 +100,7 @@ def test_json_of_python_that_can_not_be_imported(fulmen, tmp_path):
                 "path": "",
                 "message": "'no_topology.py' can't be imported: ModuleNotFoundError: No module "
                 "named 'no_such_module' (no_topology.py, line 1)",
-                "cure": "",
+                "cure": import_cure("no_such_module"),
                 "severity": "error",
             }
         ],

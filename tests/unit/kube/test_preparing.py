@@ -2,6 +2,7 @@
 
 import errno
 import io
+import json
 import os
 import random
 import tarfile
@@ -245,6 +246,55 @@ def test_a_preflight_minds_the_tasks_in_the_checkpoint(tmp_path, code):
     found, ended = preflight(file, code)
     assert found == 2
     assert ended.errors[0].path == "spec.spouts[0].numTasks"
+
+
+# ---- packages that came with the code
+
+
+USING = CODE.replace(
+    "from fulmen import Spout", "from fulmen import Spout\nfrom greet_{n} import w"
+)
+
+
+def with_packages(tmp_path, n, **made_for):
+    """A mounted archive with code that imports a package, and with the package."""
+    files = {
+        "parts.py": USING.format(n=n),
+        f".packages/greet_{n}/__init__.py": "w = 1",
+        ".packages/made-for.json": json.dumps(made_for),
+    }
+    members = [(name, text.encode(), tarfile.REGTYPE) for name, text in files.items()]
+    return packed(tmp_path, *members[: 1 if not made_for else 3])
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_preflight_knows_which_imports_are_missing(tmp_path, n):
+    folder = with_packages(tmp_path, n, **({"python": ""} if n == 1 else {}))
+    file = tmp_path / "candidate.json"
+    file.write_text(Candidate(topology=document(tmp_path)).to_json())
+    found, ended = preflight(file, folder, into=tmp_path / "into")
+    if n == 1:
+        assert (found, ended.reason) == (0, "Valid")
+    else:
+        assert (found, ended.reason) == (2, "InvalidSpec")
+        [error] = ended.errors
+        assert error.path == "spec.spouts[0].class"
+        assert "No module named 'greet_2'" in error.reason
+        assert "fulmen manifest FILE --wheels takes it along" in error.cure
+
+
+@pytest.mark.parametrize(
+    ("made_for", "words"),
+    [
+        ({"python": "2.7"}, r"compiled for Python 2\.7, but the image has 3\.\d+\. .*--python-v"),
+        ({"machine": "s390x"}, r"compiled for s390x, but the node is .* --platform"),
+        ({"versions": {"numpy": "1.0"}}, r"that Fulmen runs on: numpy 1\.0 \(the image: 2\."),
+        ({"versions": 1, "kind": "new"}, r"made-for\.json can't be read"),
+    ],
+)
+def test_packages_that_can_not_be_used_here(tmp_path, made_for, words):
+    with pytest.raises(CodeError, match=words):
+        code_folder(with_packages(tmp_path, 3, **made_for), tmp_path / "into")
 
 
 # ---- preflights that open instances

@@ -727,7 +727,9 @@ MODULES = {
     "imports-what-is-not-there": (
         {"counting.py": "import no_such_module\n"},
         f"{COUNT_CLASS}module 'counting' can't be imported: ModuleNotFoundError: No module named "
-        "'no_such_module' (counting.py, line 1).",
+        "'no_such_module' (counting.py, line 1). If 'no_such_module' is of a package, install it;"
+        " for a cluster, name the package in requirements.txt: fulmen manifest FILE --wheels takes"
+        " it along.",
     ),
     "exits": (
         {"counting.py": "import sys\nsys.exit(3)\n"},

@@ -2,26 +2,39 @@
 
 import base64
 import hashlib
+import io
 import json
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 from pydantic import ValidationError
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.topology_file import check_document, read_file, tell_warnings, topology_arguments
+from fulmen.cli.wheels import (
+    MACHINES,
+    PROJECT,
+    PYTHON,
+    REQUIREMENTS,
+    Target,
+    requirements_of,
+    unpack_wheels,
+)
 from fulmen.errors import CodeError
 from fulmen.topology.code.loading import CodeFolder
+from fulmen.topology.code.packages import FOLDER
 from fulmen.topology.code.packing import CODE, left_behind, pack, project_files
 from fulmen.topology.reading.documents import dump_yaml, to_yaml
 from fulmen.topology.reading.field_problems import translate
 from fulmen.topology.resource.pods import ARCHIVE_NAME, FILE_NAME, MAX_CODE_BYTES, Code
 from fulmen.topology.resource.spec import Topology
 
-OWN_IMAGE = "put the code into an image of your own instead, FROM Fulmen's, and leave spec.code out"
+OTHER_MEANS = "put the code into an image of your own (fulmen image)"
 SHOWN_FILES = 5
 CLIENT_SIDE_BYTES = 256 * 1024
 """`kubectl apply` notes all of an object in an annotation, and all annotations may have so much."""
@@ -29,6 +42,34 @@ SERVER_SIDE = (
     "warning: the code is too large for a plain `kubectl apply`: use"
     " `kubectl apply --server-side -f -`."
 )
+
+
+@dataclass(frozen=True)
+class Packages:
+    """Which packages of others go along.
+
+    Attributes:
+        wanted: Whether there are any.
+        requirements: The file that names them; None: the project's.
+        target: What they are for.
+    """
+
+    wanted: bool
+    requirements: Path | None
+    target: Target
+
+
+@dataclass(frozen=True)
+class Project:
+    """The code of a folder.
+
+    Attributes:
+        folder: Where it is.
+        files: All that goes along, by the name that it has in an archive.
+    """
+
+    folder: Path
+    files: Mapping[str, Path]
 
 
 @dataclass(frozen=True)
@@ -72,12 +113,41 @@ class Source:
     help="Take more files or folders of the code folder along, such as 'data/*.csv'. May be given"
     " several times.",
 )
+@click.option(
+    "--wheels",
+    is_flag=True,
+    help=f"Take the packages along that {REQUIREMENTS} or {PROJECT} ask for, but for those that"
+    " Fulmen's image has. They are downloaded with pip, as wheels.",
+)
+@click.option(
+    "--requirements",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The file that asks for them. Default: the one in the code folder, or beside FILE.",
+)
+@click.option(
+    "--python-version",
+    default=PYTHON,
+    show_default=True,
+    help="The image's Python, for packages with compiled code.",
+)
+@click.option(
+    "--platform",
+    type=click.Choice(list(MACHINES)),
+    default="linux/amd64",
+    show_default=True,
+    help="The nodes' platform, for packages with compiled code.",
+)
 def manifest(
     file: Path,
     assignments: tuple[str, ...],
     code_folder: Path | None,
     config_map: bool,
     include: tuple[str, ...],
+    wheels: bool,
+    requirements: Path | None,
+    python_version: str,
+    platform: str,
 ) -> None:
     """Print the topology of FILE as Kubernetes takes it, for `kubectl apply -f -`.
 
@@ -88,8 +158,12 @@ def manifest(
     checked = check_document(document, file, code_folder, for_kubernetes=True)
     tell_warnings(checked)
     topology = checked.topology()
-    source = _source_of(topology, file, code_folder, include)
+    target = Target(python_version, platform)
+    packages = Packages(wheels or requirements is not None, requirements, target)
+    with _project(topology, file, code_folder, include, packages) as project:
+        source = None if project is None else _read(project)
     if source is None:
+        _refuse_without_folder(packages)
         click.echo(to_yaml(topology), nl=False)
     elif config_map:
         found = _config_map(topology, source)
@@ -99,6 +173,14 @@ def manifest(
         click.echo(f"{dump_yaml(found)}---\n{to_yaml(_with(topology, code))}", nl=False)
     else:
         click.echo(to_yaml(_with(topology, _inline(source))), nl=False)
+
+
+def _refuse_without_folder(packages: Packages) -> None:
+    if packages.wanted:
+        raise BadInput(
+            "--wheels: packages go along with the code of a folder, and spec.code names none."
+            " Name one: --code-folder."
+        )
 
 
 def _with(topology: Topology, code: Code) -> Topology:
@@ -122,30 +204,52 @@ def _config_map(topology: Topology, source: Source) -> dict[str, Any]:
     }
 
 
-def _source_of(
-    topology: Topology, file: Path, code_folder: Path | None, include: Sequence[str]
-) -> Source | None:
+@contextmanager
+def _project(
+    topology: Topology,
+    file: Path,
+    code_folder: Path | None,
+    include: Sequence[str],
+    packages: Packages,
+) -> Iterator[Project | None]:
     """The code of the topology's folder; None if it names a ConfigMap or an image has it.
 
     Raises:
-        BadInput: There is none, it can't be read, or there is too much of it.
+        BadInput: There is none, or a package can't be had.
     """
     code = topology.spec.code
-    if code_folder is None and code is not None and code.files:
-        return Source(code.files)
-    if code_folder is None and (code is None or code.folder is None):
-        return None
-    with CodeFolder(code_folder) if code_folder else CodeFolder.of(code, file.parent) as folder:
+    if code_folder is None and (code is None or not (code.folder or code.files)):
+        yield None
+        return
+    with (
+        CodeFolder(code_folder) if code_folder else CodeFolder.of(code, file.parent) as folder,
+        tempfile.TemporaryDirectory(prefix="fulmen-packages-") as unpacked,
+    ):
         assert folder.path is not None
         files = _files_of(folder.path, include)
-        if left := left_behind(folder.path, files, but=file):
-            click.echo(
-                f"warning: only Python files and packages are taken along, so these of"
-                f" '{folder.path}' will be missing: {', '.join(left)}. If the code needs some of"
-                " them, add --include NAME.",
-                err=True,
-            )
-        return _read(folder.path, files)
+        useless = {file}
+        added: list[Path] = []
+        if packages.wanted:
+            wanted = packages.requirements or requirements_of([folder.path, file.parent])
+            unpack_wheels(wanted, Path(unpacked), packages.target)
+            added = sorted(path for path in Path(unpacked).rglob("*") if path.is_file())
+            useless |= {wanted, folder.path / PROJECT}
+        _tell_left(folder.path, left_behind(folder.path, files, but=useless))
+        names = {path.relative_to(folder.path).as_posix(): path for path in files}
+        names |= {f"{FOLDER}/{path.relative_to(unpacked).as_posix()}": path for path in added}
+        yield Project(folder.path, names)
+
+
+def _tell_left(folder: Path, left: Sequence[str]) -> None:
+    if not left:
+        return
+    wheels = " --wheels takes the packages along that they ask for."
+    click.echo(
+        f"warning: only Python files and packages are taken along, so these of '{folder}' will be"
+        f" missing: {', '.join(left)}. If the code needs some of them, add --include NAME."
+        f"{wheels if {REQUIREMENTS, PROJECT} & {*left} else ''}",
+        err=True,
+    )
 
 
 def _files_of(folder: Path, include: Sequence[str]) -> list[Path]:
@@ -158,34 +262,41 @@ def _files_of(folder: Path, include: Sequence[str]) -> list[Path]:
     return found
 
 
-def _read(folder: Path, found: list[Path]) -> Source:
-    """The code of a folder: as files, or packed if there is more than Python files.
+def _read(project: Project) -> Source:
+    """The code of a project: as files, or packed if there is more than Python files.
 
     Raises:
         BadInput: It can't be read, or there is too much of it.
     """
-    flat = [path for path in found if path.parent == folder and path.suffix in CODE]
-    if flat == found and all(FILE_NAME.fullmatch(path.name) for path in found):
-        source = Source({path.name: _text_of(path) for path in found})
+    files = project.files
+    if all(FILE_NAME.fullmatch(name) and path.suffix in CODE for name, path in files.items()):
+        source = Source({name: _text_of(path) for name, path in files.items()})
         size = sum(len(text.encode()) for text in source.files.values())
         if size <= MAX_CODE_BYTES:
             return source
-    try:
-        source = Source(archive=pack(folder, found))
-    except OSError as error:
-        raise BadInput(f"'{error.filename}' can't be read: {error.strerror}.") from error
+    packed = io.BytesIO()
+    _pack(project, packed)
+    source = Source(archive=packed.getvalue())
     if len(source.archive) > MAX_CODE_BYTES:
-        raise BadInput(_too_big(folder, found, len(source.archive)))
+        raise BadInput(_too_big(project, len(source.archive)))
     return source
 
 
-def _too_big(folder: Path, files: list[Path], size: int) -> str:
-    largest = sorted(files, key=lambda path: -path.stat().st_size)[:SHOWN_FILES]
-    listed = ", ".join(f"{f.relative_to(folder)} ({f.stat().st_size:,})" for f in largest)
+def _pack(project: Project, into: BinaryIO) -> None:
+    try:
+        pack(project.files, into)
+    except OSError as error:
+        raise BadInput(f"'{error.filename}' can't be read: {error.strerror}.") from error
+
+
+def _too_big(project: Project, size: int) -> str:
+    sizes = {name: path.stat().st_size for name, path in project.files.items()}
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:SHOWN_FILES]
+    listed = ", ".join(f"{name} ({sizes[name]:,})" for name in largest)
     return (
-        f"the {len(files)} files of '{folder}' have {size:,} bytes when they are packed, but at"
-        f" most {MAX_CODE_BYTES:,} can be put into a ConfigMap. The largest, with their bytes:"
-        f" {listed}. Take out of the folder what the code does not need, or {OWN_IMAGE}."
+        f"the {len(sizes)} files of '{project.folder}' have {size:,} bytes when they are packed,"
+        f" but at most {MAX_CODE_BYTES:,} can be put into a ConfigMap. The largest, with their"
+        f" bytes: {listed}. Take out what the code does not need, or {OTHER_MEANS}."
     )
 
 

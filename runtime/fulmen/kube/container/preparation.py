@@ -9,6 +9,7 @@ from typing import Any
 from fulmen.checkpoint import CommitLog, Store, tasks_in
 from fulmen.errors import CheckpointLost, Denied, ValidationFailed
 from fulmen.kube.contract import CODE_FOLDER, UNPACKED_FOLDER, Revision
+from fulmen.topology.code.packages import check_packages
 from fulmen.topology.code.packing import unpacked
 from fulmen.topology.problems import Problem
 from fulmen.topology.reading.field_problems import parse, without_unknown
@@ -92,13 +93,17 @@ def code_folder(folder: Path, into: Path = Path(UNPACKED_FOLDER)) -> Path | None
         into: Where an archive is unpacked.
 
     Raises:
-        CodeError: The archive can't be unpacked.
+        CodeError: The archive can't be unpacked, or its packages can't be used here.
     """
     try:
         has_files = any(not path.name.startswith("..") for path in folder.iterdir())
     except FileNotFoundError:
         return None
-    return unpacked(folder, into) if has_files else None
+    if not has_files:
+        return None
+    found = unpacked(folder, into)
+    check_packages(found)
+    return found
 
 
 def topology_of(revision: Revision) -> Topology:

@@ -51,6 +51,7 @@ from fulmen.kube.driver.reporting import Reporter, WorkerPods, report_of
 from fulmen.kube.driver.revisions import Revisions
 from fulmen.kube.driver.termination import Terminated, Termination
 from fulmen.metrics import MetricsServer
+from fulmen.topology.code.packages import import_path
 from fulmen.topology.validation.check import Runnable
 
 FIRST_WORKER_SECONDS = 1800.0
@@ -174,7 +175,7 @@ class DriverPod:
             workers=spec.workers,
             slots=spec.slots,
             conf=spec.spark.conf,
-            code_path=str(runnable.code_folder) if runnable.code_folder else None,
+            code_path=_import_path(runnable.code_folder),
             work_dir=Path(WORK_FOLDER),
             log_file=Path(LOG_FILE),
             start_timeout_seconds=max(FIRST_WORKER_SECONDS, spec.start_timeout_seconds),
@@ -351,6 +352,11 @@ class DriverPod:
         _log.warning("%s", message)
         write_ended(Ended(reason="Terminated", message=message))
         os._exit(ExitCode.TERMINATED)
+
+
+def _import_path(folder: Path | None) -> str | None:
+    """The folders of the author's code and of its packages, as in PYTHONPATH."""
+    return os.pathsep.join(map(str, import_path(folder))) if folder else None
 
 
 def _show_end_of(file: Path) -> None:

@@ -21,6 +21,7 @@ from fulmen import api
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, StreamTime
 from fulmen.api.event_time import LATE, LATE_FIELDS
 from fulmen.errors import PASSED_ON, CodeError, error_text
+from fulmen.topology.code.packages import FOLDER, import_path
 from fulmen.topology.code.streamparse import abstract_cure, import_cure
 from fulmen.topology.problems import did_you_mean
 from fulmen.topology.resource.pods import Code
@@ -89,9 +90,11 @@ class CodeFolder:
         self._open[self.path] -= 1
         if self.path is None or self._open[self.path] > 0:
             return
-        if self._put and str(self.path) in sys.path:
-            sys.path.remove(str(self.path))
+        for path in map(str, import_path(self.path) if self._put else ()):
+            if path in sys.path:
+                sys.path.remove(path)
         within = [p for p in map(Path, filter(None, sys.path)) if self.path in p.parents]
+        within.append(self.path / FOLDER)
         for name, module in list(sys.modules.items()):
             installed = any(_is_in(module, path) for path in within)
             if name not in self._before and not installed and _is_in(module, self.path):
@@ -239,11 +242,13 @@ def _file(name: str | None, folder: Path | None) -> str:
 
 def _put_on_path(folder: Path | None) -> bool:
     """Have modules imported from a folder. Returns whether they were not before."""
-    if folder is None or str(folder.resolve()) in sys.path:
+    if folder is None:
         return False
-    sys.path.insert(0, str(folder.resolve()))
-    importlib.invalidate_caches()
-    return True
+    new = [str(path) for path in import_path(folder.resolve()) if str(path) not in sys.path]
+    if new:
+        sys.path[:0] = new
+        importlib.invalidate_caches()
+    return str(folder.resolve()) in new
 
 
 def _is_in(module: ModuleType | None, folder: Path) -> bool:

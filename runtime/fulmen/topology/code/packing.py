@@ -5,20 +5,20 @@ whether the code has changed.
 """
 
 import gzip
-import io
 import os
 import re
+import shutil
 import tarfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import BinaryIO, Final
 
 from fulmen.errors import CodeError
 from fulmen.topology.resource.pods import ARCHIVE_NAME
 
-MAX_UNPACKED_BYTES: Final = 256 * 1024 * 1024
-"""More is no code: a mistake, or a file that was made to fill a disk."""
+MAX_UNPACKED_BYTES: Final = 2 * 1024 * 1024 * 1024
+"""Half of what a pod may write. More is a mistake, or a file that was made to fill a disk."""
 LEFT_OUT: Final = re.compile(r"(\..*|__pycache__|.*\.pyc|conftest\.py|test_.*\.py|.*_test\.py)")
 """Hidden files and folders, what Python compiles, and tests."""
 TESTS: Final = "tests"
@@ -77,14 +77,15 @@ def _below(folder: Path, inside: frozenset[Path]) -> Iterator[Path]:
             yield path
 
 
-def left_behind(folder: Path, files: Iterable[Path], but: Path) -> list[str]:
+def left_behind(folder: Path, files: Iterable[Path], but: Iterable[Path]) -> list[str]:
     """What of a folder is not among its files, and may be data: names, of folders with a slash.
 
     Args:
         folder: Where the code is.
         files: What is taken along.
-        but: The topology's own file, which may be beside it.
+        but: What is known to be of no use to it, such as the topology's own file.
     """
+    useless = {path.resolve() for path in but}
     taken = {folder / file.relative_to(folder).parts[0] for file in files}
     rest = [
         path
@@ -93,30 +94,32 @@ def left_behind(folder: Path, files: Iterable[Path], but: Path) -> list[str]:
         and not LEFT_OUT.fullmatch(path.name)
         and path.name != TESTS
         and path.suffix != ".md"
-        and path.resolve() != but.resolve()
+        and path.resolve() not in useless
         and not (path / "pyvenv.cfg").exists()
     ]
     folders = [f"{path.name}/" for path in rest if path.is_dir()]
     return folders + [path.name for path in rest if path.is_file() and not os.access(path, os.X_OK)]
 
 
-def pack(folder: Path, files: list[Path]) -> bytes:
-    """These files of a folder, as a compressed archive.
+def pack(files: Mapping[str, Path], into: BinaryIO) -> None:
+    """Write a compressed archive.
+
+    Args:
+        files: What is in it, by the name that it has there.
+        into: Where it is written.
 
     Raises:
-        OSError: One can't be read.
+        OSError: A file can't be read, or the archive not be written.
     """
-    packed = io.BytesIO()
     with (
-        gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as compressed,
+        gzip.GzipFile(filename="", mode="wb", fileobj=into, mtime=0) as compressed,
         tarfile.open(mode="w", fileobj=compressed, format=tarfile.PAX_FORMAT) as archive,
     ):
-        for file in files:
-            content = file.read_bytes()
-            member = tarfile.TarInfo(file.relative_to(folder).as_posix())
-            member.size, member.mode = len(content), 0o644
-            archive.addfile(member, io.BytesIO(content))
-    return packed.getvalue()
+        for name, file in files.items():
+            with file.open("rb") as content:
+                member = tarfile.TarInfo(name)
+                member.size, member.mode = os.fstat(content.fileno()).st_size, 0o644
+                archive.addfile(member, content)
 
 
 def unpacked(folder: Path, into: Path) -> Path:
@@ -132,13 +135,22 @@ def unpacked(folder: Path, into: Path) -> Path:
     file = folder / ARCHIVE_NAME
     if not file.exists():
         return folder
+    unpack(file, into)
+    return into
+
+
+def unpack(file: Path, into: Path) -> None:
+    """Write what is in an archive into a folder, over what is there.
+
+    Raises:
+        CodeError: It is no archive, has more than files and folders, or too many bytes.
+    """
     try:
         with tarfile.open(file, "r:gz") as archive:
             _write(archive, into)
     except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
         message = f"{ARCHIVE_NAME} can't be unpacked: {str(error) or type(error).__name__}"
         raise CodeError(message, _AGAIN) from error
-    return into
 
 
 _AGAIN = "Make it with fulmen manifest FILE."
@@ -166,4 +178,5 @@ def _write(archive: tarfile.TarFile, into: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         content = archive.extractfile(member)
         assert content is not None  # it is a file
-        target.write_bytes(content.read())
+        with target.open("wb") as file:
+            shutil.copyfileobj(content, file)

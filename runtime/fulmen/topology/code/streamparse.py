@@ -35,7 +35,15 @@ PORT_CURE = (
 
 def import_cure(missing: str | None) -> str:
     """What to do about a module that can't be imported since it imports `missing`."""
-    return PORT_CURE if missing and missing.partition(".")[0] in _PACKAGES else ""
+    if not missing:
+        return ""
+    top = missing.partition(".")[0]
+    if top in _PACKAGES:
+        return PORT_CURE
+    return (
+        f"If {top!r} is of a package, install it; for a cluster, name the package in"
+        " requirements.txt: fulmen manifest FILE --wheels takes it along."
+    )
 
 
 def is_streamparse(cls: type) -> bool:

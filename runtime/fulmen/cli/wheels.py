@@ -1,0 +1,242 @@
+"""The packages that a project asks for, as wheels for the image: downloaded with pip, and unpacked.
+
+pip is told that the image's own packages are there already, by an empty wheel for each: so it
+resolves what is missing against the versions that the image has, and downloads nothing twice.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import metadata, version
+from pathlib import Path
+from typing import Final
+
+from fulmen.cli.bad_input import BadInput
+from fulmen.topology.code.packages import MADE_FOR_FILE, MadeFor, image_packages, normalized
+
+REQUIREMENTS: Final = "requirements.txt"
+PROJECT: Final = "pyproject.toml"
+PYTHON: Final = "3.11"
+"""The image's."""
+MACHINES: Final = {"linux/amd64": "x86_64", "linux/arm64": "aarch64"}
+"""The platforms that there are, and their processors as Python calls them."""
+GLIBC: Final = 36
+"""The minor version of the image's C library."""
+_OF_IMAGE: Final = "+fulmen"
+"""What the versions of the empty wheels end in, which pip shows if they do not fit."""
+_HASH: Final = re.compile(r"(?:^|\s)--hash[ =]")
+_PINNED: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*])?\s*(?:==\s*([^\s;]+))?")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the wheels are for.
+
+    Attributes:
+        python: The image's version of Python, such as `3.11`.
+        platform: The nodes' platform, one of `MACHINES`.
+    """
+
+    python: str = PYTHON
+    platform: str = "linux/amd64"
+
+
+def requirements_of(folders: Iterable[Path]) -> Path:
+    """The file that says which packages a project needs: the first there is in these folders.
+
+    Raises:
+        BadInput: There is none.
+    """
+    looked = list(dict.fromkeys(folder.resolve() for folder in folders))
+    for folder in looked:
+        for name in (REQUIREMENTS, PROJECT):
+            if (folder / name).is_file():
+                return folder / name
+    places = " or ".join(f"'{folder}'" for folder in looked)
+    raise BadInput(f"--wheels: there is no {REQUIREMENTS} or {PROJECT} in {places}.")
+
+
+def unpack_wheels(requirements: Path, into: Path, target: Target) -> MadeFor:
+    """Write the packages that are asked for into a folder, as they are installed.
+
+    What the image has is left out.
+
+    Args:
+        requirements: A requirements.txt, or a pyproject.toml.
+        into: An empty folder.
+        target: What they are for.
+
+    Raises:
+        BadInput: The file can't be understood, or pip can't find or download a wheel.
+    """
+    with tempfile.TemporaryDirectory(prefix="fulmen-wheels-") as name:
+        wheels = [
+            wheel
+            for wheel in _downloaded(requirements, Path(name), target)
+            if _OF_IMAGE not in wheel.name
+        ]
+        for wheel in wheels:
+            _unpack(wheel, into)
+        made_for = _made_for(wheels, target)
+    if wheels:
+        (into / MADE_FOR_FILE).write_text(made_for.to_json(), encoding="utf-8")
+    return made_for
+
+
+def _downloaded(requirements: Path, work: Path, target: Target) -> list[Path]:
+    file, options = requirements, []
+    asked = work / "asked"  # nothing else is there that a relative folder could mean
+    asked.mkdir()
+    text = _text_of(requirements)
+    is_hashed = any(_HASH.search(line) for line in _lines(text))
+    if requirements.suffix == ".toml":
+        file = _written(asked / REQUIREMENTS, "\n".join(_dependencies(requirements, text)))
+    elif is_hashed:  # pip asks for hashes of all there is, and the empty wheels have none
+        file = _written(asked / REQUIREMENTS, "\n".join(_without_image(requirements, text)))
+        options = ["--require-hashes", "--no-deps"]
+    if not is_hashed:
+        stubs = _stubs(work)
+        pinned = "\n".join(f"{name}=={version}" for name, version in stubs.items())
+        constraints = _written(work / "constraints.txt", pinned)
+        options = ["--find-links", str(work), "--constraint", str(constraints)]
+    found = work / "wheels"
+    found.mkdir()
+    _pip(requirements, ["--dest", str(found), *options, *_tags(target), "--requirement", str(file)])
+    return sorted(found.iterdir())
+
+
+def _pip(requirements: Path, arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check"]
+    done = subprocess.run(
+        [*command, "--no-input", *arguments],
+        cwd=requirements.resolve().parent,  # folders in the file may be relative
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 0:
+        return
+    if "No module named pip" in done.stderr:
+        raise BadInput(f"--wheels needs pip, which {sys.executable} does not have: install it.")
+    _, caused, conflict = done.stdout.partition("The conflict is caused by:")
+    lines = f"{done.stderr}\n{caused}{conflict}".splitlines()
+    told = [
+        line.strip().removeprefix("ERROR: ")
+        for line in lines
+        if line.strip() and not line.startswith("WARNING")
+    ]
+    cure = (
+        f" What ends in {_OF_IMAGE} is in Fulmen's image, in that version: ask for the same, or"
+        " leave the version out."
+    )
+    raise BadInput(
+        f"--wheels: pip can't download wheels for '{requirements}': {' '.join(told)[:2000]}"
+        + (cure if any(_OF_IMAGE in line for line in told) else "")
+    )
+
+
+def _tags(target: Target) -> list[str]:
+    """The platforms whose wheels can be used there, the newest first, and no other wheels."""
+    machine = MACHINES[target.platform]
+    old = ["manylinux2014"] + (["manylinux2010", "manylinux1"] if machine == "x86_64" else [])
+    kinds = [*(f"manylinux_2_{minor}" for minor in range(GLIBC, 4, -1)), *old, "linux"]
+    platforms = [option for kind in kinds for option in ("--platform", f"{kind}_{machine}")]
+    version = ["--python-version", target.python, "--implementation", "cp"]
+    return ["--only-binary", ":all:", *version, *platforms]
+
+
+def _stubs(folder: Path) -> Mapping[str, str]:
+    """Write a wheel without content for each package of the image. Returns their versions."""
+    packages = {**image_packages(), "fulmen": version("fulmen")}
+    extras = metadata("fulmen").get_all("Provides-Extra") or []
+    versions = {name: f"{found}{_OF_IMAGE}" for name, found in packages.items()}
+    for name, stub in versions.items():
+        stem = f"{name.replace('-', '_')}-{stub}"
+        provided = "".join(f"Provides-Extra: {extra}\n" for extra in extras if name == "fulmen")
+        with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as wheel:
+            head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {stub}\n"
+            wheel.writestr(f"{stem}.dist-info/METADATA", head + provided)
+            tags = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            wheel.writestr(f"{stem}.dist-info/WHEEL", tags)
+            wheel.writestr(f"{stem}.dist-info/RECORD", "")
+    return versions
+
+
+def _lines(text: str) -> list[str]:
+    return text.replace("\\\n", " ").splitlines()
+
+
+def _without_image(requirements: Path, text: str) -> Iterator[str]:
+    """The lines of a file with hashes, but for packages that the image has in that version."""
+    has = {**image_packages(), "fulmen": version("fulmen")}
+    wrong = []
+    for line in _lines(text):
+        match = _PINNED.match(line)
+        name = normalized(match[1]) if match else ""
+        if match is None or name not in has:
+            yield line
+        elif match[2] != has[name]:
+            wrong.append(f"{name} {match[2]} (the image: {has[name]})")
+    if wrong:
+        raise BadInput(
+            f"--wheels: '{requirements}' asks for other versions of packages that Fulmen's image"
+            f" has: {', '.join(wrong)}. Ask for the image's."
+        )
+
+
+def _dependencies(project: Path, text: str) -> list[str]:
+    try:
+        found = tomllib.loads(text)["project"]["dependencies"]
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"--wheels: '{project}' can't be read: {error}.") from error
+    except KeyError as error:
+        raise BadInput(
+            f"--wheels: '{project}' has no project.dependencies. Name a requirements.txt:"
+            " --requirements FILE."
+        ) from error
+    return [str(requirement) for requirement in found]
+
+
+def _unpack(wheel: Path, into: Path) -> None:
+    """Write a wheel as pip installs it, but for scripts and what is outside of Python's folders."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(into)  # zipfile itself keeps names inside of the folder
+    for data in into.glob("*.data"):
+        for kind in ("purelib", "platlib"):
+            _merge(data / kind, into)
+        shutil.rmtree(data)
+
+
+def _merge(folder: Path, into: Path) -> None:
+    for file in [path for path in folder.rglob("*") if path.is_file()]:
+        target = into / file.relative_to(folder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.replace(target)
+
+
+def _made_for(wheels: Iterable[Path], target: Target) -> MadeFor:
+    """What the names of wheels say: NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl."""
+    parts = [wheel.stem.split("-") for wheel in wheels]
+    return MadeFor(
+        python=target.python if any(part[-2] not in ("none", "abi3") for part in parts) else "",
+        machine=MACHINES[target.platform] if any(part[-1] != "any" for part in parts) else "",
+        versions={normalized(part[0]): part[1] for part in parts},
+    )
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"--requirements: '{file}' can't be read: {error}.") from error
+
+
+def _written(file: Path, text: str) -> Path:
+    file.write_text(text + "\n", encoding="utf-8")
+    return file
