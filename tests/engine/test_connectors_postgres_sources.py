@@ -385,6 +385,19 @@ def test_rows_are_taken_in_order_and_the_key_may_be_text(target):
     assert target.run("SELECT * FROM t") == []
 
 
+def test_a_task_of_a_queue_holds_the_watermark_while_it_has_rows(target):
+    target.run(QUEUE)
+    put(target, 0, 3)
+    one, other = (queue(target, index=i, tasks=2) for i in range(2))
+    for task, name in ((one, "t of task 0"), (other, "t of task 1")):
+        assert task.spout.unread_parts() == [task.spout.part_of(1)] == [name], "not looked for yet"
+        task.batch()
+        task.batch(most=1)
+    assert (one.spout.unread_parts(), other.spout.unread_parts()) == (["t of task 0"], [])
+    one.batch()
+    assert one.spout.unread_parts() == []
+
+
 def test_the_first_task_says_how_many_rows_nobody_has_claimed(target):
     target.run(QUEUE)
     put(target, 0, 5)

@@ -229,6 +229,19 @@ class Spout(Component):
         """
         return ""
 
+    def unread_parts(self) -> Sequence[str] | None:
+        """The parts of the source, by the names of `part_of`, that it has not read to their ends.
+
+        Override it if parts come to an end, as files do, and are read one after another. Then only
+        unread parts hold the watermark, and those of which nothing was emitted yet as well: what
+        they hold may be older than all that was emitted. If there are none, the newest time of all
+        that was emitted counts. Of parts that were not begun, one is enough. It is asked after each
+        turn of a task, only if the topology declares `eventTime` of this spout.
+
+        Default: None: a part holds the watermark once something of it was emitted.
+        """
+        return None
+
     def is_exhausted(self) -> bool:
         """Whether this source will never have another tuple.
 

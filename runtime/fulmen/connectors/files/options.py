@@ -46,6 +46,10 @@ class SourceOptions(Options):
     """Whether files and lines may come later. False: the spout ends where the files do."""
     poll_seconds: Annotated[float, Field(gt=0)] = 1.0
     """How often to look for new files and lines, at most."""
+    in_order: bool = False
+    """Whether files follow one another in time, as those of each day do. Then event time goes on
+    with each of them. Default: each file has times of its own, and event time waits for those that
+    are not read yet."""
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -230,6 +230,21 @@ class FilesSpout(Spout):
     def fail(self, msg_id: Any, reason: str) -> None:
         self.progress.again.append(int(msg_id))
 
+    @override
+    def part_of(self, msg_id: Any) -> str:
+        position = self.progress.positions.get(place_of(int(msg_id))[0])
+        return "" if position is None or self.options.in_order else position.path
+
+    @override
+    def unread_parts(self) -> Sequence[str] | None:
+        if self.options.in_order:
+            return None
+        if self._polled_at is None:
+            return ["files that are not looked for yet"]
+        number = self.positions.current
+        current = [] if number is None else [self.positions[number].path]
+        return current + [found.path for found in islice(self._queue, 1)]
+
     # Messages
 
     def emitted(self, number: int, place: int, end: int, messages: int = 1) -> int:

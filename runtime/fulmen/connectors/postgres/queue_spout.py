@@ -194,6 +194,14 @@ class PostgresQueueSpout(Spout):
         self._gone = list(self.acked)
         self._keep_claims()
 
+    def part_of(self, msg_id: MessageId) -> str:  # noqa: ARG002
+        """The rows that this task claims: those of another one may be older or newer."""
+        return f"{self._options.table} of task {self._context.task_index}"
+
+    def unread_parts(self) -> Sequence[str]:
+        """Those rows, while some of them are not emitted. A task without rows waits for nothing."""
+        return [self.part_of(None)] if self._rows or self._is_new else []
+
     def is_exhausted(self) -> bool:
         """Whether all rows were acked and deleted, and no more are waited for."""
         return not self._options.follow and self._is_empty and not self.state and not self.acked

@@ -232,6 +232,10 @@ class GrowingSpout(Spout):
         if msg_id in self.state and msg_id not in self.failed:
             self.failed.append(msg_id)  # type: ignore[arg-type]
 
+    def part_of(self, msg_id: MessageId) -> str:  # noqa: ARG002
+        """The table: its rows are one part of the source."""
+        return self._source
+
     def is_exhausted(self) -> bool:
         """Whether all rows were emitted and acked, and no more are waited for."""
         return not self._options.follow and self._is_at_end and not self.state

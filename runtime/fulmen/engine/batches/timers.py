@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fulmen.engine.protocol.header import Header
-from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.protocol.summary import PendingTimers, Summary
 from fulmen.plan import Plan
-
-Next = tuple[int | None, float | None]
 
 
 class NextTimers:
@@ -16,7 +14,7 @@ class NextTimers:
 
     def __init__(self) -> None:
         self._run = ""
-        self._parts: dict[tuple[int, int], Mapping[int, Next]] = {}  # by stage and worker
+        self._parts: dict[tuple[int, int], Mapping[int, PendingTimers]] = {}  # by stage and worker
 
     def committed(self, run: str, summaries: Sequence[Summary]) -> None:
         """A batch counted. Stages that it left out are as they were.
@@ -29,13 +27,14 @@ class NextTimers:
             self._run, self._parts = run, {}
         self._parts |= {(s.stage, s.partition): s.timers for s in summaries}
 
-    def _timers(self) -> Iterator[tuple[int, Next]]:
+    def by_task(self) -> Iterator[tuple[int, PendingTimers]]:
+        """The tasks that have timers, and these."""
         for timers in self._parts.values():
             yield from timers.items()
 
     def is_due(self, header: Header, plan: Plan) -> bool:
         """Whether one is due in a batch."""
-        for task, (at, by_clock) in self._timers():
+        for task, (at, by_clock, _) in self.by_task():
             watermark = header.watermarks.get(plan.component_of(task), (None, None))[0]
             if at is not None and watermark is not None and at <= watermark:
                 return True
@@ -45,6 +44,6 @@ class NextTimers:
 
     def seconds_until(self, clock: float) -> Iterator[float]:
         """How long it is to the next timers of the batch clock."""
-        for _, (_, by_clock) in self._timers():
+        for _, (_, by_clock, _) in self.by_task():
             if by_clock is not None:
                 yield max(0.0, by_clock - clock)

@@ -9,7 +9,7 @@ from fulmen.api.event_time import milliseconds
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import Summary
 from fulmen.engine.time.event_times import WHOLE_TASK
-from fulmen.engine.time.watermarks import TASK, Rule, SourceTime, Watermarks
+from fulmen.engine.time.watermarks import PART, TASK, Rule, SourceTime, Watermarks
 from fulmen.topology.resource.event_time import EventTime
 
 
@@ -41,12 +41,17 @@ def watermarks_after(
     if not placed.event_times:
         return watermarks
     newest: dict[str, dict[str, int]] = {name: {} for name in placed.event_times}
+    unread: dict[str, dict[str, list[str] | None]] = {name: {} for name in placed.event_times}
     for summary in summaries:
         exhausted = {**exhausted, **summary.exhausted}
         for (task, part), at in summary.event_times.items():
             of = newest[placed.plan.component_of(task)]
-            name = f"part {part}" if part != WHOLE_TASK else task_part(placed, task)
+            name = _named(part) if part != WHOLE_TASK else task_part(placed, task)
             of[name] = max(at, of.get(name, at))
+        for task, names in summary.unread.items():
+            if (component := placed.plan.component_of(task)) in unread:
+                said = None if names is None else [*map(_named, names)]
+                unread[component][task_part(placed, task)] = said
     sources = dict(watermarks.sources)
     over = []
     for component, declared in placed.event_times.items():
@@ -57,10 +62,14 @@ def watermarks_after(
         if tasks and not waited:
             over.append(component)
         sources[component] = before.after(
-            rule_of(declared), newest[component], waited, ended, clock
+            rule_of(declared), newest[component], waited, ended, clock, unread[component]
         )
     kept = {name: sources[name] for name in placed.event_times}
     return replace(watermarks, sources=kept).with_passed(placed.inputs, over)
+
+
+def _named(part: str) -> str:
+    return f"{PART}{part}"
 
 
 def task_part(placed: PlacedTopology, task: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -65,6 +66,20 @@ class Resting(NamedTuple):
     reason: str
 
 
+class PendingTimers(NamedTuple):
+    """The timers of a task.
+
+    Attributes:
+        event: When the next one of event time is due, in milliseconds; None: there is none.
+        clock: The same by the batch clock, in seconds.
+        number: How many there are.
+    """
+
+    event: int | None
+    clock: float | None
+    number: int = 0
+
+
 @dataclass
 class Summary:
     """What one stage did on one worker in one batch.
@@ -110,8 +125,9 @@ class Summary:
             in it let them emit.
         event_times: (task, part of its source) -> the newest event time that it emitted. The part
             is "" if none is known.
-        timers: Task -> when its next timers are due: by event time, and by the batch clock. Tasks
-            of this stage and worker that are not in it have none.
+        unread: Spout task -> the parts of its source that it has not read to their ends; None: it
+            does not say. Only if its spout declares event times.
+        timers: Task -> its timers. Tasks of this stage and worker that are not in it have none.
         extra: For tests: every tuple that was emitted, if the topology asks for it.
     """
 
@@ -150,7 +166,8 @@ class Summary:
     lags: dict[int, Lag] = field(default_factory=dict)
     holds: dict[int, str] = field(default_factory=dict)
     event_times: dict[tuple[int, str], int] = field(default_factory=dict)
-    timers: dict[int, tuple[int | None, float | None]] = field(default_factory=dict)
+    unread: dict[int, Sequence[str] | None] = field(default_factory=dict)
+    timers: dict[int, PendingTimers] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property

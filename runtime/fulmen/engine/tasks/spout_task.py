@@ -54,6 +54,7 @@ class SpoutTask(RootTask):
         pending: Messages whose trees have not ended, or whose end the spout was not told yet.
         failed_messages: Those that have failed. With `backoff` the spout hears of it after a pause.
         exhausted: Whether the spout says that there will never be another tuple.
+        unread: This task -> what its spout says of `unread_parts`; empty: it was not asked.
     """
 
     instance: Spout
@@ -81,6 +82,7 @@ class SpoutTask(RootTask):
         self._empty = EmptyCalls()
         self.is_active = False
         self.exhausted = False
+        self.unread: dict[int, Sequence[str] | None] = {}
 
     @override
     def before_open(self) -> None:
@@ -281,10 +283,17 @@ class SpoutTask(RootTask):
             yield emitted
         self._emitted = total
         self.exhausted = bool(self.guarded("is_exhausted", self.instance.is_exhausted))
+        if self.component in self.placed.event_times:
+            self.unread[self.task] = self.guarded("unread_parts", self._unread_parts)
+
+    def _unread_parts(self) -> list[str] | None:
+        names = self.instance.unread_parts()
+        return None if names is None else [*map(str, names)]
 
     def describe(self, summary: Summary) -> None:
         """Say what is left of this task's messages."""
         summary.exhausted[self.task] = self.exhausted
+        summary.unread.update(self.unread)
         summary.did_something |= self._empty.did_something
         summary.spout_pending[self.task] = self.pending.count
         if self.failed_messages.resting:

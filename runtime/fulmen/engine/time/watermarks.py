@@ -11,6 +11,9 @@ the same. The invariants:
   are, the watermark stands.
 - A task of a spout holds the watermark before its first tuple as well, unless its spout names
   parts: then a task without any part has nothing to come.
+- A spout may say which parts it has not read to their ends, such as files. Only these hold the
+  watermark, before their first tuple as well, and are never idle. If there are none, the newest
+  time of all that was read counts.
 - Any other component has the minimum of those it receives tuples from. Those without event times
   are left out.
 """
@@ -20,6 +23,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fulmen.errors import CheckpointMismatch
@@ -29,6 +33,10 @@ SECTION = "time"
 FORMAT = 1
 TASK = "task "
 """How the names of parts begin that stand for a whole task."""
+PART = "part "
+"""How the names of parts begin that a spout has named."""
+READ = "what was read"
+"""The part that stands for all parts that were read to their ends, if the spout says which."""
 
 
 class Rule(NamedTuple):
@@ -49,10 +57,12 @@ class Part(NamedTuple):
     Attributes:
         newest: Its newest event time; None: it has emitted nothing.
         since: When it emitted last, or was first expected to, by the batch clock.
+        reader: The name of the task that says that it has not read it to its end; "": none says.
     """
 
     newest: int | None
     since: float
+    reader: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,10 +72,13 @@ class SourceTime:
     Attributes:
         watermark: None: not known yet.
         parts: By name.
+        held_by: The part that the watermark waits for; None: all are idle or have ended, or no
+            batch was counted since the driver began. Not in a commit.
     """
 
     watermark: int | None = None
     parts: Mapping[str, Part] = field(default_factory=dict)
+    held_by: str | None = field(default=None, compare=False)
 
     def after(
         self,
@@ -74,6 +87,7 @@ class SourceTime:
         expected: Collection[str],
         ended: Collection[str],
         clock: float,
+        unread: Mapping[str, Collection[str] | None] = MappingProxyType({}),
     ) -> SourceTime:
         """What it is after a batch.
 
@@ -83,34 +97,66 @@ class SourceTime:
             expected: Names of parts that may still emit, of tasks that have emitted nothing.
             ended: Parts that will never emit again.
             clock: The batch clock.
+            unread: Task that was asked in the batch -> the parts that it has not read to their
+                ends; None: it does not say.
         """
         parts = dict(self.parts)
         for name, at in newest.items():
-            before = parts.get(name, Part(None, clock)).newest
-            parts[name] = Part(at if before is None else max(at, before), clock)
-        if all(name.startswith(TASK) for name in parts):
-            for name in expected:
-                parts.setdefault(name, Part(None, clock))
+            before = parts.get(name, Part(None, clock))
+            parts[name] = Part(_later(at, before.newest), clock, before.reader)
+        if _says_what_is_unread(parts, unread):
+            parts = _with_unread(parts, unread, clock)
         else:
-            parts = {n: part for n, part in parts.items() if part.newest is not None}
-        live = [p for n, p in parts.items() if n not in ended and not _is_idle(p, rule, clock)]
-        times = [part.newest for part in live]
-        known = [at for at in times if at is not None]
-        watermark = self.watermark
-        if known and len(known) == len(times):
-            least = min(known) - rule.lag
-            watermark = least if watermark is None else max(watermark, least)
-        return SourceTime(watermark, parts)
-
-    def holding(self, rule: Rule, ended: Collection[str], clock: float) -> str | None:
-        """The part that holds the watermark; None: all are idle or have ended."""
-        live = {
-            name: part
-            for name, part in self.parts.items()
-            if name not in ended and not _is_idle(part, rule, clock)
+            parts.pop(READ, None)
+            parts = {n: Part(part.newest, part.since) for n, part in parts.items()}
+            if all(name.startswith(TASK) for name in parts):
+                for name in expected:
+                    parts.setdefault(name, Part(None, clock))
+            else:
+                parts = {n: part for n, part in parts.items() if part.newest is not None}
+        live = {n: part for n, part in parts.items() if part.reader} or {
+            n: part
+            for n, part in parts.items()
+            if n not in ended and not _is_idle(part, rule, clock)
         }
         order = sorted(live, key=lambda n: (live[n].newest is not None, live[n].newest or 0, n))
-        return order[0] if order else None
+        held_by = order[0] if order else None
+        least = None if held_by is None else live[held_by].newest
+        watermark = self.watermark
+        if least is not None:
+            least -= rule.lag
+            watermark = least if watermark is None else max(watermark, least)
+        return SourceTime(watermark, parts, held_by)
+
+
+def _says_what_is_unread(
+    parts: Mapping[str, Part], unread: Mapping[str, Collection[str] | None]
+) -> bool:
+    if any(names is not None for names in unread.values()):
+        return True
+    if unread:  # it says no more
+        return any(p.reader and p.reader not in unread for p in parts.values())
+    return READ in parts or any(p.reader for p in parts.values())
+
+
+def _with_unread(
+    parts: Mapping[str, Part], unread: Mapping[str, Collection[str] | None], clock: float
+) -> dict[str, Part]:
+    """Parts that are not read to their ends as they are, and all others as one."""
+    found = {n: p for n, p in parts.items() if p.reader and p.reader not in unread}
+    for reader, names in unread.items():
+        for name in names or ():
+            before = parts.get(name, Part(None, clock))
+            found[name] = Part(before.newest, before.since, reader)
+    over = [p for n, p in parts.items() if n not in found and p.newest is not None]
+    if over:
+        newest = max(p.newest for p in over if p.newest is not None)
+        found[READ] = Part(newest, max(p.since for p in over))
+    return found
+
+
+def _later(at: int, before: int | None) -> int:
+    return at if before is None else max(at, before)
 
 
 def _is_idle(part: Part, rule: Rule, clock: float) -> bool:
@@ -125,11 +171,13 @@ class Watermarks:
         sources: Of each component that declares event times.
         passed: Component -> the watermark of what it receives.
         closed: The same before the commit: what was due by it has fired.
+        ended: Components that declare event times, and will never emit again. Not in a commit.
     """
 
     sources: Mapping[str, SourceTime] = field(default_factory=dict)
     passed: Mapping[str, int] = field(default_factory=dict)
     closed: Mapping[str, int] = field(default_factory=dict)
+    ended: frozenset[str] = field(default=frozenset(), compare=False)
 
     def with_passed(
         self, inputs: Mapping[str, Sequence[str]], ended: Collection[str]
@@ -158,7 +206,7 @@ class Watermarks:
                 known.add(bolt)
                 if times:
                     out[bolt] = least
-        return Watermarks(self.sources, passed, self.passed)
+        return Watermarks(self.sources, passed, self.passed, frozenset(ended))
 
     def encode(self) -> bytes:
         """For a commit."""

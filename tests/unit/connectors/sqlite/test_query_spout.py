@@ -47,6 +47,7 @@ def test_rows_are_emitted_in_the_order_of_the_column(file):
     assert one.spout.outputs_for(one.context.options)["default"] == Stream(("word",))
     one.batch()
     assert list(one.pending.values()) == [(letter,) for letter in "abcde"]
+    assert {one.spout.part_of(msg_id) for msg_id in one.pending} == {"t"}
     one.until_exhausted()
     insert(file, "fg")
     one.until_exhausted()

@@ -13,7 +13,7 @@ from fulmen.checkpoint import load
 from fulmen.engine.batches.timers import NextTimers
 from fulmen.engine.driver.driver import Stop
 from fulmen.engine.protocol.header import Header
-from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.protocol.summary import PendingTimers, Summary
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.time.timers import TaskTimers
 from fulmen.errors import EventTimeError
@@ -275,7 +275,8 @@ def test_a_batch_in_which_a_timer_is_due_leaves_nothing_out():
         return Header(1, "t", "b", clock, clock, 1, watermarks=marks)
 
     timers = NextTimers()
-    timers.committed("run", [Summary(1, 0, timers={1: (10, None), 2: (None, 7.5)})])
+    of_tasks = {1: PendingTimers(10, None), 2: PendingTimers(None, 7.5)}
+    timers.committed("run", [Summary(1, 0, timers=of_tasks)])
     assert not timers.is_due(header(7.0), Plan())
     assert not timers.is_due(header(7.0, a=9, b=50), Plan())
     assert timers.is_due(header(7.0, a=10), Plan())

@@ -92,9 +92,66 @@ def test_watermarks_of_a_later_version_are_refused():
         Watermarks.decode(b'{"format": 2}')
 
 
-def test_the_part_that_holds_the_watermark_is_named():
+FILES = ["part a", "part b", "part c"]
+UNREAD = ([], FILES[:1], FILES[1:], FILES)
+READINGS = st.lists(
+    st.just(({}, {}))  # the task was left out
+    | st.tuples(
+        st.dictionaries(st.sampled_from(FILES), st.integers(-50, 50)),  # the newest times
+        st.sampled_from([{"task 0": unread} for unread in UNREAD]),
+    ),
+    max_size=10,
+)
+
+
+def of_files(lag, readings):
+    """The watermark after each batch, if files that are not read to their ends hold it."""
+    unread, newest, everything, found = [], {}, [], None
+    for emitted, said in readings:
+        unread = said.get("task 0", unread)
+        newest = {name: max(newest.get(name, -99), emitted.get(name, -99)) for name in unread}
+        everything += emitted.values()
+        least = min(newest.values()) if newest else max(everything, default=-99)
+        if least != -99:
+            found = least - lag if found is None else max(found, least - lag)
+        yield found
+
+
+@given(READINGS, st.integers(0, 20))
+def test_only_what_is_not_read_to_its_end_holds_the_watermark(readings, lag):
+    it = SourceTime()
+    for clock, ((newest, said), wanted) in enumerate(
+        zip(readings, of_files(lag, readings), strict=True)
+    ):
+        expected = () if said or it.parts else ["task 0"]
+        it = it.after(Rule(lag), newest, expected, (), float(clock), said)
+        assert it.watermark == wanted
+        assert len(it.parts) <= len(FILES) + 1
+        it = Watermarks.decode(Watermarks({"s": it}).encode()).sources["s"]
+
+
+def test_an_unread_part_is_never_idle():
+    rule = Rule(0, idle_seconds=5.0)
+    it = SourceTime().after(rule, {"part a": 9}, (), (), 0.0, {"task 0": ["part a", "part b"]})
+    it = it.after(rule, {}, (), (), 100.0, {"task 0": ["part b"]})
+    assert (it.watermark, it.held_by) == (None, "part b")
+
+
+def test_a_spout_that_says_no_more_what_is_unread_has_parts_as_others_have():
+    it = SourceTime().after(Rule(0), {"part a": 9}, (), (), 0.0, {"task 0": ["part b"]})
+    it = it.after(Rule(0), {"task 0": 4}, ["task 0"], (), 1.0, {"task 0": None})
+    assert (it.watermark, it.held_by, set(it.parts)) == (4, "task 0", {"task 0"})
+
+
+@pytest.mark.parametrize(
+    ("rule", "ended", "holding"),
+    [
+        (Rule(0), (), "task 1"),
+        (Rule(0), ("task 1",), "task 2"),
+        (Rule(0, 5.0), (), "task 2"),
+        (Rule(0, 0.5), (), None),
+    ],
+)
+def test_the_part_that_holds_the_watermark_is_named(rule, ended, holding):
     it = SourceTime(None, {"task 0": Part(5, 0.0), "task 1": Part(None, 0.0), "task 2": Part(1, 9)})
-    assert it.holding(Rule(0), (), 10.0) == "task 1"
-    assert it.holding(Rule(0), ("task 1",), 10.0) == "task 2"
-    assert it.holding(Rule(0, 5.0), (), 10.0) == "task 2"
-    assert it.holding(Rule(0, 0.5), (), 10.0) is None
+    assert it.after(rule, {}, (), ended, 10.0).held_by == holding

@@ -10,7 +10,7 @@ from fulmen.api.components import overrides
 from fulmen.api.tuples import TICK_COMPONENT, TIMER_STREAM
 from fulmen.checkpoint.rewriting import Journals, Update
 from fulmen.engine.protocol.header import Header
-from fulmen.engine.protocol.summary import Summary
+from fulmen.engine.protocol.summary import PendingTimers, Summary
 from fulmen.engine.state.journals import TIMERS
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.tasks.task_base import TaskBase
@@ -54,7 +54,7 @@ class TimedTask(TaskBase):
     def tell(self, summary: Summary) -> None:
         super().tell(summary)
         if self.timers:
-            summary.timers[self.task] = self.timers.next
+            summary.timers[self.task] = PendingTimers(*self.timers.next, len(self.timers))
 
     def has_due_timers(self, header: Header) -> bool:
         """Whether a timer is due in this batch."""
