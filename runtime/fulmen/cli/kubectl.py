@@ -67,6 +67,30 @@ class Kubectl:
         """A topology. BadInput if there is none of that name."""
         return self._object(name, "get", "-o", "json")
 
+    def find(self, name: str) -> Json | None:
+        """A topology; None if there is none of that name."""
+        try:
+            return self.get(name)
+        except BadInput as error:
+            if isinstance(error.__cause__, _NotFound):
+                return None
+            raise
+
+    def dry_run(self, manifest: str, *, server_side: bool) -> Sequence[Json]:
+        """The objects as they would be after a `kubectl apply`, which is not made.
+
+        Args:
+            manifest: The objects in YAML.
+            server_side: Whether it would be a `kubectl apply --server-side`.
+
+        Raises:
+            BadInput: The API server would refuse them.
+        """
+        how = ["--server-side"] if server_side else []
+        options = ["--dry-run=server", "-f", "-", "-o", "json"]
+        found: Json = json.loads(self._run("apply", *how, *options, content=manifest))
+        return found["items"] if found["kind"] == "List" else [found]
+
     def again(self, topology: Json) -> Json:
         """A topology as it is now. Replaced if it is gone, or another one has its name."""
         name = topology["metadata"]["name"]
@@ -228,6 +252,8 @@ def _error(stderr: str) -> FulmenError:
         return _NotFound(f"kubectl: {text}")
     if "(Conflict)" in text:
         return _Conflict(f"kubectl: {text}")
+    if "is invalid:" in text or "(BadRequest)" in text:
+        return BadInput(f"the API server refuses it: {text}")
     if "(Forbidden)" in text or "(Unauthorized)" in text:
         return BadInput(f"the cluster does not allow you to do this: {text}")
     if "the server doesn't have a resource type" in text:

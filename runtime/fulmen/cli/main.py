@@ -23,6 +23,7 @@ MODULES = {
     "activate": "cluster.lifecycle",
     "completion": "completion",
     "deactivate": "cluster.lifecycle",
+    "diff": "cluster.diff",
     "kill": "cluster.lifecycle",
     "init": "init",
     "list": "cluster.listing",

@@ -6,10 +6,19 @@ import pytest
 
 from fulmen.kube.container.preparation import runs_unlike
 from fulmen.plan import is_placed_like
+from fulmen.topology.reading.documents import to_document
 from fulmen.topology.reading.field_problems import parse
-from fulmen.topology.resource.changes import EFFECTS, Effect, input_hash
+from fulmen.topology.resource.changes import (
+    EFFECTS,
+    MEANINGS,
+    Effect,
+    input_hash,
+    spec_changes,
+    strongest,
+)
 from fulmen.topology.validation.check import with_checkpoint_tasks
 from support.documents import ABSENT, word_count
+from support.pages import ROOT
 from support.scripts import script
 
 CRD, CRD_DOCS = script("crd"), script("crd_docs")
@@ -185,3 +194,93 @@ def test_a_number_of_tasks_that_is_written_down_later_changes_nothing():
 
 def test_the_digest_is_the_same_in_every_version():
     assert hash_of() == "8d3fb07dfcda"
+
+
+def changes_to(changes, of=""):
+    """What `spec_changes` finds if the word count gets these changes."""
+    before, after = (to_document(topology(made, of))["spec"] for made in (None, changes))
+    return spec_changes(before, after)
+
+
+@pytest.mark.parametrize(("path", "value"), CHANGES, ids=[path for path, _ in CHANGES])
+def test_a_change_that_is_found_does_what_the_table_says(path, value):
+    found = changes_to({path: value}, path)
+    (effect,) = effect_of(path)
+    assert strongest(found) is effect
+    assert changes_to({}, path) == []
+
+
+def test_components_and_code_that_are_found_to_differ_replace():
+    bolt = {"name": "b", "class": "m.B", "inputs": [{"from": "split", "grouping": {"type": "all"}}]}
+    (added,) = changes_to({"spec.bolts.2": bolt})
+    assert (added.path, added.effect, added.before) == ("spec.bolts[b]", Effect.REPLACE, None)
+    (removed,) = changes_to({"spec.bolts.1": ABSENT})
+    assert (removed.path, removed.after) == ("spec.bolts[count]", None)
+    (code,) = changes_to({"spec.code": {"configMap": "a"}})
+    assert (code.path, code.effect) == ("spec.code.configMap", Effect.REPLACE)
+
+
+def test_another_order_of_components_replaces_as_the_digest_says():
+    bolts = word_count()["spec"]["bolts"]
+    (found,) = changes_to({"spec.bolts": bolts[::-1]})
+    assert (found.path, found.effect) == ("spec.bolts", Effect.REPLACE)
+    assert (found.before, found.after) == (["split", "count"], ["count", "split"])
+    assert hash_of({"spec.bolts": bolts[::-1]}) != hash_of()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ({}, {}, []),
+        ({}, {"workers": 2}, [("spec.workers", "Rebalance", None, 2)]),
+        (
+            {"bolts": [{"name": "a", "parallelism": 2}, {"name": "b"}]},
+            {"bolts": [{"name": "a"}, {"name": "b", "numTasks": 3, "tickSeconds": 1}]},
+            [
+                ("spec.bolts[a].parallelism", "Rebalance", 2, None),
+                ("spec.bolts[b].numTasks", "Immutable", None, 3),
+                ("spec.bolts[b].tickSeconds", "Live", None, 1),
+            ],
+        ),
+        (
+            {"bolts": [{"name": "a", "inputs": [{"from": "s"}]}]},
+            {"bolts": [{"name": "a", "inputs": [{"from": "t"}, {"from": "s"}]}]},
+            [
+                ("spec.bolts[a].inputs[0].from", "Replace", "s", "t"),
+                ("spec.bolts[a].inputs[1]", "Replace", None, {"from": "s"}),
+            ],
+        ),
+        (
+            {"env": [{"name": "A", "value": "1"}], "config": {"a": {"b": 1}}},
+            {"env": [{"name": "A", "value": "2"}], "config": {"a": {"b": 2}}},
+            [
+                ("spec.env[A].value", "Replace", "1", "2"),
+                ("spec.config", "Live", {"a": {"b": 1}}, {"a": {"b": 2}}),
+            ],
+        ),
+        ({}, {"env": [{"name": "A"}]}, [("spec.env[A]", "Replace", None, {"name": "A"})]),
+        ({"new": {"x": 1}}, {"new": 3}, [("spec.new", "Replace", {"x": 1}, 3)]),
+        ({"new": 1}, {"new": 3}, [("spec.new", "Replace", 1, 3)]),
+        (  # two of one name, which no API server takes
+            {"spouts": [{"name": "a"}, {"name": "a"}]},
+            {"spouts": [{"name": "a"}]},
+            [("spec.spouts[1]", "Replace", {"name": "a"}, None)],
+        ),
+    ],
+)
+def test_every_field_that_differs_is_found_with_its_place(before, after, found):
+    changes = spec_changes(before, after)
+    assert [(c.path, c.effect, c.before, c.after) for c in changes] == found
+
+
+def test_the_strongest_change_decides():
+    both = changes_to({"spec.workers": 3, "spec.config": {"a": 1}})
+    assert strongest(both) is Effect.REBALANCE
+    assert strongest([]) is None
+
+
+def test_the_page_says_of_each_effect_what_the_command_says():
+    page = (ROOT / "docs" / "crd.md").read_text(encoding="utf-8")
+    section = page.partition("## What a change does\n")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if "| " in line][1:]
+    assert rows == [[effect.value, text] for effect, text in MEANINGS.items()]

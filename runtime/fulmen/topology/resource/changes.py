@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -23,6 +25,19 @@ class Effect(StrEnum):
     REPLACE = "Replace"
     IMMUTABLE = "Immutable"
 
+
+MEANINGS: Final[dict[Effect, str]] = {
+    Effect.LIVE: "The running driver or the operator applies the change; spouts continue, and trees"
+    " stay pending. If the change concerns spouts or bolts, the driver applies it between two"
+    " batches: it closes the instances, and opens new ones with the committed state.",
+    Effect.REBALANCE: "Spouts stop, pending trees end or time out, executors are placed anew,"
+    " spouts continue. Pods that stay keep running.",
+    Effect.REPLACE: "First, a dry run and a preflight pod validate the new image and code. If they"
+    " fail, `SpecAccepted` is `False`, and the running topology is left alone. Otherwise the driver"
+    " drains and ends, and a new one starts with new pods. State is kept.",
+    Effect.IMMUTABLE: "The field can't be changed.",
+}
+"""What each effect is, in the words of docs/crd.md; the strongest one last."""
 
 _LIVE: Final = Effect.LIVE
 _REBALANCE: Final = Effect.REBALANCE
@@ -142,3 +157,83 @@ def _replacing(value: Any, place: str) -> Any:
         if matters or where in EFFECTS:
             kept[name] = matters
     return kept
+
+
+@dataclass(frozen=True)
+class Change:
+    """A field, or an entry of a list, that is another one in another spec.
+
+    Attributes:
+        path: Where it is, such as `spec.bolts[count].parallelism`.
+        effect: What the change does.
+        before: Its value; None: it has none, or the default.
+        after: The same of the other spec.
+    """
+
+    path: str
+    effect: Effect
+    before: Any
+    after: Any
+
+
+def spec_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    """What differs between two specs, and what a change from one to the other does.
+
+    Args:
+        before: A spec as plain values, without what is the default.
+        after: The other one.
+    """
+    return list(_changes("", "spec", before, after))
+
+
+def strongest(changes: Sequence[Change]) -> Effect | None:
+    """The effect of all changes together; None: there are none."""
+    order = list(MEANINGS)
+    return max((change.effect for change in changes), key=order.index, default=None)
+
+
+def _changes(place: str, path: str, before: Any, after: Any) -> Iterator[Change]:
+    """The changes at a place of the spec, and of all that is below it."""
+    if before == after:
+        return
+    if place in EFFECTS:
+        yield Change(path, EFFECTS[place], before, after)
+    elif _are(list, before, after):
+        yield from _list_changes(f"{place}[]", path, before or [], after or [])
+    elif _are(dict, before, after):
+        before, after = before or {}, after or {}
+        for name in dict.fromkeys((*before, *after)):
+            where = f"{place}.{name}" if place else name
+            yield from _changes(where, f"{path}.{name}", before.get(name), after.get(name))
+    else:  # a field of another version
+        yield Change(path, _REPLACE, before, after)
+
+
+def _are(kind: type, *values: Any) -> bool:
+    """Whether all values that there are are of a type."""
+    return all(value is None or isinstance(value, kind) for value in values)
+
+
+def _list_changes(place: str, path: str, before: list[Any], after: list[Any]) -> Iterator[Change]:
+    """The changes of a list: entry by entry, by their names if they have some."""
+    names: list[Sequence[int | str] | None] = [_names(before), _names(after)]
+    if None in names:
+        names = [range(len(before)), range(len(after))]
+    old, new = (
+        dict(zip(own or (), entries, strict=True))
+        for own, entries in zip(names, (before, after), strict=True)
+    )
+    for name in dict.fromkeys((*old, *new)):
+        where = f"{path}[{name}]"
+        if name in old and name in new:
+            yield from _changes(place, where, old[name], new[name])
+        else:
+            yield Change(where, _REPLACE, old.get(name), new.get(name))
+    if [name for name in old if name in new] != [name for name in new if name in old]:
+        yield Change(path, _REPLACE, [*old], [*new])
+
+
+def _names(entries: list[Any]) -> list[str] | None:
+    """The names of the entries of a list; None if not each has one of its own."""
+    names = [str(entry.get("name", "")) for entry in entries if isinstance(entry, dict)]
+    return names if len({*names, ""}) == len(entries) + 1 else None
