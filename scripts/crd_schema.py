@@ -85,6 +85,14 @@ RULES = {
             "rule": "!(has(self.files) && has(self.configMap))",
             "message": "give files or configMap, not both",
         },
+        {
+            "rule": "!(has(self.uri) && (has(self.files) || has(self.configMap)))",
+            "message": "give uri, or files, or configMap, only one of them",
+        },
+        {
+            "rule": "has(self.uri) == has(self.sha256)",
+            "message": "uri and sha256 belong together: `sha256sum FILE` prints the digest",
+        },
     ],
     "spec.checkpoint": [
         {

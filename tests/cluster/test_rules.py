@@ -33,6 +33,11 @@ REFUSED = [
     ({"spec.code": {"folder": "."}}, "a folder is on your machine"),
     ({"spec.code": {"configMap": "a", "files": {"a.py": ""}}}, "give files or configMap"),
     (
+        {"spec.code": {"uri": "s3://a/b", "sha256": "0" * 64, "configMap": "a"}},
+        "give uri, or files, or configMap",
+    ),
+    ({"spec.code": {"uri": "s3://a/b"}}, "uri and sha256 belong together"),
+    (
         {"spec.checkpoint": {"uri": "s3://a/b", "persistentVolumeClaim": "c"}},
         "give uri or persistentVolumeClaim",
     ),

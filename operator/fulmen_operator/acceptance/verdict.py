@@ -24,17 +24,23 @@ C = TypeVar("C", bound=ComponentSpec)
 
 @dataclass(frozen=True)
 class CodeFiles:
-    """What a ConfigMap has of an author's code.
+    """An author's code: what a ConfigMap has of it, or where it is in a store.
 
     Attributes:
         data: Files of text by name.
         binary: Other files by name, such as a packed project, in base64 as Kubernetes has them.
+        uri: Where a packed project is in a store; empty if it is not.
+        sha256: The digest that it must have there.
     """
 
     data: Mapping[str, str] = field(default_factory=dict)
     binary: Mapping[str, str] = field(default_factory=dict)
+    uri: str = ""
+    sha256: str = ""
 
-    def __bool__(self) -> bool:
+    @property
+    def has_files(self) -> bool:
+        """Whether there is something for a ConfigMap."""
         return bool(self.data or self.binary)
 
     @property
@@ -45,7 +51,9 @@ class CodeFiles:
 
     @property
     def digest(self) -> str:
-        """Another one for other files; empty if there are none."""
+        """Another one for other code; empty if there is none."""
+        if self.uri:
+            return digest([self.uri, self.sha256])
         if self.binary:
             return digest([dict(self.data), dict(self.binary)])
         return digest(self.data) if self.data else ""
@@ -59,7 +67,7 @@ class Accepted:
         topology: With the numbers of tasks that are known, without `code`, with a URI of the
             checkpoint.
         hash: Of the input: a running driver with another one has to be replaced.
-        code: The code's files.
+        code: The code's files, or where it is.
         code_name: The ConfigMap for them; empty if there are none.
         claim: The claim that the checkpoint is on; empty if it is at a URI.
         owns_claim: Whether the operator makes that claim.
@@ -118,7 +126,7 @@ def judge(seen: Observed, tasks: Mapping[str, int]) -> Accepted | Refused:
         topology=_resolved(given, seen, tasks),
         hash=input_hash(given, code.digest),
         code=code,
-        code_name=names.code(given.name, code.digest) if code else "",
+        code_name=names.code(given.name, code.digest) if code.has_files else "",
         claim="" if checkpoint.uri else named or names.claim(given.name),
         owns_claim=not checkpoint.uri and named is None,
         warnings=tuple(str(problem) for problem in checked.warnings),
@@ -151,6 +159,8 @@ def _code_of(code: Code | None, source: Object | None) -> CodeFiles | Refused:
             "Put its files into a ConfigMap: fulmen manifest FILE | kubectl apply -f -"
         )
         return Refused(Reason.INVALID_SPEC, message)
+    if code.uri is not None:
+        return CodeFiles(uri=code.uri, sha256=code.sha256 or "")
     if code.config_map is None:
         return CodeFiles(code.files)
     named = f"spec.code.configMap: ConfigMap {code.config_map!r}"
@@ -158,7 +168,7 @@ def _code_of(code: Code | None, source: Object | None) -> CodeFiles | Refused:
         message = f"spec.code.configMap: there is no ConfigMap {code.config_map!r}. Make it."
         return Refused(Reason.CODE_NOT_FOUND, message, again_in=30)
     files = CodeFiles(source.get("data") or {}, source.get("binaryData") or {})
-    if not files:
+    if not files.has_files:
         return Refused(Reason.CODE_NOT_FOUND, f"{named} has no data.", again_in=30)
     if ARCHIVE_NAME in files.binary and len(files.data) + len(files.binary) > 1:
         message = f"{named} has {ARCHIVE_NAME} and other files. Put them into the archive."
@@ -166,7 +176,7 @@ def _code_of(code: Code | None, source: Object | None) -> CodeFiles | Refused:
     if files.size > MAX_CODE_BYTES:
         message = (
             f"{named} has {files.size} bytes, but at most "
-            f"{MAX_CODE_BYTES} are allowed. Put the code into an image."
+            f"{MAX_CODE_BYTES} are allowed. Put the code into a store (spec.code.uri), or an image."
         )
         return Refused(Reason.CODE_TOO_BIG, message, again_in=30)
     return files

@@ -7,7 +7,7 @@ from fulmen.kube import contract, names
 from fulmen.topology.resource.pods import Pod
 from fulmen.topology.resource.quantity import times
 from fulmen.topology.resource.spec import TopologySpec
-from fulmen_operator.acceptance.verdict import Accepted
+from fulmen_operator.acceptance.verdict import Accepted, CodeFiles
 from fulmen_operator.manifests import volumes
 from fulmen_operator.manifests.common import metadata, selector
 from fulmen_operator.manifests.merge import merged
@@ -153,7 +153,8 @@ def preflight_pod(
     It runs as the workers do: the author's code is imported there, without a token. An image that
     only the workers have comes first, as an init container: so the pod needs no more than with one.
     If instances are opened, what workers host is opened there, with the workers' environment,
-    resources and volumes, but without the init containers of their template.
+    resources and volumes, but without the init containers of their template. What fetches code from
+    a store gets their environment and volumes too, which may have the credentials.
     """
     opens = accepted.topology.spec.preflight == "Open"
     driver, worker = accepted.topology.spec.driver, accepted.topology.spec.worker
@@ -186,7 +187,7 @@ def preflight_pod(
         name = contract.WORKER_PREFLIGHT_CONTAINER
         first = container(name, images.worker, as_big, contract.WORKER)
         spec["initContainers"] = [{**first, "securityContext": CONTAINER_SECURITY}]
-    if opens:
+    if "initContainers" in spec and (opens or accepted.code.uri):
         spec = merged(_mounted_by(worker), spec)
     return whole_pod(meta, spec, _pulling_both(driver, worker), contract.PREFLIGHT_CONTAINER)
 
@@ -250,10 +251,17 @@ def _resources(pod: Pod, defaults: dict[str, str], slots: int) -> Manifest:
 
 def _env(accepted: Accepted, pod: Pod, own: list[Manifest]) -> list[Manifest]:
     """Fulmen's variables, then the user's, which may refer to them; of equal names the pod's."""
+    own = [*own, *_code_env(accepted.code)]
     reserved = {variable["name"] for variable in own}
     wanted = {variable.name: variable for variable in (*accepted.topology.spec.env, *pod.env)}
     users = (v.model_dump(mode="json", by_alias=True, exclude_none=True) for v in wanted.values())
     return [*own, *(variable for variable in users if variable["name"] not in reserved)]
+
+
+def _code_env(code: CodeFiles) -> list[Manifest]:
+    """Where a container fetches code that is in a store."""
+    told = {contract.CODE_URI_ENV: code.uri, contract.CODE_SHA256_ENV: code.sha256}
+    return [{"name": name, "value": value} for name, value in told.items() if code.uri]
 
 
 def _own_env(seen: Observed, attempt: int) -> list[Manifest]:

@@ -6,7 +6,7 @@ from fulmen.kube import contract, names
 from fulmen.topology.reading.documents import to_document
 from fulmen.topology.resource.changes import input_hash
 from fulmen.topology.resource.spec import Topology
-from fulmen_operator.acceptance.verdict import Accepted
+from fulmen_operator.acceptance.verdict import Accepted, CodeFiles
 from fulmen_operator.manifests.pods import of_attempt, worker_pod
 from fulmen_operator.manifests.storage import claim_named, is_shared
 from fulmen_operator.manifests.volumes import CHECKPOINT_VOLUME, CODE_VOLUME
@@ -41,7 +41,11 @@ def new_revision(
         policy = settings.image_pull_policy
         worker = worker_pod(seen, accepted, images.worker, 0, together, policy)
         mounts = contract.Mounts(
-            code=accepted.code_name, claim=accepted.claim, owns_claim=accepted.owns_claim
+            code=accepted.code_name,
+            code_uri=accepted.code.uri,
+            code_sha256=accepted.code.sha256,
+            claim=accepted.claim,
+            owns_claim=accepted.owns_claim,
         )
     return contract.Revision(
         generation=seen.generation,
@@ -90,6 +94,7 @@ def accepted_in(revision: contract.Revision) -> Accepted:
     return Accepted(
         topology=Topology.model_validate(revision.topology, by_alias=True, by_name=False),
         hash=revision.input_hash,
+        code=CodeFiles(uri=mounts.code_uri, sha256=mounts.code_sha256),
         code_name=mounts.code,
         claim=mounts.claim,
         owns_claim=mounts.owns_claim,
@@ -126,4 +131,5 @@ def hash_in(revision: contract.Revision) -> str:
         checkpoint = checkpoint.model_copy(update=update)
     spec = accepted.topology.spec.model_copy(update={"checkpoint": checkpoint})
     given = accepted.topology.model_copy(update={"spec": spec})
-    return input_hash(given, names.code_digest(given.name, accepted.code_name) or "")
+    mounted = names.code_digest(given.name, accepted.code_name)
+    return input_hash(given, mounted or accepted.code.digest)

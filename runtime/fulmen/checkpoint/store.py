@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from fulmen.checkpoint.files import FileBackend
@@ -28,6 +28,7 @@ from fulmen.checkpoint.remote import cloud_backend, memory_backend
 from fulmen.errors import CheckpointError
 from fulmen.topology.resource.uris import BadUri, read_uri
 
+CHUNK_BYTES = 8 * 1024 * 1024
 # What a file system and every object store take as it is, without escaping of their own.
 _KEY = re.compile(r"(?!.*(?:^|/)\.)[A-Za-z0-9._=+-]+(?:/[A-Za-z0-9._=+-]+)*")
 
@@ -115,6 +116,19 @@ class Store:
     def get_range(self, key: str, start: int, length: int) -> bytes:
         """Read a part of an object: as much of it as there is. Raises what `get` does."""
         return self._backend.get_range(_checked(key), start, length)
+
+    def get_chunks(self, key: str, length: int = CHUNK_BYTES) -> Iterator[bytes]:
+        """Read one object piece by piece, for one that memory has no room for.
+
+        The pieces are of one object only if nobody overwrites it meanwhile. Raises what `get` does.
+        """
+        # A range must not begin at the end of an object: each begins with a byte that is known.
+        chunk = self.get_range(key, 0, length)
+        end = 0
+        while chunk:
+            yield chunk
+            end += len(chunk)
+            chunk = self.get_range(key, end - 1, length + 1)[1:]
 
     def get_many(self, keys: Iterable[str]) -> list[bytes]:
         """Read several objects, concurrently where that is faster. Raises what `get` does."""

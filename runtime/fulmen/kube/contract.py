@@ -65,6 +65,9 @@ UID_ENV: Final = "FULMEN_UID"
 ATTEMPT_ENV: Final = "FULMEN_ATTEMPT"
 POD_NAME_ENV: Final = "FULMEN_POD_NAME"
 POD_IP_ENV: Final = "FULMEN_POD_IP"
+CODE_URI_ENV: Final = "FULMEN_CODE_URI"
+CODE_SHA256_ENV: Final = "FULMEN_CODE_SHA256"
+"""Where a container fetches the code, if it is in a store, and the digest that it must have."""
 
 # ---- Files
 
@@ -181,11 +184,15 @@ class Mounts(ContractModel):
 
     Attributes:
         code: The ConfigMap with the code; empty if there is none.
+        code_uri: Where the code is in a store; empty if it is not.
+        code_sha256: The SHA-256 that it must have there, in hexadecimal digits.
         claim: The claim that the checkpoint is on; empty if it is at a URI.
         owns_claim: Whether the operator makes that claim.
     """
 
     code: str = ""
+    code_uri: str = ""
+    code_sha256: str = ""
     claim: str = ""
     owns_claim: bool = False
 

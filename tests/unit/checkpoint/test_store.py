@@ -48,6 +48,16 @@ def test_a_part_of_an_object_can_be_read(store):
         store.get_range("state/y", 0, 1)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 6, 7])
+def test_a_large_object_can_be_read_piece_by_piece(store, size):
+    store.put("code.tar.gz", bytes(range(size)))
+    chunks = list(store.get_chunks("code.tar.gz", 3))
+    assert b"".join(chunks) == bytes(range(size))
+    assert [len(chunk) for chunk in chunks[:-1]] == [3] * (len(chunks) - 1)
+    with pytest.raises(NotFound):
+        next(store.get_chunks("nothing"))
+
+
 def test_an_empty_store_can_be_listed_and_read(store):
     assert store.list("") == []
     store.delete(["a"])

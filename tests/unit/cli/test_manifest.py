@@ -1,6 +1,7 @@
 """`fulmen manifest`: the file that `fulmen run` takes, as a cluster takes it."""
 
 import base64
+import hashlib
 import os
 import random
 import re
@@ -10,7 +11,7 @@ import yaml
 from click.testing import CliRunner
 
 from fulmen.cli.main import main
-from fulmen.topology.code.packing import unpacked
+from fulmen.topology.code.packing import unpack, unpacked
 from fulmen.topology.reading.documents import parse_yaml
 from fulmen.topology.reading.field_problems import parse
 from support.cli_runs import CODE
@@ -272,7 +273,8 @@ def test_too_much_code(tmp_path):
         f"Error: the 2 files of '{tmp_path}/code' have [0-9,]+ bytes when they are packed, but at"
         r" most 921,600 can be put into a ConfigMap\. The largest, with their bytes: noise"
         rf" \(1,000,000\), letters\.py \({len(CODE.encode()):,}\)\. Take out what the code does not"
-        r" need, or put the code into an image of your own \(fulmen image\)\.\n",
+        r" need, or put the code into a store \(--archive FILE --uri URI\), or into an image of"
+        r" your own \(fulmen image\)\.\n",
         result.stderr,
     )
 
@@ -303,3 +305,34 @@ def test_a_file_that_is_not_text(tmp_path):
     assert result.stderr == (
         f"Error: '{tmp_path}/code/latin.py' is not text in UTF-8: byte 2 is wrong.\n"
     )
+
+
+def test_the_code_as_an_archive_for_a_store(tmp_path):
+    file = written(tmp_path)
+    project(tmp_path)
+    archive = tmp_path / "code-1.tar.gz"
+    result = invoke(file, "--archive", archive)
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    assert (result.exit_code, result.stdout) == (0, f"{digest}  {archive}\n")
+    result = invoke(file, "--archive", archive, "--uri", "s3://code/code-1.tar.gz")
+    topology = yaml.safe_load(result.stdout)
+    assert topology["spec"]["code"] == {"uri": "s3://code/code-1.tar.gz", "sha256": digest}
+    assert topology["spec"]["spouts"] == yaml.safe_load(DOCUMENT)["spec"]["spouts"]
+    unpack(archive, tmp_path / "unpacked")
+    assert (tmp_path / "unpacked" / "shop" / "prices.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--uri", "s3://a/b"], "--uri is the place of an archive: add --archive FILE."),
+        (["--archive", "a", "--uri", "b"], "--uri: uri is 'b', but must be a file in a kind of"),
+        (["--archive", "a", "--uri", "s3://b"], "--uri: the URI must end in the name of a file"),
+        (["--archive", "nowhere/a"], "--archive: 'nowhere/a' can't be written: No such file"),
+    ],
+)
+def test_an_archive_that_can_not_be_made(tmp_path, monkeypatch, options, words):
+    monkeypatch.chdir(tmp_path)
+    result = invoke(written(tmp_path), *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr

@@ -18,6 +18,10 @@ def texts(document, **kwargs):
     return [str(problem) for problem in validate(document, **kwargs)]
 
 
+NOT_READ = (
+    "spec.code.uri: the classes are in an archive in a store, which was not read, so they were not"
+    " checked. Name a folder with a copy of its files: --code-folder."
+)
 MISSHAPEN = {
     "list": ([1], "the document is a list, but must be a mapping with apiVersion: "
              "fulmen.dev/v1alpha1, kind: Topology, metadata and spec."),
@@ -76,7 +80,7 @@ FIELDS = {
     ),
     "unknown-field-like-none": (
         {"spec.code": {"zip": "a.zip"}},
-        "spec.code.zip: there is no field 'zip'. There are: files, folder, configMap.",
+        "spec.code.zip: there is no field 'zip'. There are: files, folder, configMap, uri, sha256.",
     ),
     "unknown-field-of-a-bolt": (
         {"spec.bolts.0.paralelism": 3},
@@ -293,6 +297,38 @@ FIELDS = {
         {"spec.code": {"folder": ".", "configMap": "code"}},
         "spec.code: folder and configMap are given, but only one of them is allowed. "
         "Remove all but one.",
+    ),
+    "code-uri-without-a-digest": (
+        {"spec.code": {"uri": "s3://a/code.tar.gz"}},
+        "spec.code: uri is given without sha256, by which its archive is checked. Add what"
+        " `sha256sum FILE` or `fulmen manifest --archive FILE` prints.",
+        NOT_READ,
+    ),
+    "digest-without-code-uri": (
+        {"spec.code": {"sha256": "0" * 64}},
+        "spec.code.sha256: sha256 is given, but no uri: it is the digest of what is there. Add uri,"
+        " or remove it.",
+    ),
+    "code-uri-of-a-folder": (
+        {"spec.code": {"uri": "s3://code", "sha256": "0" * 64}},
+        "spec.code.uri: the URI must end in the name of a file: letters, digits and any of . _ = +"
+        " -. Write s3://bucket/code-1.tar.gz, say.",
+        NOT_READ,
+    ),
+    "code-uri-and-digest-that-are-none": (
+        {"spec.code": {"uri": "/code/", "sha256": "ABC"}},
+        "spec.code.uri: uri is '/code/', but must be a file in a kind of store, such as"
+        " s3://bucket/code-1.tar.gz.",
+        "spec.code.sha256: sha256 is 'ABC', but must be the 64 digits that `sha256sum FILE`"
+        " prints.",
+    ),
+    "code-uri-with-a-password": (
+        {"spec.code": {"uri": "s3://me:secret@a/code.tar.gz", "sha256": "0" * 64}},
+        "spec.code.uri: a URI is shown in logs and in the topology's status, so it must hold no"
+        " user and no password. Leave them out, and set the environment variables that the store's"
+        " own tools read (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for s3): on Kubernetes from a"
+        " Secret, in env of driver and worker.",
+        NOT_READ,
     ),
     "no-code-folder": (
         {"spec.code": {"folder": "nowhere"}},

@@ -33,8 +33,12 @@ from fulmen.topology.reading.documents import dump_yaml, to_yaml
 from fulmen.topology.reading.field_problems import translate
 from fulmen.topology.resource.pods import ARCHIVE_NAME, FILE_NAME, MAX_CODE_BYTES, Code
 from fulmen.topology.resource.spec import Topology
+from fulmen.topology.validation.across_fields import place_of
 
-OTHER_MEANS = "put the code into an image of your own (fulmen image)"
+OTHER_MEANS = (
+    "put the code into a store (--archive FILE --uri URI), or into an image of your own (fulmen"
+    " image)"
+)
 SHOWN_FILES = 5
 CLIENT_SIDE_BYTES = 256 * 1024
 """`kubectl apply` notes all of an object in an annotation, and all annotations may have so much."""
@@ -114,6 +118,18 @@ class Source:
     " several times.",
 )
 @click.option(
+    "--archive",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the code to FILE instead, packed, for a store that pods fetch it from. Its SHA-256"
+    " is printed, or with --uri the topology.",
+)
+@click.option(
+    "--uri",
+    metavar="URI",
+    help="Where FILE of --archive will be, such as s3://bucket/code-1.tar.gz: for spec.code.uri.",
+)
+@click.option(
     "--wheels",
     is_flag=True,
     help=f"Take the packages along that {REQUIREMENTS} or {PROJECT} ask for, but for those that"
@@ -144,6 +160,8 @@ def manifest(
     code_folder: Path | None,
     config_map: bool,
     include: tuple[str, ...],
+    archive: Path | None,
+    uri: str | None,
     wheels: bool,
     requirements: Path | None,
     python_version: str,
@@ -152,8 +170,10 @@ def manifest(
     """Print the topology of FILE as Kubernetes takes it, for `kubectl apply -f -`.
 
     A cluster has no code folder: a ConfigMap with its Python files and packages is printed before
-    the topology.
+    the topology. More than fits into one goes through a store: --archive, and then --uri.
     """
+    if uri is not None and archive is None:
+        raise BadInput("--uri is the place of an archive: add --archive FILE.")
     document = read_file(file, assignments, code_folder)
     checked = check_document(document, file, code_folder, for_kubernetes=True)
     tell_warnings(checked)
@@ -161,9 +181,15 @@ def manifest(
     target = Target(python_version, platform)
     packages = Packages(wheels or requirements is not None, requirements, target)
     with _project(topology, file, code_folder, include, packages) as project:
+        if project is None:
+            _refuse_without_folder(
+                "--archive" if archive else "--wheels" if packages.wanted else ""
+            )
+        elif archive is not None:
+            _write_archive(project, archive, uri, topology)
+            return
         source = None if project is None else _read(project)
     if source is None:
-        _refuse_without_folder(packages)
         click.echo(to_yaml(topology), nl=False)
     elif config_map:
         found = _config_map(topology, source)
@@ -175,12 +201,39 @@ def manifest(
         click.echo(to_yaml(_with(topology, _inline(source))), nl=False)
 
 
-def _refuse_without_folder(packages: Packages) -> None:
-    if packages.wanted:
+def _refuse_without_folder(option: str) -> None:
+    if option:
         raise BadInput(
-            "--wheels: packages go along with the code of a folder, and spec.code names none."
-            " Name one: --code-folder."
+            f"{option} is for the code of a folder, and spec.code names none. Name one:"
+            " --code-folder."
         )
+
+
+def _write_archive(project: Project, archive: Path, uri: str | None, topology: Topology) -> None:
+    """Write the code to a file, and print its digest, or the topology that names it."""
+    try:
+        with archive.open("wb") as into:
+            _pack(project, into)
+        with archive.open("rb") as written:
+            digest = hashlib.file_digest(written, "sha256").hexdigest()
+    except OSError as error:
+        raise BadInput(f"--archive: '{archive}' can't be written: {error.strerror}.") from error
+    if uri is None:
+        click.echo(f"{digest}  {archive}")
+    else:
+        click.echo(to_yaml(_with(topology, _at(uri, digest))), nl=False)
+
+
+def _at(uri: str, sha256: str) -> Code:
+    try:
+        code = Code(uri=uri, sha256=sha256)
+    except ValidationError as error:
+        message = "; ".join(problem.message for problem in translate(error, {}))
+        raise BadInput(f"--uri: {message}.") from error
+    for problem in place_of(code, for_kubernetes=True):
+        if problem.severity == "error":
+            raise BadInput(f"--uri: {problem.message}. {problem.cure}")
+    return code
 
 
 def _with(topology: Topology, code: Code) -> Topology:

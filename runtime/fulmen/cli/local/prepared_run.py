@@ -16,7 +16,7 @@ from fulmen.topology.code.loading import CodeFolder
 from fulmen.topology.configuration.options import configured
 from fulmen.topology.problems import Problem
 from fulmen.topology.resource.spec import Topology
-from fulmen.topology.validation.check import Checked, Runnable
+from fulmen.topology.validation.check import Checked, Runnable, code_elsewhere
 
 
 @dataclass(frozen=True)
@@ -132,10 +132,10 @@ def _checked(
 def _refuse_what_is_elsewhere(
     topology: Topology, code_folder: Path | None, uri: str | None, in_process: bool
 ) -> None:
-    code = topology.spec.code
-    if code_folder is None and code is not None and code.config_map is not None:
+    if code_folder is None and (elsewhere := code_elsewhere(topology.spec.code)):
+        field, place = elsewhere
         raise BadInput(
-            f"spec.code.configMap: the classes are in ConfigMap {code.config_map!r} of a cluster. "
+            f"spec.code.{field}: the classes are in {place}{' of a cluster' * (field != 'uri')}. "
             "Name a folder with a copy of its files: --code-folder."
         )
     if uri is not None and uri.startswith("memory://") and not in_process:

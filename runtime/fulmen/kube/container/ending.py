@@ -29,7 +29,10 @@ def of_error(error: Exception) -> tuple[ExitCode, Ended]:
         case ValidationFailed():
             mistakes = [mistake(p) for p in error.problems if isinstance(p, Problem)]
             return ExitCode.MISTAKE, refusal(mistakes)
-        case CodeError() | DeclarationError():
+        case CodeError():
+            found = Mistake(reason=error.message, cure=error.cure)
+            return ExitCode.MISTAKE, refusal([found])
+        case DeclarationError():
             return ExitCode.MISTAKE, refusal([Mistake(reason=str(error))])
         case Fenced():
             return ExitCode.FENCED, Ended(reason="Fenced", message=one_line(error))

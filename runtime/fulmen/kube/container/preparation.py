@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from fulmen.checkpoint import CommitLog, Store, tasks_in
 from fulmen.errors import CheckpointLost, Denied, ValidationFailed
+from fulmen.kube.container.fetching import fetched
 from fulmen.kube.contract import CODE_FOLDER, UNPACKED_FOLDER, Revision
 from fulmen.topology.code.packages import check_packages
 from fulmen.topology.code.packing import unpacked
@@ -85,25 +87,35 @@ def known_tasks(uri: str, topology: str, last_batch: int) -> dict[str, int]:
     return {name: n for name, n in tasks_in(manifest).items() if name != ACKER}
 
 
-def code_folder(folder: Path, into: Path = Path(UNPACKED_FOLDER)) -> Path | None:
-    """The folder of the author's modules, if any are mounted there.
+def code_folder(
+    folder: Path,
+    into: Path = Path(UNPACKED_FOLDER),
+    environ: Mapping[str, str] = os.environ,
+) -> Path | None:
+    """The folder of the author's modules, if there are any but those of the image.
 
     Args:
         folder: Where code is mounted, as files or as an archive.
         into: Where an archive is unpacked.
+        environ: Names the place of code that is in a store.
 
     Raises:
-        CodeError: The archive can't be unpacked, or its packages can't be used here.
+        CodeError: The archive is not the one that was asked for, can't be unpacked, or its packages
+            can't be used here.
+        FulmenError: The store does not give it.
     """
+    found = fetched(environ, into) or _mounted(folder, into)
+    if found is not None:
+        check_packages(found)
+    return found
+
+
+def _mounted(folder: Path, into: Path) -> Path | None:
     try:
         has_files = any(not path.name.startswith("..") for path in folder.iterdir())
     except FileNotFoundError:
         return None
-    if not has_files:
-        return None
-    found = unpacked(folder, into)
-    check_packages(found)
-    return found
+    return unpacked(folder, into) if has_files else None
 
 
 def topology_of(revision: Revision) -> Topology:

@@ -17,6 +17,7 @@ from fulmen.errors import ValidationFailed
 from fulmen.topology.problems import Problem, did_you_mean, shown
 from fulmen.topology.reading.flux import flux_problems, is_flux
 from fulmen.topology.resource import base
+from fulmen.topology.resource.pods import ARCHIVE_URI, SHA256
 from fulmen.topology.resource.spec import API_VERSION, KIND, GroupingType, Topology
 
 M = TypeVar("M", bound=BaseModel)
@@ -30,6 +31,8 @@ PATTERNS = {
     base.CLASS_PATH: "a module and a class, such as 'wordcount.SplitSentence'",
     base.ENV_NAME: "letters, digits and '_', and not begin with a digit",
     DURATION: "a number and ms, s, m, h or d, such as 10s",
+    SHA256: "the 64 digits that `sha256sum FILE` prints",
+    ARCHIVE_URI: "a file in a kind of store, such as s3://bucket/code-1.tar.gz",
 }
 EXAMPLES = {
     "name": "Add one, such as name: word-count.",
@@ -283,7 +286,7 @@ def _choice(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
 
 def _pattern(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
     pattern = context["pattern"]
-    if pattern in (base.CLASS_PATH, DURATION):
+    if pattern in (base.CLASS_PATH, DURATION, SHA256, ARCHIVE_URI):
         return f"{field} is {shown(value)}, but must be {PATTERNS[pattern]}", ""
     if pattern in PATTERNS:
         return f"{field} is {shown(value)}, but must consist of {PATTERNS[pattern]}", ""

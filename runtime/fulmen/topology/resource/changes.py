@@ -92,6 +92,8 @@ EFFECTS: Final[dict[str, Effect]] = {
     "code.files": _REPLACE,
     "code.folder": _REPLACE,
     "code.configMap": _REPLACE,
+    "code.uri": _REPLACE,
+    "code.sha256": _REPLACE,
     **{f"spouts[].{name}": effect for name, effect in _COMPONENT.items()},
     **{f"bolts[].{name}": effect for name, effect in _COMPONENT.items()},
     **{f"transactional.{name}": effect for name, effect in _COMPONENT.items()},

@@ -21,6 +21,8 @@ MAX_CODE_BYTES = 900 * 1024
 """Of a ConfigMap with code: Kubernetes takes 1 MiB of data in one."""
 ARCHIVE_NAME = "code.tar.gz"
 """What a ConfigMap has instead of files, if they are packed: folders, and what is no text."""
+ARCHIVE_URI = r"^(file|s3|gs|az)://.*[^/]$"
+SHA256 = r"^[0-9a-f]{64}$"
 FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 """No folders, and nothing that leads out of the one that the files are written to."""
 
@@ -133,7 +135,7 @@ class Checkpoint(Model):
 
 
 class Code(Model):
-    """Where the classes of spouts and bolts come from. Give one of the three."""
+    """Where the classes of spouts and bolts come from. Give one of the four."""
 
     files: Annotated[dict[str, str], AfterValidator(_code_files)] = Field({}, max_length=64)
     """Python files by name, such as `wordcount.py`, with their text. At most 128 KiB in all."""
@@ -145,3 +147,11 @@ class Code(Model):
     config_map: ObjectName | None = None
     """A ConfigMap of this namespace whose keys are names of Python files, or which has a packed
     project as `code.tar.gz`. At most 900 KiB in all."""
+
+    uri: Annotated[str, Field(pattern=ARCHIVE_URI, max_length=1024)] | None = None
+    """A packed project in an object store or file system, such as
+    `s3://bucket/code-1.tar.gz`. Each pod fetches it, with the credentials that it has for the
+    checkpoint. `fulmen manifest --archive` makes it."""
+
+    sha256: Annotated[str, Field(pattern=SHA256, max_length=64)] | None = None
+    """The SHA-256 of what is at `uri`, in hexadecimal digits: nothing else is run."""

@@ -3,6 +3,7 @@
 Each check is a generator of problems over parts; `validation` runs them all.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from fulmen.topology.resource.spec import BoltSpec, TopologySpec
 from fulmen.topology.resource.uris import BadUri, read_uri
 from fulmen.topology.validation.reserved_settings import contradictions, of_pods
 
+OBJECT_NAME = re.compile(r"[A-Za-z0-9_=+-][A-Za-z0-9._=+-]*")
 LEAST_MEBIBYTES = 1200
 """Of a container. Spark refuses a JVM with less than 450 MiB for objects: a heap of 480."""
 LEAST_SINGLE_MEBIBYTES = 640
@@ -76,7 +78,12 @@ def code_sources(code: Code | None) -> list[str]:
     """The fields that say where the classes come from. One too many is a mistake."""
     if code is None:
         return []
-    given = [("files", code.files), ("folder", code.folder), ("configMap", code.config_map)]
+    given = [
+        ("files", code.files),
+        ("folder", code.folder),
+        ("configMap", code.config_map),
+        ("uri", code.uri),
+    ]
     return [name for name, value in given if value]
 
 
@@ -172,6 +179,39 @@ def checkpoint(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
         message = "a folder is the same for all pods only if they mount a volume there"
         cure = "If they don't, name a store such as s3://bucket/path, or a persistentVolumeClaim."
         yield Problem("spec.checkpoint.uri", message, cure, "warning")
+
+
+def code(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
+    """An archive that can't be found by what is said of it, or not be checked."""
+    found = spec.code
+    if found is None:
+        return
+    if found.sha256 is not None and found.uri is None:
+        message = "sha256 is given, but no uri: it is the digest of what is there"
+        yield Problem("spec.code.sha256", message, "Add uri, or remove it.")
+    if found.uri is None:
+        return
+    if found.sha256 is None:
+        message = "uri is given without sha256, by which its archive is checked"
+        cure = "Add what `sha256sum FILE` or `fulmen manifest --archive FILE` prints."
+        yield Problem("spec.code", message, cure)
+    yield from place_of(found, for_kubernetes)
+
+
+def place_of(code: Code, for_kubernetes: bool) -> Iterator[Problem]:
+    """A URI at which no archive can be, or that shows a secret."""
+    uri = code.uri or ""
+    try:
+        read_uri(uri)
+    except BadUri as error:
+        yield Problem("spec.code.uri", error.message, error.cure)
+        return
+    if not OBJECT_NAME.fullmatch(uri.rpartition("/")[2]) or uri.count("/") < 3:
+        message = "the URI must end in the name of a file: letters, digits and any of . _ = + -"
+        yield Problem("spec.code.uri", message, "Write s3://bucket/code-1.tar.gz, say.")
+    if for_kubernetes and uri.startswith("file:"):
+        message = "a file is the same for all pods only if they mount a volume there"
+        yield Problem("spec.code.uri", message, "If not, write s3://bucket/name, say.", "warning")
 
 
 def _resources(path: str, pod: Pod, slots: int, least: int) -> Iterator[Problem]:

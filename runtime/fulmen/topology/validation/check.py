@@ -16,6 +16,7 @@ from fulmen.topology.problems import Problem
 from fulmen.topology.reading.documents import to_document
 from fulmen.topology.reading.field_problems import is_topology, parse, shape_problems
 from fulmen.topology.reading.partial_document import ComponentPart, components_of, rest_of
+from fulmen.topology.resource.pods import Code
 from fulmen.topology.resource.spec import ComponentSpec, Topology, TopologySpec
 from fulmen.topology.validation import across_fields
 from fulmen.topology.validation.classes import Classes, without_classes
@@ -155,6 +156,7 @@ def check(
     problems += across_fields.pods(spec)
     problems += across_fields.spark(spec, for_kubernetes)
     problems += across_fields.checkpoint(spec, for_kubernetes)
+    problems += across_fields.code(spec, for_kubernetes)
     problems += mistaken_in_topology(spec)
     problems += across_fields.ticks(parts)
     problems += across_fields.tasks(parts, checkpoint_tasks or {})
@@ -185,14 +187,12 @@ def _check_classes(
     code_folder: Path | None,
     base: Path,
 ) -> Iterator[Problem]:
-    if code_folder is None and spec.code is not None and spec.code.config_map is not None:
+    if code_folder is None and (elsewhere := code_elsewhere(spec.code)):
         yield from without_classes(parts)
-        message = (
-            f"the classes are in ConfigMap {spec.code.config_map!r}, which was not read, "
-            "so they were not checked"
-        )
+        field, place = elsewhere
+        message = f"the classes are in {place}, which was not read, so they were not checked"
         cure = "Name a folder with a copy of its files: --code-folder."
-        yield Problem("spec.code.configMap", message, cure, "warning")
+        yield Problem(f"spec.code.{field}", message, cure, "warning")
         return
     try:
         folder = CodeFolder(code_folder) if code_folder else CodeFolder.of(spec.code, base)
@@ -204,6 +204,15 @@ def _check_classes(
         classes.folder, classes.base = folder.path, base
         yield from classes.load(parts)
         yield from classes.subscriptions(parts)
+
+
+def code_elsewhere(code: Code | None) -> tuple[str, str] | None:
+    """What says that the code is not on this machine, and where it is; None: it is here."""
+    if code is not None and code.config_map is not None:
+        return "configMap", f"ConfigMap {code.config_map!r}"
+    if code is not None and code.uri is not None:
+        return "uri", "an archive in a store"  # whose URI may have a password in it
+    return None
 
 
 def with_checkpoint_tasks(topology: Topology, checkpoint_tasks: Mapping[str, int]) -> Topology:

@@ -85,6 +85,27 @@ def test_the_driver():
     assert {"/opt/fulmen/code", "/etc/fulmen/auth", "/checkpoint"} <= mounts
 
 
+def test_code_in_a_store_is_fetched_by_each_container_with_what_it_has_for_the_checkpoint():
+    place = {"uri": "s3://a/code-1.tar.gz", "sha256": "0" * 64}
+    secret = {"secretKeyRef": {"name": "s3", "key": "id"}}
+    own = [{"name": "AWS_ACCESS_KEY_ID", "valueFrom": secret}, {"name": "FULMEN_CODE_URI"}]
+    changes = {"spec.code": place, "spec.env": own, "spec.worker.image": "mine:1"}
+    given = {"containers": [{"name": "worker", "envFrom": [{"secretRef": {"name": "s3"}}]}]}
+    changes["spec.worker.podTemplate"] = {"spec": given}
+    driver, worker = made(changes)
+    seen = observed(changes)
+    pod = preflight_pod(seen, judge(seen, {}), contract.Images(driver="a", worker="mine:1"), "")
+    [first] = pod["spec"]["initContainers"]
+    assert first["envFrom"] == [{"secretRef": {"name": "s3"}}]
+    for one in (container(driver), container(worker), container(pod), first):
+        env = {variable["name"]: variable for variable in one["env"]}
+        assert len(env) == len(one["env"])
+        assert env["FULMEN_CODE_URI"]["value"] == place["uri"]
+        assert env["FULMEN_CODE_SHA256"]["value"] == place["sha256"]
+        assert env["AWS_ACCESS_KEY_ID"]["valueFrom"] == secret
+        assert "/opt/fulmen/code" not in {mount["mountPath"] for mount in one["volumeMounts"]}
+
+
 def test_the_worker():
     _, worker = made(CODE)
     assert worker["metadata"]["labels"]["fulmen.dev/attempt"] == "2"

@@ -10,6 +10,7 @@ from support.observed import observed
 
 CODE = {"spec.code": {"files": {"wordcount.py": "class A: ..."}}}
 URI = {"spec.checkpoint": {"uri": "s3://a/b"}}
+STORED = {"spec.code": {"uri": "s3://a/code-1.tar.gz", "sha256": "0" * 64}}
 CLAIM = {"spec.checkpoint": {"persistentVolumeClaim": "mine"}}
 
 
@@ -64,6 +65,13 @@ def test_what_pods_mount_is_known_of_older_revisions_as_well(changes, claim, own
     assert hash_in(older) == accepted.hash
 
 
+def test_where_code_is_in_a_store_is_known_of_a_revision():
+    accepted, revision = written(STORED)
+    again = accepted_in(revision)
+    assert (again.code, again.code_name) == (accepted.code, "")
+    assert (again.code.uri, again.code.sha256) == ("s3://a/code-1.tar.gz", "0" * 64)
+
+
 def test_what_was_accepted_is_not_read_from_the_pod_that_was_made_of_it():
     _, revision = written(CODE)
     other = revision.model_copy(update={"worker_pod": {"spec": {"volumes": []}}})
@@ -83,6 +91,7 @@ def test_a_live_change_keeps_what_an_older_operator_mounted():
     [
         pytest.param({}, id="nothing"),
         pytest.param(CODE, id="code"),
+        pytest.param(STORED, id="stored-code"),
         pytest.param(URI, id="uri"),
         pytest.param(CLAIM, id="claim"),
         pytest.param({"spec.worker": {"resources": {"limits": {"memory": "2Gi"}}}}, id="memory"),

@@ -2,6 +2,8 @@
 
 import json
 
+from fulmen.errors import CodeError
+from fulmen.kube.container.ending import of_error
 from fulmen.kube.contract import DriverPhase, Ended, Mistake, Report
 from support.fake_cluster import FakeCluster
 from support.operated import CODE, OTHER_CODE, summary, waiting
@@ -136,6 +138,23 @@ def test_bad_code_is_refused_with_all_errors_and_the_last_good_one_runs_on(clust
     assert cluster.condition("SpecAccepted")["status"] == "True"
     assert cluster.status["attempt"] == 1
     assert not any("preflight" in name for name in cluster.names("Pod"))
+
+
+def test_another_archive_than_was_asked_for_is_told_before_anything_is_replaced(cluster):
+    error = CodeError(
+        "spec.code.sha256: s3://a/b has the SHA-256 1…, but 0… was asked for", "Look."
+    )
+    cluster.verdict = of_error(error)
+    cluster.change({"spec.code": {"uri": "s3://a/b", "sha256": "0" * 64}})
+    cluster.settle()
+    accepted = cluster.condition("SpecAccepted")
+    assert (accepted["status"], accepted["reason"]) == ("False", "InvalidSpec")
+    assert accepted["message"] == str(error)
+    assert (summary(cluster), cluster.status["attempt"]) == (("Active", "True", "Active"), 1)
+    cluster.verdict = 0, Ended(reason="Valid", message="fine")
+    cluster.change({"spec.code": {"uri": "s3://a/b", "sha256": "1" * 64}})
+    cluster.settle()
+    assert (summary(cluster), cluster.status["attempt"]) == (("Active", "True", "Active"), 2)
 
 
 BAD = 2, Ended(reason="InvalidSpec", message="bad code")
