@@ -25,6 +25,7 @@ MODULES = {
     "deactivate": "cluster.lifecycle",
     "diff": "cluster.diff",
     "kill": "cluster.lifecycle",
+    "image": "image",
     "init": "init",
     "list": "cluster.listing",
     "logs": "cluster.logs",

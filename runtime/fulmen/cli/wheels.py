@@ -11,7 +11,7 @@ import sys
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import metadata, version
 from pathlib import Path
@@ -47,19 +47,19 @@ class Target:
     platform: str = "linux/amd64"
 
 
-def requirements_of(folders: Iterable[Path]) -> Path:
-    """The file that says which packages a project needs: the first there is in these folders.
+def requirements_in(folders: Sequence[Path]) -> Path | None:
+    """The file that says which packages a project needs: the first there is in these folders."""
+    files = (folder.resolve() / name for folder in folders for name in (REQUIREMENTS, PROJECT))
+    return next((file for file in files if file.is_file()), None)
 
-    Raises:
-        BadInput: There is none.
-    """
-    looked = list(dict.fromkeys(folder.resolve() for folder in folders))
-    for folder in looked:
-        for name in (REQUIREMENTS, PROJECT):
-            if (folder / name).is_file():
-                return folder / name
-    places = " or ".join(f"'{folder}'" for folder in looked)
-    raise BadInput(f"--wheels: there is no {REQUIREMENTS} or {PROJECT} in {places}.")
+
+def requirements_of(folders: Sequence[Path]) -> Path:
+    """The same. Raises BadInput if there is none."""
+    found = requirements_in(folders)
+    if found is None:
+        places = " or ".join(dict.fromkeys(f"'{folder.resolve()}'" for folder in folders))
+        raise BadInput(f"--wheels: there is no {REQUIREMENTS} or {PROJECT} in {places}.")
+    return found
 
 
 def unpack_wheels(requirements: Path, into: Path, target: Target) -> MadeFor:
@@ -96,7 +96,7 @@ def _downloaded(requirements: Path, work: Path, target: Target) -> list[Path]:
     text = _text_of(requirements)
     is_hashed = any(_HASH.search(line) for line in _lines(text))
     if requirements.suffix == ".toml":
-        file = _written(asked / REQUIREMENTS, "\n".join(_dependencies(requirements, text)))
+        file = _written(asked / REQUIREMENTS, "\n".join(dependencies_in(requirements)))
     elif is_hashed:  # pip asks for hashes of all there is, and the empty wheels have none
         file = _written(asked / REQUIREMENTS, "\n".join(_without_image(requirements, text)))
         options = ["--require-hashes", "--no-deps"]
@@ -190,15 +190,15 @@ def _without_image(requirements: Path, text: str) -> Iterator[str]:
         )
 
 
-def _dependencies(project: Path, text: str) -> list[str]:
+def dependencies_in(project: Path) -> list[str]:
+    """What a pyproject.toml asks for. Raises BadInput if it does not say."""
     try:
-        found = tomllib.loads(text)["project"]["dependencies"]
+        found = tomllib.loads(_text_of(project))["project"]["dependencies"]
     except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"--wheels: '{project}' can't be read: {error}.") from error
+        raise BadInput(f"'{project}' can't be read: {error}.") from error
     except KeyError as error:
         raise BadInput(
-            f"--wheels: '{project}' has no project.dependencies. Name a requirements.txt:"
-            " --requirements FILE."
+            f"'{project}' has no project.dependencies. Write them there, or into a {REQUIREMENTS}."
         ) from error
     return [str(requirement) for requirement in found]
 
@@ -234,7 +234,7 @@ def _text_of(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"--requirements: '{file}' can't be read: {error}.") from error
+        raise BadInput(f"'{file}' can't be read: {error}.") from error
 
 
 def _written(file: Path, text: str) -> Path:

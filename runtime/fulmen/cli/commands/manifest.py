@@ -118,6 +118,11 @@ class Source:
     " several times.",
 )
 @click.option(
+    "--image",
+    metavar="IMAGE",
+    help="Print the topology without its code, which this image has, for driver and workers.",
+)
+@click.option(
     "--archive",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
@@ -160,6 +165,7 @@ def manifest(
     code_folder: Path | None,
     config_map: bool,
     include: tuple[str, ...],
+    image: str | None,
     archive: Path | None,
     uri: str | None,
     wheels: bool,
@@ -174,10 +180,18 @@ def manifest(
     """
     if uri is not None and archive is None:
         raise BadInput("--uri is the place of an archive: add --archive FILE.")
+    if image is not None and (archive or wheels or requirements or include):
+        raise BadInput(
+            "--image has the code, so nothing else goes along: leave --archive, --wheels,"
+            " --requirements and --include out."
+        )
     document = read_file(file, assignments, code_folder)
     checked = check_document(document, file, code_folder, for_kubernetes=True)
     tell_warnings(checked)
     topology = checked.topology()
+    if image is not None:
+        click.echo(to_yaml(_in_image(topology, image)), nl=False)
+        return
     target = Target(python_version, platform)
     packages = Packages(wheels or requirements is not None, requirements, target)
     with _project(topology, file, code_folder, include, packages) as project:
@@ -199,6 +213,15 @@ def manifest(
         click.echo(f"{dump_yaml(found)}---\n{to_yaml(_with(topology, code))}", nl=False)
     else:
         click.echo(to_yaml(_with(topology, _inline(source))), nl=False)
+
+
+def _in_image(topology: Topology, image: str) -> Topology:
+    """The topology with its code in an image of its own. A single pod is the driver's."""
+    spec = topology.spec
+    update = {"code": None, "driver": spec.driver.model_copy(update={"image": image})}
+    if not spec.is_single_pod:
+        update["worker"] = spec.worker.model_copy(update={"image": image})
+    return topology.model_copy(update={"spec": spec.model_copy(update=update)})
 
 
 def _refuse_without_folder(option: str) -> None:
