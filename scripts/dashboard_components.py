@@ -140,14 +140,34 @@ def lag_and_waits() -> Iterator[Any]:
         "with the time of day: no tuple comes, or a part of a source is silent; see idleTimeout.",
         "s",
         {EACH: "time() - max by (component) (fulmen_watermark_timestamp_seconds{OF})"},
-        width=12,
+        width=6,
+    )
+    yield lines(
+        "Watermark, held by",
+        "For how long the part that holds the watermark of a source has had no tuple. Growing: the "
+        "part is silent; with idleTimeout it holds up nothing.",
+        "s",
+        {
+            "{{component}} {{part}}": "max by (component, part) "
+            "(fulmen_watermark_silent_seconds{OF})"
+        },
+        width=6,
+    )
+    yield lines(
+        "Timers",
+        "Timers that are set: one for each open window, or each key with sessions. Growing without "
+        "end: the watermark stands.",
+        "short",
+        {EACH: "sum by (component) (fulmen_timers{OF})"},
+        width=6,
     )
     yield lines(
         "Without a usable time",
-        "Tuples that went to the stream `__late`, as they have no usable event time, per minute.",
+        "Tuples that went to the stream `__late`, per minute: their event time can't be used, or "
+        "is ahead of the clock.",
         "cpm",
-        {EACH: per_minute("fulmen_untimed_total", "component")},
-        width=12,
+        {"{{component}} {{reason}}": per_minute("fulmen_untimed_total", "component, reason")},
+        width=6,
     )
 
 

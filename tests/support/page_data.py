@@ -30,6 +30,29 @@ def graph(size):
     return sorted(pairs)
 
 
+def time(number, is_long):
+    """Of some components."""
+    if number > 4:
+        return None
+    name = name_of(0, is_long)
+    return {
+        "watermark": 1_714_564_800.125,
+        "behind_seconds": 1234.5,
+        "held_by": {
+            "component": name,
+            "part": f"part /data/{name}.log",
+            "newest": 1_714_564_900.0,
+            "silent_seconds": 300.0,
+        },
+        "timers": 1_234_567,
+        "due": 1_714_565_400.0,
+        "late": {"unusable": 12, "ahead": 3, "ended": 123_456},
+        "why": f"'{name_of(number, is_long)}' has something due at 2024-05-01 12:10:00 UTC: the"
+        f" watermark is 2024-05-01 12:00:00.125 UTC, held by part /data/{name}.log of '{name}'",
+        "is_stuck": number == 3,
+    }
+
+
 def component(number, is_long):
     name, is_spout = name_of(number, is_long), number == 0
     return {
@@ -49,6 +72,7 @@ def component(number, is_long):
         "pending": 5000 if is_spout else None,
         "results": RESULTS if number == 2 else None,
         "lag": {"messages": 1_234_567, "seconds": 12.5} if is_spout else None,
+        "time": time(number, is_long),
         "metrics": {
             "rows": 1234 * number,
             f'requests{{target="{LONG if is_long else "a"}"}}': 0.5,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from fulmen.engine.protocol.statistics import EXECUTED
 from fulmen.engine.totals.totals import Totals
@@ -40,6 +40,7 @@ class Point:
         p50: Of the complete latency, in milliseconds; None if no tree was acked, and no transaction
             committed.
         p99: The same.
+        behind: Component -> how many seconds its watermark was behind the time of day at its end.
     """
 
     number: int
@@ -51,6 +52,7 @@ class Point:
     pending: int
     p50: float | None
     p99: float | None
+    behind: Mapping[str, float] = field(default_factory=dict)
 
 
 class Series:
@@ -141,7 +143,13 @@ def point(number: int, before: Snapshot, after: Snapshot) -> Point:
         pending=after.trees.pending,
         p50=latencies.quantile(0.5),
         p99=latencies.quantile(0.99),
+        behind=_behind(after),
     )
+
+
+def _behind(now: Snapshot) -> dict[str, float]:
+    found = ((name, now.behind(name)) for name in now.event_times)
+    return {name: round(seconds, 1) for name, seconds in found if seconds is not None}
 
 
 def _executed(now: Snapshot) -> int:

@@ -17,16 +17,19 @@ from fulmen.engine.protocol.header import Header
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.processes import Process
 from fulmen.engine.protocol.statistics import (
+    AHEAD,
     EMITTED,
     EXECUTED,
+    UNTIMED,
+    UNUSABLE,
     CountKey,
     Histogram,
     Times,
     is_one_acker,
 )
 from fulmen.engine.protocol.summary import Resting
-from fulmen.engine.time.watermarks import Watermarks
 from fulmen.engine.totals.author_metrics import AuthorMetrics
+from fulmen.engine.totals.event_time import ComponentTime
 from fulmen.engine.totals.failures import FailureReason
 from fulmen.engine.totals.latencies import Latencies
 from fulmen.engine.totals.totals import StageSeconds, Totals, TreeCounts
@@ -38,6 +41,9 @@ from fulmen.topology.resource.spec import ACKER
 
 ACKER_INPUTS = ("__ack_init", "__ack_ack", "__ack_fail", "__ack_reset_timeout")
 ACKER_OUTPUTS = ("__ack_ack", "__ack_fail")
+LATE_COUNTER, ENDED = "late", "ended"
+"""The counter of what came after its windows had ended, as the classes of `fulmen.windows` name it,
+and the name of that reason."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,8 @@ class Snapshot:
         failures: Why tuples failed: component -> kind of reason -> what is known of it.
         resting: Task -> its messages, or results, that have failed and come again.
         waits: What holds up batches or spouts.
-        watermarks: How far event time has come.
+        event_times: How far event time has come, of components that have one, or timers.
+        wall: When the last batch was committed, in seconds of time.time(); 0: there was none.
     """
 
     placed: PlacedTopology
@@ -107,7 +114,8 @@ class Snapshot:
     waits: Waits
     failures: Mapping[str, Mapping[str, FailureReason]] = field(default_factory=dict)
     resting: Mapping[int, Resting] = field(default_factory=dict)
-    watermarks: Watermarks = field(default_factory=Watermarks)
+    event_times: Mapping[str, ComponentTime] = field(default_factory=dict)
+    wall: float = 0.0
 
     @staticmethod
     def of(totals: Totals) -> Snapshot:
@@ -147,7 +155,8 @@ class Snapshot:
                     c: {k: copy(r) for k, r in of.items()} for c, of in totals.failures.items()
                 },
                 resting=dict(totals.resting),
-                watermarks=totals.watermarks,
+                event_times=totals.event_times(),
+                wall=totals.wall,
             )
 
     @property
@@ -255,6 +264,18 @@ class Snapshot:
     def lag(self, component: str) -> Lag | None:
         """How far the tasks of a spout are behind together; None: none of them has said."""
         return lag_of(self.waits.lags, self.placed.plan.tasks(component))
+
+    def behind(self, component: str) -> float | None:
+        """How many seconds a watermark is behind the time of day; None: it is not known."""
+        at = self.event_times[component].watermark if component in self.event_times else None
+        return None if at is None or not self.wall else self.wall - at / 1000
+
+    def late(self, component: str) -> Mapping[str, int]:
+        """How many tuples were late, or had no usable time, by reason; those of which some were."""
+        ended = self.metrics.of_component(component).get(LATE_COUNTER, 0)
+        ended = int(ended) if isinstance(ended, int | float) else 0  # else an author's histogram
+        counts = {reason: self.counts[component, UNTIMED, reason] for reason in (UNUSABLE, AHEAD)}
+        return {reason: n for reason, n in {**counts, ENDED: ended}.items() if n}
 
     def away_seconds(self, away: Away) -> float:
         """For how long a service has been away."""

@@ -38,6 +38,7 @@ from fulmen.metrics.families import PHASES
 from fulmen.metrics.history import STEPS, Point
 from fulmen.metrics.recent_tasks import RecentTasks
 from fulmen.metrics.snapshot import ACKER_INPUTS, Snapshot
+from fulmen.metrics.time_json import time_json
 from fulmen.metrics.transactions_json import transactions_json
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
@@ -206,6 +207,7 @@ class TopologyJson:
             "pending": now.pending(name) if (is_spout and not is_emitter) or keeps else None,
             "results": self._results(name) if keeps else None,
             "lag": _lag(now.lag(name)),
+            "time": time_json(now, name),
             "metrics": now.metrics.of_component(name),
             "busiest_task": self._tasks.busiest(name),
             "errors": now.error_counts[name],

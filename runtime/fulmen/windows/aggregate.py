@@ -15,11 +15,12 @@ from fulmen.api.declarer import Stream, StreamTime
 from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregations import Aggregation, wanted
-from fulmen.windows.inputs import LATE, key_of, missing_fields, time_of
+from fulmen.windows.inputs import LATE, key_of, late_counter, missing_fields, time_of
 from fulmen.windows.options import FIXED, PANE, AggregateOptions, CountWindow, Session
 from fulmen.windows.spans import Span, datetime_of
 
 LATE_FIELDS = ("values", "time", "window_start", "window_end")
+OPEN_WINDOWS = "Windows that are kept. Of sessions and by count: keys that have some."
 EARLY = "early"
 """Begins the keys of timers for what is emitted before a window ends."""
 EARLY_PANE, ON_TIME_PANE, LATE_PANE = "early", "on_time", "late"
@@ -113,7 +114,8 @@ class Aggregate(BasicBolt):
         self._gap = milliseconds(window.gap) if isinstance(window, Session) else 0
         self._size = window.size if isinstance(window, CountWindow) else 0
         self._spans = None if isinstance(window, Session | CountWindow) else window.spans()
-        self._late_counter = context.counter("late", "Tuples that came too late for their windows.")
+        self._late_counter = late_counter(context)
+        self._open_windows = context.gauge("open_windows", OPEN_WINDOWS)
 
     transient = (
         "_options",
@@ -128,6 +130,7 @@ class Aggregate(BasicBolt):
         "_size",
         "_spans",
         "_late_counter",
+        "_open_windows",
     )
 
     # A tuple
@@ -338,6 +341,10 @@ class Aggregate(BasicBolt):
             return
         self.state.pop(key, None)
         self._emit(key, span, window, ON_TIME_PANE, collector)
+
+    @override
+    def end_batch(self, collector: BasicOutputCollector) -> None:
+        self._open_windows.set(len(self.state))
 
     # What is emitted
 

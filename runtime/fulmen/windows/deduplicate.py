@@ -13,7 +13,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import milliseconds
 from fulmen.api.tuples import Tuple
-from fulmen.windows.inputs import LATE, key_of, missing_fields, time_of
+from fulmen.windows.inputs import LATE, key_of, late_counter, missing_fields, time_of
 from fulmen.windows.options import DeduplicateOptions
 from fulmen.windows.spans import datetime_of
 
@@ -55,7 +55,7 @@ class Deduplicate(BasicBolt):
         self._horizon = milliseconds(options.horizon)
         self._lateness = milliseconds(options.allowed_lateness)
         self._duplicates = context.counter("duplicates", "Tuples that were left out.")
-        self._late = context.counter("late", "Tuples that may be duplicates of forgotten ones.")
+        self._late = late_counter(context)
 
     transient = (
         "_options",

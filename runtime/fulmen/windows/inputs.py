@@ -6,13 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fulmen.api.components import FailedException
+from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader
+from fulmen.api.signals import Counter
 from fulmen.api.tuples import Tuple
 from fulmen.errors import EventTimeError, repr_of
 
 LATE = "late"
 """The stream of what comes too late."""
+
+
+def late_counter(context: TopologyContext) -> Counter:
+    """What counts tuples that come too late; the same in all classes, as one name has one meaning.
+
+    The page and `fulmen top` know it by its name.
+    """
+    return context.counter("late", "Tuples that came too late.")
 
 
 def missing_fields(needed: Mapping[str, str], stream: Stream) -> Iterator[str]:

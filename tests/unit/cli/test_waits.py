@@ -2,21 +2,24 @@
 
 import io
 import json
+import re
 from dataclasses import replace
 
 import pytest
 from rich.console import Console, Group
 
+from fulmen import BasicBolt, TopologyBuilder
 from fulmen.api.signals import Lag
 from fulmen.cli.commands.cluster.top import read_view
-from fulmen.cli.display.figures import live_header, plain_line
+from fulmen.cli.display.figures import live_header, plain_line, time_lines
 from fulmen.cli.display.meter import Figures, Meter
 from fulmen.cli.display.top_view import topology_picture
 from fulmen.cli.display.transaction_lines import TransactionFigures
 from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.metrics.topology_json import TopologyJson
-from fulmen.testing import ManualClock
+from fulmen.testing import ListSpout, ManualClock
+from support.engine_runs import make_driver
 from support.waiting import HELD, REASON, SERVICE, run_waiting
 
 AWAY = f"'writer' waits for {SERVICE} since 2023-11-14 22:13:20 UTC: {REASON}"
@@ -81,10 +84,24 @@ def test_top_says_it(answer):
     assert shown[2] == "latency p50 -   p99 -   lag 20   lag age 1,500 ms"
     assert shown[4:6] == [AWAY, REST]
     header = next(line for line in shown if line.startswith("component"))
-    assert header.split()[-1] == "lag"
+    assert header.split()[-6:] == ["lag", "behind", "held", "by", "timers", "late"]
     rows = {line.split()[0]: line for line in shown if line}
-    assert rows["behind"].endswith("20, 1,500 ms")
-    assert rows["writer"].split()[-1] == "-"
+    years = "53 years"
+    assert re.split("  +", rows["behind"])[-5:] == ["20, 1,500 ms", years, "task 0", "0", "0"]
+    assert re.split("  +", rows["writer"])[-5:] == ["-", years, "behind: task 0", "0", "0"]
+    assert re.split("  +", rows["__acker"])[-5:] == ["-", "-", "-", "-", "-"]
+
+
+def test_top_says_why_a_window_does_not_fire(answer):
+    spout, *bolts = answer["components"]
+    why = "'buffer' has something due at 2024-05-01 12:10:00 UTC: it fires in the next batch"
+    time = {"held_by": {"component": "behind", "part": f"part /data/{'x' * 30}"}, "late": {"a": 2}}
+    spout["time"] = {**time, "why": why}
+    view = read_view(json.dumps({**answer, "components": [spout, *bolts]}), "pod")
+    shown = lines(topology_picture(view, "Active"))
+    assert why in shown
+    row = next(line for line in shown if line.startswith("behind"))
+    assert re.split("  +", row)[-3:] == ["-", "…" + "x" * 20, "2"]
 
 
 def test_top_of_an_older_driver_says_nothing_of_it(answer):
@@ -94,3 +111,37 @@ def test_top_of_an_older_driver_says_nothing_of_it(answer):
     shown = lines(topology_picture(read_view(json.dumps(old), "pod"), "Active"))
     assert shown[2] == "latency p50 -   p99 -"
     assert "lag" not in next(line for line in shown if line.startswith("component"))
+
+
+class Later(BasicBolt):
+    """Sets a timer for each tuple, ten minutes after it."""
+
+    def prepare(self, conf, context):
+        self.timers = context.timers
+
+    def execute(self, tup, collector):
+        self.timers.set(tup["at"], tup["at"] + 600_000)
+
+    def on_timer(self, key, at, collector):
+        """Nothing."""
+
+
+def test_the_summary_says_what_has_no_time_and_what_is_still_waited_for():
+    far = 1_900_000_000_000
+    builder = TopologyBuilder("w")
+    spout = builder.set_spout("orders", ListSpout([1_714_564_800_000, "?", far], fields=["at"]))
+    spout.set_event_time("at", unit="ms", lag="10s")
+    builder.set_bolt("later", Later).shuffle_grouping("orders")
+    running = make_driver(builder, wall=lambda: 1_714_564_800).start()
+    for _ in range(2):
+        assert running.step()
+    running.close()
+    no_time, why = time_lines(running.totals)
+    assert no_time == (
+        "orders: 2 tuples without a usable event time, 1 of them ahead of the clock: see stream"
+        " '__late'"
+    )
+    assert why == (
+        "'later' has something due at 2024-05-01 12:10:00 UTC: its sources are exhausted, and it"
+        " fires when the topology is drained"
+    )

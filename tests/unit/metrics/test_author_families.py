@@ -26,7 +26,7 @@ def test_what_is_there_while_there_is_something_to_say_is_documented(scrape):
     occasional = [
         m for name, m in documented().items() if m.is_occasional and name not in of_results
     ]
-    assert len(occasional) == 6
+    assert len(occasional) == 8
     for metric in occasional:
         (family,) = (f for f in scrape.families if f.name == metric.name.removesuffix("_total"))
         assert (family.type, bool(family.samples)) == (metric.type, True)
@@ -34,10 +34,18 @@ def test_what_is_there_while_there_is_something_to_say_is_documented(scrape):
             assert sample.labels.keys() == metric.labels | {"topology"}
 
 
-def test_watermarks_have_their_values(scrape):
+def test_watermarks_have_their_values(running, scrape):
     for component in ("behind", "buffer", "writer"):
         assert scrape.value("fulmen_watermark_timestamp_seconds", component=component) == 18
-    assert scrape.value("fulmen_untimed_total", component="behind") == 0
+    silent = scrape.value("fulmen_watermark_silent_seconds", component="behind", part="task 0")
+    assert (
+        silent
+        == running.totals.header.clock
+        - running.totals.watermarks.sources["behind"].parts["task 0"].since
+    )
+    assert scrape.value("fulmen_timers", component="buffer") == 0
+    for reason in ("unusable", "ahead"):
+        assert scrape.value("fulmen_untimed_total", component="behind", reason=reason) == 0
 
 
 def test_lag_and_waiting_have_their_values(running, scrape):

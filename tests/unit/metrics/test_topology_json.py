@@ -191,7 +191,7 @@ def test_what_tests_of_the_page_show_is_what_a_driver_says():
     for json in (real, fake):
         json["batches"]["permits"] = json["history"] = json["away"] = json["holds"] = None
         for component in json["components"]:
-            component["metrics"] = None
+            component["metrics"] = component["time"] = None
     assert shape(fake) == shape(real)
 
 
@@ -201,6 +201,23 @@ def test_what_tests_of_the_page_show_of_waiting_is_what_a_driver_says():
         assert shape(fake[what]) == shape(real[what])
     spouts = [json["components"][0]["lag"] for json in (real, fake)]
     assert shape(spouts[0]) == shape(spouts[1])
+    times = [json["components"][1]["time"] for json in (real, fake)]
+    assert shape({**times[0], "late": None}) == shape({**times[1], "late": None, "due": None})
+    assert times[0] == {
+        "watermark": 18.0,
+        "behind_seconds": 1_700_000_000.5 - 18,
+        "held_by": {
+            "component": "behind",
+            "part": "task 0",
+            "newest": 19.0,
+            "silent_seconds": 0.2,
+        },
+        "timers": 0,
+        "due": None,
+        "late": {},
+        "why": None,
+        "is_stuck": False,
+    }
     kinds = [
         {type(value) for component in json["components"] for value in component["metrics"].values()}
         for json in (real, fake)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fulmen import BasicBolt, FailedException, TopologyBuilder
 from fulmen.errors import ValidationFailed
 from fulmen.testing import ABORT, PAUSE, BoltHarness, CollectBolt, ListSpout, run
-from fulmen.windows import Deduplicate
+from fulmen.windows import Aggregate, Deduplicate
 
 FIELDS = ["order", "n", "at"]
 FIRST = {"id": ["order"], "fields": ["order", "n"], "horizon": "10ms", "time": "at", "unit": "ms"}
@@ -180,3 +180,18 @@ def test_no_two_that_are_passed_on_are_within_the_horizon_and_none_is_lost(event
             assert not near
         else:
             assert near or number in late
+
+
+def test_what_is_late_is_counted_in_several_classes_of_a_topology():
+    builder = TopologyBuilder()
+    spout = builder.set_spout("source", ListSpout([100, PAUSE, 90, PAUSE, 5], fields=["at"]))
+    spout.set_event_time("at", unit="ms")
+    first = builder.set_bolt("first", Deduplicate).fields_grouping("source", ["at"])
+    first.set_config({"id": ["at"], "fields": ["at"], "horizon": "10ms"})
+    windows = builder.set_bolt("windows", Aggregate).fields_grouping("source", ["at"])
+    window = {"type": "tumbling", "size": "50ms"}
+    windows.set_config({"key": ["at"], "window": window, "aggregates": {"number": "count"}})
+    result = run(builder, batches=4)
+    assert result.errors == []
+    assert result.metrics["first"]["late"] == result.metrics["windows"]["late"] == 1
+    assert result.metrics["windows"]["open_windows"] == 2

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from fulmen.api.event_time import LATE
 from fulmen.api.signals import Lag
 from fulmen.cli.display.formats import count, elapsed, item, line, milliseconds
 from fulmen.cli.display.meter import (
@@ -17,7 +18,7 @@ from fulmen.cli.display.output import FiguresTable
 from fulmen.cli.display.transaction_lines import plain_parts, summary_of, transactions_line
 from fulmen.cli.display.wait_lines import lag_items, plain_waits
 from fulmen.engine.batches.idle import WARM_BATCHES
-from fulmen.engine.protocol.statistics import EXECUTED
+from fulmen.engine.protocol.statistics import AHEAD, EXECUTED, UNTIMED, UNUSABLE
 from fulmen.engine.totals.failures import (
     REASONS_SHOWN,
     failure_sentence,
@@ -210,6 +211,20 @@ def counted_lines(totals: Totals, topology: Topology) -> Iterator[str]:
                     len(counted) > COUNTERS_SHOWN
                 )
                 yield f"{component.name}: counted {', '.join(counted[:COUNTERS_SHOWN])}{more}"
+
+
+def time_lines(totals: Totals) -> Iterator[str]:
+    """What had no usable event time, and what windows and timers still wait for."""
+    with totals.lock:
+        for name in totals.placed.event_times:
+            counts = [totals.counts[name, UNTIMED, reason] for reason in (UNUSABLE, AHEAD)]
+            if n := sum(counts):
+                tuples = f"{count(n)} tuples" if n > 1 else "1 tuple"
+                ahead = f", {count(counts[1])} of them ahead of the clock" if counts[1] else ""
+                yield f"{name}: {tuples} without a usable event time{ahead}: see stream {LATE!r}"
+        for time in totals.event_times().values():
+            if time.why is not None:
+                yield time.why
 
 
 def summary_table(totals: Totals, topology: Topology, streams: Streams) -> FiguresTable:

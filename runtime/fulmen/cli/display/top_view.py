@@ -9,7 +9,7 @@ from rich.text import Text
 
 from fulmen.api.signals import Lag
 from fulmen.cli.display.figures import latency_line, trees_line
-from fulmen.cli.display.formats import count, elapsed, item, line, milliseconds
+from fulmen.cli.display.formats import age, count, elapsed, item, line, milliseconds
 from fulmen.cli.display.output import FiguresTable
 from fulmen.cli.display.transaction_lines import TransactionFigures, transactions_line
 from fulmen.cli.display.wait_lines import (
@@ -131,6 +131,25 @@ class HoldView(BaseModel):
     reason: str
 
 
+class HeldByView(BaseModel):
+    """What a watermark waits for."""
+
+    component: str
+    part: str | None = None
+
+
+class TimeView(BaseModel):
+    """The event time of a component, in seconds."""
+
+    watermark: float | None = None
+    behind_seconds: float | None = None
+    held_by: HeldByView | None = None
+    timers: int = 0
+    late: dict[str, int] = {}
+    why: str | None = None
+    is_stuck: bool = False
+
+
 class ComponentView(BaseModel):
     """A spout, a bolt, or the ackers."""
 
@@ -148,6 +167,7 @@ class ComponentView(BaseModel):
     complete_ms: float | None
     pending: int | None
     lag: LagView | None = None
+    time: TimeView | None = None
     errors: int
 
 
@@ -214,6 +234,7 @@ def topology_picture(view: TopologyView, state: str) -> Group:
     """
     parts: list[RenderableType] = [*_header(view, state), Text("")]
     parts.append(components_table(view.components))
+    parts += _times(view.components)
     if view.failures:
         parts.append(Text(""))
     for one in view.failures:
@@ -222,6 +243,15 @@ def topology_picture(view: TopologyView, state: str) -> Group:
     if any(w.host for w in view.workers):
         parts += [Text(""), workers_table(view.workers, _counts(view).wanted)]
     return Group(*parts)
+
+
+def _times(components: Sequence[ComponentView]) -> Iterator[Text]:
+    """What windows and timers of event time wait for."""
+    told = [c.time for c in components if c.time is not None and c.time.why is not None]
+    if told:
+        yield Text("")
+    for time in told:
+        yield Text(time.why or "", "red" if time.is_stuck else "")
 
 
 def _header(view: TopologyView, state: str) -> Iterator[Text]:
@@ -283,6 +313,24 @@ def _lag_text(lag: LagView | None) -> str:
     return ", ".join(parts) or "-"
 
 
+PART_SHOWN = 20
+"""Characters of the name of a part, the last ones."""
+
+
+def _behind(time: TimeView | None) -> str:
+    """How far a watermark is behind the clock."""
+    return "-" if time is None or time.behind_seconds is None else age(time.behind_seconds)
+
+
+def _held_by(component: ComponentView) -> str:
+    held = component.time.held_by if component.time else None
+    if held is None or held.part is None:
+        return "-"
+    part = held.part.removeprefix("part ")
+    part = part if len(part) <= PART_SHOWN else f"…{part[-PART_SHOWN:]}"
+    return part if held.component == component.name else f"{held.component}: {part}"
+
+
 def _counts(view: TopologyView) -> WorkerCounts:
     """How many workers there are; older drivers list them all."""
     workers = [w.present for w in view.workers if w.worker != DRIVER]
@@ -313,7 +361,10 @@ COLUMNS: Sequence[Column] = (
     ("pending", lambda c: _or_dash(c.pending)),
     ("errors", lambda c: _bad(c.errors)),
 )
-DISPENSABLE = ("executed", "execute", "errors", "emitted", "exec/tasks", "complete", "pending")
+DISPENSABLE = (
+    *("timers", "held by", "executed", "execute", "errors", "emitted", "exec/tasks", "late"),
+    *("complete", "pending"),
+)
 """Columns that a narrow terminal has no room for, the first one first."""
 
 
@@ -323,6 +374,12 @@ def components_table(components: Sequence[ComponentView]) -> FiguresTable:
     columns = {title: [cell(c) for c in components] for title, cell in COLUMNS}
     if any(c.lag for c in components):
         columns["lag"] = [_lag_text(c.lag) for c in components]
+    if any(c.time for c in components):
+        columns["behind"] = [_behind(c.time) for c in components]
+        columns["held by"] = [_held_by(c) for c in components]
+        columns["timers"] = [_or_dash(c.time.timers if c.time else None) for c in components]
+        late = [sum(c.time.late.values()) if c.time else None for c in components]
+        columns["late"] = [_or_dash(n) for n in late]
     return FiguresTable("component", names, columns, DISPENSABLE)
 
 

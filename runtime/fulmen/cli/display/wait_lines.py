@@ -30,6 +30,7 @@ class WaitFigures:
         with totals.lock:
             waits, plan = totals.waits.copy(), totals.placed.plan
             resting, full = dict(totals.resting), full_sentences(totals)
+            times = totals.event_times().values()
         away = [
             away_sentence(a.component, a.service, a.since, a.reason) for a in waits.away.values()
         ]
@@ -46,7 +47,8 @@ class WaitFigures:
             for one in waits.left_out.values()
         ]
         calls = [long_call_sentence(c.who, c.callback, c.since) for c in waits.long_calls]
-        sentences = (*calls, *out, *away, *held, *full, *rests)
+        stuck = [time.why for time in times if time.is_stuck and time.why is not None]
+        sentences = (*calls, *out, *away, *held, *full, *rests, *stuck)
         return WaitFigures(lag_of(waits.lags, waits.lags), sentences)
 
 

@@ -22,9 +22,11 @@ from fulmen.engine.grouping.choosers import Choice, Chooser
 from fulmen.engine.protocol.failure_reasons import FailureReasons
 from fulmen.engine.protocol.placed_topology import PlacedTopology, Subscription
 from fulmen.engine.protocol.statistics import (
+    AHEAD,
     EMITTED,
     TRANSFERRED,
     UNTIMED,
+    UNUSABLE,
     ChunkTimes,
     CountKey,
     TaskSums,
@@ -226,7 +228,8 @@ class Outbox:
             key = task, part
             self.event_times[key] = max(at, self.event_times.get(key, at))
         if timed.late:
-            self.counts[routes.component, UNTIMED, routes.stream] += len(timed.late)
+            self.counts[routes.component, UNTIMED, AHEAD] += timed.ahead
+            self.counts[routes.component, UNTIMED, UNUSABLE] += len(timed.late) - timed.ahead
             self.untimed.setdefault(task, next(iter(timed.late.values())))
 
     def _choices(

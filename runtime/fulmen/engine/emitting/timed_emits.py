@@ -23,13 +23,14 @@ class TimedEmits:
 
     Attributes:
         late: Emit number -> why it has no usable time.
+        ahead: How many of them are too far ahead of the clock.
         newest: Part of the source -> the newest time.
     """
 
     def __init__(
         self, routes: Routes, emitted: EmittedRows, found: Found, parts: Sequence[str] | None
     ) -> None:
-        self.late = found.wrong
+        self.late, self.ahead = found.wrong, len(found.ahead)
         self._routes = routes
         self._emitted = emitted
         times = found.times

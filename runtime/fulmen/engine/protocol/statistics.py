@@ -63,6 +63,9 @@ REPLAYED: Final = Statistic.REPLAYED
 DEAD_LETTERED: Final = Statistic.DEAD_LETTERED
 DROPPED: Final = Statistic.DROPPED
 UNTIMED: Final = Statistic.UNTIMED
+UNUSABLE, AHEAD = "unusable", "ahead"
+"""Of which tuples without a usable time there are so many: their time can't be used, or it is too
+far ahead of the clock."""
 EXECUTE: Final = Statistic.EXECUTE
 PROCESS: Final = Statistic.PROCESS
 COMPLETE: Final = Statistic.COMPLETE

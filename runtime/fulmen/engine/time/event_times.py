@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,12 @@ class Found:
     Attributes:
         times: One for each; of those in `wrong` it means nothing.
         wrong: Emit number -> why its time can't be used.
+        ahead: Those of them that are too far ahead of the clock.
     """
 
     times: Times
     wrong: dict[int, str]
+    ahead: set[int] = field(default_factory=set)
 
 
 class StreamTimes:
@@ -59,10 +61,10 @@ class StreamTimes:
         if wall:
             last = int(wall * 1000) + self._most_ahead
             for i in np.flatnonzero(found.times > last).tolist():
-                found.wrong.setdefault(
-                    i,
-                    f"its time is {column[i]!r}, more than {self._ahead} ahead of the clock here",
-                )
+                if i not in found.wrong:
+                    far = f"more than {self._ahead} ahead of the clock here"
+                    found.wrong[i] = f"its time is {column[i]!r}, {far}"
+                    found.ahead.add(i)
         return found
 
     def _whole_numbers(self, column: Sequence[Any]) -> Found | None:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from fulmen.engine.batches.done import Done
 from fulmen.engine.batches.summaries import slowest_seconds
+from fulmen.engine.batches.timers import NextTimers
 from fulmen.engine.batches.transactions import Outcome, Transactions
 from fulmen.engine.protocol.failure_reasons import FailureCount, kind_of
 from fulmen.engine.protocol.header import Header
@@ -42,6 +43,7 @@ from fulmen.engine.protocol.statistics import (
 from fulmen.engine.protocol.summary import ErrorReport, Resting, Summary
 from fulmen.engine.time.watermarks import Watermarks
 from fulmen.engine.totals.author_metrics import AuthorMetrics
+from fulmen.engine.totals.event_time import ComponentTime, times_of
 from fulmen.engine.totals.failures import Failures, is_error
 from fulmen.engine.totals.full_spouts import full_after
 from fulmen.engine.totals.latencies import Latencies
@@ -141,6 +143,8 @@ class Totals:
         metrics: Those of authors.
         waits: What holds up batches or spouts at the moment.
         watermarks: How far event time has come.
+        timers: Those of bolts.
+        wall: When the last batch was committed, in seconds of time.time().
     """
 
     current: CurrentTopology
@@ -176,6 +180,8 @@ class Totals:
     metrics: AuthorMetrics = field(default_factory=AuthorMetrics)
     waits: Waits = field(default_factory=Waits)
     watermarks: Watermarks = field(default_factory=Watermarks)
+    timers: NextTimers = field(default_factory=NextTimers)
+    wall: float = 0.0
     _run: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -197,6 +203,7 @@ class Totals:
             yield
             self._begin_plan()
             self.pending_trees, self.pending_messages, self.resting = {}, {}, {}
+            self.timers = NextTimers()
             self.metrics.renumber()
             self.waits.renumber()
 
@@ -321,6 +328,8 @@ class Totals:
             errors = [error for summary in done.summaries for error in summary.errors]
             self.waits.attempts_ended(done.transactions, errors, wall_clock, self.steady())
         self.watermarks = done.watermarks
+        self.timers.committed(self.placed.run, done.summaries)
+        self.wall = wall_clock
         trees.replayed = self._sum(REPLAYED)
         trees.dead_lettered = self._sum(DEAD_LETTERED)
         trees.dropped = self._sum(DROPPED)
@@ -387,6 +396,12 @@ class Totals:
         times = {"first": wall_clock, "time": wall_clock, "logged": wall_clock}
         kept.append({**noted, **times, "count": 1})
         return error
+
+    def event_times(self) -> dict[str, ComponentTime]:
+        """The event times of components that have one, or timers; under `lock`."""
+        clock = 0.0 if self.header is None else self.header.clock
+        timers = dict(self.timers.by_task())
+        return times_of(self.placed, self.watermarks, timers, self.counts, clock)
 
     def component(self, name: str) -> dict[str, int]:
         """The statistics of one component, over all its streams."""

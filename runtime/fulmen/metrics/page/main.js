@@ -26,7 +26,7 @@ function show(data) {
   setText(byId("name"), data.name);
   setText(byId("state"), stateOf(data));
   setText(byId("uptime"), `up ${duration(data.uptime_seconds)}, message timeout ${duration(data.message_timeout_seconds)}`);
-  for (const part of [showTiles, showWaits, showGraph, showCharts, showComponents, showTransactions, showWorkers,
+  for (const part of [showTiles, showWaits, showGraph, showCharts, showComponents, showTimes, showTransactions, showWorkers,
     showAckers, showBatches, showErrors]) {
     part(data);
   }
@@ -62,6 +62,6 @@ async function poll() {
   setTimeout(poll, POLL_MILLIS);
 }
 addEventListener("resize", () => {
-  if (latest) { showGraph(latest); showCharts(latest); }
+  if (latest) { showGraph(latest); showCharts(latest); showTimes(latest); }
 });
 poll();

@@ -14,7 +14,7 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader
 from fulmen.api.tuples import Tuple
-from fulmen.windows.inputs import LATE, key_of, missing_fields, time_of
+from fulmen.windows.inputs import LATE, key_of, late_counter, missing_fields, time_of
 from fulmen.windows.joins.options import JoinOptions, Side
 from fulmen.windows.spans import datetime_of
 
@@ -97,7 +97,7 @@ class Join(BasicBolt):
         self._keys = [options.key_of(one) for one in options.sides]
         kind = getattr(options, "type", "inner")
         self._outer = kind in ("left", "full"), kind in ("right", "full")
-        self._late = context.counter("late", "Tuples that came too late to be joined.")
+        self._late = late_counter(context)
 
     @override
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:

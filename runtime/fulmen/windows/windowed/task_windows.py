@@ -14,7 +14,7 @@ from fulmen.api.components import Bolt, FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.api.tuples import HELD, Held, Tuple
-from fulmen.windows.inputs import key_of, time_of
+from fulmen.windows.inputs import key_of, late_counter, time_of
 from fulmen.windows.windowed.options import LengthAndSlide, WindowedOptions
 from fulmen.windows.windowed.queues import NEVER, Entry, Firing, Marks, Queue
 
@@ -70,7 +70,7 @@ class TaskWindows:
         self._rule = window.rule(options.timestamp_field is not None)
         self._reader: TimeReader = options.reader()
         self._lag = milliseconds(options.lag or "0")
-        self._late = context.counter("late", "Tuples that came too late for their windows.")
+        self._late = late_counter(context)
         self._origins: dict[Any, Held] = {}
         self._queues: dict[Key, Queue] | None = None
         self._heap: list[tuple[float, int, Key]] = []
