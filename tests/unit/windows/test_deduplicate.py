@@ -183,15 +183,15 @@ def test_no_two_that_are_passed_on_are_within_the_horizon_and_none_is_lost(event
 
 
 def test_what_is_late_is_counted_in_several_classes_of_a_topology():
-    builder = TopologyBuilder()
-    spout = builder.set_spout("source", ListSpout([100, PAUSE, 90, PAUSE, 5], fields=["at"]))
+    builder, items = TopologyBuilder(), [100, PAUSE, 120, PAUSE, PAUSE, 5]
+    spout = builder.set_spout("source", ListSpout(items, fields=["at"]))
     spout.set_event_time("at", unit="ms")
     first = builder.set_bolt("first", Deduplicate).fields_grouping("source", ["at"])
-    first.set_config({"id": ["at"], "fields": ["at"], "horizon": "10ms"})
+    first.set_config({**FIRST, "id": ["at"], "fields": ["at"]})
     windows = builder.set_bolt("windows", Aggregate).fields_grouping("source", ["at"])
     window = {"type": "tumbling", "size": "50ms"}
     windows.set_config({"key": ["at"], "window": window, "aggregates": {"number": "count"}})
-    result = run(builder, batches=4)
+    result = run(builder, batches=6)
     assert result.errors == []
     assert result.metrics["first"]["late"] == result.metrics["windows"]["late"] == 1
     assert result.metrics["windows"]["open_windows"] == 2
