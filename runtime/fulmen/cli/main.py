@@ -38,6 +38,7 @@ MODULES = {
     "ui": "cluster.ui",
     "validate": "validate",
     "wait": "cluster.wait",
+    "why": "why",
 }
 """Each subcommand, and its module in `fulmen.cli.commands`."""
 ENGINES = frozenset(

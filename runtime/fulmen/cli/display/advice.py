@@ -34,11 +34,7 @@ def not_acked(totals: Totals, topology: Topology) -> Iterator[str]:
         executed = _tuples(totals, bolt, EXECUTED)
         left = executed - _tuples(totals, bolt, ACKED) - _tuples(totals, bolt, FAILED)
         if left > 0:
-            yield (
-                f"bolt {bolt.name!r} has neither acked nor failed {count(left)} of its"
-                f" {count(executed)} tuples, and trees time out. A Bolt must call ack or fail for"
-                " every tuple; a BasicBolt does so by itself."
-            )
+            yield not_acked_sentence(bolt.name, left, executed)
 
 
 def _not_anchored(totals: Totals, topology: Topology) -> Iterator[str]:
@@ -47,11 +43,7 @@ def _not_anchored(totals: Totals, topology: Topology) -> Iterator[str]:
         return
     for bolt in topology.spec.bolts:
         if failed := _tuples(totals, bolt, FAILED):
-            yield (
-                f"bolt {bolt.name!r} has failed {count(failed)} tuples, but they are in no tree, so"
-                " no spout was told. Anchor what is emitted, as in emit(values, anchors=tup), and"
-                " emit with a msg_id in the spout."
-            )
+            yield not_anchored_sentence(bolt.name, failed)
 
 
 def _slow(totals: Totals, topology: Topology) -> Iterator[str]:
@@ -97,6 +89,24 @@ def _head_fails(totals: Totals, topology: Topology) -> Iterator[str]:
             " times, without a limit, and no transaction behind it can be committed. With"
             " spec.maxReplays such a transaction is given up in the end."
         )
+
+
+def not_acked_sentence(bolt: str, left: int, executed: int) -> str:
+    """That a bolt has let tuples be of those that it has executed."""
+    return (
+        f"bolt {bolt!r} has neither acked nor failed {count(left)} of its {count(executed)} tuples,"
+        " and trees time out. A Bolt must call ack or fail for every tuple; a BasicBolt does so by"
+        " itself."
+    )
+
+
+def not_anchored_sentence(bolt: str, failed: int) -> str:
+    """That nobody was told of the tuples that a bolt has failed."""
+    return (
+        f"bolt {bolt!r} has failed {count(failed)} tuples, but they are in no tree, so no spout was"
+        " told. Anchor what is emitted, as in emit(values, anchors=tup), and emit with a msg_id in"
+        " the spout."
+    )
 
 
 def _tuples(totals: Totals, bolt: BoltSpec, what: str) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -33,6 +33,9 @@ class TreesView(BaseModel):
     failed: int
     timed_out: int
     pending: int
+    replayed: int = 0
+    dead_lettered: int = 0
+    dropped: int = 0
 
 
 class TransactionsView(BaseModel):
@@ -150,6 +153,39 @@ class TimeView(BaseModel):
     is_stuck: bool = False
 
 
+class InputView(BaseModel):
+    """What a bolt got from one stream of one component."""
+
+    source: str = Field(alias="from")
+    executed: int
+    acked: int
+    failed: int
+
+
+class BusiestView(BaseModel):
+    """The task of a component with the most to do, and its share of all."""
+
+    task: int
+    share: float
+
+
+class ErrorView(BaseModel):
+    """An error that a component has had, and how often."""
+
+    component: str
+    task: int
+    message: str
+    count: int
+
+
+class StageView(BaseModel):
+    """A stage of a batch, and how long it takes; None: there was no batch."""
+
+    stage: int
+    components: list[str]
+    ms: float | None
+
+
 class ComponentView(BaseModel):
     """A spout, a bolt, or the ackers."""
 
@@ -169,6 +205,8 @@ class ComponentView(BaseModel):
     lag: LagView | None = None
     time: TimeView | None = None
     errors: int
+    inputs: list[InputView] = []
+    busiest_task: BusiestView | None = None
 
 
 class WorkerView(BaseModel):
@@ -193,9 +231,13 @@ class WorkerCounts(BaseModel):
 
 
 class BatchesView(BaseModel):
-    """Those that counted."""
+    """Those that counted, and where their time goes."""
 
     count: int
+    failed_attempts: int = 0
+    last_failure: str = ""
+    phases_ms: dict[str, float | None] = {}
+    stages: list[StageView] = []
 
 
 class TopologyView(BaseModel):
@@ -213,6 +255,7 @@ class TopologyView(BaseModel):
     long_calls: list[LongCallView] = []
     resting: list[RestingView] = []
     failures: list[FailureView] = []
+    errors: list[ErrorView] = []
     acked_per_second: float
     complete_latency_ms: LatencyView
     components: list[ComponentView]
@@ -263,12 +306,12 @@ def _header(view: TopologyView, state: str) -> Iterator[Text]:
     transactions = view.transactions
     if transactions is None:
         yield line(workers, batches, item("acked/s", count(view.acked_per_second)))
-        yield latency_line(latency.p50, latency.p99, _lag(view))
+        yield latency_line(latency.p50, latency.p99, lag_of_all(view))
         yield trees_line(trees.acked, trees.failed, trees.timed_out, trees.pending)
         yield from _waits(view)
         return
     yield line(workers, batches, item("commits/s", count(transactions.committed_per_second)))
-    yield latency_line(latency.p50, latency.p99, _lag(view) or Lag(transactions.lag))
+    yield latency_line(latency.p50, latency.p99, lag_of_all(view) or Lag(transactions.lag))
     yield transactions_line(transactions.figures)
     yield from _waits(view)
     if transactions.head_failures:
@@ -299,7 +342,7 @@ def _waits(view: TopologyView) -> Iterator[Text]:
         yield Text(hold_sentence(hold.component, hold.reason), "red")
 
 
-def _lag(view: TopologyView) -> Lag | None:
+def lag_of_all(view: TopologyView) -> Lag | None:
     """How far all spouts are behind together."""
     lags = {n: Lag(c.lag.messages, c.lag.seconds) for n, c in enumerate(view.components) if c.lag}
     return lag_of(lags, lags)

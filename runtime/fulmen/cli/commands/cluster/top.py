@@ -19,11 +19,12 @@ from fulmen.cli.cluster_topology import state_of
 from fulmen.cli.display.output import open_console
 from fulmen.cli.display.top_view import TopologyView, topology_picture
 from fulmen.cli.display.topologies import NO_TOPOLOGIES, topologies_table
-from fulmen.cli.kubectl import Kubectl, cluster_command, optional_topology_name
+from fulmen.cli.kubectl import Json, Kubectl, cluster_command, optional_topology_name
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import METRICS_PORT
 
 REFRESH_SECONDS = 2.0
+STATES_WITHOUT_FIGURES = ("Pending", "Starting", "Suspended")
 _URL_SECONDS = 10.0
 _PATH = "api/topology?since=99999999999999"
 """Without the points of its charts."""
@@ -94,10 +95,10 @@ def _of_topology(kubectl: Kubectl, name: str) -> RenderableType:
     topology = kubectl.get(name)
     status, state = topology.get("status", {}), state_of(topology)
     pod, message = status.get("driverPod"), status.get("message", "")
-    if not pod or state in ("Pending", "Starting", "Suspended"):
+    if not pod or state in STATES_WITHOUT_FIGURES:
         raise FulmenError(f"topology {name!r} is {state}, so there are no figures: {message}")
     try:
-        text = kubectl.read_pod(topology["metadata"]["namespace"], pod, METRICS_PORT, _PATH)
+        view = read_driver(kubectl, topology)
     except BadInput:
         raise
     except FulmenError as error:
@@ -105,7 +106,14 @@ def _of_topology(kubectl: Kubectl, name: str) -> RenderableType:
             f"topology {name!r} is {state} ({message}), but its driver's pod {pod!r} gives no"
             f" figures. {error}"
         ) from error
-    return topology_picture(read_view(text, f"pod {pod!r}"), state)
+    return topology_picture(view, state)
+
+
+def read_driver(kubectl: Kubectl, topology: Json) -> TopologyView:
+    """What the driver of a topology says, whose status has its pod. FulmenError if nothing."""
+    pod = topology["status"]["driverPod"]
+    text = kubectl.read_pod(topology["metadata"]["namespace"], pod, METRICS_PORT, _PATH)
+    return read_view(text, f"pod {pod!r}")
 
 
 def _of_url(url: str) -> RenderableType:

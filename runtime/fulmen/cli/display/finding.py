@@ -1,0 +1,29 @@
+"""What is found about a topology, and what to do about it. Pure."""
+
+from dataclasses import dataclass
+
+from fulmen.cli.display.explanations import explanation_of, plain
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence about a topology.
+
+    Attributes:
+        text: What is so.
+        cure: What to do about it; empty: nothing, or the text says it.
+    """
+
+    text: str
+    cure: str = ""
+
+
+def cure_of(reason: str) -> str:
+    """What to do about a reason of a condition or an event; empty if that is not known."""
+    found = explanation_of(reason)
+    return sentence(plain(found.cure)) if found is not None and found.cure else ""
+
+
+def sentence(words: str) -> str:
+    """Words as a sentence of their own."""
+    return f"{words[:1].upper()}{words[1:].removesuffix('.')}."

@@ -1,0 +1,102 @@
+"""Why a topology is as it is: from all that is known of it to sentences with cures. Pure.
+
+`why_cluster` has what follows from a status and from events, `why_run` what follows from the
+figures of a driver or from a report.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fulmen.cli.display.finding import Finding
+from fulmen.cli.display.top_view import TopologyView
+from fulmen.cli.display.why_cluster import condition_findings, error_findings, event_findings
+from fulmen.cli.display.why_run import (
+    Report,
+    failures_of_report,
+    failures_of_view,
+    latency_of_report,
+    time_findings,
+    wait_findings,
+)
+from fulmen.cli.kubectl import Json
+
+NOTHING = "nothing is wrong that can be seen from here"
+
+
+@dataclass(frozen=True)
+class Known:
+    """All that is known of a topology, as far as it could be read.
+
+    Attributes:
+        now: In seconds of time.time().
+        topology: The resource; None: it is not on a cluster.
+        events: Of it and of its pods.
+        view: What its driver says.
+        report: Of a run that has ended.
+        unknown: What could not be read, and why.
+    """
+
+    now: float
+    topology: Json | None = None
+    events: Sequence[Json] = ()
+    view: TopologyView | None = None
+    report: Report | None = None
+    unknown: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """Findings about one question.
+
+    Attributes:
+        title: The question.
+        findings: The answers, what matters most first.
+    """
+
+    title: str
+    findings: Sequence[Finding]
+
+
+def why(known: Known) -> list[Section]:
+    """What is found, by question; questions without an answer are left out."""
+    topology, view, report = known.topology, known.view, known.report
+    state: list[Finding] = []
+    waits: list[Finding] = []
+    fails: list[Finding] = []
+    lately: list[Finding] = []
+    time: list[Finding] = []
+    if topology is not None:
+        state += condition_findings(topology, known.now)
+        lately += event_findings(known.events, known.now)
+        if view is None:
+            fails += error_findings(topology)
+    if view is not None:
+        waits += wait_findings(view)
+        fails += failures_of_view(view)
+        time += time_findings(view)
+    if report is not None:
+        fails += failures_of_report(report)
+        time += latency_of_report(report)
+    if not (state or waits or fails):
+        state.append(Finding(NOTHING))
+    sections = [
+        Section("How it is", state),
+        Section("What it waits for", waits),
+        Section("What fails", fails),
+        Section("What happened lately", lately),
+        Section("Where the time goes", time),
+        Section("What is not known", [Finding(text) for text in known.unknown]),
+    ]
+    return [section for section in sections if section.findings]
+
+
+def why_lines(sections: Sequence[Section]) -> Iterator[str]:
+    """The page."""
+    for number, section in enumerate(sections):
+        if number:
+            yield ""
+        yield section.title
+        for finding in section.findings:
+            yield f"- {finding.text}"
+            if finding.cure:
+                yield f"  What to do: {finding.cure}"

@@ -1,0 +1,131 @@
+"""What a topology's status, and events, say of how it is. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from fulmen.cli.cluster_topology import condition, is_paused, state_of
+from fulmen.cli.display.explanations import explanation_of, plain
+from fulmen.cli.display.finding import Finding, cure_of, sentence
+from fulmen.cli.display.formats import age
+from fulmen.cli.kubectl import Json
+from fulmen.kube.contract import PAUSED_ANNOTATION
+
+EVENTS_SHOWN = 5
+RECENT_SECONDS = 3600.0
+"""Events and restarts that are older are not told."""
+_OPERATOR = "kubectl --namespace fulmen rollout status deployment/fulmen-operator"
+_TROUBLE = {
+    "SpecAccepted": ("False", "Unknown"),
+    "Ready": ("False", "Unknown"),
+    "Placed": ("False", "Unknown"),
+    "Stalled": ("True",),
+    "Reconciling": ("True",),
+}
+"""Each condition, and which statuses of it are told; what explains the others comes first."""
+
+
+def condition_findings(topology: Json, now: float) -> Iterator[Finding]:
+    """What its conditions say, and how its drivers ended.
+
+    Args:
+        topology: The resource.
+        now: In seconds of time.time().
+    """
+    status = topology.get("status", {})
+    if is_paused(topology):
+        text = f"the annotation {PAUSED_ANNOTATION} is set: the operator changes nothing of it"
+        yield Finding(text, cure_of("Paused"))
+    if status.get("observedGeneration", 0) < topology["metadata"]["generation"]:
+        text = "the operator has not looked at the newest spec yet"
+        yield Finding(text, f"Wait. If that lasts, see whether the operator runs: {_OPERATOR}")
+    told: set[str] = set()
+    for kind, bad in _TROUBLE.items():
+        found = condition(topology, kind)
+        reason, message = found.get("reason", ""), found.get("message", "")
+        is_told = found.get("status") in bad or (message and reason == "AcceptedWithWarnings")
+        if is_told and reason not in told:
+            told.add(reason)
+            yield Finding(_condition_text(kind, found), cure_of(reason))
+    ready = condition(topology, "Ready")
+    if ready.get("status") == "True" and ready.get("message"):
+        yield Finding(f"it is {state_of(topology)}: {ready['message']}", cure_of(ready["reason"]))
+    yield from _restarts(status.get("restarts", {}), now)
+
+
+def _condition_text(kind: str, found: Json) -> str:
+    reason, message = found.get("reason", ""), found.get("message", "")
+    known = explanation_of(reason)
+    parts = [f"{kind} is {found['status']}, {reason}"]
+    parts += [plain(known.means)] if known is not None else []
+    text = ": ".join(parts)
+    return f"{text}. {sentence(message)}" if message else text
+
+
+def _restarts(restarts: Json, now: float) -> Iterator[Finding]:
+    count, failures = restarts.get("count", 0), restarts.get("failures", 0)
+    at = restarts.get("time")
+    is_recent = at is not None and at != "" and _seconds_since(at, now) < RECENT_SECONDS
+    if not count or not (failures or is_recent):
+        return
+    times = "once" if count == 1 else f"{count} times"
+    row = f", {failures} of them in a row" if failures > 1 else ""
+    cause, message = restarts.get("cause", ""), restarts.get("message", "")
+    when = f" at {at}" if at else ""
+    text = f"its driver was started again {times}{row}. The last one ended{when}: {cause}"
+    yield Finding(f"{text}: {message}" if message else text, cure_of(cause))
+
+
+def error_findings(topology: Json) -> Iterator[Finding]:
+    """The last errors of components, as the status has them."""
+    for error in topology.get("status", {}).get("errors", ()):
+        times = f", {error['count']:,} times" if error.get("count", 1) > 1 else ""
+        text = f"{error['component']}, task {error['task']}: {error['message']}"
+        yield Finding(f"{text} (last at {error['time']}{times})")
+
+
+def event_findings(events: Iterable[Json], now: float) -> list[Finding]:
+    """The warnings of the last hour, the newest first, each once.
+
+    Args:
+        events: Of the topology and of its pods.
+        now: In seconds of time.time().
+    """
+    warnings = [event for event in events if event.get("type") == "Warning"]
+    found: dict[tuple[str, str], Finding] = {}
+    for event in sorted(warnings, key=_time_of, reverse=True):
+        seconds = _seconds_since(_time_of(event), now)
+        reason, message = event.get("reason", ""), " ".join(event.get("message", "").split())
+        if seconds < RECENT_SECONDS and (reason, message) not in found:
+            about = event.get("involvedObject", {})
+            who = f" of {about['kind'].lower()} {about['name']}" if about.get("name") else ""
+            count = (event.get("series") or {}).get("count") or event.get("count") or 1
+            times = f" ({count} times)" if count > 1 else ""
+            text = f"{age(int(seconds))} ago, {reason}{who}: {message}{times}"
+            found[reason, message] = Finding(text, cure_of(reason))
+    return [*found.values()][:EVENTS_SHOWN]
+
+
+def _time_of(event: Json) -> str:
+    """When an event came last. The times of one kind of event can be compared as texts."""
+    series = event.get("series") or {}
+    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    made: str = event.get("metadata", {}).get("creationTimestamp", "1970-01-01T00:00:00Z")
+    return next((time for time in times if time), made)
+
+
+def _seconds_since(time: str, now: float) -> float:
+    return max(0.0, now - datetime.fromisoformat(time).timestamp())
+
+
+def is_about(event: Json, topology: str, pods: Sequence[str]) -> bool:
+    """Whether an event is about a pod of a topology, also one that is gone.
+
+    Args:
+        event: Of any pod.
+        topology: The topology's name.
+        pods: The names of its pods that there are.
+    """
+    name = event.get("involvedObject", {}).get("name", "")
+    own = rf"{re.escape(topology)}-(driver-\d+|\d+-exec-\d+|preflight-[0-9a-f]+)"
+    return name in pods or re.fullmatch(own, name) is not None

@@ -1,0 +1,335 @@
+"""What a driver's figures, or a run's report, say of what fails and of what is slow. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import BaseModel
+
+from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
+from fulmen.cli.display.advice import not_acked_sentence, not_anchored_sentence
+from fulmen.cli.display.finding import Finding, cure_of
+from fulmen.cli.display.formats import age, count, milliseconds
+from fulmen.cli.display.top_view import (
+    ComponentView,
+    ErrorView,
+    FailureView,
+    TopologyView,
+    TreesView,
+    WorkerCounts,
+)
+from fulmen.cli.display.wait_lines import (
+    away_sentence,
+    hold_sentence,
+    left_out_sentence,
+    long_call_sentence,
+)
+from fulmen.engine.totals.failures import failure_sentence, resting_sentence
+from fulmen.engine.totals.full_spouts import full_sentence
+from fulmen.plan.model import DRIVER
+
+BUSY = 0.8
+"""A bolt or a worker that is at work for so much of the time has little room for more."""
+SKEWED = 2.0
+"""A task with so many times its fair share has more to do than the others."""
+SOME = 100
+"""Fewer tuples say nothing about the shares of tasks."""
+ERRORS_SHOWN = 5
+_TICKS = f"{TICK_COMPONENT}:{TICK_STREAM}"
+_CURES: Mapping[str, str] = {
+    "long call": "If the call may take that long, raise batchTimeoutSeconds. A source that may be"
+    " silent should be asked with a timeout, such as queue.get(timeout=0.1).",
+    "left out": "Everything else goes on, and it is tried again now and then: see"
+    " docs/troubleshooting.md#batches-are-run-again.",
+    "resting": "Mend what the last reason says. With spec.maxReplays such messages go to the dead"
+    " letters in the end.",
+    "full": "A bolt that collects tuples needs a larger maxSpoutPending, or has to ack them"
+    " earlier.",
+    "hold": "It lets go when there is room again: see what that bolt waits for, or give it more"
+    " executors.",
+    "time": "See docs/guide/time.md#why-does-my-timer-or-window-not-fire.",
+    "missing": "Their executors run on the others meanwhile: see why their pods are not ready.",
+    "failure": "The traceback is in the log.",
+    "attempts": "See docs/troubleshooting.md#batches-are-run-again.",
+    "late": "See docs/troubleshooting.md#trees-time-out.",
+    "dropped": "`fulmen state CHECKPOINT SPOUT --dropped` shows them.",
+    "head": "With spec.maxReplays such a transaction is given up in the end.",
+    "skew": "If a fields grouping has a value that comes often, use partial-key and merge the two"
+    " results, or group by another field.",
+    "commit": "The checkpoint's store is slow, or much state changes in each batch: see"
+    " docs/performance.md#large-keyed-state.",
+    "stage": "`fulmen plan FILE` shows which groupings would save a stage.",
+    "workers": "Add workers: each has work for one core.",
+}
+
+
+# ---- what it waits for
+
+
+def wait_findings(view: TopologyView) -> Iterator[Finding]:
+    """What holds up its batches or its spouts."""
+    for call in view.long_calls:
+        text = long_call_sentence(call.who, call.callback, call.since)
+        yield Finding(text, _CURES["long call"])
+    for out in view.left_out:
+        text = left_out_sentence(out.component, out.task, out.since, out.reason)
+        yield Finding(text, _CURES["left out"])
+    for away in view.away:
+        text = away_sentence(away.component, away.service, away.since, away.reason)
+        yield Finding(text, cure_of("ServiceUnavailable"))
+    for one in view.resting:
+        text = resting_sentence(one.component, one.messages, one.failures, one.reason)
+        yield Finding(text, _CURES["resting"])
+    for full in view.full:
+        text = full_sentence(full.component, full.messages, full.seconds, full.bolts)
+        yield Finding(text, _CURES["full"])
+    for hold in view.holds:
+        yield Finding(hold_sentence(hold.component, hold.reason), _CURES["hold"])
+    for why in dict.fromkeys(c.time.why for c in view.components if c.time and c.time.is_stuck):
+        yield Finding(str(why), _CURES["time"])
+    counts = view.worker_counts or WorkerCounts(wanted=0, present=0)
+    if counts.present < counts.wanted:
+        missing = counts.wanted - counts.present
+        yield Finding(f"{missing} of {counts.wanted} workers are missing", _CURES["missing"])
+
+
+# ---- what fails
+
+
+class _ReportedFailure(BaseModel):
+    reason: str
+    count: int
+
+
+class _ReportedError(BaseModel):
+    task: int
+    message: str
+    count: int
+
+
+class _ReportedComponent(BaseModel):
+    errors: list[_ReportedError] = []
+    failures: list[_ReportedFailure] = []
+
+
+class _ReportedTransactions(BaseModel):
+    committed_txid: int
+    head_failures: int = 0
+    last_failure: str = ""
+    lag: int | None = None
+
+
+class _ReportedLatency(BaseModel):
+    p50: float | None = None
+    p99: float | None = None
+
+
+class Report(BaseModel):
+    """What is told of the report that `fulmen run --report` writes; it has more."""
+
+    topology: str
+    batches: int
+    seconds: float
+    trees: TreesView
+    latency_ms: _ReportedLatency
+    transactions: _ReportedTransactions | None = None
+    components: dict[str, _ReportedComponent]
+    failed_attempts: int = 0
+
+
+def failures_of_view(view: TopologyView) -> Iterator[Finding]:
+    """Why tuples fail, and what else goes wrong, by what a driver says."""
+    yield from _failures(view.failures, view.errors)
+    yield from _ends(view.trees)
+    for bolt in view.components:
+        if bolt.kind == "bolt":
+            yield from _unanswered(view, bolt)
+    batches, transactions = view.batches, view.transactions
+    yield from _attempts(batches.failed_attempts, batches.last_failure)
+    if transactions is not None:
+        head = transactions.committed_txid + 1, transactions.head_failures
+        yield from _head(*head, transactions.head_reason)
+
+
+def failures_of_report(report: Report) -> Iterator[Finding]:
+    """The same by the report of a run."""
+    failures = [
+        FailureView(component=name, count=kind.count, example=kind.reason)
+        for name, component in report.components.items()
+        for kind in component.failures
+    ]
+    errors = [
+        ErrorView(component=name, **error.model_dump())
+        for name, component in report.components.items()
+        for error in component.errors
+    ]
+    yield from _failures(failures, errors)
+    yield from _ends(report.trees)
+    yield from _attempts(report.failed_attempts, "")
+    if (of := report.transactions) is not None:
+        yield from _head(of.committed_txid + 1, of.head_failures, of.last_failure)
+
+
+def _failures(failures: Sequence[FailureView], errors: Sequence[ErrorView]) -> Iterator[Finding]:
+    """Each kind of failure, and errors that have failed nothing."""
+    for one in sorted(failures, key=lambda one: -one.count):
+        text = failure_sentence(one.component, one.count, one.example)
+        yield Finding(text, _CURES["failure"])
+    told = [one.example for one in failures]
+    rest = [
+        error
+        for error in errors
+        if not any(error.message.removeprefix("failed: ") in example for example in told)
+    ]
+    for error in rest[:ERRORS_SHOWN]:
+        times = f" ({count(error.count)} times)" if error.count > 1 else ""
+        yield Finding(f"{error.component}, task {error.task}: {error.message}{times}")
+
+
+def _ends(trees: TreesView) -> Iterator[Finding]:
+    if trees.timed_out:
+        yield Finding(f"{_of(trees.timed_out, 'tree')} timed out", _CURES["late"])
+    if trees.dead_lettered:
+        text = f"{_of(trees.dead_lettered, 'message')} went to the dead letters after maxReplays"
+        yield Finding(f"{text} failures")
+    if trees.dropped:
+        text = f"{_of(trees.dropped, 'tuple')} dropped, since they kill their workers"
+        yield Finding(text, _CURES["dropped"])
+
+
+def _unanswered(view: TopologyView, bolt: ComponentView) -> Iterator[Finding]:
+    """A bolt that forgets to ack, or to anchor."""
+    inputs = [one for one in bolt.inputs if one.source != _TICKS]
+    executed, failed = sum(i.executed for i in inputs), sum(i.failed for i in inputs)
+    left = executed - failed - sum(i.acked for i in inputs)
+    if view.trees.timed_out and left > 0:
+        yield Finding(not_acked_sentence(bolt.name, left, executed))
+    has_ackers = any(component.kind == "acker" for component in view.components)
+    if failed and has_ackers and not (view.trees.failed or view.trees.timed_out):
+        yield Finding(not_anchored_sentence(bolt.name, failed))
+
+
+def _attempts(number: int, last: str) -> Iterator[Finding]:
+    if number:
+        text = f"{_of(number, 'attempt')} at batches came to nothing, and the batches ran again"
+        yield Finding(f"{text}; the last one: {last}" if last else text, _CURES["attempts"])
+
+
+def _head(txid: int, failures: int, reason: str) -> Iterator[Finding]:
+    if failures:
+        times = "once" if failures == 1 else f"{count(failures)} times"
+        text = f"transaction {txid} has failed {times}, and holds up all behind it: {reason}"
+        yield Finding(text, _CURES["head"])
+
+
+def _of(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{count(number)} {noun}s"
+
+
+# ---- where the time goes
+
+
+def time_findings(view: TopologyView) -> Iterator[Finding]:
+    """How fast it is, what it is behind, and what has the most to do."""
+    yield Finding(_speed(view))
+    for spout in view.components:
+        if spout.lag is not None and (behind := _behind(spout)):
+            yield Finding(f"spout {spout.name!r} is behind its source: {behind}")
+    yield from _busiest(view)
+    for component in view.components:
+        yield from _skew(component)
+    yield from _batches(view)
+
+
+def latency_of_report(report: Report) -> Iterator[Finding]:
+    """How long trees, or transactions, took."""
+    latency = report.latency_ms
+    if latency.p50 is not None:
+        p50, p99 = milliseconds(latency.p50), milliseconds(latency.p99)
+        seconds = age(int(report.seconds))
+        yield Finding(f"complete latency was {p50} (p50) and {p99} (p99), in {seconds}")
+    if report.transactions is not None and report.transactions.lag:
+        text = f"{_of(report.transactions.lag, 'message')} of the source"
+        yield Finding(f"{text} are in no transaction yet")
+
+
+def _speed(view: TopologyView) -> str:
+    transactions, latency = view.transactions, view.complete_latency_ms
+    if transactions is not None:
+        speed = f"{count(transactions.committed_per_second)} transactions committed per second"
+    else:
+        speed = f"{count(view.acked_per_second)} trees acked per second"
+    if latency.p50 is None:
+        return speed
+    return f"{speed}, complete latency {milliseconds(latency.p50)} (p50) and {_p99(view)} (p99)"
+
+
+def _p99(view: TopologyView) -> str:
+    return milliseconds(view.complete_latency_ms.p99)
+
+
+def _behind(spout: ComponentView) -> str:
+    assert spout.lag is not None
+    parts = [] if not spout.lag.messages else [f"{_of(spout.lag.messages, 'message')} to read"]
+    parts += [] if not spout.lag.seconds else [f"the oldest is {age(spout.lag.seconds)} old"]
+    return ", ".join(parts)
+
+
+def _busiest(view: TopologyView) -> Iterator[Finding]:
+    """The bolt with the highest capacity, and workers without room for more."""
+    bolts = [c for c in view.components if c.kind == "bolt" and c.capacity]
+    if bolts:
+        bolt = max(bolts, key=lambda bolt: bolt.capacity or 0.0)
+        share = f"{100 * (bolt.capacity or 0.0):.0f} % of the time"
+        took = f", and takes {milliseconds(bolt.execute_ms)} for a tuple"
+        text = f"bolt {bolt.name!r} is the busiest: one of its executors is at work for {share}"
+        is_busy = (bolt.capacity or 0.0) >= BUSY
+        yield Finding(text + took, _more_executors(bolt) if is_busy else "")
+    workers = [worker for worker in view.workers if worker.present and worker.worker != DRIVER]
+    if workers and all(worker.busy >= BUSY for worker in workers):
+        least = min(worker.busy for worker in workers)
+        text = f"all workers are at work for {100 * least:.0f} % of the time or more"
+        yield Finding(text, _CURES["workers"])
+
+
+def _more_executors(bolt: ComponentView) -> str:
+    if bolt.executors < bolt.tasks:
+        return (
+            f"Raise its parallelism, which is {bolt.executors}: its {bolt.tasks} tasks may be on as"
+            " many executors."
+        )
+    tasks = "task" if bolt.tasks == 1 else "tasks"
+    return (
+        f"It has as many executors as its {bolt.tasks} {tasks}, and the number of tasks is fixed"
+        " for a topology's life: make it cheaper, or start with more numTasks and another"
+        " checkpoint. If it waits for something outside, give it blocking: true."
+    )
+
+
+def _skew(component: ComponentView) -> Iterator[Finding]:
+    """A task of a bolt that gets far more than the others."""
+    busiest = component.busiest_task
+    if component.kind != "bolt" or busiest is None or component.tasks < 2:
+        return
+    fair = 1 / component.tasks
+    # of two tasks none can have more than twice its share
+    limit = min(SKEWED * fair, 1 - fair / SKEWED)
+    if component.executed >= SOME and busiest.share >= limit:
+        yield Finding(
+            f"task {busiest.task} of bolt {component.name!r} gets {100 * busiest.share:.0f} % of"
+            f" its tuples; a fair share of its {component.tasks} tasks would be {100 * fair:.0f} %",
+            _CURES["skew"],
+        )
+
+
+def _batches(view: TopologyView) -> Iterator[Finding]:
+    """The slowest stage of a batch, and commits that take longer than the work."""
+    stages = [stage for stage in view.batches.stages if stage.ms]
+    run, commit = (view.batches.phases_ms.get(phase) or 0.0 for phase in ("run", "commit"))
+    if len(stages) > 1:
+        slowest = max(stages, key=lambda stage: stage.ms or 0.0)
+        total = sum(stage.ms or 0.0 for stage in stages)
+        text = f"the slowest stage of a batch is that of {', '.join(slowest.components)}"
+        took = f"{milliseconds(slowest.ms)} of {milliseconds(total)}"
+        yield Finding(f"{text}: {took}", _CURES["stage"])
+    if commit > run > 0:
+        text = f"a commit takes {milliseconds(commit)}, and the batch itself {milliseconds(run)}"
+        yield Finding(text, _CURES["commit"])
