@@ -1,10 +1,14 @@
-"""State in a bucket: exact whatever is done to pods, guarded against mistakes, never deleted."""
+"""State in a bucket: exact whatever is done to pods, guarded against mistakes, never deleted.
+
+The code is in the bucket as well, with a package that the image does not have.
+"""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,7 @@ import yaml
 from support.kube import condition, eventually, is_ready
 from support.numbered import (
     FILE,
+    FULMEN,
     NAME,
     START_SECONDS,
     driver,
@@ -22,12 +27,36 @@ from support.numbered import (
     report_in,
 )
 from support.s3 import BUCKET, SECRET_KEY
+from support.wheels import make_wheel
 
 SENTENCES = 2_500
 CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 SECRET = "bucket"
 
 pytestmark = pytest.mark.timeout(900)
+
+
+@cache
+def code_in(s3):
+    """The code in the bucket, with a package that it imports: what spec.code says of it."""
+    project = s3.folder.with_name("project")
+    wheel = make_wheel(project / "wheels", "greetings", "1.0", {"greetings/__init__.py": ""})
+    (project / "requirements.txt").write_text("--no-index\n--find-links ./wheels\ngreetings\n")
+    text = FILE.with_suffix(".py").read_text()
+    changed = text.replace("import re\n", "import re\n\nimport greetings\n")
+    assert changed != text
+    (project / FILE.with_suffix(".py").name).write_text(changed)
+    archive = project / "code-1.tar.gz"
+    options = ["--code-folder", project, "--wheels", "--archive", archive]
+    printed = subprocess.run(
+        [FULMEN, "manifest", FILE, *options, "--uri", s3.uri(archive.name)],
+        env={**os.environ, "PYTHONPATH": str(wheel)},  # as if it was installed here
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    shutil.copy(archive, s3.folder / BUCKET / archive.name)
+    return yaml.safe_load(printed)["spec"]["code"]
 
 
 def apply(kube, s3, name=NAME, *assignments):
@@ -44,6 +73,7 @@ def apply(kube, s3, name=NAME, *assignments):
     settings = (f"{config}.count={SENTENCES}", f"{config}.rate=100", f"metadata.name={name}")
     topology = yaml.safe_load(manifest(FILE, *settings, *assignments))
     topology["spec"]["checkpoint"] = {"uri": s3.uri(NAME)}
+    topology["spec"]["code"] = code_in(s3)
     for pod in ("driver", "worker"):
         topology["spec"][pod]["env"] = env
     kube.apply(topology)
@@ -103,6 +133,18 @@ def test_every_word_is_counted_exactly_once_although_the_driver_is_killed(topolo
     after = goes_on(topology, before["batch"], but=name)
     assert report_in(after)["epoch"] > before["epoch"]
     assert all_counted(s3) == expected(SENTENCES)
+
+
+def test_an_archive_that_was_not_asked_for_replaces_nothing(topology, s3):
+    before = driver(topology)["metadata"]["name"]
+    for digest, reason in (("0" * 64, "InvalidSpec"), (code_in(s3)["sha256"], "Accepted")):
+        patch = json.dumps({"spec": {"code": {"sha256": digest}}})
+        topology.run("patch", "topology", NAME, "--type=merge", f"--patch={patch}")
+        message = wait_for(topology, NAME, "SpecAccepted", reason)
+        if reason == "InvalidSpec":
+            assert f"has the SHA-256 {code_in(s3)['sha256']}" in message
+    assert driver(topology)["metadata"]["name"] == before
+    assert is_ready(topology.get("topology", NAME))
 
 
 def test_credentials_are_nowhere_but_in_their_secret(topology):

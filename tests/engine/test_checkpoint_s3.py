@@ -1,5 +1,6 @@
 """The checkpoint on a real S3 server: several processes, two drivers, answers that get lost."""
 
+import hashlib
 import multiprocessing
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
@@ -10,7 +11,9 @@ import pytest
 
 from fulmen.checkpoint import CommitLog, Store
 from fulmen.checkpoint.record import INLINE_BYTES
-from fulmen.errors import AlreadyExists, CheckpointError, Fenced, NotFound
+from fulmen.errors import AlreadyExists, CheckpointError, Fenced, FulmenError, NotFound
+from fulmen.kube.container.fetching import fetched
+from fulmen.topology.code.packing import pack
 from support.checkpoint import race, saved, stored
 from support.s3 import BUCKET, lossy_proxy
 
@@ -52,6 +55,27 @@ def test_the_five_verbs(store, server):
     store.delete(["state/a.b=2Fc-d_e+f"])
     assert store.list("") == []
     assert (server.folder / BUCKET).is_dir()
+
+
+def test_code_is_fetched_as_a_tool_of_s3_has_put_it_there(server, tmp_path, monkeypatch):
+    content = tmp_path / "letters.py"
+    content.write_text("LETTERS = 'abc'")
+    with (server.folder / BUCKET / "code-1.tar.gz").open("wb") as out:
+        pack({"letters.py": content}, out)
+    packed = (server.folder / BUCKET / "code-1.tar.gz").read_bytes()
+    chunks = list(Store.open(f"s3://{BUCKET}").get_chunks("code-1.tar.gz", len(packed)))
+    assert chunks == [packed]  # nothing is asked for behind the end
+    place = {
+        "FULMEN_CODE_URI": server.uri("code-1.tar.gz"),
+        "FULMEN_CODE_SHA256": hashlib.sha256(packed).hexdigest(),
+    }
+    folder = fetched(place, tmp_path / "code")
+    assert (folder / "letters.py").read_text() == content.read_text()
+    with pytest.raises(FulmenError, match=r"^spec\.code\.uri: there is no s3://"):
+        fetched({**place, "FULMEN_CODE_URI": server.uri("code-2.tar.gz")}, tmp_path / "other")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    with pytest.raises(FulmenError, match=r"can't be read: .*access denied\. .*restartNonce"):
+        fetched(place, tmp_path / "other")
 
 
 def test_more_objects_than_one_page_of_a_list_holds(store):

@@ -195,6 +195,18 @@ def test_more_is_taken_along_by_name(tmp_path):
     assert {"words.txt", "state/0001.bin"} < set(unpacked_names(result, tmp_path))
 
 
+def test_what_is_hidden_is_never_taken_along(tmp_path):
+    file = written(tmp_path)
+    (project(tmp_path) / ".env").write_text("PASSWORD=secret")
+    result = invoke(file, "--include", "*", "--include", "env/**/*")
+    assert result.exit_code == 0
+    names = unpacked_names(result, tmp_path)
+    assert [name for name in names if re.search(r"(^|/)(\.|__pycache__|test_)", name)] == []
+    assert "words.txt" in names
+    result = invoke(file, "--include", ".env")
+    assert (result.exit_code, result.stdout) == (2, "")
+
+
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [("../*", "leads out of the folder"), ("/etc/*", "leads out"), ("nothing", "there is no")],

@@ -25,13 +25,14 @@ spec:
     - {name: letters, class: letters.Letters}
 """
 NUMPY = image_packages()["numpy"]
-ALONE = "--no-index\n--find-links ./wheels\n"
+ALONE = "--find-links ./wheels\n"
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """A topology's file with its folder of code, and an index that is a folder."""
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "letters.py").write_text(CODE)

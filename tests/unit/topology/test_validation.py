@@ -200,8 +200,9 @@ def test_code_in_a_config_map_is_not_checked():
     assert [(p.severity, str(p)) for p in validate(word_count(changes))] == [
         (
             "warning",
-            "spec.code.configMap: the classes are in ConfigMap 'code', which was not read, so "
-            "they were not checked. Name a folder with a copy of its files: --code-folder.",
+            "spec.code.configMap: the classes are in ConfigMap 'code' of a cluster, which was"
+            " not read, so they were not checked. Name a folder with a copy of its files:"
+            " --code-folder.",
         )
     ]
 

@@ -135,7 +135,7 @@ def _refuse_what_is_elsewhere(
     if code_folder is None and (elsewhere := code_elsewhere(topology.spec.code)):
         field, place = elsewhere
         raise BadInput(
-            f"spec.code.{field}: the classes are in {place}{' of a cluster' * (field != 'uri')}. "
+            f"spec.code.{field}: the classes are in {place}. "
             "Name a folder with a copy of its files: --code-folder."
         )
     if uri is not None and uri.startswith("memory://") and not in_process:
