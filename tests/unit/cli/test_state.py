@@ -8,7 +8,8 @@ from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
 from fulmen.engine.driver.stop import Stop
 from fulmen.errors import JobFailed
-from fulmen.testing import CollectBolt
+from fulmen.testing import CollectBolt, ListSpout, run
+from fulmen.windows import Aggregate
 from support.cli_runs import write_letters
 from support.engine_runs import Losing, Numbers, make_driver
 
@@ -159,7 +160,7 @@ def test_fields_and_dropped_tuples_are_not_shown_together(fulmen, kept):
     result = fulmen("state", kept, "letters", "--dropped", "--fields")
     assert (result.exit_code, result.stderr) == (
         2,
-        "Error: --fields, --dropped and --unreadable: give one of them.\n",
+        "Error: --fields, --dropped, --windows, --timers and --unreadable: give one of them.\n",
     )
 
 
@@ -183,3 +184,72 @@ def test_what_can_not_be_read_is_shown_and_with_remove_taken_out(fulmen, tmp_pat
     assert sorted(left.stdout.splitlines()) == ["b  1", "c  1", "d  1", "e  1"]
     refused = fulmen("state", "kept", "count", "--remove")
     assert (refused.exit_code, "--unreadable" in refused.stderr) == (2, True)
+
+
+NOON = 1_714_564_800_000
+
+
+@pytest.fixture
+def timed(tmp_path):
+    """A checkpoint with open windows of an Aggregate, sessions and timers."""
+    builder, minute = TopologyBuilder("timed"), 60_000
+    clicks = [["ann", NOON], ["bob", NOON + minute], ["ann", NOON + 11 * minute]]
+    spout = builder.set_spout("clicks", ListSpout(clicks, fields=["user", "at"]))
+    spout.set_event_time("at", unit="ms", lag="1h")
+    for name, window in (
+        ("tumbling", {"type": "tumbling", "size": "10m"}),
+        ("visits", {"type": "session", "gap": "30m"}),
+    ):
+        bolt = builder.set_bolt(name, Aggregate).fields_grouping("clicks", ["user"])
+        bolt.set_config({"key": ["user"], "window": window, "aggregates": {"clicks": "count"}})
+    uri = (tmp_path / "timed").as_uri()
+    run(builder, batches=5, checkpoint=uri)
+    return uri
+
+
+def test_windows_are_listed_with_their_keys(fulmen, timed):
+    result = fulmen("state", timed, "tumbling", "--windows")
+    assert result.exit_code == 0, result.output
+    first, second, third = result.stdout.splitlines()
+    assert [line[:23] for line in (first, second, third)] == [
+        "2024-05-01 12:00:00 UTC",
+        "2024-05-01 12:00:00 UTC",
+        "2024-05-01 12:10:00 UTC",
+    ]
+    names = ("ann", "bob", "ann")
+    assert all(f"  {n}  " in line for n, line in zip(names, (first, second, third), strict=True))
+    [bob] = json.loads(
+        fulmen("state", timed, "tumbling", "--windows", "--key", "bob", "-o", "json").stdout
+    )
+    assert (bob["key"], bob["window_start"], bob["task"]) == (["bob"], NOON, 0)
+
+
+def test_sessions_are_listed_from_their_start_to_their_end(fulmen, timed):
+    result = fulmen("state", timed, "visits", "--windows", "--key", "ann")
+    text = "2024-05-01 12:00:00 UTC to 2024-05-01 12:41:00 UTC  ann  "
+    assert result.stdout.startswith(text), result.output
+
+
+def test_timers_are_listed_the_next_one_first(fulmen, timed):
+    lines = fulmen("state", timed, "visits", "--timers").stdout.splitlines()
+    assert [line.partition(" UTC  ")[0] for line in lines] == [
+        "2024-05-01 12:31:00",
+        "2024-05-01 12:41:00",
+    ]
+    entries = json.loads(fulmen("state", timed, "visits", "--timers", "-o", "json").stdout)
+    assert [entry["at"] for entry in entries] == [NOON + 31 * 60_000, NOON + 41 * 60_000]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["clicks", "--windows"], 1, "component 'clicks' has no windows of an Aggregate."),
+        (["visits", "--timers", "--key", "x"], 1, "'visits' has no timers of the key 'x'."),
+        (["visits", "--timers", "--windows"], 2, "--unreadable: give one of them."),
+        (["visits", "--timers", "--top", "1"], 2, "--top is for values, and not for --windows"),
+    ],
+)
+def test_what_is_wrong_about_windows_and_timers_is_said(fulmen, timed, arguments, code, message):
+    result = fulmen("state", timed, *arguments)
+    assert result.exit_code == code
+    assert message in result.stderr

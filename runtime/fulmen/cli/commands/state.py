@@ -13,6 +13,7 @@ import click
 
 from fulmen.checkpoint import Store
 from fulmen.cli.bad_input import BadInput
+from fulmen.cli.display.kept_times import of_time, plain, shown
 from fulmen.cli.local.run_checkpoint import as_uri, wanted_uri
 from fulmen.cli.topology_file import read_file
 from fulmen.engine.state.committed_state import (
@@ -22,6 +23,7 @@ from fulmen.engine.state.committed_state import (
     read_fields,
     read_key,
     read_state,
+    read_timers,
 )
 from fulmen.engine.state.repair import find_unreadable, remove_unreadable
 from fulmen.errors import CodeError, FulmenError
@@ -56,6 +58,15 @@ class Entry:
     help="Show the tuples of a spout that were dropped because they kill their workers.",
 )
 @click.option(
+    "--windows",
+    "is_windows",
+    is_flag=True,
+    help="Show the windows of an Aggregate: when each begins, its key, and what is kept of it.",
+)
+@click.option(
+    "--timers", "is_timers", is_flag=True, help="Show the timers of a bolt, the next one first."
+)
+@click.option(
     "--unreadable",
     "is_unreadable",
     is_flag=True,
@@ -87,6 +98,8 @@ def state(  # noqa: C901 (each option once)
     component: str,
     is_fields: bool,
     is_dropped: bool,
+    is_windows: bool,
+    is_timers: bool,
     is_unreadable: bool,
     removes: bool,
     key: str | None,
@@ -98,6 +111,8 @@ def state(  # noqa: C901 (each option once)
 
     With --fields, show the fields of its instances instead, task by task; with --dropped the tuples
     of a spout that were dropped: stream, values, message id, cause, traceback if any, and when.
+    With --windows, show the windows of an Aggregate that are open, and with --timers the timers of
+    a bolt: when they are due by event time, or in seconds of the batch clock.
 
     With --unreadable, show each key, field, timer and message id that can't be read, as its class
     is gone, or was changed, or can be pickled and not unpickled; with --remove as well, take these
@@ -107,8 +122,12 @@ def state(  # noqa: C901 (each option once)
     its checkpoint. The topology may be running. Reading a checkpoint can run code that is in it:
     read only your own.
     """
-    if is_fields + is_dropped + is_unreadable > 1:
-        raise BadInput("--fields, --dropped and --unreadable: give one of them.")
+    if is_fields + is_dropped + is_windows + is_timers + is_unreadable > 1:
+        raise BadInput(
+            "--fields, --dropped, --windows, --timers and --unreadable: give one of them."
+        )
+    if top is not None and (is_windows or is_timers):
+        raise BadInput("--top is for values, and not for --windows and --timers.")
     if removes and not is_unreadable:
         raise BadInput("--remove is for what --unreadable shows: give both.")
     if is_unreadable:
@@ -117,6 +136,13 @@ def state(  # noqa: C901 (each option once)
     read = read_fields if is_fields else read_dropped if is_dropped else read_state
     uri, folder = _source(checkpoint, code_folder)
     with folder:
+        if is_windows or is_timers:
+            found = _read(Store.open(uri), component, read_timers if is_timers else read_state)
+            for line in of_time(
+                found, component, key, is_timers=is_timers, as_json=output == "json"
+            ):
+                click.echo(line)
+            return
         if key is not None and read is read_state:
             read = partial(read_key, text=key)
         entries = list(_entries(_read(Store.open(uri), component, read)))
@@ -131,7 +157,7 @@ def state(  # noqa: C901 (each option once)
         if top is not None:
             entries = _largest(entries, top)
         if output == "json":
-            content = [_plain(vars(entry)) for entry in entries]
+            content = [plain(vars(entry)) for entry in entries]
             click.echo(json.dumps(content, indent=2, ensure_ascii=False))
             return
         show = _fields_table if is_fields else _dropped_table if is_dropped else _table
@@ -162,17 +188,6 @@ def _unreadable(
         click.echo(f"all that {component!r} keeps can be read.", err=True)
     elif removes:
         click.echo(f"{len(found)} taken out of {uri}.", err=True)
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can hold; other objects, and keys that are no text, as their `repr()`."""
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, dict):
-        return {k if isinstance(k, str) else repr(k): _plain(v) for k, v in value.items()}
-    return repr(value)
 
 
 def _nothing(component: str, is_fields: bool) -> str:
@@ -243,25 +258,21 @@ def _largest(entries: Sequence[Entry], count: int) -> list[Entry]:
 
 
 def _shown_key(entry: Entry) -> str:
-    return _shown(entry.key)
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else repr(value)
+    return shown(entry.key)
 
 
 def _table(entries: Sequence[Entry]) -> Iterator[str]:
     """A line for each entry: its key, and the value where all of them begin."""
-    width = min(40, max((len(_shown(entry.key)) for entry in entries), default=0))
+    width = min(40, max((len(shown(entry.key)) for entry in entries), default=0))
     for entry in entries:
-        yield f"{_shown(entry.key):{width}}  {_shown(entry.value)}"
+        yield f"{shown(entry.key):{width}}  {shown(entry.value)}"
 
 
 def _fields_table(entries: Sequence[Entry]) -> Iterator[str]:
     """A line for each field of each task."""
     width = max((len(str(entry.key)) for entry in entries), default=0)
     for entry in entries:
-        yield f"task {entry.task}  {entry.key!s:{width}}  {_shown(entry.value)}"
+        yield f"task {entry.task}  {entry.key!s:{width}}  {shown(entry.value)}"
 
 
 def _dropped_table(entries: Sequence[Entry]) -> Iterator[str]:
@@ -269,6 +280,6 @@ def _dropped_table(entries: Sequence[Entry]) -> Iterator[str]:
     for entry in entries:
         kept = dict(entry.value)
         traceback = kept.pop("traceback", "")
-        yield f"task {entry.task}  {entry.key}  {_shown(kept)}"
+        yield f"task {entry.task}  {entry.key}  {shown(kept)}"
         for line in traceback.splitlines():
             yield f"    {line}"

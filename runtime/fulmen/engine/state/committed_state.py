@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from fulmen.checkpoint import Manifest, Store, load_many, read_newest, read_state_part, tasks_in
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.state.fields import fields_of
-from fulmen.engine.state.journals import DROPPED, FIELDS, STATE
+from fulmen.engine.state.journals import DROPPED, FIELDS, STATE, TIMERS
 from fulmen.engine.state.keyed_state import KeyedState, segment_journals
 from fulmen.engine.state.segment_format import (
     HEAD_BYTES,
@@ -79,6 +79,15 @@ def read_key(store: Store, component: str, text: str) -> CommittedState:
 def read_fields(store: Store, component: str) -> CommittedState:
     """The durable fields of a component's instances. Needs and raises what `read_state` does."""
     return _read(store, component, fields_of, lambda journal: journal == FIELDS)
+
+
+def read_timers(store: Store, component: str) -> CommittedState:
+    """The timers of a bolt: key -> when it is due, as in `TaskTimers`.
+
+    Needs and raises what `read_state` does.
+    """
+    restore = partial(KeyedState.restore, name=TIMERS)
+    return _read(store, component, restore, partial(_is_of, TIMERS))
 
 
 def _is_of(name: str, journal: str) -> bool:
