@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fulmen.api.collector import MessageId
 from fulmen.api.components import Component, Spout, overrides
@@ -31,6 +31,10 @@ class ArrowSpout(Spout):
 
 class ArrowBolt(Component):
     """A bolt that receives Arrow record batches. Anchors and acks for you, as a BasicBolt does."""
+
+    state_ttl: ClassVar[str | None] = None
+    """How long a key of `self.state` is kept after it was last assigned, such as "7d". It is the
+    batch clock's time, which stands still while the topology does not run. Default: for good."""
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         """Called once for each instance, before anything else but a restore of its fields.

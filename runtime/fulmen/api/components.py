@@ -253,6 +253,10 @@ class Spout(Component):
 class Bolt(Component):
     """Receives tuples, and does the anchoring, acking and failing itself."""
 
+    state_ttl: ClassVar[str | None] = None
+    """How long a key of `self.state` is kept after it was last assigned, such as "7d". It is the
+    batch clock's time, which stands still while the topology does not run. Default: for good."""
+
     emits_results: ClassVar[bool] = False
     """Whether what `execute` emits without an anchor is a result, as in `end_batch`."""
 
@@ -337,6 +341,10 @@ class Bolt(Component):
 
 class BasicBolt(Component):
     """A bolt whose emits are anchored to the input, which is acked when `execute` returns."""
+
+    state_ttl: ClassVar[str | None] = None
+    """How long a key of `self.state` is kept after it was last assigned, such as "7d". It is the
+    batch clock's time, which stands still while the topology does not run. Default: for good."""
 
     emits_results: ClassVar[bool] = False
     """Whether what `execute` emits is a result, as in `end_batch`, instead of being anchored."""

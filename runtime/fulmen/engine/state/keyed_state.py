@@ -157,6 +157,11 @@ class KeyedState(dict[Any, Any]):
             found[journal] = piece.data, 0
         return found
 
+    @property
+    def noted(self) -> Collection[Any]:
+        """Keys that were assigned or deleted since the last commit, while each of them is noted."""
+        return self._changed
+
     def _find_changed(self) -> Collection[Any]:
         changed, self._changed = self._changed, set()
         self._touch = self._changed.add
