@@ -5,6 +5,7 @@ import hashlib
 import os
 import random
 import re
+import tarfile
 
 import pytest
 import yaml
@@ -330,6 +331,15 @@ def test_the_code_as_an_archive_for_a_store(tmp_path):
     topology = yaml.safe_load(result.stdout)
     assert topology["spec"]["code"] == {"uri": "s3://code/code-1.tar.gz", "sha256": digest}
     assert topology["spec"]["spouts"] == yaml.safe_load(DOCUMENT)["spec"]["spouts"]
+    with tarfile.open(archive) as packed:
+        names = packed.getnames()
+    inside = tmp_path / "code" / "code-1.tar.gz"
+    for _ in range(2):  # it is no part of itself
+        result = invoke(file, "--archive", inside, "--include", "*")
+        assert "code-1.tar.gz" not in result.stderr
+    with tarfile.open(inside) as packed:
+        assert {*names, "words.txt"} < {*packed.getnames()}
+        assert [name for name in packed.getnames() if name.endswith(".gz")] == []
     unpack(archive, tmp_path / "unpacked")
     assert (tmp_path / "unpacked" / "shop" / "prices.csv").exists()
 

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import sys
 
 import pytest
 import yaml
@@ -135,9 +136,11 @@ def test_without_a_folder_there_is_nothing_to_put_packages_to(project):
     assert "spec.code names none. Name one: --code-folder." in result.stderr
 
 
-def test_a_wheel_writes_nothing_outside(project):
+def test_a_wheel_writes_nothing_outside_and_need_not_be_installed_here(project, monkeypatch):
+    monkeypatch.delitem(sys.modules, "greet", raising=False)
+    (project / "code" / "letters.py").write_text(f"{CODE}\nimport greet\nassert greet.version == 1")
     make_wheel(project / "wheels", "evil", "1", {"../../../outside.py": "", "/outside.py": ""})
-    (project / "requirements.txt").write_text(f"{ALONE}evil\n")
+    (project / "requirements.txt").write_text(f"{ALONE}evil\ngreet\n")
     folder = folder_of(invoke(project, "--wheels"), project)
     outside = [path for path in folder.parent.rglob("outside.py") if folder not in path.parents]
     assert outside == []

@@ -4,31 +4,19 @@ import base64
 import hashlib
 import io
 import json
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 from pydantic import ValidationError
 
 from fulmen.cli.bad_input import BadInput
+from fulmen.cli.project_code import Packages, Project, bundled, project_of, write_packed
 from fulmen.cli.topology_file import check_document, read_file, tell_warnings, topology_arguments
-from fulmen.cli.wheels import (
-    MACHINES,
-    PROJECT,
-    PYTHON,
-    REQUIREMENTS,
-    Target,
-    requirements_of,
-    unpack_wheels,
-)
-from fulmen.errors import CodeError
-from fulmen.topology.code.loading import CodeFolder
-from fulmen.topology.code.packages import FOLDER
-from fulmen.topology.code.packing import CODE, left_behind, pack, project_files
+from fulmen.cli.wheels import MACHINES, PROJECT, PYTHON, REQUIREMENTS, Target
+from fulmen.topology.code.packing import CODE
 from fulmen.topology.reading.documents import dump_yaml, to_yaml
 from fulmen.topology.reading.field_problems import translate
 from fulmen.topology.resource.pods import ARCHIVE_NAME, FILE_NAME, MAX_CODE_BYTES, Code
@@ -46,34 +34,6 @@ SERVER_SIDE = (
     "warning: the code is too large for a plain `kubectl apply`: use"
     " `kubectl apply --server-side -f -`."
 )
-
-
-@dataclass(frozen=True)
-class Packages:
-    """Which packages of others go along.
-
-    Attributes:
-        wanted: Whether there are any.
-        requirements: The file that names them; None: the project's.
-        target: What they are for.
-    """
-
-    wanted: bool
-    requirements: Path | None
-    target: Target
-
-
-@dataclass(frozen=True)
-class Project:
-    """The code of a folder.
-
-    Attributes:
-        folder: Where it is.
-        files: All that goes along, by the name that it has in an archive.
-    """
-
-    folder: Path
-    files: Mapping[str, Path]
 
 
 @dataclass(frozen=True)
@@ -185,24 +145,27 @@ def manifest(
             "--image has the code, so nothing else goes along: leave --archive, --wheels,"
             " --requirements and --include out."
         )
+    if uri is not None:
+        _at(uri, "0" * 64)  # before anything is downloaded
     document = read_file(file, assignments, code_folder)
-    checked = check_document(document, file, code_folder, for_kubernetes=True)
-    tell_warnings(checked)
-    topology = checked.topology()
-    if image is not None:
-        click.echo(to_yaml(_in_image(topology, image)), nl=False)
-        return
-    target = Target(python_version, platform)
-    packages = Packages(wheels or requirements is not None, requirements, target)
-    with _project(topology, file, code_folder, include, packages) as project:
-        if project is None:
-            _refuse_without_folder(
-                "--archive" if archive else "--wheels" if packages.wanted else ""
-            )
-        elif archive is not None:
-            _write_archive(project, archive, uri, topology)
+    packages = Packages(
+        wheels or requirements is not None, requirements, Target(python_version, platform)
+    )
+    with bundled(document, file, code_folder, packages) as bundle:
+        checked = check_document(document, file, code_folder, for_kubernetes=True)
+        tell_warnings(checked)
+        topology = checked.topology()
+        if image is not None:
+            click.echo(to_yaml(_in_image(topology, image)), nl=False)
             return
-        source = None if project is None else _read(project)
+        but = [archive] if archive else []
+        with project_of(topology.spec.code, file, code_folder, include, bundle, but) as project:
+            if archive is not None:
+                _write_archive(_needed(project, "--archive"), archive, uri, topology)
+                return
+            if packages.wanted:
+                _needed(project, "--wheels")
+            source = None if project is None else _read(project)
     if source is None:
         click.echo(to_yaml(topology), nl=False)
     elif config_map:
@@ -224,19 +187,20 @@ def _in_image(topology: Topology, image: str) -> Topology:
     return topology.model_copy(update={"spec": spec.model_copy(update=update)})
 
 
-def _refuse_without_folder(option: str) -> None:
-    if option:
+def _needed(project: Project | None, option: str) -> Project:
+    if project is None:
         raise BadInput(
             f"{option} is for the code of a folder, and spec.code names none. Name one:"
             " --code-folder."
         )
+    return project
 
 
 def _write_archive(project: Project, archive: Path, uri: str | None, topology: Topology) -> None:
     """Write the code to a file, and print its digest, or the topology that names it."""
     try:
         with archive.open("wb") as into:
-            _pack(project, into)
+            write_packed(project, into)
         with archive.open("rb") as written:
             digest = hashlib.file_digest(written, "sha256").hexdigest()
     except OSError as error:
@@ -280,64 +244,6 @@ def _config_map(topology: Topology, source: Source) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def _project(
-    topology: Topology,
-    file: Path,
-    code_folder: Path | None,
-    include: Sequence[str],
-    packages: Packages,
-) -> Iterator[Project | None]:
-    """The code of the topology's folder; None if it names a ConfigMap or an image has it.
-
-    Raises:
-        BadInput: There is none, or a package can't be had.
-    """
-    code = topology.spec.code
-    if code_folder is None and (code is None or not (code.folder or code.files)):
-        yield None
-        return
-    with (
-        CodeFolder(code_folder) if code_folder else CodeFolder.of(code, file.parent) as folder,
-        tempfile.TemporaryDirectory(prefix="fulmen-packages-") as unpacked,
-    ):
-        assert folder.path is not None
-        files = _files_of(folder.path, include)
-        useless = {file}
-        added: list[Path] = []
-        if packages.wanted:
-            wanted = packages.requirements or requirements_of([folder.path, file.parent])
-            unpack_wheels(wanted, Path(unpacked), packages.target)
-            added = sorted(path for path in Path(unpacked).rglob("*") if path.is_file())
-            useless |= {wanted, folder.path / PROJECT}
-        _tell_left(folder.path, left_behind(folder.path, files, but=useless))
-        names = {path.relative_to(folder.path).as_posix(): path for path in files}
-        names |= {f"{FOLDER}/{path.relative_to(unpacked).as_posix()}": path for path in added}
-        yield Project(folder.path, names)
-
-
-def _tell_left(folder: Path, left: Sequence[str]) -> None:
-    if not left:
-        return
-    wheels = " --wheels takes the packages along that they ask for."
-    click.echo(
-        f"warning: only Python files and packages are taken along, so these of '{folder}' will be"
-        f" missing: {', '.join(left)}. If the code needs some of them, add --include NAME."
-        f"{wheels if {REQUIREMENTS, PROJECT} & {*left} else ''}",
-        err=True,
-    )
-
-
-def _files_of(folder: Path, include: Sequence[str]) -> list[Path]:
-    try:
-        found = project_files(folder, include)
-    except CodeError as error:
-        raise BadInput(f"--include: {error}") from error
-    if not any(path.suffix == ".py" for path in found):
-        raise BadInput(f"the folder '{folder}' has no Python files.")
-    return found
-
-
 def _read(project: Project) -> Source:
     """The code of a project: as files, or packed if there is more than Python files.
 
@@ -351,18 +257,11 @@ def _read(project: Project) -> Source:
         if size <= MAX_CODE_BYTES:
             return source
     packed = io.BytesIO()
-    _pack(project, packed)
+    write_packed(project, packed)
     source = Source(archive=packed.getvalue())
     if len(source.archive) > MAX_CODE_BYTES:
         raise BadInput(_too_big(project, len(source.archive)))
     return source
-
-
-def _pack(project: Project, into: BinaryIO) -> None:
-    try:
-        pack(project.files, into)
-    except OSError as error:
-        raise BadInput(f"'{error.filename}' can't be read: {error.strerror}.") from error
 
 
 def _too_big(project: Project, size: int) -> str:

@@ -62,6 +62,16 @@ def import_path(folder: Path) -> list[Path]:
     return [folder, packages] if packages.is_dir() else [folder]
 
 
+def fits_here(made_for: MadeFor) -> bool:
+    """Whether packages can be imported by this process."""
+    is_platform = sys.platform == "linux" and made_for.machine == platform.machine()
+    return made_for.python in ("", _python()) and (made_for.machine == "" or is_platform)
+
+
+def _python() -> str:
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
 def check_packages(folder: Path) -> None:
     """Look whether the packages that came with the code can be imported here.
 
@@ -79,7 +89,7 @@ def check_packages(folder: Path) -> None:
         made_for = MadeFor(**json.loads(file.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as error:
         raise CodeError(f"{FOLDER}/{MADE_FOR_FILE} can't be read: {error}", f"{_AGAIN}.") from error
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    python = _python()
     if made_for.python not in ("", python):
         raise CodeError(
             f"the packages in the archive are compiled for Python {made_for.python}, but the image"

@@ -1,0 +1,168 @@
+"""What of a project goes along to a cluster: its own files, and packages of others."""
+
+import importlib
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from fulmen.cli.bad_input import BadInput
+from fulmen.cli.wheels import PROJECT, REQUIREMENTS, Target, requirements_of, unpack_wheels
+from fulmen.errors import CodeError
+from fulmen.topology.code.loading import CodeFolder
+from fulmen.topology.code.packages import FOLDER, fits_here
+from fulmen.topology.code.packing import left_behind, pack, project_files
+from fulmen.topology.reading.partial_document import rest_of
+from fulmen.topology.resource.pods import Code
+
+
+@dataclass(frozen=True)
+class Packages:
+    """Which packages of others go along.
+
+    Attributes:
+        wanted: Whether there are any.
+        requirements: The file that names them; None: the project's.
+        target: What they are for.
+    """
+
+    wanted: bool
+    requirements: Path | None
+    target: Target
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Packages of others, as they are installed.
+
+    Attributes:
+        files: All files, by the name that each has in an archive.
+        asked_by: The file that names the packages; None if none go along.
+    """
+
+    files: Mapping[str, Path] = field(default_factory=dict)
+    asked_by: Path | None = None
+
+
+@dataclass(frozen=True)
+class Project:
+    """The code of a folder.
+
+    Attributes:
+        folder: Where it is.
+        files: All that goes along, by the name that it has in an archive.
+    """
+
+    folder: Path
+    files: Mapping[str, Path]
+
+
+def has_folder(code: Code | None, code_folder: Path | None) -> bool:
+    """Whether the code is here, and not in a ConfigMap, a store or an image."""
+    return code_folder is not None or (code is not None and bool(code.folder or code.files))
+
+
+@contextmanager
+def bundled(
+    document: Any, file: Path, code_folder: Path | None, packages: Packages
+) -> Iterator[Bundle]:
+    """The packages of others that a project asks for, for as long as it is open.
+
+    What can be imported here is: so the topology can be checked on a machine that does not have
+    them.
+
+    Raises:
+        BadInput: Nothing says what is asked for, or a package can't be had.
+    """
+    code = rest_of(document)[0].code
+    if not packages.wanted or not has_folder(code, code_folder):
+        yield Bundle()
+        return
+    own = code_folder or file.parent / ((code and code.folder) or ".")
+    asked_by = packages.requirements or requirements_of([own, file.parent])
+    with tempfile.TemporaryDirectory(prefix="fulmen-packages-") as name:
+        folder = Path(name)
+        made_for = unpack_wheels(asked_by, folder, packages.target)
+        found = sorted(path for path in folder.rglob("*") if path.is_file())
+        if fits_here(made_for):
+            sys.path.append(name)
+            importlib.invalidate_caches()
+        try:
+            names = {f"{FOLDER}/{path.relative_to(folder).as_posix()}": path for path in found}
+            yield Bundle(names, asked_by)
+        finally:
+            if name in sys.path:
+                sys.path.remove(name)
+
+
+@contextmanager
+def project_of(
+    code: Code | None,
+    file: Path,
+    code_folder: Path | None,
+    include: Sequence[str],
+    bundle: Bundle,
+    but: Iterable[Path] = (),
+) -> Iterator[Project | None]:
+    """The code of a topology's folder; None if it is elsewhere.
+
+    Args:
+        code: What the topology says.
+        file: The topology's file.
+        code_folder: Where the code is, instead of where the topology says.
+        include: More files or folders of it, as patterns.
+        bundle: What goes along besides.
+        but: Files that do not go along in any case.
+
+    Raises:
+        BadInput: There is no code.
+    """
+    if not has_folder(code, code_folder):
+        yield None
+        return
+    with CodeFolder(code_folder) if code_folder else CodeFolder.of(code, file.parent) as folder:
+        assert folder.path is not None
+        refused = {path.resolve() for path in but}
+        files = [f for f in _files_of(folder.path, include) if f.resolve() not in refused]
+        useless = {file, *refused}
+        if bundle.asked_by is not None:
+            useless |= {bundle.asked_by, folder.path / PROJECT}
+        _tell_left(folder.path, left_behind(folder.path, files, but=useless))
+        names = {path.relative_to(folder.path).as_posix(): path for path in files}
+        yield Project(folder.path, {**names, **bundle.files})
+
+
+def write_packed(project: Project, into: BinaryIO) -> None:
+    """Write a project as an archive. Raises BadInput if a file can't be read, or it be written."""
+    try:
+        pack(project.files, into)
+    except OSError as error:
+        what = f"'{error.filename}' can't be read" if error.filename else "it can't be written"
+        raise BadInput(f"{what}: {error.strerror}.") from error
+
+
+def _tell_left(folder: Path, left: Sequence[str]) -> None:
+    if not left:
+        return
+    wheels = " --wheels takes the packages along that they ask for."
+    click.echo(
+        f"warning: only Python files and packages are taken along, so these of '{folder}' will be"
+        f" missing: {', '.join(left)}. If the code needs some of them, add --include NAME."
+        f"{wheels if {REQUIREMENTS, PROJECT} & {*left} else ''}",
+        err=True,
+    )
+
+
+def _files_of(folder: Path, include: Sequence[str]) -> list[Path]:
+    try:
+        found = project_files(folder, include)
+    except CodeError as error:
+        raise BadInput(f"--include: {error}") from error
+    if not any(path.suffix == ".py" for path in found):
+        raise BadInput(f"the folder '{folder}' has no Python files.")
+    return found
