@@ -27,7 +27,7 @@ hypothesis.settings.register_profile(
     derandomize=False,
     database=None,
     deadline=None,
-    max_examples=100,
+    max_examples=60,
     print_blob=True,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )

@@ -11,8 +11,12 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+TESTED = ROOT / "tests" / "cluster" / "image"
+"""What the runtime's image has besides, where tests run it."""
 OPERATOR = "fulmen-operator:dev"
+BUILT = "fulmen:built"
 RUNTIME = "fulmen:dev"
+"""`BUILT` with what `TESTED` adds; this is the one that pods run."""
 NEXT_OPERATOR = "fulmen-operator:next"
 """The same, under the tag of another version."""
 BUILD_SECONDS = 1200
@@ -21,15 +25,16 @@ BUILD_SECONDS = 1200
 def build():
     """Build both, and load them."""
     build_one("operator", OPERATOR)
-    build_one("runtime", RUNTIME)
+    build_one("runtime", BUILT)
+    build_one("tested", RUNTIME, TESTED)
 
 
-def build_one(target, name):
+def build_one(target, name, folder=ROOT):
     """Build one, and load it."""
     builder = os.environ.get("IMAGE_BUILD", "docker build")
     loader = os.environ.get("IMAGE_LOAD", "")
     if builder:
-        call([*shlex.split(builder), "--target", target, "-t", name, str(ROOT)])
+        call([*shlex.split(builder), "--target", target, "-t", name, str(folder)])
     if loader:
         call([*shlex.split(loader), name])
 

@@ -22,6 +22,8 @@ from support.engine_runs import Steady, make_driver, new_store
 from support.outside_stores import STORES
 from support.troubled_parts import SPOUTS, Trouble, stored, troubled
 
+WORLDS = settings.default.max_examples // 4
+
 
 class Bounded(Silent):
     """Gives up on a topology that does not come to its end."""
@@ -135,16 +137,9 @@ def simulate(seed, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", SPOUTS)
-@pytest.mark.parametrize("seed", seeds.several(settings.default.max_examples // 5))
-def test_each_row_is_stored_exactly_once(seed, kind):
-    simulate(seed, kind)
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("kind", SPOUTS)
-def test_each_row_is_stored_exactly_once_in_many_worlds(kind):
-    for seed in seeds.several(30):
+def test_each_row_is_stored_exactly_once(kind):
+    for seed in seeds.several(WORLDS):
         with seeds.generator(seed):
             simulate(seed, kind)
