@@ -148,15 +148,13 @@ class Messages:
                     part.acks.append(
                         (roots[here], values[here], None if counts is None else counts[here])
                     )
-        for root, reason in self.fails:
-            parts[_acker_of(root, ackers)].fails.append((root, reason))
-        for root in self.resets:
-            parts[_acker_of(root, ackers)].resets.append(root)
+        roots = np.array([root for root, _ in self.fails], np.uint64)
+        for k, fail in zip(acker_index(roots, ackers).tolist(), self.fails, strict=True):
+            parts[k].fails.append(fail)
+        resets = acker_index(np.array(self.resets, np.uint64), ackers).tolist()
+        for k, root in zip(resets, self.resets, strict=True):
+            parts[k].resets.append(root)
         return parts
-
-
-def _acker_of(root: int, ackers: int) -> int:
-    return int(acker_index(np.array([root], np.uint64), ackers)[0])
 
 
 def acker_index(roots: Ids, ackers: int) -> npt.NDArray[np.int64]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -38,6 +40,7 @@ def sequence_ranges(roots: Ids) -> dict[int, npt.NDArray[np.int64]]:
     return ranges
 
 
-def origin_and_sequence(root: int) -> tuple[int, int]:
-    """The origin and the sequence number in a root id."""
-    return root >> SEQUENCE_BITS, root & ((1 << SEQUENCE_BITS) - 1)
+def with_sequences(failed: Iterable[tuple[int, str]]) -> list[tuple[int, int, str]]:
+    """Root ids with reasons, as origins and sequence numbers with reasons."""
+    mask = (1 << SEQUENCE_BITS) - 1
+    return [(root >> SEQUENCE_BITS, root & mask, reason) for root, reason in failed]

@@ -168,8 +168,5 @@ def _with_reasons(
 def _reasons(trees: Trees, fails: Sequence[tuple[int, str]]) -> dict[int, str]:
     """Place -> reason of the first fail of each tree."""
     places = trees.place(np.array([root for root, _ in fails], np.uint64)).tolist()
-    reasons: dict[int, str] = {}
-    for place, (_, reason) in zip(places, fails, strict=True):
-        if place >= 0:
-            reasons.setdefault(place, reason)
-    return reasons
+    last_first = zip(reversed(places), reversed(fails), strict=True)
+    return {place: reason for place, (_, reason) in last_first if place >= 0}

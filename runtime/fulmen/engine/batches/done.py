@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -53,12 +54,12 @@ def ended_trees(summaries: Sequence[Summary], known: Container[int]) -> dict[int
         known: Origins that have a task. Others are left out.
     """
     acked: dict[int, list[Ranges]] = {}
-    failed: dict[int, list[tuple[int, str]]] = {}
+    failed: dict[int, list[tuple[int, str]]] = defaultdict(list)
     for summary in summaries:
         for origin, ranges in summary.acked.items():
             acked.setdefault(origin, []).append(ranges)
         for origin, sequence, reason in summary.failed:
-            failed.setdefault(origin, []).append((sequence, reason))
+            failed[origin].append((sequence, reason))
     none = np.empty((0, 2), np.int64)
     return {
         origin: Deliveries(

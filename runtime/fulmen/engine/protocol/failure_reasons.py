@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from fulmen.secrets import masked
@@ -64,6 +65,12 @@ class FailureReasons:
             entry = self._counts.setdefault(key, [0, shown, task])
         entry[0] += n  # type: ignore[operator]
         entry[1:] = shown, task
+
+    def add_all(self, component: str, task: int, reasons: Sequence[str]) -> None:
+        """Tuples have failed, for a reason each."""
+        numbers = Counter(reversed(reasons))
+        for reason, n in reversed(numbers.items()):  # the last one is the example of its kind
+            self.add(component, task, reason, n)
 
     def __iter__(self) -> Iterator[FailureCount]:
         for (component, kind), (n, example, task) in self._counts.items():

@@ -109,22 +109,35 @@ class FailedMessages:
             clock: When.
             rests: Whether its spout is to hear of it after a pause.
         """
-        failures = 1
-        if self.tried:
-            try:  # `suppress` would take longer than all of this
-                failures += self.tried.pop(msg_id, _NEVER)[0]
-            except Exception:  # noqa: BLE001 (an author's ==)
-                failures = 1  # such failures are not counted
-        if len(self._reasons) >= _REASONS:
-            self._reasons.clear()
-        reason = self._reasons.setdefault(reason, reason)
-        if failures > 1:
-            self._hope -= self._hope / _REMEMBERED
-        due = clock + pause_seconds(failures) if rests else 0.0
-        change = sequence, due, msg_id, reason, failures
-        self._changes.append(change)
-        self._rest(change)
-        heapq.heappush(self._queue, (due, sequence))
+        self.add_all([(sequence, msg_id, reason)], clock, rests=rests)
+
+    def add_all(
+        self, messages: Iterable[tuple[int, Any, str]], clock: float, *, rests: bool
+    ) -> None:
+        """The same for many: sequences, ids and reasons."""
+        tried, known, resting = self.tried, self._reasons, self._resting
+        changes, queue, failures_of = self._changes, self._queue, self._failures
+        for sequence, msg_id, given in messages:  # one loop without calls: there may be many
+            failures = 1
+            if tried:
+                try:  # `suppress` would take longer than all of this
+                    failures += tried.pop(msg_id, _NEVER)[0]
+                except Exception:  # noqa: BLE001 (an author's ==)
+                    failures = 1  # such failures are not counted
+            if (reason := known.get(given)) is None:
+                if len(known) >= _REASONS:
+                    known.clear()
+                reason = known[given] = given
+            due = clock + FIRST_PAUSE_SECONDS if rests else 0.0
+            if failures > 1:
+                self._hope -= self._hope / _REMEMBERED
+                due = clock + pause_seconds(failures) if rests else 0.0
+            change = sequence, due, msg_id, reason, failures
+            changes.append(change)
+            resting[sequence] = change
+            failures_of[failures] += 1
+            self._reason = reason
+            heapq.heappush(queue, (due, sequence))
 
     def _rest(self, change: Change) -> None:
         sequence, _, _, reason, failures = change
@@ -136,17 +149,18 @@ class FailedMessages:
         """Message ids and reasons of those whose pause is over, the longest over first."""
         while at_most > 0 and self._queue and self._queue[0][0] <= clock:
             _, sequence = heapq.heappop(self._queue)
-            _, _, msg_id, reason, _ = self._resting[sequence]
-            self._do(sequence)
+            self._changes.append(sequence)
             at_most -= 1
-            yield msg_id, reason
+            yield self._told(sequence)
 
     def acked(self, msg_ids: Sequence[Any]) -> None:
         """These are done with."""
         for i in self.among(msg_ids):
             self._hope += (1 - self._hope) / _REMEMBERED
             with suppress(Exception):  # an author's ==
-                self._do((msg_ids[i],))
+                change = (msg_ids[i],)
+                self._changes.append(change)
+                self._apply(change)
 
     def among(self, msg_ids: Sequence[Any]) -> list[int]:
         """The places of those that have failed before."""
@@ -173,20 +187,23 @@ class FailedMessages:
         """How many rest, when the first is due, the most failures of one, the last reason."""
         return len(self._resting), self._queue[0][0], max(self._failures), self._reason
 
-    def _do(self, change: Change) -> None:
-        self._changes.append(change)
-        self._apply(change)
+    def _told(self, sequence: int) -> tuple[Any, str]:
+        """The spout is told of a message: it is tried. Gives its id, and why it has failed."""
+        _, _, msg_id, reason, failures = self._resting.pop(sequence)
+        left = self._failures[failures] = self._failures[failures] - 1
+        if not left:
+            del self._failures[failures]
+        try:
+            self.tried[msg_id] = failures, reason
+        except Exception:  # noqa: BLE001 (an author's ==)
+            return msg_id, reason
+        if len(self.tried) > self._most_tried:
+            del self.tried[next(iter(self.tried))]
+        return msg_id, reason
 
     def _apply(self, change: Change) -> None:
         if isinstance(change, int):
-            _, _, msg_id, reason, failures = self._resting.pop(change)
-            self._failures[failures] -= 1
-            if not self._failures[failures]:
-                del self._failures[failures]
-            with suppress(Exception):  # an author's ==
-                self.tried[msg_id] = failures, reason
-            if len(self.tried) > self._most_tried:
-                del self.tried[next(iter(self.tried))]
+            self._told(change)
         elif len(change) == 1:
             self.tried.pop(change[0], None)
         else:

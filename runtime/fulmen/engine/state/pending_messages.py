@@ -7,9 +7,10 @@ earlier batch.
 from __future__ import annotations
 
 import pickle
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -76,37 +77,47 @@ class PendingMessages:
         self._ended.append(ranges)
         yield from self._take(ranges)
 
-    def end_singly(self, sequences: Sequence[int]) -> Iterator[tuple[int, Any]]:
+    def end_singly(self, sequences: Sequence[int]) -> list[tuple[int, Any]]:
         """The same for single sequence numbers, ascending: gives each with its message id."""
+        found: list[tuple[int, Any]] = []
         if not len(sequences):
-            return
+            return found
         numbers = np.array(sequences, np.int64)
         self._ended.append(np.stack([numbers, numbers + 1], axis=1))
-        for sequence, start, msg_id in self._find(numbers):
-            self._segments[start][sequence - start] = _ENDED
-            self._forget(start, (), 1)
-            yield sequence, msg_id
+        for start, some in self._by_segment(numbers):
+            segment, before = self._segments[start], len(found)
+            for sequence in some:
+                if (msg_id := segment[sequence - start]) is not _ENDED:
+                    segment[sequence - start] = _ENDED
+                    found.append((sequence, msg_id))
+            self._forget(start, (), len(found) - before)
+        return found
 
     def find(self, sequences: Sequence[int]) -> Iterator[tuple[int, Any]]:
-        """Those of these sequence numbers that have not ended, with their message ids."""
-        for sequence, _, msg_id in self._find(np.array(sequences, np.int64)):
-            yield sequence, msg_id
+        """Those of these sequence numbers, ascending, that have not ended; with message ids."""
+        for start, some in self._by_segment(np.array(sequences, np.int64)):
+            segment = self._segments[start]
+            for sequence in some:
+                if (msg_id := segment[sequence - start]) is not _ENDED:
+                    yield sequence, msg_id
 
     def replace(self, sequence: int, msg_id: Any) -> None:
         """Have another message id for one that is pending, and that no commit has yet."""
-        for _, start, _ in self._find(np.array([sequence], np.int64)):
-            self._segments[start][sequence - start] = msg_id
+        for start, some in self._by_segment(np.array([sequence], np.int64)):
+            self._segments[start][some[0] - start] = msg_id
 
-    def _find(self, numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, int, Any]]:
-        """The same, with where the segment of each starts."""
-        starts = np.array(sorted(self._segments), np.int64)
-        places = np.searchsorted(starts, numbers, "right") - 1
-        for sequence, place in zip(numbers.tolist(), places.tolist(), strict=True):
-            start = int(starts[place]) if place >= 0 else 0
-            segment = self._segments.get(start, [])
-            i = sequence - start
-            if i < len(segment) and segment[i] is not _ENDED:
-                yield sequence, start, segment[i]
+    def _by_segment(self, numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
+        """Where segments start, each with the numbers, which ascend, that are in it."""
+        starts, sequences = sorted(self._segments), numbers.tolist()
+        places = np.searchsorted(np.array(starts, np.int64), numbers, "right") - 1
+        cuts = [0, *(np.flatnonzero(np.diff(places)) + 1).tolist(), len(sequences)]
+        for a, b in pairwise(cuts if sequences else ()):
+            if (place := int(places[a])) >= 0:
+                start = starts[place]
+                end = start + len(self._segments[start])
+                some = sequences[a : bisect_left(sequences, end, a, b)]
+                if some:
+                    yield start, some
 
     def _take(self, ranges: Ranges) -> Iterator[list[Any]]:
         for start, places in self._places(ranges).items():
@@ -131,7 +142,11 @@ class PendingMessages:
         columns = (column.tolist() for column in (begins, ends, firsts, lasts))
         for first, end, at, until in zip(*columns, strict=True):
             for start in starts[at:until]:
-                a, b = max(0, first - start), min(len(self._segments[start]), end - start)
+                a, b = first - start, end - start
+                if a < 0:  # comparing is quicker than max and min
+                    a = 0
+                if b > (length := len(self._segments[start])):
+                    b = length
                 if a < b:
                     found[start].append((a, b))
         return found

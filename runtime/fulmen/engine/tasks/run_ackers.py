@@ -11,7 +11,11 @@ import numpy as np
 
 from fulmen.engine.acking.acker_task import AckerTask
 from fulmen.engine.acking.messages import Messages
-from fulmen.engine.acking.root_ids import SEQUENCE_BITS, origin_and_sequence, sequence_ranges
+from fulmen.engine.acking.root_ids import (
+    SEQUENCE_BITS,
+    sequence_ranges,
+    with_sequences,
+)
 from fulmen.engine.acking.trees import TIMED_OUT as TIMED_OUT_REASON
 from fulmen.engine.acking.trees import Outcome
 from fulmen.engine.emitting.outbox import Outbox
@@ -66,7 +70,7 @@ def run_ackers(
         for origin, ranges in sequence_ranges(outcome.acked).items():
             acked[origin].append(ranges)
         not_acked = outcome.not_acked
-        summary.failed += [(*origin_and_sequence(root), reason) for root, reason in not_acked]
+        summary.failed += with_sequences(not_acked)
         summary.timed_out += len(outcome.timed_out)
         summary.pending[task] = len(outcome.trees)
         summary.born += born_by_origin(outcome)
@@ -105,7 +109,7 @@ def count_trees(placed: PlacedTopology, acker: AckerTask, outcome: Outcome, outb
     for what, roots in (
         (FAILED, not_acked_roots), (CRASHED, crashed), (TIMED_OUT, outcome.timed_out)
     ):  # fmt: skip
-        for origin, n in Counter(root >> SEQUENCE_BITS for root in roots).items():
+        for origin, n in Counter([root >> SEQUENCE_BITS for root in roots]).items():
             component = placed.component_of_origin(origin)
             is_failed = what == FAILED and component in placed.result_bolts
             counts[component, RESULTS_FAILED if is_failed else what, ""] += n

@@ -149,19 +149,18 @@ class SpoutTask(RootTask):
         self.collector.open()
         # those that have failed are taken out first: of the rest whole segments are left as a rule
         reasons = dict(deliveries.failed)
-        failed = list(self.pending.end_singly(sorted(reasons))) if reasons else []
+        ended = self.pending.end_singly(sorted(reasons))
+        failed = [(sequence, msg_id, reasons[sequence]) for sequence, msg_id in ended]
+        rests = bool(self.instance.backoff)
+        if rests:  # now: as a rule none is left that was tried, and no acked one is looked for
+            self.failed_messages.add_all(failed, self._clock, rests=True)
         msg_ids = list(chain.from_iterable(self.pending.end(deliveries.acked)))
         if msg_ids:
             self._ack(msg_ids)
-        if reasons:
-            some_alone = bool(self.ids)
-            for sequence, msg_id in failed:
-                reason, rests = reasons[sequence], self.instance.backoff
-                self.failed_messages.add(sequence, msg_id, reason, self._clock, rests=rests)
-                if some_alone:
-                    self.ids.ended([msg_id], is_failed=True)
-                if not rests:
-                    self._tell_failed(list(self.failed_messages.take(0.0, len(reasons))))
+        self.ids.ended([msg_id for _, msg_id in ended], is_failed=True)
+        for one in () if rests else failed:
+            self.failed_messages.add_all([one], self._clock, rests=False)
+            self._tell_failed(list(self.failed_messages.take(0.0, len(failed))))
         self.flush(outbox, poison)
         return later
 

@@ -37,8 +37,9 @@ from fulmen.topology.code.loading import create
 T = TypeVar("T")
 ERRORS_TOLD = 5
 """Of each task in each batch."""
-MESSAGES_KEPT = 1000
-_PLAIN_STR = BaseException.__str__
+REASONS_KEPT = 1000
+_PLAIN_STR = (BaseException.__str__, KeyError.__str__)
+"""What says of a text no more than the text."""
 LONGEST_MESSAGE = 1000
 LONGEST_TRACEBACK = 10_000
 _MOST_FRAMES = 100
@@ -367,20 +368,23 @@ class TaskBase(ABC):
         return shortened(f"{what}: {message}" if what else message, LONGEST_MESSAGE)
 
     def count_error(self, error: BaseException, what: str) -> str:
-        """Note an error after which the topology goes on; gives its message. Cheap for many."""
+        """Note an error after which the topology goes on; gives why its tuple fails. Cheap."""
         if self._told < ERRORS_TOLD:
-            return self.report(error, what=what).message
+            return self._why(self.report(error, what=what).message)
         self._more += 1
         kind, arguments = type(error), error.args
         text = arguments[0] if len(arguments) == 1 else None
-        if type(text) is not str or len(text) > LONGEST_MESSAGE or kind.__str__ is not _PLAIN_STR:
-            return self.message_of(error, what)
+        if type(text) is not str or len(text) > LONGEST_MESSAGE or kind.__str__ not in _PLAIN_STR:
+            return self._why(self.message_of(error, what))
         key = kind, text, what
-        if key not in self._messages:
-            if len(self._messages) >= MESSAGES_KEPT:
-                self._messages.clear()
-            self._messages[key] = self.message_of(error, what)
-        return self._messages[key]
+        if (why := self._reasons.get(key)) is None:
+            if len(self._reasons) >= REASONS_KEPT:
+                self._reasons.clear()
+            why = self._reasons[key] = self._why(self.message_of(error, what))
+        return why
+
+    def _why(self, message: str) -> str:
+        return f"bolt {self.component!r}: {message}"
 
     def report(
         self, error: BaseException | str, fatal: bool = False, what: str = ""
@@ -413,7 +417,7 @@ class TaskBase(ABC):
     def _forget_errors(self) -> None:
         self.errors: list[ErrorReport] = []
         self._told = self._more = 0
-        self._messages: dict[tuple[type, str, str], str] = {}  # rows fail for the same reason
+        self._reasons: dict[tuple[type, str, str], str] = {}  # rows fail for the same reason
 
     def tell(self, summary: Summary) -> None:
         """Put into a summary what went wrong, and what the author's code has told."""

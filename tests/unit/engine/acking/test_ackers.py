@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fulmen.engine.acking.acker_task import AckerTask, restore
 from fulmen.engine.acking.messages import Messages, acker_index, combine
-from fulmen.engine.acking.root_ids import origin_and_sequence, root_ids, sequence_ranges
+from fulmen.engine.acking.root_ids import root_ids, sequence_ranges, with_sequences
 from fulmen.engine.acking.trees import TIMED_OUT, Trees, step
 from support.engine_runs import Records
 
@@ -435,4 +435,5 @@ def test_acks_to_spouts_are_ranges(pairs):
 
 @given(st.integers(0, 2**16 - 1), st.integers(0, 2**48 - 1))
 def test_a_root_id_tells_origin_and_sequence(origin, sequence):
-    assert origin_and_sequence(int(root_ids(origin, sequence, 1)[0])) == (origin, sequence)
+    root = int(root_ids(origin, sequence, 1)[0])
+    assert with_sequences([(root, "why")]) == [(origin, sequence, "why")]

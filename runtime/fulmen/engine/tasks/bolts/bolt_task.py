@@ -128,8 +128,8 @@ class BoltTask(ResultTask, TimedTask):
             n_acked = len(chunk) if acked is None else len(acked)
             counts[self.component, ACKED, name] += n_acked
             counts[self.component, FAILED, name] += len(self.failed)
-            for _, reason in self.failed:
-                outbox.failures.add(self.component, self.task, reason)
+            if self.failed:
+                outbox.failures.add_all(self.component, self.task, [why for _, why in self.failed])
             add_chunk(outbox.times, self.component, name, chunk.pace, len(chunk), n_acked)
             add_task(
                 outbox.tasks,
@@ -248,11 +248,11 @@ class BoltTask(ResultTask, TimedTask):
             return
         if self.placed.topology.spec.on_error == "crash":
             report = self.report(error, fatal=True, what=self.callback)
-            message = report.message
+            reason = f"bolt {self.component!r}: {report.message}"
             self.crash = self.crash or ComponentFailed(report)
         else:
-            message = self.count_error(error, self.callback)
-        self.failed.append((position, f"bolt {self.component!r}: {message}"))
+            reason = self.count_error(error, self.callback)
+        self.failed.append((position, reason))
 
     def tick(self, period: float) -> Chunk:
         """A tick tuple."""
