@@ -282,10 +282,11 @@ class Coordinator:
         self.stand_still(restore_seconds(done.summaries))
         for summary in done.summaries:
             self._pending_by_task |= summary.pending
-            self._spout_pending_by_task |= summary.pending_messages
             self._exhausted_by_task |= summary.exhausted
-            for task in summary.pending_messages:
-                self._resting_by_task.pop(task, None)
+            for pending in (summary.spout_pending, summary.result_pending):
+                self._spout_pending_by_task |= pending
+                for task in pending:
+                    self._resting_by_task.pop(task, None)
             self._resting_by_task |= {task: r.due for task, r in summary.resting.items()}
         self._wants_batch.committed(self.placed.run, done.summaries)
         self._next_timers.committed(self.placed.run, done.summaries)

@@ -170,11 +170,6 @@ class Summary:
     timers: dict[int, PendingTimers] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def pending_messages(self) -> dict[int, int]:
-        """Those of spouts and those of results."""
-        return {**self.spout_pending, **self.result_pending}
-
     def take(self, task: int, signals: Signals) -> None:
         """Take what a task's code has told since it was asked last."""
         if samples := signals.take_samples():

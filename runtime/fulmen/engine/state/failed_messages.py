@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 import pickle
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -38,8 +38,8 @@ MOST_TRIED = 100_000
 Change = Any
 """(sequence, due, id, reason, failures) of one that failed; the sequence of one that the spout was
 told of; or (id,) of one that was acked."""
-
-
+Record = tuple[Sequence[Change], Sequence[tuple[Any, tuple[int, str]]] | None]
+"""What has changed, and None; or all that rest, and all that are tried."""
 _NEVER = 0, ""
 
 
@@ -211,16 +211,35 @@ class FailedMessages:
                 self.tried.pop(change[2], None)
             self._rest(change)
 
-    def _replay(self, changes: Iterable[Change], tried: Iterable[Any] | None) -> None:
-        """A record: what has changed, or all that rest and all that are tried."""
-        if tried is None:
-            for change in changes:
+    @staticmethod
+    def ids_in(record: Record) -> dict[int, Any]:
+        """The message ids in a record, by numbers of its own."""
+        changes, tried = record
+        ids = {n: _id_in(change) for n, change in enumerate(changes) if type(change) is tuple}
+        return ids | {n: msg_id for n, (msg_id, _) in enumerate(tried or (), len(changes))}
+
+    def replay(self, record: Record, kept: Container[int] | None = None) -> None:
+        """Apply a record: what has changed, or all that rest and all that are tried.
+
+        Args:
+            record: The record.
+            kept: Those of `ids_in` that stay; None: all.
+        """
+        changes, tried = record
+        if tried is not None:
+            some = enumerate(tried, len(changes))
+            self.tried = dict(one for n, one in some if kept is None or n in kept)
+            self._earlier = None
+            self._resting, self._failures = {}, Counter()
+        for n, change in enumerate(changes):
+            if type(change) is int and kept is not None:
+                is_left = change in self._resting  # the spout is told of no other
+            else:
+                is_left = kept is None or n in kept
+            if is_left and tried is None:
                 self._apply(change)
-            return
-        self.tried, self._earlier = dict(tried), None
-        self._resting, self._failures = {}, Counter()
-        for change in changes:  # one that rests may have been told of before
-            self._rest(change)
+            elif is_left:  # one that rests may have been told of before
+                self._rest(change)
 
     def updates(self, number: int) -> dict[str, Update]:
         """What commit `number` has to write, by journal; empty if nothing changed."""
@@ -232,50 +251,18 @@ class FailedMessages:
             return {}
         alive = len(self._resting) + len(self.tried)
         if self._policy.rewrite(alive, len(self._changes)) or found:
-            found[self._journal] = self._pickled(self._everything()), number
+            found[self._journal] = self._pickled(self.everything()), number
         else:
             found[self._journal] = self._pickled((self._changes, None)), 0
         self._changes = []
         return found
 
-    def _everything(self) -> tuple[list[Change], list[Any]]:
+    def everything(self) -> Record:
+        """All that rest and all that are tried, as one record."""
         return list(self._resting.values()), list(self.tried.items())
 
     def _pickled(self, value: Any) -> bytes:
         return dumps(value, {}, {IDS: self.ids}) if self.ids else pickle.dumps(value, 5)
-
-    @staticmethod
-    def rewritten(
-        records: Sequence[bytes],
-        loads: Callable[[bytes], Any],
-        keeps: Callable[[Mapping[int, Any]], Mapping[int, Any]],
-    ) -> bytes | None:
-        """The same as one record, without some of the messages.
-
-        Args:
-            records: In their order.
-            loads: Reads one.
-            keeps: Gives those that stay, of numbers and message ids.
-
-        Returns:
-            The record; None if all of them stay.
-        """
-        left, gone, is_same = FailedMessages(), set[int](), True
-        for data in records:
-            changes, tried = loads(data)
-            ids = {n: _id_in(change) for n, change in enumerate(changes) if type(change) is tuple}
-            ids |= {len(changes) + n: msg_id for n, (msg_id, _) in enumerate(tried or ())}
-            kept = keeps(ids)
-            is_same = is_same and len(kept) == len(ids)
-            changes_left = []
-            for n, change in enumerate(changes):
-                if n in kept or (n not in ids and change not in gone):
-                    changes_left.append(change)
-                elif n in ids and len(change) > 1:
-                    gone.add(change[0])  # it is not told of later
-            tried_left = [one for n, one in enumerate(tried or (), len(changes)) if n in kept]
-            left._replay(changes_left, None if tried is None else tried_left)
-        return None if is_same else dumps(left._everything(), {})
 
     @staticmethod
     def restore(
@@ -291,7 +278,7 @@ class FailedMessages:
         records = journals.get(journal, ())
         for data in records:
             with made_of({IDS: found.ids}):
-                found._replay(*pickle.loads(data))
+                found.replay(pickle.loads(data))
         found._queue = [(due, n) for n, due, *_ in found._resting.values()]
         heapq.heapify(found._queue)
         found._policy = RewritePolicy(len(records))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -127,9 +127,9 @@ def _journals_of(journals: Journals, task: int, removed: list[Removed]) -> dict[
         found[FIELDS] = _fields(records[-1], partial(left.items, "fields"))
     for name, (kind, where) in _MESSAGES.items():
         records = journals.get(name, ())
-        found[name] = kind.rewritten(records, unreadable.loads, partial(left.msg_ids, where))
+        found[name] = _messages(kind(), records, partial(left.msg_ids, where))
     records = journals.get(RESULTS, ())
-    found[RESULTS] = PendingMessages.rewritten(records, unreadable.loads, left.results)
+    found[RESULTS] = _messages(PendingMessages(), records, left.results)
     return {name: data for name, data in found.items() if data is not None}
 
 
@@ -164,3 +164,22 @@ def _fields(record: bytes, keeps: Keeps) -> bytes | None:
     fields, *digests = unreadable.loads(record)
     left = keeps(fields)
     return None if len(left) == len(fields) else dumps((left, *digests), {})
+
+
+def _messages(
+    log: PendingMessages | FailedMessages,
+    records: Sequence[bytes],
+    keeps: Callable[[Mapping[int, Any]], Mapping[int, Any]],
+) -> bytes | None:
+    """A log of messages as one record, without some of them; None if all of them stay.
+
+    What has ended since counts as well: whoever restores the log has to read it.
+    """
+    is_same = True
+    for data in records:
+        record = unreadable.loads(data)
+        ids = log.ids_in(record)
+        kept = keeps(ids)
+        is_same = is_same and len(kept) == len(ids)
+        log.replay(record, kept)
+    return None if is_same else dumps(log.everything(), {})

@@ -286,7 +286,7 @@ class Totals:
         self.executors.add(summary.busy, now)
         self.workers.add({summary.partition: summary.seconds}, now)
         self.pending_trees.update(summary.pending)
-        self.pending_messages.update(summary.pending_messages)
+        self.pending_messages |= summary.spout_pending | summary.result_pending
         self.restored_tasks.update(task_of_key(key)[0] for key in summary.restored)
         self.state_bytes += summary.state_bytes
         self.state_seconds += summary.state_seconds
@@ -317,7 +317,7 @@ class Totals:
                 self.times[self.placed.component_of_origin(origin), COMPLETE, ""].add(seconds, n)
             logged += self._to_be_logged([*summary.errors, *self.count(summary)], wall_clock)
             logged += self._failed(summary, wall_clock)
-            for task in summary.pending_messages:
+            for task in (*summary.spout_pending, *summary.result_pending):
                 self.resting.pop(task, None)
             self.resting |= summary.resting
         self.waits.add(done.summaries, done.holds)

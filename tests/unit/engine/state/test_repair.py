@@ -338,6 +338,19 @@ def test_the_logs_of_messages_keep_all_others():
     assert sorted(n for n in tried.msg_ids() if type(n) is int) == [1, 3, 4]
 
 
+def test_a_log_without_a_message_that_has_ended_since_can_be_read():
+    pending, logs, removed = PendingMessages(), [], []
+    pending._policy.rewrite = lambda alive, changed: False
+    pending.add(0, [thing("Id")(), "good", "last"])
+    logs.append(pending.record(1)[0])
+    pending.end_singly([0, 1])
+    logs.append(pending.record(2)[0])
+    sys.modules.pop(GONE)
+    found = _journals_of({"pending": logs}, 0, removed)
+    assert list(PendingMessages.restore([found["pending"]]).msg_ids()) == ["last"]
+    assert len(removed) == 1
+
+
 def test_a_result_with_an_object_that_can_not_be_made_is_left_out():
     results = KeptResults()
     results.emitted(0, [("default", [1], None), ("default", [thing("Plain")()], None)])

@@ -64,7 +64,7 @@ class ResultTask(RootTask):
     @override
     def updates(self, number: int) -> dict[str, Update]:
         found, results = super().updates(number), self.results
-        if results is None:
+        if results is None or not self.sequence:  # it has never kept any
             return found
         with noting(self.classes.shapes):  # the next commit has them
             try:
