@@ -283,9 +283,9 @@ class Coordinator:
         for summary in done.summaries:
             self._pending_by_task |= summary.pending
             self._exhausted_by_task |= summary.exhausted
-            for pending in (summary.spout_pending, summary.result_pending):
-                self._spout_pending_by_task |= pending
-                for task in pending:
+            for messages in (summary.spout_pending, summary.result_pending):
+                self._spout_pending_by_task |= messages
+                for task in messages:
                     self._resting_by_task.pop(task, None)
             self._resting_by_task |= {task: r.due for task, r in summary.resting.items()}
         self._wants_batch.committed(self.placed.run, done.summaries)
