@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import goals, lifetimes, running, shapes, slots, starts, transactions
+from benchmarks import goals, lifetimes, running, shapes, slots, starts, transactions, windows
 from benchmarks.machine import bare, machine
 from benchmarks.running import Watcher, cpu_seconds, memory_bytes, run_for, word_count
 
@@ -177,6 +177,7 @@ ALL: dict[str, Callable[[argparse.Namespace], list[Result]]] = {
     "transactions": transactions.transactions,
     "committers": transactions.committers,
     "commits": transactions.commits,
+    "windows": windows.windows,
     "soak": lifetimes.soak,
 }
 

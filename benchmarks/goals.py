@@ -220,6 +220,25 @@ def _from_kafka() -> Iterator[Goal]:
             yield Goal(f"{who}, 1,000/s, {p}", "ms", figure, at_most=most)
 
 
+def _in_windows() -> Iterator[Goal]:
+    def rate(how: str, keys: int) -> Figure:
+        return _of("windows", "clicks_per_cpu_second", windows=how, keys=keys)
+
+    for keys in (1_000, 100_000):
+        ratio = _ratio(rate("tumbling", keys), rate("none", keys))
+        yield Goal(f"windows, {keys:,} keys, of none", "times", ratio, at_least=0.6)
+    bytewax = _ratio(rate("tumbling", 1_000), rate("bytewax", 1_000))
+    yield Goal("windows, 1,000 keys, of Bytewax", "times", bytewax, at_least=5.0)
+    many = {"windows": "tumbling", "keys": 100_000}
+    last, usual = (_of("windows", f"batch_{name}_ms", **many) for name in ("most", "p50"))
+    yield Goal(
+        "100,000 windows end at once, their batch longer by",
+        "ms",
+        lambda results: last(results) - usual(results),
+        at_most=500,
+    )
+
+
 GOALS: Sequence[Goal] = (
     *_throughputs(),
     *_latencies(),
@@ -227,6 +246,7 @@ GOALS: Sequence[Goal] = (
     *_starts(),
     *_on_pods(),
     *_from_kafka(),
+    *_in_windows(),
 )
 
 

@@ -38,7 +38,7 @@ def missing_fields(needed: Mapping[str, str], stream: Stream) -> Iterator[str]:
             yield f"{where}: its input has no field {field!r}. It has: {there}"
 
 
-def key_of(tup: Tuple, fields: Sequence[str]) -> tuple[Any, ...]:
+def key_of(tup: Tuple, fields: Sequence[str | int]) -> tuple[Any, ...]:
     """The key of a tuple.
 
     Raises:
@@ -52,7 +52,7 @@ def key_of(tup: Tuple, fields: Sequence[str]) -> tuple[Any, ...]:
     return key
 
 
-def time_of(tup: Tuple, field: str, reader: TimeReader) -> int:
+def time_of(tup: Tuple, field: str | int, reader: TimeReader) -> int:
     """The event time of a tuple.
 
     Raises:

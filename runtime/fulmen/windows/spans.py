@@ -25,6 +25,14 @@ class Spans(ABC):
     def of(self, time: int) -> Sequence[Span]:
         """The windows that a time is in, the earliest first."""
 
+    @abstractmethod
+    def same(self, spans: Sequence[Span]) -> Span:
+        """From which time on, and before which, all times are in just these windows.
+
+        Args:
+            spans: What `of` has given.
+        """
+
 
 class Sliding(Spans):
     """Windows of one size that begin every so often. If that is the size, they tumble."""
@@ -37,6 +45,10 @@ class Sliding(Spans):
         last = time - (time - self._offset) % self._every
         first = last - (self._size - (time - last) - 1) // self._every * self._every
         return [(start, start + self._size) for start in range(first, last + 1, self._every)]
+
+    def same(self, spans: Sequence[Span]) -> Span:  # noqa: D102
+        (first, end), (last, _) = spans[0], spans[-1]
+        return max(last, first - self._every + self._size), min(last + self._every, end)
 
 
 class Calendar(Spans):
@@ -54,6 +66,9 @@ class Calendar(Spans):
         if not start <= time < end:
             self._last = self._span(time)
         return [self._last]
+
+    def same(self, spans: Sequence[Span]) -> Span:  # noqa: D102
+        return spans[0]
 
     def _span(self, time: int) -> Span:
         utc = _EPOCH + time * _MILLISECOND

@@ -105,6 +105,18 @@ def test_a_window_that_takes_what_is_late_says_so_each_time():
     assert late == [(7, 7, 0, 10)]
 
 
+def test_a_key_that_comes_late_is_emitted_alone():
+    items = [("a", 1, 0), ("a", 1, 15), PAUSE, ("n", 1, 15), PAUSE, ("b", 1, 5), ("b", 1, 6)]
+    items += [PAUSE, ("b", 1, 7)]
+    found, late = results(items, TUMBLING, allowedLateness="20ms")
+    assert [row for row in found if row[1] == 0] == [
+        ("a", 0, 10, 1, 1, "on_time", 0),
+        ("b", 0, 10, 2, 2, "on_time", 0),
+        ("b", 0, 10, 3, 3, "late", 1),
+    ]
+    assert late == []
+
+
 def test_a_window_is_emitted_before_its_end_if_something_has_come():
     items = [("a", 1, 0), *[PAUSE] * 8, ("a", 1, 1), *[PAUSE] * 12]
     found, _ = results(items, TUMBLING, emitEvery="1s", batch_seconds=0.5)
@@ -237,6 +249,26 @@ def test_an_aggregation_of_ones_own():
     items = [("a", 2, 0), ("a", 5, 1)]
     found, _ = results(items, TUMBLING, cls=WithProduct, aggregates={"p": "product(amount)"})
     assert found == [("a", 0, 10, 10)]
+
+
+class Refusing(Product):
+    def result(self, kept):
+        if kept == 3:
+            raise OverflowError("three is too many")
+        return kept
+
+
+class WithRefusing(Aggregate):
+    own = {"refusing": Refusing}  # noqa: RUF012 (as authors write it)
+
+
+@pytest.mark.parametrize("window", [TUMBLING, SESSION])
+def test_a_result_that_raises_is_reported_and_the_others_are_emitted(window):
+    items = [("a", 2, 0), ("b", 3, 0), ("c", 5, 0)]
+    result = run(topology(items, window, cls=WithRefusing, aggregates={"r": "refusing(amount)"}))
+    assert sorted(row[-1] for row in result.collected("sink")) == [2, 5]
+    [error] = result.errors
+    assert "three is too many" in str(error)
 
 
 # ---- DuckDB says the same

@@ -79,3 +79,19 @@ def test_days_on_which_clocks_are_changed(day, hours):
 
 def test_times_are_shown_in_utc():
     assert datetime_of(-1) == datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
+
+
+@given(
+    size=st.integers(1, 40),
+    every=st.integers(1, 40),
+    offset=st.integers(-50, 50),
+    time=st.integers(-200, 200),
+    other=st.integers(-200, 200),
+)
+def test_just_the_times_that_are_said_to_be_in_the_same_windows_are(
+    size, every, offset, time, other
+):
+    spans = Sliding(size, min(size, every), offset)
+    since, until = spans.same(spans.of(time))
+    assert since <= time < until
+    assert (since <= other < until) is (spans.of(other) == spans.of(time))

@@ -37,6 +37,8 @@ ALONE_BLOCKS = 256
 HEAD_BYTES = 4096
 """The bytes that are read at once to find the blocks of a segment."""
 
+SHORT = 8
+"""The sizes of the parts of a tuple with at most so many are added up, which is faster."""
 _VERSION = 1
 _HEAD = struct.Struct(">BI")
 _BLOCK = struct.Struct(">QI")
@@ -158,15 +160,21 @@ def _size_of_key(key: Any, names: Mapping[int, str]) -> int:
 
 def _size(value: Any, names: Mapping[int, str]) -> int:
     """About how many bytes a value takes. Those of most kinds are not pickled for it."""
+    size = _plain_size(value)
+    if not size and type(value) is tuple and len(value) <= SHORT:
+        parts = [_plain_size(part) for part in value]
+        size = 2 + sum(parts) if all(parts) else 0
+    return size or len(dumps(value, names))
+
+
+def _plain_size(value: Any) -> int:
+    """The same of a value of a kind without parts; 0: it is of another kind."""
     kind = type(value)
     if kind is str or kind is bytes:
         return len(value) + 8
     if kind is int:
         return 4 + int(value.bit_length() >> 3)
-    if kind is float or kind is bool or value is None:
-        return 8
-    size: int = len(dumps(value, names))
-    return size
+    return 8 if kind is float or kind is bool or value is None else 0
 
 
 def _blocks(total: int) -> int:

@@ -1,0 +1,56 @@
+"""The components of the benchmarks of windows: clicks of many users, by event time."""
+
+from itertools import accumulate
+from random import Random
+
+from fulmen import BasicBolt, Spout
+
+EVENTS_PER_MS = 100
+"""Clicks a millisecond of event time: a million in a window of 10 s."""
+DRAWN = 1 << 17
+
+
+def users(keys, exponent):
+    """Users at random: each as often as another, or the n-th one as 1 / n**exponent says."""
+    random = Random(7)
+    weights = list(accumulate(n**-exponent for n in range(1, keys + 1)))
+    drawn = random.choices(range(keys), cum_weights=weights, k=max(DRAWN, 4 * keys))
+    return [f"user-{one}" for one in drawn]
+
+
+class Clicks(Spout):
+    """A click after the other, as fast as they are taken."""
+
+    outputs = ("user", "at")
+
+    def __init__(self):
+        self.position = 0
+
+    transient = ("users",)
+
+    def open(self, conf, context, collector):
+        """Draw the users."""
+        self.collector = collector
+        self.users = users(conf["keys"], conf.get("exponent", 0.0))
+
+    def next_tuple(self):
+        """One click."""
+        k = self.position
+        self.position = k + 1
+        self.collector.emit([self.users[k % len(self.users)], k // EVENTS_PER_MS], msg_id=k)
+
+
+class Count(BasicBolt):
+    """Counts clicks by user, without windows."""
+
+    def execute(self, tup, collector):
+        """Count one click."""
+        user = tup.values[0]
+        self.state[user] = self.state.get(user, 0) + 1
+
+
+class Nowhere(BasicBolt):
+    """Takes what windows emit."""
+
+    def execute(self, tup, collector):
+        """Do nothing."""

@@ -1,0 +1,89 @@
+"""Windows of event time: what a click costs in one, and how long a batch takes that ends many.
+
+In one process, without Spark, and in CPU seconds: so the figures depend little on what else the
+machine does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any
+
+from benchmarks import running
+from benchmarks.running import Watcher, document
+
+Result = dict[str, Any]
+KEYS = (1_000, 100_000)
+WARM = 300_000
+CLICKS = 2_200_000
+"""Two windows of ten seconds end."""
+BATCH = 100_000
+BYTEWAX_CLICKS = 300_000
+
+
+def windows(arguments: argparse.Namespace) -> list[Result]:
+    """Clicks a CPU second, counted by user: without windows, in windows, and by Bytewax."""
+    results: list[Result] = [
+        {"keys": keys, "windows": how, **_measure(clicks(keys, how))}
+        for keys in KEYS
+        for how in ("none", "tumbling")
+    ]
+    if importlib.util.find_spec("bytewax") is None:
+        print("bytewax: not installed; pip install bytewax")
+        return results
+    command = [sys.executable, "-m", "benchmarks.dataflow_windows", "1000", str(BYTEWAX_CLICKS)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return [*results, {"windows": "bytewax", **json.loads(done.stdout)}]
+
+
+def clicks(keys: int, how: str) -> dict[str, Any]:
+    """Clicks, counted by user, and a bolt that takes what windows emit."""
+    spout: dict[str, Any] = {"name": "clicks", "class": "clicks.Clicks", "config": {"keys": keys}}
+    grouping = {"type": "fields", "fields": ["user"]}
+    count: dict[str, Any] = {
+        "name": "count",
+        "class": "clicks.Count",
+        "inputs": [{"from": "clicks", "grouping": grouping}],
+    }
+    bolts = [count]
+    if how == "tumbling":
+        spout["eventTime"] = {"field": "at", "unit": "ms"}
+        count["class"] = "fulmen.windows.Aggregate"
+        count["config"] = {
+            "key": ["user"],
+            "window": {"type": "tumbling", "size": "10s"},
+            "aggregates": {"clicks": "count"},
+        }
+        inputs = [{"from": "count", "grouping": {"type": "shuffle"}}]
+        bolts.append({"name": "nowhere", "class": "clicks.Nowhere", "inputs": inputs})
+    return document(spout, bolts, workers=1, batchTargetMillis=60_000)
+
+
+def _measure(content: dict[str, Any]) -> Result:
+    watcher = Watcher()
+    with running.running(content, watcher, running.in_this_process) as driver:
+        while sum(watcher.acked) < WARM:
+            _step(driver)
+        watcher.forget()
+        batches = []
+        while sum(watcher.acked) < CLICKS:
+            began = time.process_time()
+            _step(driver)
+            batches.append(time.process_time() - began)
+    return {
+        "clicks_per_cpu_second": round(sum(watcher.acked) / sum(batches)),
+        "batch_p50_ms": round(statistics.median(batches) * 1000),
+        "batch_most_ms": round(max(batches) * 1000),
+    }
+
+
+def _step(driver: Any) -> None:
+    """One batch of the same size as every other."""
+    driver.coordinator.set_batch_size(BATCH, emit_seconds=3600.0)
+    driver.step()

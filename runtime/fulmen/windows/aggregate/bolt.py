@@ -1,0 +1,222 @@
+"""A bolt that says what there was in each window of event time, by key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from fulmen.api.collector import BasicOutputCollector
+from fulmen.api.components import BasicBolt, Outputs
+from fulmen.api.context import TopologyContext
+from fulmen.api.declarer import Stream
+from fulmen.api.event_time import TimeReader, milliseconds
+from fulmen.api.tuples import Tuple
+from fulmen.windows.aggregate.counted import CountedWindows
+from fulmen.windows.aggregate.fixed import FixedWindows
+from fulmen.windows.aggregate.kept import Aggregates, Windows
+from fulmen.windows.aggregate.sessions import Sessions
+from fulmen.windows.aggregations import Aggregation, wanted
+from fulmen.windows.inputs import LATE, key_of, missing_fields, time_of
+from fulmen.windows.options import FIXED, PANE, AggregateOptions, CountWindow, Session
+
+OPEN_WINDOWS = "Windows that are kept. Of sessions and by count: keys that have some."
+LATE_FIELDS = ("values", "time", "window_start", "window_end")
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is where in the tuples of one stream.
+
+    Attributes:
+        key_at: The fields of the key.
+        values_at: The value for each aggregate.
+        time_at: The event time; None: there is none.
+        reader: Reads event times.
+    """
+
+    key_at: Sequence[int]
+    values_at: Sequence[int]
+    time_at: int | None
+    reader: TimeReader
+
+
+class Aggregate(BasicBolt):
+    """Counts, sums and more in windows of event time, by key: see `AggregateOptions`.
+
+    It emits, on the stream `default`, the values of `key`, `window_start` and `window_end` (both in
+    UTC), and each of `aggregates`: once for each window, when the watermark says that it has
+    ended. With `emitEvery` or `allowedLateness` a window may be emitted several times: then `pane`
+    says whether early, on_time or late, and `pane_index` counts from 0.
+
+    What comes too late for its windows is on the stream `late`, with the first of these windows.
+
+    The rules are those of Flink's keyed windows: a window holds `start <= time < end`, what is late
+    is decided by the watermark at the beginning of the batch, and sessions that touch are one.
+    """
+
+    config_model = AggregateOptions
+    emits_results = True  # a window that a tuple ends has others in it, which are acked
+    own: ClassVar[Mapping[str, type[Aggregation]]] = {}
+    """Aggregations of a derived class, by the names that `aggregates` calls them."""
+
+    @override
+    def outputs_for(self, options: AggregateOptions) -> Outputs:
+        types = dict.fromkeys(FIXED, "timestamp")
+        for name, text in options.aggregates.items():
+            try:
+                kind = wanted(text, self.own).aggregation.type
+            except ValueError:  # check_input tells
+                continue
+            if kind:
+                types[name] = kind
+        names = (*options.key, *FIXED, *options.aggregates, *(PANE if options.has_panes else ()))
+        return {"default": Stream(names, types=types), LATE: Stream(LATE_FIELDS)}
+
+    @override
+    def check_input(self, options: AggregateOptions, stream: Stream) -> Iterable[str]:
+        return list(self._mistakes(options, stream))
+
+    def _mistakes(self, options: AggregateOptions, stream: Stream) -> Iterator[str]:
+        needed = dict.fromkeys(options.key, "key")
+        if options.time is not None:
+            needed[options.time] = "time"
+        elif stream.time is None and not isinstance(options.window, CountWindow):
+            yield (
+                "time is missing: name the field with the event time, or declare eventTime of what"
+                " emits this input"
+            )
+        for name, text in options.aggregates.items():
+            try:
+                found = wanted(text, self.own)
+            except ValueError as error:
+                yield f"aggregates.{name}: {error}"
+                continue
+            if found.field is not None:
+                needed.setdefault(found.field, f"aggregates.{name}")
+        yield from missing_fields(needed, stream)
+
+    @override
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+        options: AggregateOptions = context.options
+        self._options, self._context = options, context
+        texts = options.aggregates.values()
+        self._aggregates = Aggregates([wanted(text, self.own) for text in texts])
+        self._is_count = self._aggregates.only_counts and len(texts) == 1
+        self._windows = self._windows_for(options.window)
+        self._fixed = self._windows if isinstance(self._windows, FixedWindows) else None
+        self._open_windows = context.gauge("open_windows", OPEN_WINDOWS)
+        self._sources: dict[tuple[str, str], Source] = {}
+        self._forget_origin()
+
+    def _windows_for(self, window: Any) -> Windows:
+        options, streams = self._options, self._context.streams
+        has_times = options.time is not None or all(
+            streams[component][stream].time for component, stream in self._context.sources
+        )
+        rest = self.state, options, self._context, self._aggregates, has_times
+        if isinstance(window, Session):
+            return Sessions(milliseconds(window.gap), *rest)
+        if isinstance(window, CountWindow):
+            return CountedWindows(window.size, *rest)
+        return FixedWindows(window.spans(), *rest)
+
+    transient = (
+        "_options",
+        "_context",
+        "_aggregates",
+        "_windows",
+        "_fixed",
+        "_open_windows",
+        "_sources",
+        "_source",
+        "_origin",
+        "_at_hand",
+        "_is_count",
+        "_ms_at",
+        "_values_at",
+        "_key_in",
+    )
+
+    # Where what is in the tuples at hand: the same for all of a chunk
+
+    def _forget_origin(self) -> None:
+        """Let go of the chunk."""
+        self._origin: Any = None
+        self._source: Source | None = None
+        self._at_hand: FixedWindows | None = None
+
+    def _look_at(self, tup: Tuple) -> None:
+        self._forget_origin()
+        self._origin = tup._origin
+        if tup.is_tick():
+            return
+        where = tup.component, tup.stream
+        if where not in self._sources:
+            self._sources[where] = self._source_of(tup)
+        source = self._source = self._sources[where]
+        if source.key_at and source.time_at is not None and source.reader.unit == "ms":
+            self._at_hand = self._fixed
+            self._ms_at, self._values_at = source.time_at, source.values_at
+            self._key_in: Callable[[Sequence[Any]], Any] = itemgetter(*source.key_at)
+
+    def _source_of(self, tup: Tuple) -> Source:
+        options, fields = self._options, tup.fields
+        time, reader = options.time, options.reader()
+        if time is None:
+            declared = self._context.streams[tup.component][tup.stream].time
+            if declared is not None:
+                time, reader = declared.field, TimeReader(declared.unit, declared.timezone)
+        return Source(
+            [fields.index(name) for name in options.key],
+            self._aggregates.places(fields),
+            None if time is None else fields.index(time),
+            reader,
+        )
+
+    # A tuple
+
+    @override
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        if tup._origin is not self._origin:
+            self._look_at(tup)
+        if (fixed := self._at_hand) is not None:  # most tuples are for what is at hand already
+            row = tup.values
+            time = row[self._ms_at]
+            if time.__class__ is int and fixed.since <= time < fixed.until:
+                try:
+                    key = self._key_in(row)
+                    kept = fixed.at_hand.get(key)
+                    if self._is_count:
+                        kept = kept or fixed.fetch(key)
+                except TypeError:  # not hashable
+                    kept = None
+                if kept is not None:
+                    if self._is_count:
+                        kept[0] += 1
+                    else:
+                        values = self._aggregates.values(row, self._values_at)
+                        self._aggregates.add([kept], values, time)
+                    return
+        source = self._source
+        if source is None:  # a tick
+            return
+        whole_key = key_of(tup, source.key_at)
+        values = self._aggregates.values(tup.values, source.values_at)
+        time = 0
+        if source.time_at is not None:
+            time = time_of(tup, source.time_at, source.reader)
+        self._windows.add(whole_key, time, values, tup, collector)
+
+    @override
+    def end_batch(self, collector: BasicOutputCollector) -> None:
+        self._forget_origin()
+        self._windows.end_batch()
+        self._open_windows.set(len(self.state))
+
+    @override
+    def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
+        self._windows.on_timer(key, int(at), collector)

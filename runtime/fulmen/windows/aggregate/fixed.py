@@ -1,0 +1,200 @@
+"""Windows that are where they are, whatever else comes: tumbling, sliding and of a calendar.
+
+What a tuple costs decides how many of them a task can take. So state is written once a batch for
+each key and window that something has come for, and a window has one timer for all its keys.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import override
+
+from fulmen.api.collector import BasicOutputCollector
+from fulmen.api.tuples import Tuple
+from fulmen.windows.aggregate.kept import (
+    EARLY,
+    EARLY_PANE,
+    LATE_PANE,
+    ON_TIME_PANE,
+    Key,
+    Windows,
+)
+from fulmen.windows.spans import Span, Spans
+
+Kept = list[Any]
+"""What is kept of one window of one key: what each aggregate keeps, and behind that its `Status`;
+None: it was never emitted."""
+Status = tuple[int, bool, bool]
+"""How often it was emitted, whether at its end, and whether something has come since."""
+NEW: Status = (0, False, True)
+NEVER = (0, 0)
+_NONE: dict[Any, Kept] = {}
+
+
+class FixedWindows(Windows):
+    """Those of one task.
+
+    Attributes:
+        open: What is kept of each window and key: the same as in `state`, by window.
+        since: From this time on,
+        until: and before this one, times are in the same windows as the last one was.
+        at_hand: What is kept of these windows by key, if it is one window that has not ended, and
+            if it was changed in this batch already.
+    """
+
+    def __init__(self, spans: Spans, *rest: Any) -> None:
+        super().__init__(*rest)
+        self._spans = spans
+        self._width = len(self._options.aggregates) + 1
+        self._plain_keys = len(self._options.key) == 1  # not as tuples: they are many
+        self.open: dict[Span, dict[Any, Kept]] = {}
+        for (start, plain), kept in self.state.items():
+            self.open.setdefault(spans.of(start)[-1], {})[plain] = self._read(kept)
+        self._changed: dict[Span, dict[Any, Kept]] = {}
+        self._forget_place()
+
+    def _forget_place(self) -> None:
+        self.since, self.until = NEVER
+        self._here: list[Span] = []
+        self.at_hand: dict[Any, Kept] = {}
+
+    def _go_to(self, time: int) -> None:
+        """Find the windows of a time. They are kept at hand, as the next one is near."""
+        if self.since <= time < self.until:
+            return
+        self._here = list(self._spans.of(time))
+        self.since, self.until = self._spans.same(self._here)
+        self.at_hand = {}
+        if len(self._here) == 1 and not self.is_past(self._here[0][1]):
+            self.at_hand = self._changed.setdefault(self._here[0], {})
+
+    def fetch(self, plain: Any) -> Kept | None:
+        """What is kept of a key that is not at hand yet; None: `add` must be called.
+
+        For counts alone, which take every tuple: what is fetched must change. The time must be
+        between `since` and `until`.
+        """
+        if len(self._here) != 1 or self.is_past(self._here[0][1]):
+            return None
+        span = self._here[0]
+        kept = self.open.get(span, _NONE).get(plain)
+        if kept is None:
+            kept = [*self._aggregates.new(), None]
+        elif kept[-1] is not None:
+            kept[-1] = kept[-1][0], False, True
+        self._put(span, plain, kept)
+        if self._early is not None:
+            self.emit_later(span)
+        return kept
+
+    @override
+    def add(
+        self, key: Key, time: int, values: list[Any], tup: Tuple, collector: BasicOutputCollector
+    ) -> None:
+        plain: Any = key[0] if self._plain_keys else key
+        self._go_to(time)
+        live = [span for span in self._here if not self.is_past(span[1] + self._lateness)]
+        if not live:
+            self.too_late(tup, time, self._here[0], collector)
+            return
+        known = [self.open.get(span, _NONE).get(plain) for span in live]
+        windows = [[*(kept or self._aggregates.new()), None][: self._width] for kept in known]
+        self._aggregates.add(windows, values, time)
+        for span, kept in zip(live, windows, strict=True):
+            count, has_ended, _ = kept[-1] or NEW
+            if has_ended:
+                self._emit(span, plain, kept, LATE_PANE, collector, has_ended=True)
+            else:
+                kept[-1] = kept[-1] and (count, False, True)
+                self.emit_later(span)
+            self._put(span, plain, kept)
+
+    def _put(self, span: Span, plain: Any, kept: Kept) -> None:
+        """What is kept of a key in a window from now on."""
+        windows = self.open.setdefault(span, {})
+        if not windows or (plain not in windows and self.is_past(span[1])):
+            self._timers.set(span, span[1])  # for all its keys
+        windows[plain] = kept
+        self._changed.setdefault(span, {})[plain] = kept
+
+    def _read(self, written: Any) -> Kept:
+        """What was written into the state."""
+        kept = [*written] if type(written) is tuple else [written, None]
+        if len(kept) != self._width:
+            raise ValueError(
+                "the checkpoint has windows with other aggregates. Give the component another name,"
+                " and its windows begin anew"
+            )
+        return kept
+
+    def _write(self, span: Span, plain: Any, kept: Kept) -> None:
+        is_number = len(kept) == 2 and kept[1] is None and type(kept[0]) in (int, float)
+        self.state[span[0], plain] = kept[0] if is_number else tuple(kept)
+
+    @override
+    def end_batch(self) -> None:
+        for span, windows in self._changed.items():
+            for plain, kept in windows.items():
+                self._write(span, plain, kept)
+        self._changed = {}
+        self._forget_place()
+
+    @override
+    def on_timer(self, key: Any, at: int, collector: BasicOutputCollector) -> None:
+        self.end_batch()  # nothing of this batch comes any more
+        if key[0] == EARLY:
+            self._emit_all(key[1], EARLY_PANE, collector)
+            return
+        span: Span = key
+        self._timers.cancel((EARLY, span))
+        is_over = at >= span[1] + self._lateness
+        if not is_over:
+            self._timers.set(span, span[1] + self._lateness)
+        try:
+            self._emit_all(span, ON_TIME_PANE, collector)
+        finally:
+            if is_over:
+                state = self.state
+                for plain in self.open.pop(span, ()):
+                    del state[span[0], plain]
+
+    def _emit_all(self, span: Span, pane: str, collector: BasicOutputCollector) -> None:
+        """Emit what was not, of all keys of a window.
+
+        Raises:
+            Exception: The result of a key has raised it. All others are emitted.
+        """
+        has_ended, is_kept = pane == ON_TIME_PANE, self._has_panes
+        wrong: Exception | None = None
+        for plain, kept in self.open.get(span, {}).items():
+            _, ended_before, is_new = kept[-1] or NEW
+            if ended_before or not (is_new or has_ended):
+                continue
+            try:
+                self._emit(span, plain, kept, pane, collector, has_ended)
+            except Exception as error:  # noqa: BLE001 (an author's aggregation may raise anything)
+                wrong = wrong or error
+            if is_kept:
+                self._write(span, plain, kept)
+        if wrong is not None:
+            raise wrong
+
+    def _emit(
+        self,
+        span: Span,
+        plain: Any,
+        kept: Kept,
+        pane: str,
+        collector: BasicOutputCollector,
+        has_ended: bool,
+    ) -> None:
+        start, end = self.when(span)
+        row = [plain] if self._plain_keys else [*plain]
+        row += (start, end)
+        row += self._aggregates.results(kept)
+        if self._has_panes:
+            count = (kept[-1] or NEW)[0]
+            row += (pane, count)
+            kept[-1] = count + 1, has_ended, False
+        collector.emit(row)

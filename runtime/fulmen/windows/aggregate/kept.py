@@ -1,0 +1,155 @@
+"""What all types of windows have in common: what is kept of a window, and how it is emitted."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, MutableMapping, Sequence
+from typing import Any
+
+from fulmen.api.collector import BasicOutputCollector
+from fulmen.api.components import FailedException
+from fulmen.api.context import TopologyContext
+from fulmen.api.event_time import milliseconds
+from fulmen.api.tuples import Tuple
+from fulmen.windows.aggregations import Wanted
+from fulmen.windows.inputs import LATE, late_counter
+from fulmen.windows.options import AggregateOptions
+from fulmen.windows.spans import Span, datetime_of
+
+EARLY = "early"
+"""Begins the keys of timers for what is emitted before a window ends."""
+EARLY_PANE, ON_TIME_PANE, LATE_PANE = "early", "on_time", "late"
+Key = tuple[Any, ...]
+
+
+class Aggregates:
+    """The aggregates of a bolt, all of which get each tuple."""
+
+    def __init__(self, wanted: Sequence[Wanted]) -> None:
+        self._all = [one.aggregation for one in wanted]
+        self._fields = [one.field for one in wanted]
+        self._checks = [one.check for one in self._all]
+        order = sorted(range(len(wanted)), key=lambda i: self._all[i].in_place)
+        self._order = [(i, self._all[i].add) for i in order]  # what may raise comes first
+        self.only_counts = all(field is None for field in self._fields)
+        """Whether each of them only counts tuples, and keeps a number."""
+
+    def new(self) -> list[Any]:
+        """What is kept of no tuple."""
+        return [one.init() for one in self._all]
+
+    def places(self, fields: Sequence[str]) -> list[int]:
+        """Where the values of a stream's tuples are, for each aggregate; -1: it needs none."""
+        return [-1 if field is None else fields.index(field) for field in self._fields]
+
+    def values(self, row: Sequence[Any], places: Sequence[int]) -> list[Any]:
+        """The value of a tuple for each aggregate; all of them can be added.
+
+        Args:
+            row: The tuple's values.
+            places: What `places` says of its stream.
+
+        Raises:
+            FailedException: One can't be added.
+        """
+        found: list[Any] = []
+        for i, (check, place) in enumerate(zip(self._checks, places, strict=True)):
+            value = 1 if place < 0 else row[place]
+            if place >= 0 and value is not None and (wrong := check(value)) is not None:
+                raise FailedException(f"its field {self._fields[i]!r}: {wrong}")
+            found.append(value)
+        return found
+
+    def add(self, windows: Sequence[list[Any]], values: Sequence[Any], time: int) -> None:
+        """Add the values of a tuple to what is kept. If this raises, nothing has changed.
+
+        Args:
+            windows: What is kept of each window; what is behind its aggregates is left alone.
+            values: One for each aggregate.
+            time: The event time.
+        """
+        added = [list(kept) for kept in windows]
+        for i, add in self._order:
+            value = values[i]
+            if value is not None:
+                for kept in added:
+                    kept[i] = add(kept[i], value, time)
+        for kept, new in zip(windows, added, strict=True):
+            kept[:] = new
+
+    def merged(self, one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
+        """What is kept of two windows that have become one."""
+        return [
+            aggregation.merge(before, after)
+            for aggregation, before, after in zip(self._all, one, other, strict=False)
+        ]
+
+    def results(self, kept: Iterable[Any]) -> list[Any]:
+        """The result of each aggregate."""
+        return [one.result(value) for one, value in zip(self._all, kept, strict=False)]
+
+
+class Windows(ABC):
+    """The windows of one task: the part that all types have in common.
+
+    Attributes:
+        state: The bolt's keyed state.
+    """
+
+    def __init__(
+        self,
+        state: MutableMapping[Any, Any],
+        options: AggregateOptions,
+        context: TopologyContext,
+        aggregates: Aggregates,
+        has_times: bool,
+    ) -> None:
+        """`has_times`: whether windows have a start and an end."""
+        self.state = state
+        self._options, self._context, self._aggregates = options, context, aggregates
+        self._timers = context.timers
+        self._has_times, self._has_panes = has_times, options.has_panes
+        self._lateness = milliseconds(options.allowed_lateness)
+        self._early = milliseconds(options.emit_every) / 1000 if options.emit_every else None
+        self._late = late_counter(context)
+
+    @abstractmethod
+    def add(
+        self, key: Key, time: int, values: list[Any], tup: Tuple, collector: BasicOutputCollector
+    ) -> None:
+        """Add a tuple.
+
+        Args:
+            key: Its key.
+            time: Its event time.
+            values: Its value for each aggregate.
+            tup: Itself.
+            collector: Takes what is emitted for it.
+        """
+
+    @abstractmethod
+    def on_timer(self, key: Any, at: int, collector: BasicOutputCollector) -> None:
+        """A timer is due."""
+
+    def end_batch(self) -> None:
+        """What has changed is in `state` afterwards. Default: it is already."""
+
+    def is_past(self, time: int) -> bool:
+        """Whether the watermark has come to a time."""
+        watermark = self._context.batch.watermark
+        return watermark is not None and time <= watermark
+
+    def too_late(self, tup: Tuple, time: int, span: Span, collector: BasicOutputCollector) -> None:
+        """Emit a tuple on the stream of what is late, with the window that it missed."""
+        self._late.inc()
+        when = [datetime_of(one) for one in (time, *span)]
+        collector.emit([tup.as_dict(), *when], LATE)
+
+    def emit_later(self, place: Any) -> None:
+        """Have something emitted before its end, if that is wanted and not due already."""
+        if self._early is not None and self._timers.get((EARLY, place)) is None:
+            self._timers.set_after((EARLY, place), self._early)
+
+    def when(self, span: Span) -> tuple[Any, Any]:
+        """Start and end of a window as they are emitted."""
+        return (datetime_of(span[0]), datetime_of(span[1])) if self._has_times else (None, None)
