@@ -51,10 +51,18 @@ def outcome_of(topology: Json) -> Outcome:
         return Outcome("Failed", _said(why))
     if reconciling.get("status") == "True" or accepted.get("status") != "True":
         why = accepted if accepted.get("status") != "True" else ready
-        return Outcome(None, f"{state}: {_said(why)}" if why else state)
+        return Outcome(None, _with_state(state, why))
     if ready.get("status") == "True":
         return Outcome("Ready", f"{state}: {ready['message']}" if ready.get("message") else state)
-    return Outcome(None, f"{state}: {_said(ready)}")
+    return Outcome(None, _with_state(state, ready))
+
+
+def _with_state(state: str, found: Json) -> str:
+    """What a condition says, and the state if that is not its reason."""
+    said = _said(found)
+    if not said:
+        return state
+    return said if found["reason"] == state else f"{state}: {said}"
 
 
 def _said(found: Json) -> str:

@@ -53,6 +53,18 @@ def with_conditions(state="Active", conditions=DONE, reason="R", message="", **s
         ),
         (with_conditions(conditions={**DONE, "Ready": "False"}), Outcome(None, "Active: R-Ready")),
         (topology(), Outcome(None, "Active")),
+        (  # the state is not said twice
+            topology(
+                state="Pending",
+                status={
+                    "conditions": [
+                        {"type": "SpecAccepted", "status": "True", "reason": "Accepted"},
+                        {"type": "Ready", "status": "False", "reason": "Pending", "message": "no"},
+                    ]
+                },
+            ),
+            Outcome(None, "Pending: no"),
+        ),
     ],
 )  # fmt: skip
 def test_a_topology_is_ready_or_failed_by_its_conditions(found, outcome):

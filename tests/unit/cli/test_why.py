@@ -1,6 +1,7 @@
 """`fulmen why`: from what is known of a topology to sentences with cures."""
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -11,6 +12,7 @@ from fulmen.cli.display.top_view import TopologyView
 from fulmen.cli.display.why import NOTHING, Known, why, why_lines
 from fulmen.cli.display.why_cluster import condition_findings, event_findings, is_about
 from fulmen.cli.display.why_run import (
+    CURES,
     Report,
     failures_of_report,
     failures_of_view,
@@ -21,7 +23,7 @@ from fulmen.cli.display.why_run import (
 from fulmen.metrics import MetricsServer
 from support.fake_kubectl import Fails, topology
 from support.metered import run_metered
-from support.pages import blocks
+from support.pages import anchors, blocks
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC).timestamp()
 DONE = {"Ready": "True", "Reconciling": "False", "Stalled": "False", "SpecAccepted": "True"}
@@ -48,7 +50,7 @@ def on_cluster(conditions=(), annotations=None, generation=1, observed=1, **stat
             on_cluster([("Ready", "False", "OOMKilled", "it had 1 GiB")]),
             [
                 Finding(
-                    "Ready is False, OOMKilled: the driver's memory was not enough. It had 1 GiB.",
+                    "Ready is False, OOMKilled: the driver's memory was not enough. it had 1 GiB",
                     "Raise `driver.resources.limits.memory`.",
                 )
             ],
@@ -65,21 +67,21 @@ def on_cluster(conditions=(), annotations=None, generation=1, observed=1, **stat
                 Finding(
                     "SpecAccepted is False, InvalidSpec: there are mistakes in the spec or the"
                     " code, or other numbers of tasks than the checkpoint has; the message lists"
-                    " them all. Bolt 'a': no class.",
+                    " them all. bolt 'a': no class.",
                     "Mend them and apply again.",
                 )
             ],
         ),
         (  # in Kubernetes' own words
             on_cluster([("Placed", "False", "CreateContainerError", "no room")]),
-            [Finding("Placed is False, CreateContainerError. No room.")],
+            [Finding("Placed is False, CreateContainerError. no room")],
         ),
         (
             on_cluster([("SpecAccepted", "True", "AcceptedWithWarnings", "no timeout")]),
             [
                 Finding(
-                    "SpecAccepted is True, AcceptedWithWarnings: the newest spec is running. No"
-                    " timeout.",
+                    "SpecAccepted is True, AcceptedWithWarnings: the newest spec is running. no"
+                    " timeout",
                     "Read the warnings.",
                 )
             ],
@@ -182,11 +184,19 @@ def test_the_newest_warnings_come_first_and_each_once():
         event(lastTimestamp=None, eventTime="2026-11-20T11:59:30.123456Z", message="new\nwords"),
     ]
     assert [finding.text for finding in event_findings(events, NOW)] == [
-        "29.0 s ago, OOMKilled of pod word-count-driver-1: new words",
+        "29 s ago, OOMKilled of pod word-count-driver-1: new words",
         "2 min ago, OOMKilled of pod word-count-driver-1: no memory (3 times)",
         "10 min ago, OOMKilled of pod word-count-driver-1: older",
     ]
     assert event_findings(events, NOW)[0].cure == "Raise `driver.resources.limits.memory`."
+
+
+def test_an_event_that_says_no_more_than_a_condition_is_left_out():
+    told = [Finding("Ready is False, OOMKilled. no memory")]
+    events = [event(message="no memory"), event(message="another")]
+    assert [found.text.rpartition(": ")[2] for found in event_findings(events, NOW, told)] == [
+        "another"
+    ]
 
 
 def test_no_more_events_are_told_than_fit_on_a_page():
@@ -601,6 +611,14 @@ def test_every_reason_has_one_explanation_and_its_cure_no_marks_of_markdown():
     assert plain("see [little room](#little-room), or [a](b.md)") == (
         "see little room (docs/operations.md#little-room), or a (docs/b.md)"
     )
+
+
+def test_the_pages_that_cures_name_are_there():
+    cures = [*map(cure_of, (reason for row in EXPLANATIONS for reason in row.reasons))]
+    named = re.findall(r"docs/[\w/-]+\.md#[\w-]+", " ".join([*cures, *CURES.values()]))
+    assert len(named) > 5
+    for page, _, anchor in (name.partition("#") for name in named):
+        assert anchor in anchors(page), f"{page}#{anchor}"
 
 
 # ---- the command

@@ -35,6 +35,11 @@ def age(seconds: float) -> str:
     raise AssertionError(seconds)
 
 
+def whole_age(seconds: float) -> str:
+    """The same for what is known to the second only."""
+    return f"{int(seconds)} s" if seconds < 120 else age(int(seconds))
+
+
 def elapsed(seconds: float) -> str:
     """A time since the start."""
     minutes, rest = divmod(int(seconds), 60)

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fulmen.cli.cluster_topology import condition, state_of
-from fulmen.cli.display.formats import age, count, milliseconds
+from fulmen.cli.display.formats import count, milliseconds, whole_age
 from fulmen.cli.display.output import shortened
 from fulmen.cli.kubectl import Json
 
@@ -111,5 +111,4 @@ def _speed(speed: Speed | None) -> list[str]:
 def _age(made: str | None, now: float) -> str:
     if made is None:
         return "-"
-    seconds = int(max(0.0, now - datetime.fromisoformat(made).timestamp()))
-    return f"{seconds} s" if seconds < 120 else age(seconds)
+    return whole_age(max(0.0, now - datetime.fromisoformat(made).timestamp()))

@@ -67,7 +67,7 @@ def why(known: Known) -> list[Section]:
     time: list[Finding] = []
     if topology is not None:
         state += condition_findings(topology, known.now)
-        lately += event_findings(known.events, known.now)
+        lately += event_findings(known.events, known.now, state)
         if view is None:
             fails += error_findings(topology)
     if view is not None:

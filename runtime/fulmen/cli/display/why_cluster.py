@@ -6,8 +6,8 @@ from datetime import datetime
 
 from fulmen.cli.cluster_topology import condition, is_paused, state_of
 from fulmen.cli.display.explanations import explanation_of, plain
-from fulmen.cli.display.finding import Finding, cure_of, sentence
-from fulmen.cli.display.formats import age
+from fulmen.cli.display.finding import Finding, cure_of
+from fulmen.cli.display.formats import whole_age
 from fulmen.cli.kubectl import Json
 from fulmen.kube.contract import PAUSED_ANNOTATION
 
@@ -59,7 +59,7 @@ def _condition_text(kind: str, found: Json) -> str:
     parts = [f"{kind} is {found['status']}, {reason}"]
     parts += [plain(known.means)] if known is not None else []
     text = ": ".join(parts)
-    return f"{text}. {sentence(message)}" if message else text
+    return f"{text}. {message}" if message else text
 
 
 def _restarts(restarts: Json, now: float) -> Iterator[Finding]:
@@ -84,14 +84,22 @@ def error_findings(topology: Json) -> Iterator[Finding]:
         yield Finding(f"{text} (last at {error['time']}{times})")
 
 
-def event_findings(events: Iterable[Json], now: float) -> list[Finding]:
+def event_findings(
+    events: Iterable[Json], now: float, told: Iterable[Finding] = ()
+) -> list[Finding]:
     """The warnings of the last hour, the newest first, each once.
 
     Args:
         events: Of the topology and of its pods.
         now: In seconds of time.time().
+        told: What is told already: an event that says no more is left out.
     """
-    warnings = [event for event in events if event.get("type") == "Warning"]
+    texts = " ".join(finding.text for finding in told)
+    warnings = [
+        event
+        for event in events
+        if event.get("type") == "Warning" and event.get("message", "") not in texts
+    ]
     found: dict[tuple[str, str], Finding] = {}
     for event in sorted(warnings, key=_time_of, reverse=True):
         seconds = _seconds_since(_time_of(event), now)
@@ -101,7 +109,7 @@ def event_findings(events: Iterable[Json], now: float) -> list[Finding]:
             who = f" of {about['kind'].lower()} {about['name']}" if about.get("name") else ""
             count = (event.get("series") or {}).get("count") or event.get("count") or 1
             times = f" ({count} times)" if count > 1 else ""
-            text = f"{age(int(seconds))} ago, {reason}{who}: {message}{times}"
+            text = f"{whole_age(seconds)} ago, {reason}{who}: {message}{times}"
             found[reason, message] = Finding(text, cure_of(reason))
     return [*found.values()][:EVENTS_SHOWN]
 

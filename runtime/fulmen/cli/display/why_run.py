@@ -34,7 +34,7 @@ SOME = 100
 """Fewer tuples say nothing about the shares of tasks."""
 ERRORS_SHOWN = 5
 _TICKS = f"{TICK_COMPONENT}:{TICK_STREAM}"
-_CURES: Mapping[str, str] = {
+CURES: Mapping[str, str] = {
     "long call": "If the call may take that long, raise batchTimeoutSeconds. A source that may be"
     " silent should be asked with a timeout, such as queue.get(timeout=0.1).",
     "left out": "Everything else goes on, and it is tried again now and then: see"
@@ -68,27 +68,27 @@ def wait_findings(view: TopologyView) -> Iterator[Finding]:
     """What holds up its batches or its spouts."""
     for call in view.long_calls:
         text = long_call_sentence(call.who, call.callback, call.since)
-        yield Finding(text, _CURES["long call"])
+        yield Finding(text, CURES["long call"])
     for out in view.left_out:
         text = left_out_sentence(out.component, out.task, out.since, out.reason)
-        yield Finding(text, _CURES["left out"])
+        yield Finding(text, CURES["left out"])
     for away in view.away:
         text = away_sentence(away.component, away.service, away.since, away.reason)
         yield Finding(text, cure_of("ServiceUnavailable"))
     for one in view.resting:
         text = resting_sentence(one.component, one.messages, one.failures, one.reason)
-        yield Finding(text, _CURES["resting"])
+        yield Finding(text, CURES["resting"])
     for full in view.full:
         text = full_sentence(full.component, full.messages, full.seconds, full.bolts)
-        yield Finding(text, _CURES["full"])
+        yield Finding(text, CURES["full"])
     for hold in view.holds:
-        yield Finding(hold_sentence(hold.component, hold.reason), _CURES["hold"])
+        yield Finding(hold_sentence(hold.component, hold.reason), CURES["hold"])
     for why in dict.fromkeys(c.time.why for c in view.components if c.time and c.time.is_stuck):
-        yield Finding(str(why), _CURES["time"])
+        yield Finding(str(why), CURES["time"])
     counts = view.worker_counts or WorkerCounts(wanted=0, present=0)
     if counts.present < counts.wanted:
         missing = counts.wanted - counts.present
-        yield Finding(f"{missing} of {counts.wanted} workers are missing", _CURES["missing"])
+        yield Finding(f"{missing} of {counts.wanted} workers are missing", CURES["missing"])
 
 
 # ---- what fails
@@ -172,7 +172,7 @@ def _failures(failures: Sequence[FailureView], errors: Sequence[ErrorView]) -> I
     """Each kind of failure, and errors that have failed nothing."""
     for one in sorted(failures, key=lambda one: -one.count):
         text = failure_sentence(one.component, one.count, one.example)
-        yield Finding(text, _CURES["failure"])
+        yield Finding(text, CURES["failure"])
     told = [one.example for one in failures]
     rest = [
         error
@@ -186,13 +186,13 @@ def _failures(failures: Sequence[FailureView], errors: Sequence[ErrorView]) -> I
 
 def _ends(trees: TreesView) -> Iterator[Finding]:
     if trees.timed_out:
-        yield Finding(f"{_of(trees.timed_out, 'tree')} timed out", _CURES["late"])
+        yield Finding(f"{_of(trees.timed_out, 'tree')} timed out", CURES["late"])
     if trees.dead_lettered:
         text = f"{_of(trees.dead_lettered, 'message')} went to the dead letters after maxReplays"
         yield Finding(f"{text} failures")
     if trees.dropped:
         text = f"{_of(trees.dropped, 'tuple')} dropped, since they kill their workers"
-        yield Finding(text, _CURES["dropped"])
+        yield Finding(text, CURES["dropped"])
 
 
 def _unanswered(view: TopologyView, bolt: ComponentView) -> Iterator[Finding]:
@@ -210,14 +210,14 @@ def _unanswered(view: TopologyView, bolt: ComponentView) -> Iterator[Finding]:
 def _attempts(number: int, last: str) -> Iterator[Finding]:
     if number:
         text = f"{_of(number, 'attempt')} at batches came to nothing, and the batches ran again"
-        yield Finding(f"{text}; the last one: {last}" if last else text, _CURES["attempts"])
+        yield Finding(f"{text}; the last one: {last}" if last else text, CURES["attempts"])
 
 
 def _head(txid: int, failures: int, reason: str) -> Iterator[Finding]:
     if failures:
         times = "once" if failures == 1 else f"{count(failures)} times"
         text = f"transaction {txid} has failed {times}, and holds up all behind it: {reason}"
-        yield Finding(text, _CURES["head"])
+        yield Finding(text, CURES["head"])
 
 
 def _of(number: int, noun: str) -> str:
@@ -287,7 +287,7 @@ def _busiest(view: TopologyView) -> Iterator[Finding]:
     if workers and all(worker.busy >= BUSY for worker in workers):
         least = min(worker.busy for worker in workers)
         text = f"all workers are at work for {100 * least:.0f} % of the time or more"
-        yield Finding(text, _CURES["workers"])
+        yield Finding(text, CURES["workers"])
 
 
 def _more_executors(bolt: ComponentView) -> str:
@@ -316,7 +316,7 @@ def _skew(component: ComponentView) -> Iterator[Finding]:
         yield Finding(
             f"task {busiest.task} of bolt {component.name!r} gets {100 * busiest.share:.0f} % of"
             f" its tuples; a fair share of its {component.tasks} tasks would be {100 * fair:.0f} %",
-            _CURES["skew"],
+            CURES["skew"],
         )
 
 
@@ -329,7 +329,7 @@ def _batches(view: TopologyView) -> Iterator[Finding]:
         total = sum(stage.ms or 0.0 for stage in stages)
         text = f"the slowest stage of a batch is that of {', '.join(slowest.components)}"
         took = f"{milliseconds(slowest.ms)} of {milliseconds(total)}"
-        yield Finding(f"{text}: {took}", _CURES["stage"])
+        yield Finding(f"{text}: {took}", CURES["stage"])
     if commit > run > 0:
         text = f"a commit takes {milliseconds(commit)}, and the batch itself {milliseconds(run)}"
-        yield Finding(text, _CURES["commit"])
+        yield Finding(text, CURES["commit"])
