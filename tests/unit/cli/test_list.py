@@ -71,19 +71,25 @@ def test_drivers_that_run_are_asked_for_figures_and_one_that_says_nothing_is_tol
     one = topology("shop", status={"driverPod": "shop-driver-1"})
     other = topology("gone", uid="u-2", status={"driverPod": "gone-driver-1"})
     idle = topology("idle", "Suspended", uid="u-3")
+    odd = topology("odd", uid="u-4", status={"driverPod": "odd-driver-1"})
     path = "/api/v1/namespaces/blue/pods/{}-driver-1:9464/proxy/api/topology?since=99999999999999"
     kubectl.answer_each(
         {
-            "topologies.fulmen.dev": {"items": [one, other, idle]},
+            "topologies.fulmen.dev": {"items": [one, other, idle, odd]},
             path.format("shop"): fast,
+            path.format("odd"): "<html>",
             path.format("gone"): Fails("Error from server (NotFound): no pod"),
         }
     )
     result = fulmen("list", "-n", "blue", "--figures")
     assert result.exit_code == 0, result.output
     per_second = [line.split()[7] for line in result.stdout.splitlines()[1:]]
-    assert per_second == ["5", "-", "-"]
-    assert result.stderr.startswith("topology 'gone': its driver gives no figures. ")
+    assert per_second == ["5", "-", "-", "-"]
+    assert sorted(result.stderr.splitlines()) == [
+        "topology 'gone': its driver gives no figures. kubectl: Error from server (NotFound): no"
+        " pod.",
+        "topology 'odd': its driver gives no figures.",
+    ]
     assert "--namespace=blue" in kubectl.asked[0]
 
 

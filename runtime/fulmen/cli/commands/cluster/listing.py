@@ -55,5 +55,6 @@ def _speed(kubectl: Kubectl, topology: Json) -> Speed | None:
         text = kubectl.read_pod(namespace, topology["status"]["driverPod"], METRICS_PORT, _PATH)
         return Speed.model_validate_json(text)
     except (FulmenError, KeyError, ValidationError) as error:
-        click.echo(f"topology {name!r}: its driver gives no figures. {error}", err=True)
+        why = f" {error}" if isinstance(error, FulmenError) else ""
+        click.echo(f"topology {name!r}: its driver gives no figures.{why}", err=True)
         return None
