@@ -5,7 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from fulmen.cli.display.meter import WINDOW_SECONDS, Meter
+from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.totals.totals import Totals
+from fulmen.plan import make_plan
 from fulmen.testing import ManualClock
 from support.topologies import topology
 
@@ -25,9 +27,9 @@ class Words:
 
     def __init__(self, clock):
         self.clock = clock
-        self.meter = Meter(topology({"lines": 2}, {"count": (3, {"lines": "shuffle"})}), clock)
-        plan = SimpleNamespace(task_count=6)
-        placed = SimpleNamespace(plan=plan, run="run")
+        counted = topology({"lines": 2}, {"count": (3, {"lines": "shuffle"})})
+        self.meter = Meter(counted, clock)
+        placed = PlacedTopology("run", counted, make_plan(counted), {}, {}, "memory://x", None)
         self.totals = Totals(SimpleNamespace(placed=placed), steady=clock)
 
     def batch(self, seconds=1.0, executed=0, acked=0, latency=None):
