@@ -88,7 +88,13 @@ class Kubectl:
         """
         how = ["--server-side"] if server_side else []
         options = ["--dry-run=server", "-f", "-", "-o", "json"]
-        found: Json = json.loads(self._run("apply", *how, *options, content=manifest))
+        try:
+            found: Json = json.loads(self._run("apply", *how, *options, content=manifest))
+        except FulmenError as error:
+            words = str(error).removeprefix("kubectl: ")
+            if "is invalid:" in words or "(BadRequest)" in words:
+                raise BadInput(f"the API server refuses it: {words}") from error
+            raise
         return found["items"] if found["kind"] == "List" else [found]
 
     def again(self, topology: Json) -> Json:
@@ -252,8 +258,6 @@ def _error(stderr: str) -> FulmenError:
         return _NotFound(f"kubectl: {text}")
     if "(Conflict)" in text:
         return _Conflict(f"kubectl: {text}")
-    if "is invalid:" in text or "(BadRequest)" in text:
-        return BadInput(f"the API server refuses it: {text}")
     if "(Forbidden)" in text or "(Unauthorized)" in text:
         return BadInput(f"the cluster does not allow you to do this: {text}")
     if "the server doesn't have a resource type" in text:
