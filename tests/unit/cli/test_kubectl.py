@@ -72,9 +72,7 @@ INVALID = (
             " with --context.",
             id="not-installed",
         ),
-        pytest.param(
-            INVALID, 2, f"the API server refuses it: {' '.join(INVALID.split())}.", id="invalid"
-        ),
+        pytest.param(INVALID, 1, f"kubectl: {' '.join(INVALID.split())}.", id="invalid"),
         pytest.param("", 1, "kubectl: it ended without a message.", id="silent"),
     ],
 )

@@ -132,8 +132,7 @@ def test_what_the_server_refuses_is_not_tried_again(fulmen, kubectl):
     invalid = 'The Topology "word-count" is invalid: spec.workers: Invalid value: 2000'
     kubectl.answer(topology(), invalid, topology())
     result = fulmen("rebalance", "word-count", "-n", "2000")
-    told = f"Error: the API server refuses it: {invalid}.\n"
-    assert (result.exit_code, result.stderr) == (2, told)
+    assert (result.exit_code, result.stderr) == (1, f"Error: kubectl: {invalid}.\n")
     assert len(patches(kubectl)) == 1
 
 
