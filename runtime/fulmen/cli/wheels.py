@@ -5,6 +5,7 @@ resolves what is missing against the versions that the image has, and downloads 
 """
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import metadata, version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.topology.code.packages import MADE_FOR_FILE, MadeFor, image_packages, normalized
@@ -31,6 +32,18 @@ GLIBC: Final = 36
 _OF_IMAGE: Final = "+fulmen"
 """What the versions of the empty wheels end in, which pip shows if they do not fit."""
 _HASH: Final = re.compile(r"(?:^|\s)--hash[ =]")
+_COMMENT: Final = re.compile(r"(?:^|\s+)#.*")
+_FILE_OPTION: Final = re.compile(
+    r"(?P<option>-r|--requirement|-c|--constraint|-f|--find-links)(?:\s*=\s*|\s*)(?P<file>\S.*)"
+)
+_SOURCE: Final = re.compile(
+    r"(?:-e\b|--editable\b|(?:[^-\s]\S*\s*@\s*)?(?:(?:git|hg|svn|bzr)\+|"
+    r"(?:https?:|file:|[./])(?!\S*\.whl(?:[\s;#?]|$)))).*"
+)
+"""What is asked for by its place, and is no wheel: pip leaves it out, or writes its source."""
+_USER: Final = re.compile(r"(?<=://)[^/?#\s]+@")
+"""Of a URL: a name, a password, or a token."""
+_BROKEN: Final = re.compile(r"after connection broken by (.*)")
 _PINNED: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*])?\s*(?:==\s*([^\s;]+))?")
 
 
@@ -93,12 +106,14 @@ def _downloaded(requirements: Path, work: Path, target: Target) -> list[Path]:
     file, options = requirements, []
     asked = work / "asked"  # nothing else is there that a relative folder could mean
     asked.mkdir()
-    text = _text_of(requirements)
-    is_hashed = any(_HASH.search(line) for line in _lines(text))
-    if requirements.suffix == ".toml":
-        file = _written(asked / REQUIREMENTS, "\n".join(dependencies_in(requirements)))
+    is_project = requirements.suffix == ".toml"
+    lines = _needed_by(requirements) if is_project else _lines_of(requirements)
+    _refuse_sources(requirements, lines)
+    is_hashed = not is_project and any(_HASH.search(line) for line in lines)
+    if is_project:
+        file = _written(asked / REQUIREMENTS, "\n".join(lines))
     elif is_hashed:  # pip asks for hashes of all there is, and the empty wheels have none
-        file = _written(asked / REQUIREMENTS, "\n".join(_without_image(requirements, text)))
+        file = _written(asked / REQUIREMENTS, "\n".join(_without_image(requirements, lines)))
         options = ["--require-hashes", "--no-deps"]
     if not is_hashed:
         stubs = _stubs(work)
@@ -108,7 +123,31 @@ def _downloaded(requirements: Path, work: Path, target: Target) -> list[Path]:
     found = work / "wheels"
     found.mkdir()
     _pip(requirements, ["--dest", str(found), *options, *_tags(target), "--requirement", str(file)])
-    return sorted(found.iterdir())
+    files = sorted(found.iterdir())
+    others = [path.name for path in files if path.suffix != ".whl"]
+    if others:  # what a package asks for by its place
+        raise BadInput(f"--wheels: pip found no wheel, but {', '.join(others)}. {_MAKE_WHEELS}")
+    return files
+
+
+_MAKE_WHEELS: Final = (
+    "Make a wheel of it (`pip wheel --no-deps --wheel-dir wheels PLACE`), add a line"
+    " `--find-links ./wheels`, and ask for it by its name. The project itself needs no line: its"
+    " code goes along."
+)
+
+
+def _masked(text: str) -> str:
+    return _USER.sub("***@", text)
+
+
+def _refuse_sources(requirements: Path, lines: Iterable[str]) -> None:
+    wrong = [_masked(line) for line in lines if _SOURCE.fullmatch(line)]
+    if wrong:
+        raise BadInput(
+            f"--wheels: '{requirements}' asks for what is no wheel: {', '.join(wrong)}."
+            f" {_MAKE_WHEELS}"
+        )
 
 
 def _pip(requirements: Path, arguments: list[str]) -> None:
@@ -131,12 +170,14 @@ def _pip(requirements: Path, arguments: list[str]) -> None:
         for line in lines
         if line.strip() and not line.startswith("WARNING")
     ]
+    told += list(dict.fromkeys(_BROKEN.findall(done.stderr)))[:1]
     cure = (
         f" What ends in {_OF_IMAGE} is in Fulmen's image, in that version: ask for the same, or"
         " leave the version out."
     )
     raise BadInput(
-        f"--wheels: pip can't download wheels for '{requirements}': {' '.join(told)[:2000]}"
+        f"--wheels: pip can't download wheels for '{requirements}': "
+        + _masked(" ".join(told))[:2000]
         + (cure if any(_OF_IMAGE in line for line in told) else "")
     )
 
@@ -168,15 +209,49 @@ def _stubs(folder: Path) -> Mapping[str, str]:
     return versions
 
 
-def _lines(text: str) -> list[str]:
-    return text.replace("\\\n", " ").splitlines()
+def requirement_files(requirements: Path) -> list[Path]:
+    """A requirements.txt, and the files that it takes in by `-r` and `-c`, and they by theirs.
+
+    Raises:
+        BadInput: One can't be read.
+    """
+    found: list[Path] = []
+    _lines_of(requirements, found)
+    return found
 
 
-def _without_image(requirements: Path, text: str) -> Iterator[str]:
+def _lines_of(file: Path, seen: "list[Path] | None" = None) -> list[str]:
+    """The lines of a requirements.txt and of the files that it takes in, without comments.
+
+    Args:
+        file: The file. What its lines name relative to it is absolute in what is returned.
+        seen: Gets all the files, each once.
+    """
+    seen = [] if seen is None else seen
+    seen.append(file.resolve())
+    lines: list[str] = []
+    for raw in _text_of(file).replace("\\\n", " ").splitlines():
+        line = _COMMENT.sub("", raw).strip()
+        match = _FILE_OPTION.fullmatch(line)
+        named = (file.parent / match["file"].strip("'\"")).resolve() if match else None
+        if match is None or named is None or "://" in match["file"]:
+            lines += [line] if line else []
+        elif match["option"] in ("-r", "--requirement"):
+            lines += _lines_of(named, seen) if named not in seen else []
+        elif match["option"] in ("-f", "--find-links") and not named.exists():
+            lines.append(line)
+        else:
+            if match["option"] in ("-c", "--constraint") and named not in seen:
+                _lines_of(named, seen)
+            lines.append(f"{match['option']} {shlex.quote(str(named))}")
+    return lines
+
+
+def _without_image(requirements: Path, lines: Iterable[str]) -> Iterator[str]:
     """The lines of a file with hashes, but for packages that the image has in that version."""
     has = {**image_packages(), "fulmen": version("fulmen")}
     wrong = []
-    for line in _lines(text):
+    for line in lines:
         match = _PINNED.match(line)
         name = normalized(match[1]) if match else ""
         if match is None or name not in has:
@@ -190,17 +265,39 @@ def _without_image(requirements: Path, text: str) -> Iterator[str]:
         )
 
 
-def dependencies_in(project: Path) -> list[str]:
-    """What a pyproject.toml asks for. Raises BadInput if it does not say."""
+def dependencies_in(project: Path) -> list[str] | None:
+    """What a pyproject.toml asks for; None: it has no list of that, if it is for tools only, say.
+
+    Raises:
+        BadInput: It can't be read, or says that another tool knows.
+    """
     try:
-        found = tomllib.loads(_text_of(project))["project"]["dependencies"]
+        content = tomllib.loads(_text_of(project))
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"'{project}' can't be read: {error}.") from error
-    except KeyError as error:
-        raise BadInput(
-            f"'{project}' has no project.dependencies. Write them there, or into a {REQUIREMENTS}."
-        ) from error
-    return [str(requirement) for requirement in found]
+    table = content.get("project", {})
+    found = table.get("dependencies") if isinstance(table, dict) else table
+    if found is None and ("dependencies" in table.get("dynamic", ()) or _is_for_poetry(content)):
+        raise BadInput(f"'{project}' has no project.dependencies. {_WRITE_THEM}")
+    if found is not None and not (
+        isinstance(found, list) and all(isinstance(x, str) for x in found)
+    ):
+        raise BadInput(f"'{project}': project.dependencies is not a list of texts.")
+    return found
+
+
+_WRITE_THEM: Final = f"Write them there, or into a {REQUIREMENTS}."
+
+
+def _is_for_poetry(content: Mapping[str, Any]) -> bool:
+    return "dependencies" in content.get("tool", {}).get("poetry", {})
+
+
+def _needed_by(project: Path) -> list[str]:
+    found = dependencies_in(project)
+    if found is None:
+        raise BadInput(f"'{project}' has no project.dependencies. {_WRITE_THEM}")
+    return found
 
 
 def _unpack(wheel: Path, into: Path) -> None:
@@ -232,7 +329,7 @@ def _made_for(wheels: Iterable[Path], target: Target) -> MadeFor:
 
 def _text_of(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"'{file}' can't be read: {error}.") from error
 

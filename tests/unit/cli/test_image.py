@@ -76,11 +76,32 @@ def test_packages_are_installed_by_root_and_run_by_the_pods_user(project):
                 "USER 185",
             ],
         ),
+        ({"pyproject.toml": "[tool.ruff]\nline-length = 100"}, ["COPY code /opt/fulmen/code/"]),
+        (
+            {
+                "requirements.txt": "-r needs/base.txt\n-r https://example.org/r.txt",
+                "needs/base.txt": "duckdb  # as in\n-c most.txt\n-r base.txt",
+                "needs/most.txt": "",
+            },
+            [
+                "USER root",
+                "COPY requirements.txt code /opt/fulmen/code/",
+                "COPY needs/base.txt /opt/fulmen/code/needs/base.txt",
+                "COPY needs/most.txt /opt/fulmen/code/needs/most.txt",
+                "RUN pip install --no-cache-dir --requirement /opt/fulmen/code/requirements.txt"
+                " && pip check",
+                "USER 185",
+            ],
+        ),
     ],
-    ids=["no-packages", "requirements-in-the-code", "pyproject"],
+    ids=[
+        *("no-packages", "requirements-in-the-code", "pyproject", "pyproject-for-tools"),
+        "requirements-of-several-files",
+    ],
 )
 def test_what_a_project_asks_for(project, files, lines):
     for name, content in files.items():
+        (project / name).parent.mkdir(exist_ok=True)
         (project / name).write_text(content)
     assert invoke(project, "image").exit_code == 0
     assert lines_of(project) == [f"FROM fulmen:{version('fulmen')}", *lines]
@@ -129,3 +150,22 @@ def test_nothing_goes_along_with_an_image(project):
     result = invoke(project, "manifest", "--image", "mine:1", "--wheels")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "leave --archive, --wheels" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("requirements.txt", "-r ../base.txt", "takes in what an image of"),
+        ("requirements.txt", "-r gone.txt", "gone.txt' can't be read"),
+        ("pyproject.toml", "[project]\ndynamic = ['dependencies']", "has no project.dependencies"),
+        ("pyproject.toml", "[tool.poetry.dependencies]", "has no project.dependencies"),
+        ("pyproject.toml", "[project]\ndependencies = 'duckdb'", "is not a list of texts"),
+    ],
+)
+def test_packages_that_an_image_would_miss(project, file, content, words):
+    (project.parent / "base.txt").write_text("")
+    (project / file).write_text(content)
+    result = invoke(project, "image")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr
+    assert not (project / "Dockerfile").exists()

@@ -145,10 +145,15 @@ def project(tmp_path):
         ".git/HEAD": "",
         "env/pyvenv.cfg": "",
         "env/lib/a.py": "",
+        "conda/conda-meta/history": "",
+        "conda/lib/a.py": "",
+        "node_modules/gyp/gyp.py": "",
+        "shop/tool": "#!/bin/sh",
     }.items():
         (code / name).parent.mkdir(parents=True, exist_ok=True)
         (code / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     (code / "run").touch(mode=0o755)
+    (code / "shop" / "tool").chmod(0o711)
     (code / ".#letters.py").symlink_to("someone@somewhere")  # as editors make them
     (code / "shop" / "loop").symlink_to("..")
     return code
@@ -171,9 +176,13 @@ def test_packages_and_data_are_packed_and_what_no_cluster_needs_is_left_out(tmp_
         " NAME.\n",
     )
     assert unpacked_names(result, tmp_path) == [
-        *("letters.py", "shop/__init__.py", "shop/logo.bin", "shop/prices.csv")
+        *("letters.py", "shop/__init__.py", "shop/logo.bin", "shop/prices.csv", "shop/tool")
     ]
     folder = tmp_path / "unpacked"
+    executable = [
+        path.name for path in folder.rglob("*") if path.is_file() and os.access(path, os.X_OK)
+    ]
+    assert executable == ["tool"]
     assert (folder / "shop" / "logo.bin").read_bytes() == b"\xff\x00"
     _, topology = yaml.safe_load_all(result.stdout)
     assert topology["spec"]["code"] == {"configMap": source_of(result)["metadata"]["name"]}

@@ -215,6 +215,15 @@ def test_a_python_file_with_the_name_of_another_module(in_python):
     )
 
 
+def test_a_package_with_the_name_of_another_module(fulmen, tmp_path):
+    write_letters(tmp_path)
+    (tmp_path / "json").mkdir()
+    (tmp_path / "json" / "__init__.py").touch()
+    result = fulmen("validate", "letters.yaml", "--set", "spec.spouts[letters].class=json.parts.S")
+    assert "json/__init__.py has the name of a module of Python's own" in result.stderr
+    assert "Rename the folder." in result.stderr
+
+
 def test_a_python_file_that_is_not_there(refused):
     assert refused("nope.py") == "Error: 'nope.py' can't be read: there is no such file.\n"
 

@@ -99,8 +99,11 @@ def test_a_project_that_names_its_dependencies_and_another_python(project):
 def test_hashes_are_checked(project, right):
     file = project / "wheels" / "greet-1.0-py3-none-any.whl"
     found = hashlib.sha256(file.read_bytes() if right else b"").hexdigest()
-    lines = f"{ALONE}greet==1.0 \\\n    --hash=sha256:{found}\nnumpy=={NUMPY} --hash=sha256:00\n"
-    (project / "asked.txt").write_text(lines)
+    (project / "needs").mkdir()
+    lines = f"greet==1.0 \\\n    --hash=sha256:{found}\nnumpy=={NUMPY} --hash=sha256:00  # fast\n"
+    (project / "needs" / "base.txt").write_text(f"-c most.txt\n{lines}")
+    (project / "needs" / "most.txt").write_text("greet<2\n")
+    (project / "asked.txt").write_text(f"\ufeff{ALONE}-r needs/base.txt  # all\n")
     result = invoke(project, "--requirements", str(project / "asked.txt"))
     if right:
         assert (folder_of(result, project) / ".packages" / "greet").is_dir()
@@ -117,9 +120,15 @@ def test_hashes_are_checked(project, right):
             rf"numpy=={NUMPY}\+fulmen.* What ends in \+fulmen is in Fulmen's im",
         ),
         ("numpy==1.0 --hash=sha256:00", rf"other versions .* numpy 1\.0 \(the image: {NUMPY}\)"),
+        (
+            "-e .\n./lib\nmine @ git+https://me:geheim@example.org/mine@v1\n"
+            "x @ file:///x.tar.gz ; python_version > '3'\n./fits.whl\n",
+            r"no wheel: -e \., \./lib, mine @ git\+https://\*\*\*@example\.org/mine@v1,"
+            r" x @ file:///x\.tar\.gz ; python_version > '3'\. Make a wheel of it",
+        ),
         (None, r"--wheels: there is no requirements\.txt or pyproject\.toml in '.*code' or '"),
     ],
-    ids=["conflict", "conflict-with-hashes", "no-file"],
+    ids=["conflict", "conflict-with-hashes", "sources", "no-file"],
 )
 def test_packages_that_can_not_go_along(project, lines, words):
     if lines is not None:

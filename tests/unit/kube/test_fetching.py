@@ -57,3 +57,14 @@ def test_an_archive_that_is_not_there_may_yet_come(stored, tmp_path):
     with pytest.raises(FulmenError, match=r"there is no .*code-2\.tar\.gz\. Upload it") as caught:
         fetched({**stored, "FULMEN_CODE_URI": uri}, tmp_path / "code")
     assert not isinstance(caught.value, CodeError)
+
+
+@pytest.mark.parametrize("full", ["code.tar.gz", "code/shop/prices.csv"])
+def test_a_full_disk_is_no_mistake_in_the_code(stored, tmp_path, full):
+    (tmp_path / full).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / full).symlink_to("/dev/full")
+    with pytest.raises(FulmenError, match="No space left on device") as caught:
+        fetched(stored, tmp_path / "code")
+    assert not isinstance(caught.value, CodeError)
+    (tmp_path / full).unlink()
+    assert fetched(stored, tmp_path / "code") is not None

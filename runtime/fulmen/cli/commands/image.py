@@ -12,7 +12,12 @@ import click
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.topology_file import read_file, topology_arguments
-from fulmen.cli.wheels import REQUIREMENTS, dependencies_in, requirements_in
+from fulmen.cli.wheels import (
+    REQUIREMENTS,
+    dependencies_in,
+    requirement_files,
+    requirements_in,
+)
 from fulmen.errors import CodeError
 from fulmen.kube.contract import CODE_FOLDER, USER_ID
 from fulmen.topology.code.loading import CodeFolder
@@ -30,6 +35,8 @@ IGNORED: Final = (
     "**/*_test.py",
     "**/pyvenv.cfg",
     "**/site-packages",
+    "**/conda-meta",
+    "**/node_modules",
     "tests",
 )
 """What an archive of the project has not, either."""
@@ -82,29 +89,45 @@ def _code_folder(file: Path, assignments: tuple[str, ...], code_folder: Path | N
 
 def _steps(context: Path, folder: Path, requirements: Path | None) -> Iterator[str]:
     """What is done after FROM. Only root may install packages; only the pods' user may run."""
-    sources = [folder]
+    sources, taken_in = [folder], []
     install = ""
     if requirements is not None and requirements.name == REQUIREMENTS:
         sources = [folder] if requirements.parent == folder else [requirements, folder]
+        taken_in = _taken_in(context, folder, requirements)
         install = f"--requirement {CODE_FOLDER}/{REQUIREMENTS}"
     elif requirements is not None:
         needed = [
             requirement
-            for requirement in dependencies_in(requirements)
+            for requirement in dependencies_in(requirements) or ()
             if normalized(re.split(r"[^A-Za-z0-9._-]", requirement.strip())[0]) != "fulmen"
         ]
         install = " ".join(shlex.quote(requirement) for requirement in needed)
     if install:
         yield "USER root"
     yield _copied([path.relative_to(context) for path in sources])
+    for name in taken_in:
+        yield _copied([name], f"{CODE_FOLDER}/{name.as_posix()}")
     if install:
         yield f"RUN pip install --no-cache-dir {install} && pip check"
         yield f"USER {USER_ID}"
 
 
-def _copied(sources: list[Path]) -> str:
+def _taken_in(context: Path, folder: Path, requirements: Path) -> list[Path]:
+    """The files that a requirements.txt beside the code takes in, by their names in the context."""
+    beside = requirements.parent != folder
+    root = context if beside else folder
+    files = requirement_files(requirements)[1:]
+    if outside := [str(file) for file in files if not file.is_relative_to(root)]:
+        raise BadInput(
+            f"'{requirements}' takes in what an image of '{root}' can't have:"
+            f" {', '.join(outside)}. Put it there."
+        )
+    return [file.relative_to(context) for file in files] if beside else []
+
+
+def _copied(sources: list[Path], into: str = f"{CODE_FOLDER}/") -> str:
     """A COPY of files and of what is in folders. Blanks in a name need the form of a list."""
-    words = [*(path.as_posix() for path in sources), f"{CODE_FOLDER}/"]
+    words = [*(path.as_posix() for path in sources), into]
     if any(" " in word for word in words):
         return f"COPY {json.dumps(words)}"
     return f"COPY {' '.join(words)}"

@@ -286,13 +286,15 @@ def _import_failed(module: str, error: BaseException, folder: Path | None) -> st
 
 def _refuse_shadowed(module: ModuleType, top: str, folder: Path | None) -> None:
     """An author's file that is named like a module that was imported before can't be reached."""
-    if folder is None or not (folder / f"{top}.py").exists() or _is_in(module, folder.resolve()):
+    if folder is None or _is_in(module, folder.resolve()):
         return
-    raise CodeError(
-        f"{top}.py has the name of a module of Python's own or of an installed package, which is "
-        "imported instead of it",
-        "Rename the file.",
-    )
+    for own, kind in ((f"{top}.py", "file"), (f"{top}/__init__.py", "folder")):
+        if (folder / own).exists():
+            raise CodeError(
+                f"{own} has the name of a module of Python's own or of an installed package, which"
+                " is imported instead of it",
+                f"Rename the {kind}.",
+            )
 
 
 def _refuse_attribute(owner: Any, path: str, attribute: str) -> NoReturn:

@@ -4,23 +4,27 @@ The same files are the same bytes, whoever packs them, and whenever: the archive
 whether the code has changed.
 """
 
+import errno
 import gzip
 import os
 import re
 import shutil
+import stat
 import tarfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
-from fulmen.errors import CodeError
+from fulmen.errors import CodeError, FulmenError
 from fulmen.topology.resource.pods import ARCHIVE_NAME
 
 MAX_UNPACKED_BYTES: Final = 2 * 1024 * 1024 * 1024
 """Half of what a pod may write. More is a mistake, or a file that was made to fill a disk."""
-LEFT_OUT: Final = re.compile(r"(\..*|__pycache__|.*\.pyc|conftest\.py|test_.*\.py|.*_test\.py)")
-"""Hidden files and folders, what Python compiles, and tests."""
+LEFT_OUT: Final = re.compile(
+    r"(\..*|__pycache__|node_modules|.*\.pyc|conftest\.py|test_.*\.py|.*_test\.py)"
+)
+"""Hidden files and folders, what Python compiles, packages of JavaScript, and tests."""
 TESTS: Final = "tests"
 """A folder that is left out at the top of a project."""
 CODE: Final = (".py", ".avsc")
@@ -70,7 +74,7 @@ def _included(folder: Path, pattern: str) -> Iterator[Path]:
 def _below(folder: Path, inside: frozenset[Path]) -> Iterator[Path]:
     """All files in a folder, and in folders below; links that loop are followed once."""
     real = folder.resolve()
-    if real in inside or (folder / "pyvenv.cfg").exists():
+    if real in inside or _is_environment(folder):
         return
     for path in folder.iterdir():
         if LEFT_OUT.fullmatch(path.name):
@@ -79,6 +83,11 @@ def _below(folder: Path, inside: frozenset[Path]) -> Iterator[Path]:
             yield from _below(path, inside | {real})
         else:
             yield path
+
+
+def _is_environment(folder: Path) -> bool:
+    """Whether packages are installed there: by venv, or by conda."""
+    return (folder / "pyvenv.cfg").exists() or (folder / "conda-meta").exists()
 
 
 def left_behind(folder: Path, files: Iterable[Path], but: Iterable[Path]) -> list[str]:
@@ -99,7 +108,7 @@ def left_behind(folder: Path, files: Iterable[Path], but: Iterable[Path]) -> lis
         and path.name != TESTS
         and path.suffix != ".md"
         and path.resolve() not in useless
-        and not (path / "pyvenv.cfg").exists()
+        and not _is_environment(path)
     ]
     folders = [f"{path.name}/" for path in rest if path.is_dir()]
     return folders + [path.name for path in rest if path.is_file() and not os.access(path, os.X_OK)]
@@ -122,7 +131,10 @@ def pack(files: Mapping[str, Path], into: BinaryIO) -> None:
         for name, file in files.items():
             with file.open("rb") as content:
                 member = tarfile.TarInfo(name)
-                member.size, member.mode = os.fstat(content.fileno()).st_size, 0o644
+                status = os.fstat(content.fileno())
+                member.size = status.st_size
+                # no more of the mode: it depends on a umask
+                member.mode = 0o755 if status.st_mode & stat.S_IXUSR else 0o644
                 archive.addfile(member, content)
 
 
@@ -135,6 +147,7 @@ def unpacked(folder: Path, into: Path) -> Path:
 
     Raises:
         CodeError: It is no archive, has more than files and folders, or too many bytes.
+        FulmenError: There is no room for it.
     """
     file = folder / ARCHIVE_NAME
     if not file.exists():
@@ -148,15 +161,19 @@ def unpack(file: Path, into: Path) -> None:
 
     Raises:
         CodeError: It is no archive, has more than files and folders, or too many bytes.
+        FulmenError: There is no room for it.
     """
     try:
         with tarfile.open(file, "r:gz") as archive:
             _write(archive, into)
     except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
         message = f"{ARCHIVE_NAME} can't be unpacked: {str(error) or type(error).__name__}"
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:  # which is not the archive's
+            raise FulmenError(message) from error
         raise CodeError(message, _AGAIN) from error
 
 
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _AGAIN = "Make it with fulmen manifest FILE."
 
 
@@ -184,3 +201,5 @@ def _write(archive: tarfile.TarFile, into: Path) -> None:
         assert content is not None  # it is a file
         with target.open("wb") as file:
             shutil.copyfileobj(content, file)
+        if member.mode & stat.S_IXUSR:
+            target.chmod(0o755)
