@@ -28,6 +28,7 @@ UNITS: Mapping[str, Callable[[Any], Any]] = {
     "ns": lambda n: n // 1_000_000,
 }
 """Units of numbers, and how many milliseconds a number of each is."""
+_LEAST = -62_135_596_800_000  # the year 1, before which no datetime is
 _MOST = 253_402_300_800_000  # the year 10000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -102,8 +103,9 @@ class TimeReader:
         if not math.isfinite(value):
             raise EventTimeError(f"its time is {_shown(value)}, which is no time")
         time: int = math.floor(UNITS[self.unit or _guessed(value)](value))
-        if not -_MOST < time < _MOST:
-            raise EventTimeError(f"its time is {_shown(value)}, which is beyond the year 9999")
+        if not _LEAST <= time < _MOST:
+            where = "before the year 1" if time < 0 else "beyond the year 9999"
+            raise EventTimeError(f"its time is {_shown(value)}, which is {where}")
         return time
 
     def _text(self, value: str) -> int:

@@ -279,6 +279,15 @@ class Quantile(_OfNumbers):
         sketches.check_installed()
         self._rank = float(rank)
 
+    def check(self, value: Any) -> str | None:  # noqa: D102
+        if (wrong := super().check(value)) is not None:
+            return wrong
+        try:
+            float(value)
+        except (OverflowError, ValueError):  # a number of hundreds of digits, Decimal("sNaN")
+            return f"{repr_of(value)[:80]} is no number that a float can be"
+        return None
+
     def init(self) -> sketches.Kll:  # noqa: D102
         return sketches.Kll()
 

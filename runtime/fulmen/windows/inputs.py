@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fulmen.api.components import FailedException
+from fulmen.api.components import BasicBolt, FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader
 from fulmen.api.signals import Counter
 from fulmen.api.tuples import Tuple
 from fulmen.errors import EventTimeError, repr_of
+from fulmen.windows.spans import Span, Spans, datetime_of
 
 LATE = "late"
 """The stream of what comes too late."""
+NO_EDGES = "an edge of its window is before the year 1 or after 9999"
 
 
 def late_counter(context: TopologyContext) -> Counter:
@@ -62,3 +64,35 @@ def time_of(tup: Tuple, field: str | int, reader: TimeReader) -> int:
         return reader.read(tup[field])
     except EventTimeError as error:
         raise FailedException(str(error)) from None
+
+
+def spans_of(spans: Spans, time: int) -> Sequence[Span]:
+    """The windows of an event time, all of whose edges can be emitted.
+
+    Raises:
+        FailedException: One has an edge that no datetime can be.
+    """
+    try:
+        found = spans.of(time)
+        datetime_of(found[0][0]), datetime_of(found[-1][1])
+    except (OverflowError, ValueError):
+        raise FailedException(NO_EDGES) from None
+    return found
+
+
+def check_end(end: int) -> None:
+    """See that the end of a window can be emitted.
+
+    Raises:
+        FailedException: No datetime can be it.
+    """
+    try:
+        datetime_of(end)
+    except OverflowError:
+        raise FailedException(NO_EDGES) from None
+
+
+def needless_ttl(bolt: BasicBolt) -> Iterator[str]:
+    """What is wrong if a bolt has a `state_ttl` that forgets windows before they end."""
+    if bolt.state_ttl is not None:
+        yield "state_ttl: what it keeps is forgotten by event time; remove state_ttl from the class"

@@ -16,6 +16,7 @@ Span = tuple[int, int]
 """Start and end of a window."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_HOUR = 3_600_000
 
 
 class Spans(ABC):
@@ -54,7 +55,7 @@ class Sliding(Spans):
 class Calendar(Spans):
     """Hours, days, weeks from Monday on, months or years of a time zone.
 
-    A day has 23 or 25 hours when clocks are changed.
+    A day has 23 or 25 hours when clocks are changed. An hour ends where they are changed by less.
     """
 
     def __init__(self, unit: str, timezone: str) -> None:
@@ -71,15 +72,41 @@ class Calendar(Spans):
         return spans[0]
 
     def _span(self, time: int) -> Span:
-        utc = _EPOCH + time * _MILLISECOND
-        if self._unit == "hour":  # of those zones, too, that are half an hour off
-            shift = utc.astimezone(self._zone).utcoffset() or timedelta()
-            start = time - (time + shift // _MILLISECOND) % 3_600_000
-            return start, start + 3_600_000
-        day = utc.astimezone(self._zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+        if self._unit == "hour":
+            return self._hour(time)
+        day = self._local(time).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
         first = _first_day(day.replace(tzinfo=None), self._unit)
         following = _first_day(first + timedelta(days=_MOST_DAYS[self._unit]), self._unit)
         return self._milliseconds(first), self._milliseconds(following)
+
+    def _hour(self, time: int) -> Span:
+        """The hour of a time: of those zones, too, that are half an hour off."""
+        shift = self._shift(time)
+        start = time - (time + shift) % _HOUR
+        end = start + _HOUR
+        if (self._shift(start) - shift) % _HOUR:
+            start = self._change(start, time)
+        if (self._shift(end - 1) - shift) % _HOUR:
+            end = self._change(time, end - 1)
+        return start, end
+
+    def _change(self, before: int, after: int) -> int:
+        """When clocks were changed between two times."""
+        shift = self._shift(after)
+        while after - before > 1:
+            between = (before + after) // 2
+            if self._shift(between) == shift:
+                after = between
+            else:
+                before = between
+        return after
+
+    def _shift(self, time: int) -> int:
+        """How many milliseconds the zone's clocks are ahead of UTC."""
+        return (self._local(time).utcoffset() or timedelta()) // _MILLISECOND
+
+    def _local(self, time: int) -> datetime:
+        return datetime_of(time).astimezone(self._zone)
 
     def _milliseconds(self, local: datetime) -> int:
         return (local.replace(tzinfo=self._zone) - _EPOCH) // _MILLISECOND

@@ -68,6 +68,7 @@ def test_a_value_is_a_time(value, options, time):
         pytest.param("yesterday", {}, "which is not ISO 8601", id="text"),
         pytest.param(5, {}, "Say which: unit: s, ms, us or ns", id="a-unit-is-not-safe-to-guess"),
         pytest.param(10**18, {"unit": "s"}, "beyond the year 9999", id="wrong-unit"),
+        pytest.param(-62_135_596_800_001, {"unit": "ms"}, "before the year 1", id="no-year"),
         pytest.param([1], {}, "its time is [1], a list", id="list"),
     ],
 )

@@ -171,6 +171,15 @@ def test_a_value_that_can_not_be_added_fails_its_tuple_and_changes_nothing():
     assert [reason for _, reason in result.failed("source")]
 
 
+def test_a_number_that_is_too_large_for_a_sketch_changes_nothing():
+    aggregates = {"all": "list(amount)", "half": "quantile(amount, 0.5)"}
+    items = [("a", 1, 0), ("a", 10**400, 1), ("a", 3, 2)]
+    result = run(topology(items, TUMBLING, aggregates=aggregates, replays=False))
+    assert [row[3:] for row in result.collected("sink")] == [[[1, 3], 1.0]]
+    [reason] = [said for _, said in result.failed("source")]
+    assert "its field 'amount'" in reason
+
+
 @pytest.mark.parametrize(
     ("item", "reason"),
     [
@@ -182,6 +191,32 @@ def test_bad_tuples_fail_with_the_reason(item, reason):
     items = [item, ("b", 1, 1)]
     result = run(topology(items, TUMBLING, is_grouped=False, replays=False))
     assert [said for _, said in result.failed("source")] == [reason]
+
+
+NEW_YEAR_1, NEW_YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000
+
+
+@pytest.mark.parametrize(
+    ("window", "time"),
+    [
+        ({"type": "tumbling", "size": "7d"}, NEW_YEAR_1),
+        ({"type": "sliding", "size": "2d", "every": "1d"}, NEW_YEAR_1),
+        ({"type": "calendar", "unit": "day", "timezone": "America/Lima"}, NEW_YEAR_1),
+        ({"type": "calendar", "unit": "hour", "timezone": "Asia/Kolkata"}, NEW_YEAR_10000 - 1),
+        ({"type": "calendar", "unit": "year"}, NEW_YEAR_10000 - 1),
+        ({"type": "tumbling", "size": "1d"}, NEW_YEAR_10000 - 1),
+        ({"type": "session", "gap": "1s"}, NEW_YEAR_10000 - 1000),
+    ],
+)
+def test_a_tuple_fails_whose_window_has_no_edges_that_a_datetime_could_be(window, time):
+    """As those have whose source knows no time, or one that has no end."""
+    items = [("a", 1, 0), PAUSE, ("a", 1, time), ("a", 2, 0), PAUSE]
+    builder = topology(items, window, replays=False, is_timed=False)
+    result = run(builder)
+    assert result.errors == []
+    [reason] = [said for _, said in result.failed("source")]
+    assert "before the year 1 or after 9999" in reason
+    assert {row[-1] for row in result.collected("sink")} == {3}
 
 
 # ---- mistakes
@@ -249,6 +284,15 @@ def test_an_aggregation_of_ones_own():
     items = [("a", 2, 0), ("a", 5, 1)]
     found, _ = results(items, TUMBLING, cls=WithProduct, aggregates={"p": "product(amount)"})
     assert found == [("a", 0, 10, 10)]
+
+
+class Forgetful(Aggregate):
+    state_ttl = "2s"
+
+
+def test_windows_have_no_time_to_live():
+    with pytest.raises(ValidationFailed, match="state_ttl: what it keeps is forgotten by event"):
+        run(topology([("a", 1, 0)], TUMBLING, cls=Forgetful))
 
 
 class Refusing(Product):

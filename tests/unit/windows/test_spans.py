@@ -1,6 +1,7 @@
 """Which windows a time is in: edges, overlaps, times before 1970, days of 23 and 25 hours."""
 
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -75,6 +76,28 @@ def test_windows_of_the_calendar(unit, zone, time, start, end):
 def test_days_on_which_clocks_are_changed(day, hours):
     [(start, end)] = Calendar("day", "Europe/Berlin").of(at(f"{day}T12:00+01:00"))
     assert (end - start) / HOUR == hours
+
+
+@pytest.mark.parametrize(
+    ("zone", "shift", "wanted"),
+    [  # clocks that are changed by half an hour
+        ("Australia/Lord_Howe", "2024-04-06T15:00+00:00", ["14:00", "15:00", "15:30", "16:30"]),
+        ("Australia/Lord_Howe", "2024-10-05T15:30+00:00", ["14:30", "15:30", "16:00", "17:00"]),
+        ("Asia/Pyongyang", "2018-05-04T15:00+00:00", ["13:30", "14:30", "15:00", "16:00"]),
+    ],
+)
+def test_hours_do_not_overlap_where_clocks_are_changed_by_less(zone, shift, wanted):
+    minutes = [at(shift) + minute * 60_000 for minute in range(-119, 119)]
+    found = {}
+    for time in minutes:
+        [found[time]] = Calendar("hour", zone).of(time)
+    edges = sorted({edge for span in found.values() for edge in span})
+    assert {f"{datetime_of(edge):%H:%M}" for edge in edges} >= set(wanted)
+    for one, other in pairwise(edges):
+        inside = {found[time] for time in minutes if one <= time < other}
+        assert inside == {(one, other)}
+    calendar = Calendar("hour", zone)  # whatever was asked before
+    assert [*reversed([calendar.of(time)[0] for time in reversed(minutes)])] == [*found.values()]
 
 
 def test_times_are_shown_in_utc():

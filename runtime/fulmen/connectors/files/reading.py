@@ -243,7 +243,8 @@ class FilesSpout(Spout):
             return ["files that are not looked for yet"]
         number = self.positions.current
         current = [] if number is None else [self.positions[number].path]
-        return current + [found.path for found in islice(self._queue, 1)]
+        # not by its path alone: a file that waits may be begun, and have a time of its own
+        return current + [f"{found.path} (not begun)" for found in islice(self._queue, 1)]
 
     # Messages
 

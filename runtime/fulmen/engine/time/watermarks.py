@@ -13,7 +13,7 @@ the same. The invariants:
   parts: then a task without any part has nothing to come.
 - A spout may say which parts it has not read to their ends, such as files. Only these hold the
   watermark, before their first tuple as well, and are never idle. If there are none, the newest
-  time of all that was read counts.
+  time of all that was read counts. A task that was never asked holds the watermark, too.
 - Any other component has the minimum of those it receives tuples from. Those without event times
   are left out.
 """
@@ -106,6 +106,9 @@ class SourceTime:
             parts[name] = Part(_later(at, before.newest), clock, before.reader)
         if _says_what_is_unread(parts, unread):
             parts = _with_unread(parts, unread, clock)
+            if not self.parts:  # tasks that were not asked yet may have anything
+                for name in {*expected} - {*unread}:
+                    parts[name] = Part(None, clock, name)
         else:
             parts.pop(READ, None)
             parts = {n: Part(part.newest, part.since) for n, part in parts.items()}
@@ -114,10 +117,9 @@ class SourceTime:
                     parts.setdefault(name, Part(None, clock))
             else:
                 parts = {n: part for n, part in parts.items() if part.newest is not None}
-        live = {n: part for n, part in parts.items() if part.reader} or {
-            n: part
-            for n, part in parts.items()
-            if n not in ended and not _is_idle(part, rule, clock)
+        may_come = {n: part for n, part in parts.items() if n not in ended}
+        live = {n: part for n, part in may_come.items() if part.reader} or {
+            n: part for n, part in may_come.items() if not _is_idle(part, rule, clock)
         }
         order = sorted(live, key=lambda n: (live[n].newest is not None, live[n].newest or 0, n))
         held_by = order[0] if order else None

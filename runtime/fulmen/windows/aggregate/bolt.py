@@ -20,7 +20,7 @@ from fulmen.windows.aggregate.fixed import FixedWindows
 from fulmen.windows.aggregate.kept import Aggregates, Windows
 from fulmen.windows.aggregate.sessions import Sessions
 from fulmen.windows.aggregations import Aggregation, wanted
-from fulmen.windows.inputs import LATE, key_of, missing_fields, time_of
+from fulmen.windows.inputs import LATE, key_of, missing_fields, needless_ttl, time_of
 from fulmen.windows.options import FIXED, PANE, AggregateOptions, CountWindow, Session
 
 OPEN_WINDOWS = "Windows that are kept. Of sessions and by count: keys that have some."
@@ -81,6 +81,7 @@ class Aggregate(BasicBolt):
         return list(self._mistakes(options, stream))
 
     def _mistakes(self, options: AggregateOptions, stream: Stream) -> Iterator[str]:
+        yield from needless_ttl(self)
         needed = dict.fromkeys(options.key, "key")
         if options.time is not None:
             needed[options.time] = "time"

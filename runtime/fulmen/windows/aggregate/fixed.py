@@ -6,6 +6,7 @@ each key and window that something has come for, and a window has one timer for 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from typing_extensions import override
@@ -20,6 +21,7 @@ from fulmen.windows.aggregate.kept import (
     Key,
     Windows,
 )
+from fulmen.windows.inputs import spans_of
 from fulmen.windows.spans import Span, Spans
 
 Kept = list[Any]
@@ -56,14 +58,14 @@ class FixedWindows(Windows):
 
     def _forget_place(self) -> None:
         self.since, self.until = NEVER
-        self._here: list[Span] = []
+        self._here: Sequence[Span] = ()
         self.at_hand: dict[Any, Kept] = {}
 
     def _go_to(self, time: int) -> None:
         """Find the windows of a time. They are kept at hand, as the next one is near."""
         if self.since <= time < self.until:
             return
-        self._here = list(self._spans.of(time))
+        self._here = spans_of(self._spans, time)
         self.since, self.until = self._spans.same(self._here)
         self.at_hand = {}
         if len(self._here) == 1 and not self.is_past(self._here[0][1]):

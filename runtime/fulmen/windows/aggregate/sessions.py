@@ -17,6 +17,7 @@ from fulmen.windows.aggregate.kept import (
     Key,
     Windows,
 )
+from fulmen.windows.inputs import check_end
 from fulmen.windows.spans import Span
 
 
@@ -54,6 +55,7 @@ class Sessions(Windows):
         start, end = time, time + self._gap
         touched = [span for span in sessions if span[0] <= end and start <= span[1]]
         span = min([start, *(s for s, _ in touched)]), max([end, *(e for _, e in touched)])
+        check_end(span[1])
         if self.is_past(span[1] + self._lateness):
             self.too_late(tup, time, span, collector)
             return

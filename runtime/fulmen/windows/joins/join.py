@@ -14,7 +14,14 @@ from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader
 from fulmen.api.tuples import Tuple
-from fulmen.windows.inputs import LATE, key_of, late_counter, missing_fields, time_of
+from fulmen.windows.inputs import (
+    LATE,
+    key_of,
+    late_counter,
+    missing_fields,
+    needless_ttl,
+    time_of,
+)
 from fulmen.windows.joins.options import JoinOptions, Side
 from fulmen.windows.spans import datetime_of
 
@@ -58,6 +65,8 @@ class Join(BasicBolt):
     def _mistakes(
         self, options: JoinOptions, inputs: Mapping[tuple[str, str], Stream]
     ) -> Iterator[str]:
+        if self.needs_times:
+            yield from needless_ttl(self)
         sides = {(side.from_, side.stream): side for side in options.sides}
         for (place, side), name in zip(sides.items(), NAMES, strict=True):
             if place in inputs:

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.context import TopologyContext
+from fulmen.windows.inputs import spans_of
 from fulmen.windows.joins.join import LEFT, RIGHT, Join, Key, Row
 from fulmen.windows.joins.options import WindowJoinOptions
 from fulmen.windows.spans import Span, datetime_of
@@ -55,7 +56,7 @@ class WindowJoin(Join):
     def _live(self, time: int) -> list[Span]:
         """The windows of a time that have not ended."""
         watermark = self._context.batch.watermark
-        return [s for s in self._spans.of(time) if watermark is None or watermark < s[1]]
+        return [s for s in spans_of(self._spans, time) if watermark is None or watermark < s[1]]
 
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:

@@ -94,11 +94,24 @@ def test_what_is_unread_is_the_file_that_is_read_and_the_next_one(tmp_path):
     life = SpoutLives(FileSpout, **options)
     assert unread(life) == ["files that are not looked for yet"]
     life.attempt(calls=1)
-    assert unread(life) == [f"{tmp_path}/a", f"{tmp_path}/b"]
+    assert unread(life) == [f"{tmp_path}/a", f"{tmp_path}/b (not begun)"]
     number = next(iter(life.spout.progress.positions))
     assert life.spout.part_of(number << 40) == f"{tmp_path}/a"
     life.attempt(calls=100)
     assert unread(life) == []
+
+
+def test_a_file_that_waits_holds_the_watermark_behind_one_that_is_read_on(tmp_path):
+    """After a restart the file that was being read is the first in the queue, and has a time."""
+    for name in ("a", "b"):
+        write(tmp_path, FileSpout, name, TIMES[:5])
+    life = SpoutLives(FileSpout, path=f"{tmp_path}/*", format={"type": "json", "fields": ["at"]})
+    first = life.attempt(calls=2)
+    life.commit(first)
+    life.start()
+    life.attempt(calls=1, fails=[first.emitted[0][2]])  # which comes before all else
+    begun = {life.spout.part_of(msg_id) for _, _, msg_id in first.emitted}
+    assert set(unread(life)) - begun, "no part is waited for"
 
 
 def test_the_times_of_lines_that_come_later_count_when_all_are_read(tmp_path):

@@ -137,6 +137,17 @@ def test_an_unread_part_is_never_idle():
     assert (it.watermark, it.held_by) == (None, "part b")
 
 
+def test_a_task_that_was_not_asked_yet_what_is_unread_holds_the_watermark():
+    tasks, nine = ["task 0", "task 1"], {"part a": 9}
+    it = SourceTime().after(Rule(0), nine, tasks, (), 0.0, {"task 0": []})
+    assert (it.watermark, it.held_by) == (None, "task 1")
+    it = it.after(Rule(0), {}, tasks, (), 1.0, {"task 0": []})
+    assert (it.watermark, it.held_by) == (None, "task 1")
+    assert it.after(Rule(0), {}, tasks, (), 2.0, {"task 0": [], "task 1": []}).watermark == 9
+    over = it.after(Rule(0), {}, tasks[:1], tasks[1:], 2.0, {"task 0": []})
+    assert over.watermark == 9, "it is exhausted"
+
+
 def test_a_spout_that_says_no_more_what_is_unread_has_parts_as_others_have():
     it = SourceTime().after(Rule(0), {"part a": 9}, (), (), 0.0, {"task 0": ["part b"]})
     it = it.after(Rule(0), {"task 0": 4}, ["task 0"], (), 1.0, {"task 0": None})
