@@ -19,7 +19,7 @@ if isinstance(answers, dict):
     code, out, err = answers[key][min(turn, len(answers[key]) - 1)]
 else:
     code, out, err = answers[len(earlier)]
-sys.stdout.write(out)
+sys.stdout.buffer.write(out.encode(errors="surrogateescape"))
 sys.stderr.write(err)
 sys.exit(code)
 """

@@ -1,12 +1,13 @@
 """The cluster, as `kubectl` reaches it, with its kubeconfigs, contexts and credentials."""
 
+import io
 import json
 import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 import click
@@ -23,6 +24,21 @@ REQUEST_SECONDS = 20
 _RESOURCE = f"{PLURAL}.{GROUP}"
 _NOISE = re.compile(r"[EWI]\d{4} |Warning: ")
 """How lines begin that kubectl logs besides its error."""
+_NO_INPUT: Final[dict[str, Any]] = {"stdin": subprocess.DEVNULL}
+_BAD_OBJECTS = (
+    "is invalid:",
+    "(BadRequest)",
+    "no objects passed",
+    "no matches for kind",
+    "error parsing",
+    "error validating",
+    "unable to decode",
+)
+"""What kubectl says of objects that no cluster takes."""
+_NOT_INSTALLED = (
+    "the server doesn't have a resource type",
+    f'no matches for kind "Topology" in version "{GROUP}/{VERSION}"',
+)
 _NO_ANSWER = (
     "Unable to connect to the server",
     "The connection to the server",
@@ -84,7 +100,7 @@ class Kubectl:
             server_side: Whether it would be a `kubectl apply --server-side`.
 
         Raises:
-            BadInput: The API server would refuse them.
+            BadInput: They can't be read, or the API server would refuse them.
         """
         how = ["--server-side"] if server_side else []
         options = ["--dry-run=server", "-f", "-", "-o", "json"]
@@ -92,7 +108,7 @@ class Kubectl:
             found: Json = json.loads(self._run("apply", *how, *options, content=manifest))
         except FulmenError as error:
             words = str(error).removeprefix("kubectl: ")
-            if "is invalid:" in words or "(BadRequest)" in words:
+            if not isinstance(error, BadInput) and any(bad in words for bad in _BAD_OBJECTS):
                 raise BadInput(f"the API server refuses it: {words}") from error
             raise
         return found["items"] if found["kind"] == "List" else [found]
@@ -181,11 +197,20 @@ class Kubectl:
         """
         command = ["kubectl", *self.flags, *arguments]
         try:
-            return subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
+            process = subprocess.Popen(
+                command,
+                **_NO_INPUT,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                errors="replace",
+                bufsize=1,
             )
         except OSError as error:
             raise _no_kubectl(error) from error
+        assert isinstance(process.stdout, io.TextIOWrapper)
+        process.stdout.reconfigure(newline="\n")
+        return process
 
     def items_of(self, *arguments: str) -> Sequence[Json]:
         """The objects of a list that a kubectl gives."""
@@ -219,14 +244,16 @@ class Kubectl:
     def _run(self, *arguments: str, content: str | None = None) -> str:
         command = ["kubectl", *self.flags, f"--request-timeout={REQUEST_SECONDS}s", *arguments]
         try:
-            done = subprocess.run(
-                command, input=content, capture_output=True, text=True, check=False
-            )
+            # What it asks for, such as a password, nobody would see: then it has to fail.
+            given = {"input": content.encode()} if content is not None else _NO_INPUT
+            done: subprocess.CompletedProcess[bytes]
+            done = subprocess.run(command, capture_output=True, check=False, **given)
         except OSError as error:
             raise _no_kubectl(error) from error
+        # Logs may have any bytes. As text of subprocess they would be cut at each `\r`.
         if done.returncode:
-            raise _error(done.stderr)
-        return done.stdout
+            raise _error(done.stderr.decode(errors="replace"))
+        return done.stdout.decode(errors="replace")
 
 
 def _no_kubectl(error: OSError) -> BadInput:
@@ -260,7 +287,7 @@ def _error(stderr: str) -> FulmenError:
         return _Conflict(f"kubectl: {text}")
     if "(Forbidden)" in text or "(Unauthorized)" in text:
         return BadInput(f"the cluster does not allow you to do this: {text}")
-    if "the server doesn't have a resource type" in text:
+    if any(words in text for words in _NOT_INSTALLED):
         return BadInput(
             "the cluster knows no topologies. Install Fulmen's chart there, or name another"
             " cluster with --context."

@@ -151,13 +151,31 @@ def test_diff_of_a_refused_change_says_why_and_has_the_exit_code_of_bad_input(
     ]
 
 
-def test_diff_of_what_the_api_server_refuses(fulmen, kubectl, file):
-    words = 'The Topology "word-count" is invalid: spec: Invalid value: "object": one of spouts'
+@pytest.mark.parametrize(
+    "words",
+    [
+        'The Topology "word-count" is invalid: spec: Invalid value: "object": one of spouts',
+        'error: resource mapping not found for name: "a" namespace: "" from "STDIN": no matches for'
+        ' kind "Topology" in version "fulmen.dev/v1"',
+        "error: no objects passed to apply",
+        "error: error parsing STDIN: error converting YAML to JSON: yaml: line 2",
+    ],
+)
+def test_diff_of_what_the_api_server_refuses(fulmen, kubectl, file, words):
     kubectl.answer(words)
     result = fulmen("diff", file)
     assert (result.exit_code, result.stderr) == (
         2,
         f"Error: the API server refuses it: {words}.\n",
+    )
+
+
+def test_diff_on_a_cluster_that_knows_no_topologies(fulmen, kubectl, file):
+    kubectl.answer('error: no matches for kind "Topology" in version "fulmen.dev/v1alpha1"')
+    result = fulmen("diff", file)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(
+        "Error: the cluster knows no topologies. Install Fulmen's chart"
     )
 
 
@@ -194,6 +212,13 @@ def test_diff_is_of_one_topology(fulmen, kubectl):
         2,
         "Error: there are 0 topologies in it, but there must be one.\n",
     )
+
+
+def test_an_archive_needs_its_place(fulmen, file, tmp_path):
+    result = fulmen("diff", file, "--archive", str(tmp_path / "code.tar.gz"))
+    assert result.exit_code == 2
+    assert "--archive alone prints no topology: add --uri URI." in result.stderr
+    assert not (tmp_path / "code.tar.gz").exists()
 
 
 def test_mistakes_in_the_file_are_told_without_a_cluster(fulmen, write):

@@ -1,10 +1,14 @@
 """`fulmen logs`."""
 
+import itertools
+from queue import SimpleQueue
+
 import pytest
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.commands.cluster import logs
 from fulmen.cli.display.log_lines import Container, Wanted, containers, hosts_of, merged
+from fulmen.cli.kubectl import Kubectl, Replaced
 from support.fake_kubectl import Fails, not_found, topology
 
 STATUS = {
@@ -174,6 +178,72 @@ def test_follow_goes_on_with_new_pods_until_the_topology_is_gone(fulmen, kubectl
         "word-count-driver-1  one",
     ]
     assert "there is no topology 'word-count'" in result.stderr
-    followed = {asked[2]: asked for asked in kubectl.asked if "logs" in asked}
+    followed = {asked[2]: asked for asked in reversed(kubectl.asked) if "logs" in asked}
     assert "--tail=0" in followed["word-count-driver-1"]
     assert "--tail=0" not in followed["word-count-1-exec-2"], "all of a new pod is new"
+
+
+def test_a_line_ends_where_it_ends_and_odd_bytes_end_nothing(fulmen, kubectl):
+    log = "2026-11-20T12:00:01Z 10 %\r20 %\x0cdone\u2028.\n2026-11-20T12:00:02Z \udcff\n"
+    kubectl.answer_each(
+        {
+            "get topologies.fulmen.dev/word-count": topology(status=STATUS),
+            "get pods": {"items": PODS[:1]},
+            "logs": log,
+        }
+    )
+    result = fulmen("logs", "word-count", "--timestamps")
+    assert (result.exit_code, result.stderr) == (0, "")
+    pod = "word-count-driver-1"
+    assert result.stdout_bytes.decode().split("\n") == [
+        f"{pod}  2026-11-20T12:00:01Z  10 %\r20 %\x0cdone\u2028.",
+        f"{pod}  2026-11-20T12:00:02Z  \ufffd",
+        "",
+    ]
+
+
+def test_a_log_that_breaks_off_is_followed_again_from_there(fulmen, kubectl, monkeypatch):
+    monkeypatch.setattr(logs, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(logs, "_GATHER_SECONDS", 0.01)
+    monkeypatch.setattr(logs, "_END_SECONDS", 30)
+    there = topology(status=STATUS)
+    first, second, third = (f"2026-11-20T12:00:0{n}.5Z {n}\n" for n in (1, 2, 3))
+    kubectl.answer_each(
+        {
+            "get topologies.fulmen.dev/word-count": there,
+            "get pods": {"items": PODS[:1]},
+            "logs --follow": [first + second, second + third, third],
+        }
+    )
+    looks = itertools.count()
+
+    def again(shown, topology):
+        """It is gone when the log was followed three times, or too often looked for."""
+        followed = [asked for asked in kubectl.asked if "logs" in asked]
+        if len(followed) >= 3 or next(looks) > 1000:
+            raise Replaced("gone")
+        return topology
+
+    monkeypatch.setattr(logs._Shown, "_again", again)
+    result = fulmen("logs", "-f", "word-count", "--tail", "9")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines() == [f"word-count-driver-1  {n}" for n in (1, 2, 3)]
+    followed = [asked for asked in kubectl.asked if "logs" in asked]
+    assert "--tail=9" in followed[0]
+    assert followed[1][-1] == "--since-time=2026-11-20T12:00:02.5Z"
+
+
+def test_a_log_that_may_not_be_read_or_has_ended_is_not_followed_again(kubectl):
+    kubectl.answer_each({"logs ended": "", "logs refused": Fails("Error (Forbidden): no")})
+    lines = SimpleQueue()
+    followers = [
+        logs._Follower(Kubectl("blue"), Container(name, "worker"), (), lines)
+        for name in ("ended", "refused")
+    ]
+    for follower in followers:
+        follower.join()
+    assert [follower.is_broken for follower in followers] == [True, False]
+    found = containers(topology(), [pod("ended", state={"terminated": {}}), *PODS[:1]], Wanted())
+    assert [container.has_ended for container in found] == [True, False]
+    for follower in followers:
+        follower.stop()

@@ -55,7 +55,7 @@ def test_only_the_address_is_printed_if_no_browser_is_wanted(fulmen, kubectl, op
         {
             "get topologies.fulmen.dev/word-count": [with_driver(1), Fails(not_found())],
             "get topologies.fulmen.dev": {"items": []},
-            "port-forward": FORWARDING,
+            "port-forward": f"E1120 memcache.go:287] couldn't get resource list\n{FORWARDING}",
         }
     )
     result = fulmen("ui", "word-count", "--no-browser", "--port", "40001")

@@ -90,6 +90,16 @@ def test_wait_says_what_it_waits_for_as_that_changes(fulmen, kubectl):
     ]
 
 
+def test_a_cluster_that_does_not_answer_for_a_while_is_waited_for(fulmen, kubectl):
+    young = with_conditions(generation=1, observed=0)
+    away = "Unable to connect to the server: dial tcp: i/o timeout"
+    kubectl.answer(young, away, away, young, with_conditions())
+    result = fulmen("wait", "word-count")
+    assert (result.exit_code, result.stdout) == (0, "topology 'word-count' is ready: Active\n")
+    looks = "the operator has not looked at its newest spec yet"
+    assert result.stderr.splitlines() == [looks, f"the cluster does not answer: {away}."]
+
+
 def test_a_failure_ends_the_wait(fulmen, kubectl):
     stalled = {**DONE, "Ready": "False", "Stalled": "True"}
     kubectl.answer(with_conditions("Failed", stalled, message="no checkpoint"))

@@ -712,6 +712,10 @@ def test_why_says_what_it_may_not_read(fulmen, kubectl):
             "--namespace and --context are for a topology on a cluster.",
         ),
         (
+            ["--url", "localhost:4040"],
+            "--url localhost:4040: must begin with http:// or https://.",
+        ),
+        (
             ["--report", "none.json"],
             "--report: 'none.json' can't be read: No such file or directory.",
         ),
@@ -725,6 +729,16 @@ def test_wrong_use(fulmen, tmp_path, arguments, message):
     (tmp_path / "wrong.json").write_text("{}")
     result = fulmen("why", *arguments)
     assert (result.exit_code, result.stderr) == (2, f"Error: {message}\n")
+
+
+def test_nothing_that_is_said_controls_a_terminal(fulmen, kubectl):
+    evil = "\x1b[2Jgone\r\nso\x9b1m"
+    found = on_cluster([("Ready", "False", "Odd", evil)], message=evil)
+    kubectl.answer_each({"get topologies.fulmen.dev/word-count": found, "get": {"items": [found]}})
+    for arguments in (["why", "word-count"], ["list"]):
+        said = fulmen(*arguments).stdout
+        assert "\\x1b[2Jgone so\\x9b1m" in said
+        assert not set("\x1b\r\x9b") & set(said)
 
 
 def test_the_page_shows_what_is_said(fulmen, kubectl):

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster_topology import state_of
 from fulmen.cli.commands.cluster.top import STATES_WITHOUT_FIGURES, read_driver, read_url, read_view
+from fulmen.cli.display.formats import visible
 from fulmen.cli.display.why import Known, why_lines
 from fulmen.cli.display.why import why as findings
 from fulmen.cli.display.why_cluster import is_about
@@ -99,7 +100,7 @@ def _or_unknown(read: Callable[[], T], what: str, unknown: list[str]) -> T | Non
 def _headline(topology: Json) -> str:
     status, name = topology.get("status", {}), topology["metadata"]["name"]
     since = f" since {status['stateSince']}" if status.get("stateSince") else ""
-    message = f": {status['message']}" if status.get("message") else ""
+    message = f": {visible(status['message'])}" if status.get("message") else ""
     return f"topology {name!r} is {state_of(topology)}{since}{message}"
 
 

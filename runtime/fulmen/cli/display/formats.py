@@ -35,6 +35,11 @@ def age(seconds: float) -> str:
     raise AssertionError(seconds)
 
 
+def visible(text: str) -> str:
+    """A text of anybody in one line, without characters that a terminal would obey."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(text.split()))
+
+
 def whole_age(seconds: float) -> str:
     """The same for what is known to the second only."""
     return f"{int(seconds)} s" if seconds < 120 else age(int(seconds))

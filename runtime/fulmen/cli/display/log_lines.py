@@ -11,7 +11,7 @@ from fulmen.cli.kubectl import Json
 from fulmen.kube.contract import COMPONENT_LABEL
 from fulmen.topology.problems import did_you_mean
 
-_BEGINNING = datetime.fromisoformat("1970-01-01T00:00:00Z")
+BEGINNING = datetime.fromisoformat("1970-01-01T00:00:00Z")
 
 
 @dataclass(frozen=True, order=True)
@@ -23,12 +23,14 @@ class Container:
         name: The container.
         waits: Why it has not begun; empty if it has.
         is_only: Whether the pod has no other.
+        has_ended: Whether it logs nothing more.
     """
 
     pod: str
     name: str
     waits: str = field(default="", compare=False)
     is_only: bool = field(default=True, compare=False)
+    has_ended: bool = field(default=False, compare=False)
 
     @property
     def title(self) -> str:
@@ -58,7 +60,7 @@ class Reader:
     """Reads what `kubectl logs --timestamps` prints of one container, line by line."""
 
     source: Container
-    _last: datetime = _BEGINNING
+    _last: datetime = BEGINNING
 
     def line(self, raw: str) -> Line:
         """A line. One without a time is of the time of the line before it; time never goes back."""
@@ -73,8 +75,13 @@ class Reader:
 
 def merged(logs: Mapping[Container, str]) -> Iterator[Line]:
     """All lines of all logs by their times; the order within a log stays."""
-    read = (map(Reader(source).line, text.splitlines()) for source, text in logs.items())
+    read = (map(Reader(source).line, _split(text)) for source, text in logs.items())
     return heapq.merge(*read, key=attrgetter("time"))
+
+
+def _split(log: str) -> list[str]:
+    """Lines as a log has them: they may have other characters that Python ends a line at."""
+    return log.removesuffix("\n").split("\n") if log else []
 
 
 def in_order(lines: Iterable[Line]) -> list[Line]:
@@ -141,4 +148,5 @@ def _containers_of(pod: Json) -> Iterator[Container]:
         waits = ""
         if not state.keys() & {"running", "terminated"}:
             waits = state.get("waiting", {}).get("reason") or status.get("phase", "Pending")
-        yield Container(pod["metadata"]["name"], name, waits, len(names) == 1)
+        ended = "terminated" in state
+        yield Container(pod["metadata"]["name"], name, waits, len(names) == 1, ended)

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fulmen.cli.cluster_topology import condition, state_of
-from fulmen.cli.display.formats import count, milliseconds, whole_age
+from fulmen.cli.display.formats import count, milliseconds, visible, whole_age
 from fulmen.cli.display.output import shortened
 from fulmen.cli.kubectl import Json
 
@@ -97,7 +97,7 @@ def _row(topology: Json, now: float, columns: Columns) -> list[str | Text]:
     if columns.speeds is not None:
         cells += _speed(columns.speeds.get(metadata["uid"]))
     cells.append(_age(metadata.get("creationTimestamp"), now))
-    cells.append(shortened(Text(status.get("message", ""))))
+    cells.append(shortened(Text(visible(status.get("message", "")))))
     return cells
 
 

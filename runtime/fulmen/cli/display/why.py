@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fulmen.cli.display.finding import Finding
+from fulmen.cli.display.formats import visible
 from fulmen.cli.display.top_view import TopologyView
 from fulmen.cli.display.why_cluster import condition_findings, error_findings, event_findings
 from fulmen.cli.display.why_run import (
@@ -97,6 +98,6 @@ def why_lines(sections: Sequence[Section]) -> Iterator[str]:
             yield ""
         yield section.title
         for finding in section.findings:
-            yield f"- {finding.text}"
+            yield f"- {visible(finding.text)}"
             if finding.cure:
                 yield f"  What to do: {finding.cure}"

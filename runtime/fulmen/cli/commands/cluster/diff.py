@@ -16,7 +16,7 @@ from fulmen.cli.cluster_topology import condition, is_paused, state_of
 from fulmen.cli.commands.manifest import manifest
 from fulmen.cli.kubectl import Json, Kubectl, cluster_command
 from fulmen.errors import ValidationFailed
-from fulmen.kube.contract import PAUSED_ANNOTATION
+from fulmen.kube.contract import GROUP, PAUSED_ANNOTATION
 from fulmen.topology.problems import Problem
 from fulmen.topology.reading.documents import to_document
 from fulmen.topology.reading.field_problems import parse, repair
@@ -130,6 +130,8 @@ def diff(kubectl: Kubectl, server_side: bool, as_json: bool, **given: Any) -> No
     code is 2 if the change would be refused.
     """
     context = click.get_current_context()
+    if given["archive"] is not None and given["uri"] is None:
+        raise BadInput("--archive alone prints no topology: add --uri URI.")
     text = sys.stdin.read() if given["file"] == _STDIN else _printed(context, given)
     after = _topology_in(kubectl.dry_run(text, server_side=server_side))
     found = difference(kubectl.of(after).find(after["metadata"]["name"]), after)
@@ -149,7 +151,11 @@ def _printed(context: click.Context, given: dict[str, Any]) -> str:
 
 
 def _topology_in(objects: Sequence[Json]) -> Json:
-    found = [thing for thing in objects if thing["kind"] == "Topology"]
+    found = [
+        thing
+        for thing in objects
+        if thing["kind"] == "Topology" and thing["apiVersion"].startswith(f"{GROUP}/")
+    ]
     if len(found) != 1:
         raise BadInput(f"there are {len(found)} topologies in it, but there must be one.")
     return found[0]

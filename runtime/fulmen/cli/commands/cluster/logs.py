@@ -11,6 +11,7 @@ import click
 
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.display.log_lines import (
+    BEGINNING,
     Container,
     Line,
     Reader,
@@ -114,8 +115,14 @@ class _Shown:
         try:
             while True:
                 for source in self._new(topology, wanted):
-                    if source not in followers and not source.waits:
+                    before = followers.get(source)
+                    if before is None and not source.waits:
                         followers[source] = _Follower(self._kubectl, source, options, lines)
+                    elif before is not None and before.is_broken and not source.has_ended:
+                        before.stop()
+                        followers[source] = _Follower(
+                            self._kubectl, source, before.options, lines, before.last
+                        )
                 options = ()  # of a pod that has come meanwhile, all is new
                 self._print_until(lines, time.monotonic() + _LOOK_SECONDS)
                 topology = self._again(topology)
@@ -175,6 +182,11 @@ class _Follower:
         source: Whose log.
         options: Of `kubectl logs`.
         lines: Where the lines go.
+        after: The last line that was read already; None: there is none.
+
+    Attributes:
+        options: As given.
+        last: The last line with a time that was read; None: there was none.
     """
 
     def __init__(
@@ -183,17 +195,32 @@ class _Follower:
         source: Container,
         options: Sequence[str],
         lines: "SimpleQueue[Line]",
+        after: Line | None = None,
     ) -> None:
+        self.options, self.last, self._failed = options, after, False
         where = [source.pod, "--container", source.name, "--timestamps", "--follow"]
+        options = options if after is None else [f"--since-time={after.stamp}"]
         self._process: subprocess.Popen[str] = kubectl.start("logs", *where, *options)
         self._thread = Thread(target=self._read, args=(source, lines), daemon=True)
         self._thread.start()
 
     def _read(self, source: Container, lines: "SimpleQueue[Line]") -> None:
         assert self._process.stdout is not None
-        reader = Reader(source)
+        after = self.last
+        reader = Reader(source, after.time if after else BEGINNING)
         for raw in self._process.stdout:
-            lines.put(reader.line(raw))
+            line = reader.line(raw)
+            if line.stamp:  # the API server knows times to the second: some lines come again
+                if after and (line.time < after.time or line.stamp == after.stamp):
+                    continue
+                self.last = line
+            self._failed = not line.stamp and self.last is None
+            lines.put(line)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether it has ended, though not because it was refused."""
+        return not self._thread.is_alive() and not self._failed
 
     def join(self) -> None:
         """Wait until the log has ended, as its pod has."""

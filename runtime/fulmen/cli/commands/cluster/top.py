@@ -117,14 +117,19 @@ def read_driver(kubectl: Kubectl, topology: Json) -> TopologyView:
 
 
 def _of_url(url: str) -> RenderableType:
-    if not url.startswith(("http://", "https://")):
-        raise BadInput(f"--url {url}: must begin with http:// or https://.")
     view = read_view(read_url(url), url)
     return topology_picture(view, view.state)
 
 
 def read_url(url: str) -> str:
-    """What a metrics server answers. FulmenError if there is none, or it has no figures."""
+    """What a metrics server answers.
+
+    Raises:
+        BadInput: It is no URL of one.
+        FulmenError: There is none, or it has no figures.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise BadInput(f"--url {url}: must begin with http:// or https://.")
     try:
         with urllib.request.urlopen(f"{url.rstrip('/')}/{_PATH}", timeout=_URL_SECONDS) as answer:
             return str(answer.read().decode())

@@ -94,12 +94,14 @@ class _Forward:
         where = ["--address=127.0.0.1", f"pod/{pod}", ports]
         self._process = kubectl.start("port-forward", *where)
         assert self._process.stdout is not None
-        first = self._process.stdout.readline()
-        found = _FORWARDING.match(first)
-        if found is None:
-            rest, _ = self._process.communicate()
-            raise self._error(first + rest)
-        self.port = int(found[1])
+        said: list[str] = []
+        for line in self._process.stdout:  # warnings may come first
+            if found := _FORWARDING.match(line):
+                self.port = int(found[1])
+                return
+            said.append(line)
+        self._process.communicate()
+        raise self._error("".join(said))
 
     def wait(self) -> None:
         """Wait until it ends, which is an error."""

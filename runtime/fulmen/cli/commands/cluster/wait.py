@@ -4,6 +4,7 @@ import time
 
 import click
 
+from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster_topology import Outcome, command_of, outcome_of
 from fulmen.cli.kubectl import Json, Kubectl, cluster_command, topology_name
 from fulmen.errors import FulmenError
@@ -45,7 +46,7 @@ def wait(kubectl: Kubectl, name: str, timeout: int) -> None:
 
 def _until_end(kubectl: Kubectl, topology: Json, seconds: float) -> Outcome:
     """How it has ended, or what it was like when the time was over."""
-    deadline, told = time.monotonic() + seconds, ""
+    deadline, told, away = time.monotonic() + seconds, "", ""
     while True:
         outcome = outcome_of(topology)
         if outcome.end is not None or (left := deadline - time.monotonic()) <= 0:
@@ -54,4 +55,13 @@ def _until_end(kubectl: Kubectl, topology: Json, seconds: float) -> Outcome:
             told = outcome.message
             click.echo(told, err=True)
         time.sleep(min(_LOOK_SECONDS, left))
-        topology = kubectl.again(topology)
+        try:
+            topology = kubectl.again(topology)
+        except BadInput:
+            raise
+        except FulmenError as error:  # it may answer again
+            if str(error) != away:
+                away = str(error)
+                click.echo(away, err=True)
+        else:
+            away = ""
