@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fulmen import BasicBolt, FailedException, TopologyBuilder
 from fulmen.errors import ValidationFailed
-from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, run
+from fulmen.testing import ABORT, PAUSE, BoltHarness, CollectBolt, ListSpout, run
 from fulmen.windows import Aggregate, Aggregation
 
 FIELDS = ["user", "amount", "at"]
@@ -145,6 +145,17 @@ def test_a_session_that_has_ended_takes_what_is_late_and_may_go_on():
         ("a", 0, 19, 3, 3, "on_time", 2),
     ]
     assert late == [(0, 0, 0, 10)]
+
+
+@pytest.mark.parametrize("window", [TUMBLING, SESSION])
+def test_nothing_is_kept_of_what_ends_when_it_would_be_emitted_early(window):
+    conf = {"time": "at", "unit": "ms", "key": ["user"], "window": window, "aggregates": SUMS}
+    bolt = BoltHarness(Aggregate, fields=FIELDS, conf={**conf, "emitEvery": "1s"})
+    bolt.execute(["a", 1, 0])
+    bolt.advance(watermark=50, seconds=2)
+    bolt.end_batch()
+    assert [emitted.values[-2] for emitted in bolt.emitted] == ["on_time"]
+    assert bolt.state == {}
 
 
 def test_a_window_by_count_ends_with_so_many_tuples_of_its_key():

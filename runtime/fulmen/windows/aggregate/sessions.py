@@ -83,11 +83,14 @@ class Sessions(Windows):
             self._end(key, at, collector)
 
     def _emit_early(self, place: Any, collector: BasicOutputCollector) -> None:
+        sessions: dict[Span, Open] = self.state.get(place, {})
+        if not sessions:  # all of them have ended just now
+            return
         self.state[place] = {
             span: self._emit(place[1], span, window, EARLY_PANE, collector)
             if window.is_new and not window.has_ended
             else window
-            for span, window in self.state.get(place, {}).items()
+            for span, window in sessions.items()
         }
 
     def _end(self, place: Any, at: int, collector: BasicOutputCollector) -> None:
