@@ -215,6 +215,7 @@ def test_what_is_hidden_is_never_taken_along(tmp_path):
     assert "words.txt" in names
     result = invoke(file, "--include", ".env")
     assert (result.exit_code, result.stdout) == (2, "")
+    assert "--include: '.env' means only what is never taken along" in result.stderr
 
 
 @pytest.mark.parametrize(

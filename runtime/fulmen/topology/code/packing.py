@@ -60,11 +60,14 @@ def project_files(folder: Path, include: Sequence[str] = ()) -> list[Path]:
 def _included(folder: Path, pattern: str) -> Iterator[Path]:
     if PurePosixPath(pattern).is_absolute() or ".." in PurePosixPath(pattern).parts:
         raise CodeError(f"{pattern!r} leads out of the folder {str(folder)!r}")
+    found = list(folder.glob(pattern))
     matching = [
         path
-        for path in folder.glob(pattern)
+        for path in found
         if not any(LEFT_OUT.fullmatch(part) for part in path.relative_to(folder).parts)
     ]
+    if found and not matching:
+        raise CodeError(f"{pattern!r} means only what is never taken along, such as hidden files")
     if not matching:
         raise CodeError(f"there is no {pattern!r} in the folder {str(folder)!r}")
     for path in matching:
