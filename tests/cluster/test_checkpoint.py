@@ -143,8 +143,8 @@ def test_an_archive_that_was_not_asked_for_replaces_nothing(topology, s3):
         message = wait_for(topology, NAME, "SpecAccepted", reason)
         if reason == "InvalidSpec":
             assert f"has the SHA-256 {code_in(s3)['sha256']}" in message
+    topology.wait("topology", NAME, is_ready, START_SECONDS, "Ready")
     assert driver(topology)["metadata"]["name"] == before
-    assert is_ready(topology.get("topology", NAME))
 
 
 def test_credentials_are_nowhere_but_in_their_secret(topology):

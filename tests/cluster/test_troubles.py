@@ -146,7 +146,9 @@ def test_a_driver_that_no_node_has_room_for(kube, remove):
     """It is told at once, and is the reason for not being ready when it has lasted."""
     remove("too-big")
     resources = "spec.driver={resources: {requests: {cpu: '1000'}}}"
-    apply(kube, "too-big", resources, "spec.startTimeoutSeconds=5")
+    # No claim: until it is bound, the scheduler says nothing else.
+    checkpoint = "spec.checkpoint={uri: 's3://nowhere/too-big'}"
+    apply(kube, "too-big", resources, checkpoint, "spec.startTimeoutSeconds=5")
     for kind in ("Placed", "Ready"):
         assert "Insufficient cpu" in wait_for(kube, "too-big", kind, "Unschedulable")
     event = told(kube, "too-big", "Unschedulable")
