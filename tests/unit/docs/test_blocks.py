@@ -23,9 +23,10 @@ from support.transacted import run_transacted
 
 PAGES = ["README.md", *pages("docs"), *pages("examples")]
 LANGUAGES = {
-    *("console", "dockerfile", "ini", "json", "mermaid", "python", "sh", "text", "yaml"),
+    *("console", "dockerfile", "ini", "json", "lua", "mermaid", "python", "sh", "text", "yaml"),
 }
-"""Each has a test: here, in test_docs, test_structure, test_tutorial or test_troubleshooting."""
+"""Each has a test: here, in test_docs, test_health, test_structure, test_tutorial or
+test_troubleshooting."""
 PARTS = ["docs/checkpoint.md", "docs/migration.md", "docs/operations.md"]
 """Pages with parts of a spec, for the topology of the README."""
 
