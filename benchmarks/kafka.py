@@ -6,7 +6,8 @@ bare loop, by Bytewax if it is installed, and by Fulmen with each guarantee. Rat
 messages after the warm ones, until the table has all of them. Latency is from the broker's
 timestamp of a message to the commit of its row, as PostgreSQL has noted it.
 
-`--profile` shows which functions take the time of one worker, in this process and without Spark.
+`--first` measures that latency from the first message on, when nothing is warm. `--profile` shows
+which functions take the time of one worker, in this process and without Spark.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ from benchmarks import goals, running
 from benchmarks.kafka_loops import CREATE, message
 from benchmarks.machine import machine
 from benchmarks.running import Watcher, run_for
+from benchmarks.shapes import FIRST_SECONDS
 from fulmen.engine.driver.driver import Driver
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.topology.validation.check import check
@@ -177,12 +180,9 @@ def latency(at: Servers, workers: int, guarantee: str, warm: float, seconds: flo
             while producer.poll() is None or at.counted() < int(RATE * (warm + seconds)):
                 run_for(driver, 1)
                 assert time.monotonic() < until, "messages are missing"
-    sent = {json.loads(m.value())["key"]: m.timestamp()[1] for m in at.kafka.read(topic)}
-    rows = at.postgres.run(
-        "SELECT key, 1000 * extract(epoch FROM pg_xact_commit_timestamp(xmin)) FROM counts"
-    )
-    first = min(sent.values()) + 1000 * warm
-    times = [float(row) - sent[key] for key, row in rows if sent[key] >= first]
+    sent, rows = _sent_and_written(at, topic)
+    begin = min(sent.values()) + 1000 * warm
+    times = [row - sent[key] for key, row in rows if sent[key] >= begin]
     p50, p99 = np.percentile(times, (50, 99))
     return {
         "messages": len(times),
@@ -191,8 +191,52 @@ def latency(at: Servers, workers: int, guarantee: str, warm: float, seconds: flo
     }
 
 
+def first(at: Servers, workers: int) -> Iterator[Result]:
+    """The same latency, exactly once, from the first message on, by when the row was there."""
+    at.new_table()
+    topic = f"first-{workers}"
+    at.kafka.make_topic(topic, PARTITIONS, message_timestamp_type="LogAppendTime")
+    seconds = FIRST_SECONDS[-1]
+    command = [sys.executable, "-m", "benchmarks.kafka_loops", "produce", at.kafka.address]
+    command += [topic, str(RATE), str(seconds)]
+    with (
+        running.running(at.topology(topic, workers, "exactly-once"), Watcher()) as driver,
+        subprocess.Popen(command) as producer,
+    ):
+        until = time.monotonic() + END_SECONDS
+        while producer.poll() is None or at.counted() < RATE * seconds:
+            run_for(driver, 0.2)
+            assert time.monotonic() < until, "messages are missing"
+    sent, rows = _sent_and_written(at, topic)
+    began = min(sent.values())
+    for since, end in pairwise((0, *FIRST_SECONDS)):
+        of = [row - sent[key] for key, row in rows if since < (row - began) / 1000 <= end]
+        p50, p99 = np.percentile(of, (50, 99)) if of else (np.nan, np.nan)
+        written = sum((row - began) / 1000 <= end for _, row in rows)
+        yield {
+            "workers": workers,
+            "seconds": f"{since} to {end}",
+            "p50_ms": round(float(p50)) if of else None,
+            "p99_ms": round(float(p99)) if of else None,
+            "backlog": max(0, RATE * end - written),
+        }
+
+
+def _sent_and_written(at: Servers, topic: str) -> tuple[dict[str, int], list[tuple[str, float]]]:
+    """When the broker got each message, and when its row was committed, in milliseconds."""
+    sent = {json.loads(m.value())["key"]: m.timestamp()[1] for m in at.kafka.read(topic)}
+    rows = at.postgres.run(
+        "SELECT key, 1000 * extract(epoch FROM pg_xact_commit_timestamp(xmin)) FROM counts"
+    )
+    return sent, [(key, float(row)) for key, row in rows]
+
+
 def measure(at: Servers, arguments: argparse.Namespace) -> Iterator[tuple[str, Result]]:
     """All figures, each with the name of its benchmark."""
+    if arguments.first:
+        for workers in arguments.workers:
+            yield from (("kafka-first", found) for found in first(at, workers))
+        return
     found = at.other("bare")
     bare = found["messages_per_second"]
     yield "kafka-bare", found
@@ -236,6 +280,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=6_000_000, help="in the topic")
     parser.add_argument("--warm", type=float, default=20, help="seconds before measuring")
     parser.add_argument("--seconds", type=float, default=30, help="seconds of latency")
+    parser.add_argument("--first", action="store_true", help="latency of the first seconds only")
     parser.add_argument("--profile", action="store_true", help="functions instead of figures")
     arguments = parser.parse_args()
     if arguments.small:
