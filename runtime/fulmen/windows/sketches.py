@@ -56,6 +56,9 @@ class Kll:
             return None
         return float(self._sketch.get_quantile(rank, inclusive=True))
 
+    def __repr__(self) -> str:
+        return f"<quantiles of {self._sketch.n:,} numbers>"
+
 
 class Hll:
     """How many different values there are."""
@@ -84,6 +87,9 @@ class Hll:
     def estimate(self) -> int:
         """How many there are."""
         return round(float(self._sketch.get_estimate()))
+
+    def __repr__(self) -> str:
+        return f"<about {self.estimate():,} different values>"
 
 
 def _plain(value: Any) -> int | str:

@@ -6,6 +6,7 @@ import pytest
 
 from fulmen import TopologyBuilder
 from fulmen.checkpoint import Store
+from fulmen.cli.display.kept_times import brief
 from fulmen.engine.driver.stop import Stop
 from fulmen.errors import JobFailed
 from fulmen.testing import CollectBolt, ListSpout, run
@@ -222,6 +223,12 @@ def test_windows_are_listed_with_their_keys(fulmen, timed):
         fulmen("state", timed, "tumbling", "--windows", "--key", "bob", "-o", "json").stdout
     )
     assert (bob["key"], bob["window_start"], bob["task"]) == (["bob"], NOON, 0)
+
+
+def test_of_a_large_collection_a_line_says_how_many_it_has():
+    many = {f"page-{n}" for n in range(242)}
+    assert brief((7, 2.5, many, ["a"])) == "(7, 2.5, <242 values>, ['a'])"
+    assert brief({"a": 1}) == "{'a': 1}"
 
 
 def test_sessions_are_listed_from_their_start_to_their_end(fulmen, timed):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fulmen.windows.aggregations import BUILT_IN, Aggregation, wanted
+from fulmen.windows.sketches import Hll, Kll
 
 VALUES = [3, 1, 2, 2]
 TIMES = [10, 30, 20, 40]
@@ -175,3 +176,12 @@ def test_one_of_ones_own():
     found = wanted("longest(name)", {"longest": Longest})
     assert (type(found.aggregation), found.field) == (Longest, "name")
     assert added(found.aggregation, [("a", 0), ("abc", 0)]) == "abc"
+
+
+def test_a_sketch_says_what_it_has_seen():
+    quantiles, different = Kll(), Hll()
+    for n in range(1000):
+        quantiles.add(n)
+        different.add(n % 10)
+    assert repr(quantiles) == "<quantiles of 1,000 numbers>"
+    assert repr(different) == "<about 10 different values>"

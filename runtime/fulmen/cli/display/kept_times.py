@@ -9,6 +9,9 @@ from fulmen.engine.totals.event_time import said
 from fulmen.errors import FulmenError
 from fulmen.windows.shown import ShownWindow, shown_windows
 
+MANY = 10
+"""A collection of more values is not shown whole where each window has a line."""
+
 Timer = tuple[int | float, Any, int]
 """When it is due, its key, and its task."""
 
@@ -62,7 +65,7 @@ def _as_dict(window: ShownWindow) -> dict[str, Any]:
 
 def _line(window: ShownWindow) -> str:
     until = "" if window.end is None else f" to {said(window.end)}"
-    return f"{said(window.start)}{until}  {_key_text(window.key)}  {shown(window.kept)}"
+    return f"{said(window.start)}{until}  {_key_text(window.key)}  {brief(window.kept)}"
 
 
 def _key_text(key: tuple[Any, ...]) -> str:
@@ -95,6 +98,15 @@ def plain(value: Any) -> Any:
         return [plain(inner) for inner in value]
     if isinstance(value, dict):
         return {k if isinstance(k, str) else repr(k): plain(v) for k, v in value.items()}
+    return repr(value)
+
+
+def brief(value: Any) -> str:
+    """A value as text for a line: of a large collection how many it has."""
+    if isinstance(value, tuple) and len(value) <= MANY:
+        return f"({', '.join(map(brief, value))})"
+    if isinstance(value, list | tuple | set | frozenset | dict) and len(value) > MANY:
+        return f"<{len(value):,} values>"
     return repr(value)
 
 
