@@ -5,7 +5,7 @@
 
 from pathlib import Path
 
-from fulmen.cli.display.explanations import EXPLANATIONS, Explanation
+from fulmen.cli.display.why.explanations import EXPLANATIONS, Explanation
 
 PAGE = Path(__file__).parents[1] / "docs" / "operations.md"
 BEGIN = "<!-- reasons: written by scripts/reason_table.py -->\n"

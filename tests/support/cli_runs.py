@@ -2,6 +2,17 @@
 
 import yaml
 
+DOCUMENT = """
+apiVersion: fulmen.dev/v1alpha1
+kind: Topology
+metadata: {name: letters}
+spec:
+  code: {folder: code}
+  spouts:
+    - {name: letters, class: letters.Letters}
+"""
+"""Of a project whose code is in a folder."""
+
 CODE = '''
 import os
 import signal

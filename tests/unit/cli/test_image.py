@@ -8,17 +8,7 @@ import yaml
 from click.testing import CliRunner
 
 from fulmen.cli.main import main
-from support.cli_runs import CODE
-
-DOCUMENT = """
-apiVersion: fulmen.dev/v1alpha1
-kind: Topology
-metadata: {name: letters}
-spec:
-  code: {folder: code}
-  spouts:
-    - {name: letters, class: letters.Letters}
-"""
+from support.cli_runs import CODE, DOCUMENT
 
 
 @pytest.fixture

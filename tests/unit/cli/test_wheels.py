@@ -13,18 +13,9 @@ from click.testing import CliRunner
 from fulmen.cli.main import main
 from fulmen.topology.code.packages import image_packages
 from fulmen.topology.code.packing import unpacked
-from support.cli_runs import CODE
+from support.cli_runs import CODE, DOCUMENT
 from support.wheels import make_wheel
 
-DOCUMENT = """
-apiVersion: fulmen.dev/v1alpha1
-kind: Topology
-metadata: {name: letters}
-spec:
-  code: {folder: code}
-  spouts:
-    - {name: letters, class: letters.Letters}
-"""
 NUMPY = image_packages()["numpy"]
 ALONE = "--find-links ./wheels\n"
 

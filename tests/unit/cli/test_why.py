@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fulmen.cli.display.explanations import EXPLANATIONS, explanation_of, plain
-from fulmen.cli.display.finding import Finding, cure_of
 from fulmen.cli.display.top_view import TopologyView
-from fulmen.cli.display.why import NOTHING, Known, why, why_lines
-from fulmen.cli.display.why_cluster import condition_findings, event_findings, is_about
-from fulmen.cli.display.why_run import (
+from fulmen.cli.display.why.cluster import condition_findings, event_findings, is_about
+from fulmen.cli.display.why.explanations import EXPLANATIONS, explanation_of, plain
+from fulmen.cli.display.why.finding import Finding, cure_of
+from fulmen.cli.display.why.findings import NOTHING, Known, why, why_lines
+from fulmen.cli.display.why.run import (
     CURES,
     Report,
     failures_of_report,

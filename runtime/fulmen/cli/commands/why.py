@@ -12,10 +12,10 @@ from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster_topology import state_of
 from fulmen.cli.commands.cluster.top import STATES_WITHOUT_FIGURES, read_driver, read_url, read_view
 from fulmen.cli.display.formats import visible
-from fulmen.cli.display.why import Known, why_lines
-from fulmen.cli.display.why import why as findings
-from fulmen.cli.display.why_cluster import is_about
-from fulmen.cli.display.why_run import Report
+from fulmen.cli.display.why.cluster import is_about
+from fulmen.cli.display.why.findings import Known, why_lines
+from fulmen.cli.display.why.findings import why as findings
+from fulmen.cli.display.why.run import Report
 from fulmen.cli.kubectl import Json, Kubectl, cluster_command, optional_topology_name
 from fulmen.errors import FulmenError
 

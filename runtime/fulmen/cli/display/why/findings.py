@@ -1,17 +1,17 @@
 """Why a topology is as it is: from all that is known of it to sentences with cures. Pure.
 
-`why_cluster` has what follows from a status and from events, `why_run` what follows from the
+`cluster` has what follows from a status and from events, `run` what follows from the
 figures of a driver or from a report.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fulmen.cli.display.finding import Finding
 from fulmen.cli.display.formats import visible
 from fulmen.cli.display.top_view import TopologyView
-from fulmen.cli.display.why_cluster import condition_findings, error_findings, event_findings
-from fulmen.cli.display.why_run import (
+from fulmen.cli.display.why.cluster import condition_findings, error_findings, event_findings
+from fulmen.cli.display.why.finding import Finding
+from fulmen.cli.display.why.run import (
     Report,
     failures_of_report,
     failures_of_view,

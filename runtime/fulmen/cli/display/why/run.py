@@ -6,7 +6,6 @@ from pydantic import BaseModel
 
 from fulmen.api.tuples import TICK_COMPONENT, TICK_STREAM
 from fulmen.cli.display.advice import not_acked_sentence, not_anchored_sentence
-from fulmen.cli.display.finding import Finding, cure_of
 from fulmen.cli.display.formats import age, count, milliseconds
 from fulmen.cli.display.top_view import (
     ComponentView,
@@ -22,6 +21,7 @@ from fulmen.cli.display.wait_lines import (
     left_out_sentence,
     long_call_sentence,
 )
+from fulmen.cli.display.why.finding import Finding, cure_of
 from fulmen.engine.totals.failures import failure_sentence, resting_sentence
 from fulmen.engine.totals.full_spouts import full_sentence
 from fulmen.plan.model import DRIVER

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from fulmen.cli.cluster_topology import condition, is_paused, state_of
-from fulmen.cli.display.explanations import explanation_of, plain
-from fulmen.cli.display.finding import Finding, cure_of
 from fulmen.cli.display.formats import whole_age
+from fulmen.cli.display.why.explanations import explanation_of, plain
+from fulmen.cli.display.why.finding import Finding, cure_of
 from fulmen.cli.kubectl import Json
 from fulmen.kube.contract import PAUSED_ANNOTATION
 

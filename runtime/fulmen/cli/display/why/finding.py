@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fulmen.cli.display.explanations import explanation_of, plain
+from fulmen.cli.display.why.explanations import explanation_of, plain
 
 
 @dataclass(frozen=True)
