@@ -8,17 +8,17 @@ from dataclasses import replace
 import pytest
 from rich.console import Console, Group
 
-from fulmen import BasicBolt, TopologyBuilder
+from fulmen import BasicBolt, Spout, TopologyBuilder
 from fulmen.api.signals import Lag
 from fulmen.cli.commands.cluster.top import read_view
-from fulmen.cli.display.figures import live_header, plain_line, time_lines
+from fulmen.cli.display.figures import live_header, plain_line, time_lines, unread_lines
 from fulmen.cli.display.meter import Figures, Meter
 from fulmen.cli.display.top_view import topology_picture
 from fulmen.cli.display.transaction_lines import TransactionFigures
 from fulmen.cli.display.wait_lines import WaitFigures
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.metrics.topology_json import TopologyJson
-from fulmen.testing import ListSpout, ManualClock
+from fulmen.testing import CollectBolt, ListSpout, ManualClock
 from support.engine_runs import make_driver
 from support.waiting import HELD, REASON, SERVICE, run_waiting
 
@@ -145,3 +145,30 @@ def test_the_summary_says_what_has_no_time_and_what_is_still_waited_for():
         "'later' has something due at 2024-05-01 12:10:00 UTC: its sources are exhausted, and it"
         " fires when the topology is drained"
     )
+
+
+class Malformed(Spout):
+    outputs = {"default": ["word"], "errors": ["data"]}  # noqa: RUF012
+
+    def open(self, conf, context, collector):
+        self.left, self.collector = 3, collector
+
+    def next_tuple(self):
+        if self.left:
+            self.left -= 1
+            self.collector.emit(["?"], "errors")
+
+
+def test_what_goes_to_errors_unread_is_told():
+    found = []
+    for reads in (False, True):
+        builder = TopologyBuilder("errors")
+        builder.set_spout("rows", Malformed)
+        if reads:
+            builder.set_bolt("behind", CollectBolt).shuffle_grouping("rows", "errors")
+        driver = make_driver(builder).start()
+        for _ in range(5):
+            driver.step()
+        found += unread_lines(driver.totals)
+        driver.close()
+    assert found == ["rows: 3 tuples on stream 'errors', which no bolt reads"]

@@ -12,6 +12,7 @@ from fulmen.cli.display.figures import (
     summary_lines,
     summary_table,
     time_lines,
+    unread_lines,
 )
 from fulmen.cli.display.live_display import Display, RunPhase, make_display
 from fulmen.cli.display.meter import Meter
@@ -180,6 +181,7 @@ class LocalRun:
         console.print(summary_table(totals, runnable.topology, runnable.streams))
         hints = [f"hint: {sentence}" for sentence in advice(totals, runnable.topology)]
         counted = [*counted_lines(totals, runnable.topology), *time_lines(totals)]
+        counted += unread_lines(totals)
         for line in [*counted, *error_lines(totals), *failure_lines(totals), *hints]:
             console.print(f"\n{line}", soft_wrap=True)
         if end == "drained" and self._log.has_something:
