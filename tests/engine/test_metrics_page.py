@@ -186,11 +186,12 @@ def waiting(tmp_path_factory):
 
 
 def test_what_a_topology_waits_for_is_said(waiting):
-    call, away, held = waiting.id("waits").text.splitlines()
+    call, away, held, unread = waiting.id("waits").text.splitlines()
     assert call.startswith("spout 'lines', task 2: next_tuple runs since ")
     assert away.startswith(f"writer waits for {SERVICE} since ")
     assert away.endswith(f"): {REASON}")
     assert held == f"spouts rest: buffer holds them (1 task): {HELD}"
+    assert unread == "writer: 1 tuple on stream 'errors', which no bolt reads"
 
 
 def test_a_topology_that_waits_for_nothing_says_nothing(page):

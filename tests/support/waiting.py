@@ -57,14 +57,19 @@ class Reaches:
 
 
 class Writer(BasicBolt):
-    """Needs a service."""
+    """Needs a service, and finds one tuple malformed."""
+
+    outputs = {"errors": ["data"]}  # noqa: RUF012
+    numbers = 0
 
     def prepare(self, conf, context):
         if not Reaches.service:
             raise ServiceUnavailable(SERVICE, REASON)
 
     def execute(self, tup, collector):
-        pass
+        self.numbers += 1
+        if self.numbers == 1:
+            collector.emit([b"?"], "errors")
 
 
 class Losable(Steady):

@@ -33,6 +33,7 @@ from fulmen.engine.totals.failures import REASONS_SHOWN, is_error, resting_by_co
 from fulmen.engine.totals.full_spouts import full_spouts, unanswered
 from fulmen.engine.totals.totals import STATISTICS, StageSeconds
 from fulmen.engine.totals.transaction_totals import AttemptOutcome, TransactionTotals
+from fulmen.engine.totals.unread import unread_errors
 from fulmen.engine.totals.waits import Away
 from fulmen.metrics.families import PHASES
 from fulmen.metrics.history import STEPS, Point
@@ -181,6 +182,10 @@ class TopologyJson:
         return RecentTasks(self.now, self.before)
 
     @cached_property
+    def _unread(self) -> Mapping[str, int]:
+        return unread_errors(self.now.placed, self.now.counts)
+
+    @cached_property
     def _outputs(self) -> Mapping[str, Sequence[str]]:
         return _grouped(self.now.streams())
 
@@ -211,6 +216,7 @@ class TopologyJson:
             "metrics": now.metrics.of_component(name),
             "busiest_task": self._tasks.busiest(name),
             "errors": now.error_counts[name],
+            "unread_errors": self._unread.get(name, 0),
             "outputs": [self._output(name, stream) for stream in self._outputs.get(name, ())],
             "inputs": [self._input(name, of) for of in self._inputs.get(name, ())],
         }

@@ -272,7 +272,7 @@ def test_a_mistake_of_ours_is_in_the_log(letters, monkeypatch, tmp_path):
 
 STATISTICS = {
     *("emitted", "transferred", "executed", "acked", "failed"),
-    *("tasks", "errors", "metrics", "failures"),
+    *("tasks", "errors", "metrics", "failures", "unread_errors"),
 }
 
 
@@ -348,6 +348,7 @@ def test_the_report_of_a_run_that_never_began(letters, tmp_path):
         "metrics": {},
         "errors": [],
         "failures": [],
+        "unread_errors": 0,
     }
 
 

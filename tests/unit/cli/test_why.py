@@ -362,6 +362,10 @@ ACKER = bolt("__acker", kind="acker")
                 " A Bolt must call ack or fail for every tuple; a BasicBolt does so by itself.",
             ],
         ),
+        (
+            {"components": [bolt(unread_errors=1200)]},
+            ["count: 1,200 tuples on stream 'errors', which no bolt reads"],
+        ),
         ({"components": [bolt(inputs=[FROM_A, TICKS])]}, []),
         (
             {"components": [bolt(inputs=[{**FROM_A, "failed": 6}]), ACKER]},

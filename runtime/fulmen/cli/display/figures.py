@@ -6,7 +6,6 @@ from rich.text import Text
 
 from fulmen.api.event_time import LATE
 from fulmen.api.signals import Lag
-from fulmen.api.sinks import ERRORS_STREAM
 from fulmen.cli.display.formats import count, elapsed, item, line, milliseconds
 from fulmen.cli.display.meter import (
     ComponentFigures,
@@ -19,7 +18,7 @@ from fulmen.cli.display.output import FiguresTable
 from fulmen.cli.display.transaction_lines import plain_parts, summary_of, transactions_line
 from fulmen.cli.display.wait_lines import lag_items, plain_waits
 from fulmen.engine.batches.idle import WARM_BATCHES
-from fulmen.engine.protocol.statistics import AHEAD, EMITTED, EXECUTED, UNTIMED, UNUSABLE
+from fulmen.engine.protocol.statistics import AHEAD, EXECUTED, UNTIMED, UNUSABLE
 from fulmen.engine.totals.failures import (
     REASONS_SHOWN,
     failure_sentence,
@@ -28,6 +27,7 @@ from fulmen.engine.totals.failures import (
 )
 from fulmen.engine.totals.totals import Totals, TreeCounts
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
+from fulmen.engine.totals.unread import unread_errors, unread_sentence
 from fulmen.metrics.snapshot import Snapshot
 from fulmen.topology.resource.spec import ACKER, Topology
 
@@ -217,12 +217,8 @@ def counted_lines(totals: Totals, topology: Topology) -> Iterator[str]:
 def unread_lines(totals: Totals) -> Iterator[str]:
     """What went to a stream `errors` that no bolt subscribes to."""
     with totals.lock:
-        for name, streams in totals.placed.streams.items():
-            if ERRORS_STREAM not in streams or totals.placed.subscribers(name, ERRORS_STREAM):
-                continue
-            if n := totals.counts[name, EMITTED, ERRORS_STREAM]:
-                tuples = f"{count(n)} tuples" if n > 1 else "1 tuple"
-                yield f"{name}: {tuples} on stream {ERRORS_STREAM!r}, which no bolt reads"
+        for name, number in unread_errors(totals.placed, totals.counts).items():
+            yield unread_sentence(name, number)
 
 
 def time_lines(totals: Totals) -> Iterator[str]:

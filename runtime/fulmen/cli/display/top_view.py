@@ -21,6 +21,7 @@ from fulmen.cli.display.wait_lines import (
 from fulmen.engine.totals.failures import failure_sentence, resting_sentence
 from fulmen.engine.totals.full_spouts import full_sentence
 from fulmen.engine.totals.transaction_totals import AttemptOutcome
+from fulmen.engine.totals.unread import unread_sentence
 from fulmen.engine.totals.waits import lag_of
 from fulmen.plan.model import DRIVER
 from fulmen.topology.resource.spec import ACKER
@@ -205,6 +206,7 @@ class ComponentView(BaseModel):
     lag: LagView | None = None
     time: TimeView | None = None
     errors: int
+    unread_errors: int = 0
     inputs: list[InputView] = []
     busiest_task: BusiestView | None = None
 
@@ -262,6 +264,11 @@ class TopologyView(BaseModel):
     worker_counts: WorkerCounts | None = None
     workers: list[WorkerView]
     batches: BatchesView
+
+    @property
+    def unread(self) -> list[ComponentView]:
+        """Those whose stream `errors` has tuples that nobody gets."""
+        return [component for component in self.components if component.unread_errors]
 
 
 Column = tuple[str, Callable[[ComponentView], str | Text]]
@@ -340,6 +347,8 @@ def _waits(view: TopologyView) -> Iterator[Text]:
         yield Text(text, "red")
     for hold in view.holds:
         yield Text(hold_sentence(hold.component, hold.reason), "red")
+    for one in view.unread:
+        yield Text(unread_sentence(one.name, one.unread_errors), "red")
 
 
 def lag_of_all(view: TopologyView) -> Lag | None:

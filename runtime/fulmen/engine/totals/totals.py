@@ -48,6 +48,7 @@ from fulmen.engine.totals.failures import Failures, is_error
 from fulmen.engine.totals.full_spouts import full_after
 from fulmen.engine.totals.latencies import Latencies
 from fulmen.engine.totals.transaction_totals import TransactionTotals
+from fulmen.engine.totals.unread import unread_errors
 from fulmen.engine.totals.waits import Waits
 from fulmen.plan import task_of_key
 
@@ -447,5 +448,6 @@ class Totals:
             "tasks": len(self.placed.plan.tasks(name)),
             "metrics": self.metrics.of_component(name),
             "errors": errors,
+            "unread_errors": unread_errors(self.placed, self.counts).get(name, 0),
             "failures": failures,
         }

@@ -11,9 +11,12 @@ const fullText = (f) =>
   + f.bolts.map((bolt) => `; ${bolt} has not acked all that it received`).join("");
 const leftOutText = (t) => `${t.component}, task ${t.task}, is left out since ${clock(t.since)}: ${t.reason}`;
 const longCallText = (c) => `${c.who}: ${c.callback} runs since ${clock(c.since)}`;
-const showWaits = ({ long_calls, left_out, away, holds, full, resting }) =>
+const unreadText = (c) =>
+  `${c.name}: ${count(c.unread_errors)} ${c.unread_errors === 1 ? "tuple" : "tuples"} on stream 'errors', which no bolt reads`;
+const showWaits = ({ long_calls, left_out, away, holds, full, resting, components }) =>
   setText(byId("waits"), [...long_calls.map(longCallText), ...left_out.map(leftOutText), ...away.map(awayText),
-    ...holds.map(holdText), ...full.map(fullText), ...resting.map(restText)].join("\n"));
+    ...holds.map(holdText), ...full.map(fullText), ...resting.map(restText),
+    ...components.filter((c) => c.unread_errors).map(unreadText)].join("\n"));
 
 const seconds = (s) => millis(1000 * s);
 function lagText(lag) {

@@ -24,6 +24,7 @@ from fulmen.cli.display.wait_lines import (
 from fulmen.cli.display.why.finding import Finding, cure_of
 from fulmen.engine.totals.failures import failure_sentence, resting_sentence
 from fulmen.engine.totals.full_spouts import full_sentence
+from fulmen.engine.totals.unread import unread_sentence
 from fulmen.plan.model import DRIVER
 
 BUSY = 0.8
@@ -48,6 +49,8 @@ CURES: Mapping[str, str] = {
     "time": "See docs/guide/time.md#why-does-my-timer-or-window-not-fire.",
     "missing": "Their executors run on the others meanwhile: see why their pods are not ready.",
     "failure": "The traceback is in the log.",
+    "unread": "Let a bolt read that stream, such as a sink that keeps them: see"
+    " docs/connectors/index.md.",
     "attempts": "See docs/troubleshooting.md#batches-are-run-again.",
     "late": "See docs/troubleshooting.md#trees-time-out.",
     "dropped": "`fulmen state CHECKPOINT SPOUT --dropped` shows them.",
@@ -108,6 +111,7 @@ class _ReportedError(BaseModel):
 class _ReportedComponent(BaseModel):
     errors: list[_ReportedError] = []
     failures: list[_ReportedFailure] = []
+    unread_errors: int = 0
 
 
 class _ReportedTransactions(BaseModel):
@@ -138,6 +142,7 @@ class Report(BaseModel):
 def failures_of_view(view: TopologyView) -> Iterator[Finding]:
     """Why tuples fail, and what else goes wrong, by what a driver says."""
     yield from _failures(view.failures, view.errors)
+    yield from _unread({one.name: one.unread_errors for one in view.unread})
     yield from _ends(view.trees)
     for bolt in view.components:
         if bolt.kind == "bolt":
@@ -162,6 +167,7 @@ def failures_of_report(report: Report) -> Iterator[Finding]:
         for error in component.errors
     ]
     yield from _failures(failures, errors)
+    yield from _unread({name: one.unread_errors for name, one in report.components.items()})
     yield from _ends(report.trees)
     yield from _attempts(report.failed_attempts, "")
     if (of := report.transactions) is not None:
@@ -182,6 +188,12 @@ def _failures(failures: Sequence[FailureView], errors: Sequence[ErrorView]) -> I
     for error in rest[:ERRORS_SHOWN]:
         times = f" ({count(error.count)} times)" if error.count > 1 else ""
         yield Finding(f"{error.component}, task {error.task}: {error.message}{times}")
+
+
+def _unread(numbers: Mapping[str, int]) -> Iterator[Finding]:
+    for component, number in numbers.items():
+        if number:
+            yield Finding(unread_sentence(component, number), CURES["unread"])
 
 
 def _ends(trees: TreesView) -> Iterator[Finding]:
