@@ -1,8 +1,8 @@
-"""A topic of Kafka becomes a table of PostgreSQL, each message one row, whatever is lost.
+"""A topic of Kafka becomes tables of PostgreSQL, each message and window one row, whatever is lost.
 
 The topology has no class of its own, and its credentials are in a Secret. Messages are produced all
-the while. The table has no key, so that a message that is written twice is seen. Another seed
-decides each time what is killed when; FULMEN_SEED repeats one.
+the while, and it gets more and fewer workers. No table has a key, so that what is written twice is
+seen. Another seed decides each time what is killed when; FULMEN_SEED repeats one.
 """
 
 import os
@@ -10,6 +10,7 @@ import random
 import threading
 import time
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 
 import orjson
@@ -27,6 +28,8 @@ SECRET = "servers"
 PARTITIONS = 3
 SEED = int(os.environ.get("FULMEN_SEED") or random.SystemRandom().randrange(2**32))
 GOES_ON_SECONDS = 240
+WINDOW_MILLIS = 5000
+EDGES = "window_start timestamptz, window_end timestamptz"
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -35,27 +38,41 @@ class Messages:
     """Appends numbered messages to the topic, until it is stopped."""
 
     def __init__(self, kafka):
-        self._kafka, self._stop, self.count = kafka, threading.Event(), 0
+        self._kafka, self._stop = kafka, threading.Event()
+        self.all = []  # (kind, milliseconds since 1970) of each number
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
     def _run(self):
+        rng = random.Random(SEED)
         while not self._stop.wait(0.2):
-            messages = [orjson.dumps({"id": self.count + i, "kind": "k"}) for i in range(20)]
-            self._kafka.produce(NAME, messages, partition=self.count // 20 % PARTITIONS)
-            self.count += len(messages)
+            now = int(time.time() * 1000)
+            new = [(rng.choice("abcde"), now - rng.randrange(1500)) for _ in range(20)]
+            self._send(new, len(self.all) // 20 % PARTITIONS)
+            self.all += new
+
+    def _send(self, new, partition):
+        numbered = enumerate(new, len(self.all))
+        messages = [{"id": number, "kind": kind, "at": at} for number, (kind, at) in numbered]
+        self._kafka.produce(NAME, map(orjson.dumps, messages), partition=partition)
 
     def stop(self):
-        """No more; how many there are."""
+        """No more, but for one of each partition that ends all windows; how many there are."""
         self._stop.set()
         self._thread.join()
-        return self.count
+        later = max(at for _, at in self.all) + 60_000
+        for partition in range(PARTITIONS):
+            self._send([("end", later)], partition)
+            self.all.append(("end", later))
+        return len(self.all)
 
 
 @pytest.fixture(scope="module")
 def topology(operator, kube, postgres, kafka):
     kafka.make_topic(NAME, PARTITIONS)
     postgres.run("CREATE TABLE events (id bigint, kind text)")
+    postgres.run(f"CREATE TABLE windows (kind text, {EDGES}, messages bigint, ids numeric)")
+    postgres.run(f"CREATE TABLE late (values jsonb, time timestamptz, {EDGES})")
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}}
     content = {"DSN": postgres.dsn, "KAFKA": kafka.address}
     resource = yaml.safe_load(FILE.read_text())
@@ -86,10 +103,34 @@ def goes_on(postgres):
     )
 
 
+def late(postgres):
+    """The numbers of messages that came after their window; what fails and comes again may be."""
+    numbers = [values["id"] for (values,) in postgres.run("SELECT values FROM late")]
+    assert len(numbers) == len(set(numbers))
+    return set(numbers)
+
+
+def counted(postgres):
+    """How often each row of windows that have ended is in the table."""
+    return Counter(postgres.run("SELECT kind, window_start, messages, ids FROM windows"))
+
+
+def windows(messages, left_out):
+    """What is right: of each kind and window once, how many messages and the sum of them."""
+    found = {}
+    for number, (kind, at) in enumerate(messages):
+        if number not in left_out and kind != "end":
+            key = kind, datetime.fromtimestamp(at // WINDOW_MILLIS * WINDOW_MILLIS / 1000, UTC)
+            found.setdefault(key, []).append(number)
+    return Counter((*key, len(numbers), sum(numbers)) for key, numbers in found.items())
+
+
 PYTHON, POD, JVM = "worker's Python", "worker's pod", "worker's JVM"
 DRIVER, POSTGRES, KAFKA = "driver's pod", "PostgreSQL", "Kafka"
 KINDS = [PYTHON, PYTHON, POD, JVM, DRIVER, POSTGRES, KAFKA]
 """What is killed, in random order."""
+WORKERS = {1: 3, 4: 1}
+"""How many workers there are to be before which of them."""
 
 
 def strike(kube, postgres, kafka, kind, rng):
@@ -119,7 +160,9 @@ def test_each_message_is_one_row_whatever_is_killed(topology, postgres, kafka):
     messages = Messages(kafka)
     try:
         goes_on(postgres)
-        for kind in kinds:
+        for number, kind in enumerate(kinds):
+            if number in WORKERS:
+                topology.patch("topology", NAME, {"spec": {"workers": WORKERS[number]}})
             time.sleep(rng.uniform(0, 2))  # at any moment of a batch
             killed[kind] += strike(topology, postgres, kafka, kind, rng)
             goes_on(postgres)
@@ -131,6 +174,13 @@ def test_each_message_is_one_row_whatever_is_killed(topology, postgres, kafka):
     eventually(lambda: written(postgres), lambda n: n >= count, GOES_ON_SECONDS, "all rows")
     time.sleep(5)  # in which one more would come
     assert rows(postgres) == Counter(range(count))
+    eventually(
+        lambda: (counted(postgres), windows(messages.all, late(postgres))),
+        lambda found: found[0] == found[1],
+        60,
+        "each window once",
+    )
+    assert len(counted(postgres)) > 20
 
 
 def test_nothing_shows_the_password(topology, postgres):

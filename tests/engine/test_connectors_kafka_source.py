@@ -70,6 +70,23 @@ def test_partitions_are_divided_among_the_tasks(kafka, topic, spout):
     assert (even.spout.positions, odd.spout.positions) == ({0: 4, 2: 4}, {1: 4})
 
 
+def test_a_partition_that_has_messages_is_waited_for_until_it_has_emitted(kafka, topic, spout):
+    kafka.make_topic(topic, 3)
+    for partition in range(2):
+        kafka.produce(topic, numbers(0, 3), partition=partition)
+    life = spout()
+    assert life.spout.unread_parts() == ["partitions that are not known yet"]
+
+    def all_are_emitted():
+        begun = {life.spout.part_of(msg_id) for _, _, msg_id in life.emitted}
+        unread = {*life.spout.unread_parts()}
+        assert not life.spout.positions or {"0", "1"} - begun <= unread
+        assert not begun & unread
+        return begun == {"0", "1"} and not unread
+
+    life.until(all_are_emitted, "nothing to be waited for")
+
+
 def test_the_lag_in_seconds_is_the_age_of_the_oldest_message_at_hand(kafka, topic, spout):
     kafka.make_topic(topic, 1)
     life = spout()

@@ -176,6 +176,9 @@ class Spout(Component):
     it. False: `fail` is called in the next batch, as in Storm.
     """
 
+    parts_end: ClassVar[bool] = True
+    """Whether the parts that `unread_parts` names come to their ends, as files do."""
+
     def open(
         self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector
     ) -> None:
@@ -237,6 +240,10 @@ class Spout(Component):
         they hold may be older than all that was emitted. If there are none, the newest time of all
         that was emitted counts. Of parts that were not begun, one is enough. It is asked after each
         turn of a task, only if the topology declares `eventTime` of this spout.
+
+        With `parts_end = False` parts have no end, as partitions of a topic. Say which have
+        something to read: these hold the watermark before their first tuple as well. Any other part
+        holds it once something of it was emitted.
 
         Default: None: a part holds the watermark once something of it was emitted.
         """

@@ -63,11 +63,12 @@ class KafkaSpout(Spout):
     """
 
     backoff = True
+    parts_end = False
     config_model = KafkaSpoutOptions
     transient: ClassVar[Sequence[str]] = (
         *("_options", "_brokers", "_consumer", "_topic", "_reader", "_rereading", "_ready"),
         *("_is_assigned", "_group", "_troubles", "_tasks", "_report", "_collector"),
-        *("_context", "_lag_at", "_behind", "_fetched", "_ends"),
+        *("_context", "_lag_at", "_behind", "_fetched", "_ends", "_begun"),
     )
 
     def __init__(self) -> None:
@@ -96,6 +97,7 @@ class KafkaSpout(Spout):
         own = f"fulmen-{context.topology}-{context.component}"
         self._group = Group(self._brokers, self._options, own, self._troubles)
         self._lag_at, self._behind = 0.0, 0
+        self._begun: set[int] = set()  # partitions of which something could be read
         self._connect()
         try:
             self._brokers.metadata(self._consumer, self._options.topic)
@@ -132,6 +134,8 @@ class KafkaSpout(Spout):
         rows, ids = ready[0].take(self._collector.room)
         self._collector.emit_many(rows, ready[0].stream, ids)
         self._emitted(ids)
+        if ready[0].stream != ERRORS_STREAM:
+            self._begun.update(partition for partition, _ in ids)
         if not ready[0].ids:
             ready.popleft()
         return True
@@ -319,6 +323,14 @@ class KafkaSpout(Spout):
     @override
     def part_of(self, msg_id: Any) -> str:
         return str(msg_id[0])
+
+    @override
+    def unread_parts(self) -> Sequence[str]:
+        if not self._is_assigned:
+            return ["partitions that are not known yet"]
+        waiting = [place for place in self.positions.items() if place[0] not in self._begun]
+        # of a partition that was not fetched yet nobody knows
+        return [str(place[0]) for place in waiting if self._unread(*place) != 0]
 
     def _give_up(self, partition: int, offset: int) -> None:
         where = self._reader.position(partition, offset)

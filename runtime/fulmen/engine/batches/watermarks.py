@@ -42,6 +42,7 @@ def watermarks_after(
         return watermarks
     newest: dict[str, dict[str, int]] = {name: {} for name in placed.event_times}
     unread: dict[str, dict[str, list[str] | None]] = {name: {} for name in placed.event_times}
+    to_read: dict[str, dict[str, list[str]]] = {name: {} for name in placed.event_times}
     for summary in summaries:
         exhausted = {**exhausted, **summary.exhausted}
         for (task, part), at in summary.event_times.items():
@@ -52,6 +53,9 @@ def watermarks_after(
             if (component := placed.plan.component_of(task)) in unread:
                 said = None if names is None else [*map(_named, names)]
                 unread[component][task_part(placed, task)] = said
+        for task, parts in summary.to_read.items():
+            if (component := placed.plan.component_of(task)) in to_read:
+                to_read[component][task_part(placed, task)] = [*map(_named, parts)]
     sources = dict(watermarks.sources)
     over = []
     for component, declared in placed.event_times.items():
@@ -62,7 +66,13 @@ def watermarks_after(
         if tasks and not waited:
             over.append(component)
         sources[component] = before.after(
-            rule_of(declared), newest[component], waited, ended, clock, unread[component]
+            rule_of(declared),
+            newest[component],
+            waited,
+            ended,
+            clock,
+            unread[component],
+            to_read[component],
         )
     kept = {name: sources[name] for name in placed.event_times}
     return replace(watermarks, sources=kept).with_passed(placed.inputs, over)

@@ -127,6 +127,8 @@ class Summary:
             is "" if none is known.
         unread: Spout task -> the parts of its source that it has not read to their ends; None: it
             does not say. Only if its spout declares event times.
+        to_read: Spout task -> the parts of its source that have something to read, if they are
+            without an end.
         timers: Task -> its timers. Tasks of this stage and worker that are not in it have none.
         extra: For tests: every tuple that was emitted, if the topology asks for it.
     """
@@ -167,6 +169,7 @@ class Summary:
     holds: dict[int, str] = field(default_factory=dict)
     event_times: dict[tuple[int, str], int] = field(default_factory=dict)
     unread: dict[int, Sequence[str] | None] = field(default_factory=dict)
+    to_read: dict[int, Sequence[str]] = field(default_factory=dict)
     timers: dict[int, PendingTimers] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 

@@ -54,7 +54,9 @@ class SpoutTask(RootTask):
         pending: Messages whose trees have not ended, or whose end the spout was not told yet.
         failed_messages: Those that have failed. With `backoff` the spout hears of it after a pause.
         exhausted: Whether the spout says that there will never be another tuple.
-        unread: This task -> what its spout says of `unread_parts`; empty: it was not asked.
+        unread: This task -> what its spout says of `unread_parts`; empty: it was not asked, or its
+            parts have no end.
+        to_read: The same of parts without an end.
     """
 
     instance: Spout
@@ -83,6 +85,7 @@ class SpoutTask(RootTask):
         self.is_active = False
         self.exhausted = False
         self.unread: dict[int, Sequence[str] | None] = {}
+        self.to_read: dict[int, Sequence[str]] = {}
 
     @override
     def before_open(self) -> None:
@@ -283,16 +286,21 @@ class SpoutTask(RootTask):
         self._emitted = total
         self.exhausted = bool(self.guarded("is_exhausted", self.instance.is_exhausted))
         if self.component in self.placed.event_times:
-            self.unread[self.task] = self.guarded("unread_parts", self._unread_parts)
+            self.guarded("unread_parts", self._ask_what_is_unread)
 
-    def _unread_parts(self) -> list[str] | None:
+    def _ask_what_is_unread(self) -> None:
         names = self.instance.unread_parts()
-        return None if names is None else [*map(str, names)]
+        parts = None if names is None else [*map(str, names)]
+        if self.instance.parts_end:
+            self.unread[self.task] = parts
+        else:
+            self.to_read[self.task] = parts or ()
 
     def describe(self, summary: Summary) -> None:
         """Say what is left of this task's messages."""
         summary.exhausted[self.task] = self.exhausted
         summary.unread.update(self.unread)
+        summary.to_read.update(self.to_read)
         summary.did_something |= self._empty.did_something
         summary.spout_pending[self.task] = self.pending.count
         if self.failed_messages.resting:

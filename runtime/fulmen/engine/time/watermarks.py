@@ -14,6 +14,8 @@ the same. The invariants:
 - A spout may say which parts it has not read to their ends, such as files. Only these hold the
   watermark, before their first tuple as well, and are never idle. If there are none, the newest
   time of all that was read counts. A task that was never asked holds the watermark, too.
+- Parts without an end, such as partitions, hold the watermark before their first tuple as well
+  while the spout says that they have something to read, unless they are idle.
 - Any other component has the minimum of those it receives tuples from. Those without event times
   are left out.
 """
@@ -74,11 +76,14 @@ class SourceTime:
         parts: By name.
         held_by: The part that the watermark waits for; None: all are idle or have ended, or no
             batch was counted since the driver began. Not in a commit.
+        to_read: Task -> its parts without an end that had something to read when it was asked last.
+            Not in a commit.
     """
 
     watermark: int | None = None
     parts: Mapping[str, Part] = field(default_factory=dict)
     held_by: str | None = field(default=None, compare=False)
+    to_read: Mapping[str, Collection[str]] = field(default_factory=dict, compare=False)
 
     def after(
         self,
@@ -88,6 +93,7 @@ class SourceTime:
         ended: Collection[str],
         clock: float,
         unread: Mapping[str, Collection[str] | None] = MappingProxyType({}),
+        to_read: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> SourceTime:
         """What it is after a batch.
 
@@ -99,7 +105,11 @@ class SourceTime:
             clock: The batch clock.
             unread: Task that was asked in the batch -> the parts that it has not read to their
                 ends; None: it does not say.
+            to_read: Task that was asked in the batch -> its parts without an end that have
+                something to read.
         """
+        to_read = {**self.to_read, **to_read}
+        waiting = {name for names in to_read.values() for name in names}
         parts = dict(self.parts)
         for name, at in newest.items():
             before = parts.get(name, Part(None, clock))
@@ -112,11 +122,12 @@ class SourceTime:
         else:
             parts.pop(READ, None)
             parts = {n: Part(part.newest, part.since) for n, part in parts.items()}
-            if all(name.startswith(TASK) for name in parts):
-                for name in expected:
-                    parts.setdefault(name, Part(None, clock))
+            if not waiting and all(name.startswith(TASK) for name in parts):
+                waiting = {*expected}
             else:
-                parts = {n: part for n, part in parts.items() if part.newest is not None}
+                parts = {n: p for n, p in parts.items() if p.newest is not None or n in waiting}
+            for name in waiting:
+                parts.setdefault(name, Part(None, clock))
         may_come = {n: part for n, part in parts.items() if n not in ended}
         live = {n: part for n, part in may_come.items() if part.reader} or {
             n: part for n, part in may_come.items() if not _is_idle(part, rule, clock)
@@ -128,7 +139,7 @@ class SourceTime:
         if least is not None:
             least -= rule.lag
             watermark = least if watermark is None else max(watermark, least)
-        return SourceTime(watermark, parts, held_by)
+        return SourceTime(watermark, parts, held_by, to_read)
 
 
 def _says_what_is_unread(

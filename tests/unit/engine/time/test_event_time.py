@@ -73,6 +73,22 @@ def test_the_part_of_a_source_that_is_furthest_behind_holds_the_watermark():
     assert seen(run(topology(items, spout=Parted)))[-1] == (400, 2)
 
 
+class Partitioned(Parted):
+    """It knows that there is something in a part before it has read any of it."""
+
+    parts_end = False
+
+    def unread_parts(self):
+        return ["slow"]
+
+
+def test_a_part_that_has_something_to_read_holds_the_watermark_before_it_has_emitted():
+    parts = [("fast", 100), PAUSE, ("fast", 200), PAUSE, ("slow", 1), PAUSE, PAUSE, ("fast", 300)]
+    items = [item if item is PAUSE else Message([item[1]], msg_id=item) for item in parts]
+    found = seen(run(topology(items, spout=Partitioned)))
+    assert found == ((100, None), (200, None), (1, None), (300, 1))
+
+
 class Waiting(ListSpout):
     """Never says that nothing will come."""
 

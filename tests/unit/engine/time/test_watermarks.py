@@ -130,6 +130,44 @@ def test_only_what_is_not_read_to_its_end_holds_the_watermark(readings, lag):
         it = Watermarks.decode(Watermarks({"s": it}).encode()).sources["s"]
 
 
+TO_READ = st.dictionaries(st.sampled_from(["task 0", "task 1"]), st.sets(st.sampled_from(FILES)))
+
+
+def of_partitions(rule, readings):
+    """The watermark after each batch, if parts without an end have something to read."""
+    newest, told, since, found = {}, {}, {}, None
+    for clock, (emitted, said) in enumerate(readings):
+        told |= said
+        to_read = {name for names in told.values() for name in names} - {*newest, *emitted}
+        for name, at in emitted.items():
+            newest[name], since[name] = max(at, newest.get(name, at)), clock
+        since = {n: since.get(n, clock) for n in newest.keys() | to_read}
+        live = {
+            n for n in since if rule.idle_seconds is None or clock - since[n] < rule.idle_seconds
+        }
+        if live and not live & to_read:
+            least = min(newest[name] for name in live) - rule.lag
+            found = least if found is None else max(found, least)
+        yield found
+
+
+@given(
+    st.lists(
+        st.tuples(st.dictionaries(st.sampled_from(FILES), st.integers(-50, 50)), TO_READ),
+        max_size=12,
+    ),
+    st.integers(0, 20),
+    st.none() | st.integers(1, 4),
+)
+def test_a_part_without_an_end_holds_the_watermark_before_its_first_tuple(readings, lag, idle):
+    rule, it = Rule(lag, idle), SourceTime()
+    for clock, ((newest, said), wanted) in enumerate(
+        zip(readings, of_partitions(rule, readings), strict=True)
+    ):
+        it = it.after(rule, newest, (), (), float(clock), to_read=said)
+        assert it.watermark == wanted
+
+
 def test_an_unread_part_is_never_idle():
     rule = Rule(0, idle_seconds=5.0)
     it = SourceTime().after(rule, {"part a": 9}, (), (), 0.0, {"task 0": ["part a", "part b"]})
