@@ -347,8 +347,8 @@ def _waits(view: TopologyView) -> Iterator[Text]:
         yield Text(text, "red")
     for hold in view.holds:
         yield Text(hold_sentence(hold.component, hold.reason), "red")
-    for one in view.unread:
-        yield Text(unread_sentence(one.name, one.unread_errors), "red")
+    for component in view.unread:
+        yield Text(unread_sentence(component.name, component.unread_errors), "red")
 
 
 def lag_of_all(view: TopologyView) -> Lag | None:
