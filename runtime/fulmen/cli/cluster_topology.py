@@ -29,11 +29,12 @@ class Outcome:
     """How far a topology is with its newest spec.
 
     Attributes:
-        end: Whether it is there; None: it may still come to that, or fail.
+        end: Whether it is there; None: it may still come to that, or fail. A paused one does
+            neither.
         message: What a person should know.
     """
 
-    end: Literal["Ready", "Failed"] | None
+    end: Literal["Ready", "Failed", "Paused"] | None
     message: str
 
 
@@ -41,7 +42,7 @@ def outcome_of(topology: Json) -> Outcome:
     """Whether the topology is as its newest spec asks for, or will never be without help."""
     state = state_of(topology)
     if is_paused(topology):
-        return Outcome("Failed", f"the annotation {PAUSED_ANNOTATION} keeps it as it is")
+        return Outcome("Paused", f"the annotation {PAUSED_ANNOTATION} keeps it as it is")
     if topology.get("status", {}).get("observedGeneration", 0) < topology["metadata"]["generation"]:
         return Outcome(None, "the operator has not looked at its newest spec yet")
     accepted, ready = condition(topology, "SpecAccepted"), condition(topology, "Ready")

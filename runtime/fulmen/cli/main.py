@@ -18,6 +18,8 @@ from fulmen.cli.bad_input import BAD_INPUT, BadInput
 from fulmen.errors import CodeError, DeclarationError, FulmenError, ValidationFailed
 
 FAILURE = 1
+INTERRUPTED = 130
+"""As shells have it for a program that SIGINT ends: scripts tell it from a failure."""
 TRACEBACK_VARIABLE = "FULMEN_TRACEBACK"
 MODULES = {
     "activate": "cluster.lifecycle",
@@ -84,6 +86,9 @@ class _Group(click.Group):
             raise _BadInput(str(error)) from error
         except FulmenError as error:
             raise _Failure(str(error)) from error
+        except KeyboardInterrupt:
+            click.echo(file=sys.stderr)  # what follows ^C begins a line
+            ctx.exit(INTERRUPTED)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # click deals with these
         except Exception as error:  # a mistake of ours

@@ -99,7 +99,7 @@ def test_nothing_is_deleted_after_an_interrupt(fulmen, kubectl, monkeypatch):
     monkeypatch.setattr(lifecycle.time, "sleep", interrupted)
     kubectl.answer(topology())
     result = fulmen("kill", "word-count")
-    assert result.exit_code == 1
+    assert result.exit_code == 130
     assert "is not deleted, but asked to suspend" in result.stderr
     assert [asked[0] for asked in kubectl.asked] == ["patch"]
 

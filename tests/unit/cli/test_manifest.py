@@ -1,6 +1,7 @@
 """`fulmen manifest`: the file that `fulmen run` takes, as a cluster takes it."""
 
 import base64
+import errno
 import hashlib
 import os
 import random
@@ -11,6 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from fulmen.cli.commands import manifest
 from fulmen.cli.main import main
 from fulmen.topology.code.packing import unpack, unpacked
 from fulmen.topology.reading.documents import parse_yaml
@@ -352,6 +354,23 @@ def test_the_code_as_an_archive_for_a_store(tmp_path):
         assert [name for name in packed.getnames() if name.endswith(".gz")] == []
     unpack(archive, tmp_path / "unpacked")
     assert (tmp_path / "unpacked" / "shop" / "prices.csv").exists()
+
+
+def test_an_archive_that_is_there_stays_whole_until_the_new_one_is(tmp_path, monkeypatch):
+    def breaks_off(project, into):
+        into.write(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    file = written(tmp_path)
+    project(tmp_path)
+    archive = tmp_path / "code-1.tar.gz"
+    invoke(file, "--archive", archive)
+    before, there = archive.read_bytes(), set(tmp_path.iterdir())
+    monkeypatch.setattr(manifest, "write_packed", breaks_off)
+    result = invoke(file, "--archive", archive)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "can't be written: No space left on device" in result.stderr
+    assert (archive.read_bytes(), set(tmp_path.iterdir())) == (before, there)
 
 
 @pytest.mark.parametrize(

@@ -71,12 +71,26 @@ def test_a_topology_is_ready_or_failed_by_its_conditions(found, outcome):
     assert outcome_of(found) == outcome
 
 
-def test_a_topology_that_the_operator_must_not_touch_will_not_be_ready():
+def test_a_paused_topology_has_not_failed_and_has_an_exit_code_of_its_own(fulmen, kubectl):
     found = with_conditions()
     found["metadata"]["annotations"] = {"fulmen.dev/paused": "true"}
-    assert outcome_of(found) == Outcome(
-        "Failed", "the annotation fulmen.dev/paused keeps it as it is"
+    kubectl.answer(found)
+    result = fulmen("wait", "word-count", "-n", "shop")
+    assert (result.exit_code, result.stderr) == (
+        4,
+        "Error: topology 'word-count' is paused: the annotation fulmen.dev/paused keeps it as it"
+        " is. `kubectl annotate topology word-count --namespace=shop fulmen.dev/paused-` lets it"
+        " go on.\n",
     )
+
+
+def test_an_interrupt_is_no_failure(fulmen, kubectl, monkeypatch):
+    def interrupted(seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(wait.time, "sleep", interrupted)
+    kubectl.answer(with_conditions(generation=2, observed=1))
+    assert fulmen("wait", "word-count").exit_code == 130
 
 
 def test_wait_says_what_it_waits_for_as_that_changes(fulmen, kubectl):

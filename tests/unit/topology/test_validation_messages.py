@@ -18,6 +18,10 @@ def texts(document, **kwargs):
     return [str(problem) for problem in validate(document, **kwargs)]
 
 
+OWN_VARIABLE = (
+    "is Fulmen's own, as all FULMEN_ variables but FULMEN_LOG_FORMAT, FULMEN_LOG_LEVEL, "
+    "FULMEN_TRACEBACK. Take a name that does not begin with FULMEN_."
+)
 NOT_READ = (
     "spec.code.uri: the classes are in an archive in a store, which was not read, so they were not"
     " checked. Name a folder with a copy of its files: --code-folder."
@@ -435,6 +439,31 @@ FIELDS = {
     "two-values-for-all-pods": (
         {"spec.env": [{"name": "A", "value": "1", "valueFrom": {"fieldRef": {}}}]},
         "spec.env[0]: variable 'A' has both value and valueFrom. Remove one of them.",
+    ),
+    "variable-of-fulmen": (
+        {"spec.env": [{"name": "FULMEN_CODE_URI", "value": "s3://other/code.tar.gz"}]},
+        f"spec.env[0]: variable 'FULMEN_CODE_URI' {OWN_VARIABLE}",
+    ),
+    "variable-of-fulmen-in-a-template": (
+        {
+            "spec.worker": {
+                "podTemplate": {
+                    "spec": {
+                        "containers": [
+                            {"name": "other", "env": [{"name": "FULMEN_SLOT", "value": "1"}]},
+                            {
+                                "name": "worker",
+                                "env": [
+                                    {"name": "FULMEN_LOG_LEVEL", "value": "DEBUG"},
+                                    {"name": "FULMEN_SLOT", "value": "1"},
+                                ],
+                            },
+                        ]
+                    }
+                }
+            }
+        },
+        f"spec.worker.podTemplate.spec.containers[1].env[1]: variable 'FULMEN_SLOT' {OWN_VARIABLE}",
     ),
     "no-variable": (
         {"spec.config": {"dsn": "${DB-HOST}"}},

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -197,12 +198,21 @@ def _needed(project: Project | None, option: str) -> Project:
 
 
 def _write_archive(project: Project, archive: Path, uri: str | None, topology: Topology) -> None:
-    """Write the code to a file, and print its digest, or the topology that names it."""
+    """Write the code to a file, and print its digest, or the topology that names it.
+
+    A file that is there stays whole until the new one is: it may be being uploaded, and half of an
+    archive looks like one.
+    """
+    unfinished = archive.with_name(f".{archive.name}.{os.getpid()}")
     try:
-        with archive.open("wb") as into:
-            write_packed(project, into)
-        with archive.open("rb") as written:
-            digest = hashlib.file_digest(written, "sha256").hexdigest()
+        try:
+            with unfinished.open("wb") as into:
+                write_packed(project, into)
+            with unfinished.open("rb") as written:
+                digest = hashlib.file_digest(written, "sha256").hexdigest()
+            unfinished.replace(archive.resolve())
+        finally:
+            unfinished.unlink(missing_ok=True)
     except OSError as error:
         raise BadInput(f"--archive: '{archive}' can't be written: {error.strerror}.") from error
     if uri is None:

@@ -14,7 +14,12 @@ from fulmen.topology.resource.pods import Code, EnvVar, Pod
 from fulmen.topology.resource.quantity import mebibytes
 from fulmen.topology.resource.spec import BoltSpec, TopologySpec
 from fulmen.topology.resource.uris import BadUri, read_uri
-from fulmen.topology.validation.reserved_settings import contradictions, of_pods
+from fulmen.topology.validation.reserved_settings import (
+    OF_USERS,
+    contradictions,
+    is_reserved,
+    of_pods,
+)
 
 OBJECT_NAME = re.compile(r"[A-Za-z0-9_=+-][A-Za-z0-9._=+-]*")
 LEAST_MEBIBYTES = 1200
@@ -137,6 +142,15 @@ def _variables(path: str, env: Sequence[EnvVar]) -> Iterator[Problem]:
         if variable.value is not None and variable.value_from is not None:
             message = f"variable {variable.name!r} has both value and valueFrom"
             yield Problem(f"{path}.env[{number}]", message, "Remove one of them.")
+        if is_reserved(variable.name):
+            yield _reserved(f"{path}.env[{number}]", variable.name)
+
+
+def _reserved(path: str, variable: str) -> Problem:
+    """A variable that would turn the container into something else."""
+    free = ", ".join(OF_USERS)
+    message = f"variable {variable!r} is Fulmen's own, as all FULMEN_ variables but {free}"
+    return Problem(path, message, "Take a name that does not begin with FULMEN_.")
 
 
 def _template(path: str, pod: Pod, own: str) -> Iterator[Problem]:
@@ -154,6 +168,10 @@ def _template(path: str, pod: Pod, own: str) -> Iterator[Problem]:
             message = f"container {own!r} is Fulmen's own, which runs nothing but Fulmen"
             cure = "Remove it. Run a program of your own in a container of another name."
             yield Problem(f"{path}.spec.containers[{number}].{field}", message, cure)
+        for which, variable in enumerate(said.get("env") or ()):
+            if is_reserved(str(variable.get("name", ""))):
+                place = f"{path}.spec.containers[{number}].env[{which}]"
+                yield _reserved(place, variable["name"])
 
 
 def spark(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:

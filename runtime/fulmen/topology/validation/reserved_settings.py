@@ -1,4 +1,4 @@
-"""The settings of Spark that can't be changed: for the engine's sake everywhere, or for pods."""
+"""Settings of Spark, and environment variables, that can't be changed: the engine or pods need them."""
 
 from collections.abc import Iterator, Mapping
 
@@ -75,3 +75,14 @@ def of_pods(conf: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name in sorted(conf):
         if any(name == r or (name.startswith(r) and r.endswith(".")) for r in OF_PODS):
             yield name, INSTEAD.get(name, "Leave it out.")
+
+
+VARIABLES = "FULMEN_"
+"""How the environment variables begin by which Fulmen tells its containers what they are."""
+OF_USERS = ("FULMEN_LOG_FORMAT", "FULMEN_LOG_LEVEL", "FULMEN_TRACEBACK")
+"""Those that are for users to set."""
+
+
+def is_reserved(variable: str) -> bool:
+    """Whether only Fulmen may set an environment variable of its containers."""
+    return variable.startswith(VARIABLES) and variable not in OF_USERS
