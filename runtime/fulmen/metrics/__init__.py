@@ -1,10 +1,11 @@
 """Prometheus metrics of a running topology, and a page that shows it.
 
 `snapshot` is what both are made of, `families` makes metrics of it, `topology_json` what the page
-shows, and `server` answers requests. Uses `engine.totals` and the rooms below it; used by `cli`
-and `kube`.
+shows, `server` answers requests, and `access` says whose. Uses `engine.totals` and the rooms below
+it; used by `cli` and `kube`.
 """
 
+from fulmen.metrics.access import TOKEN_ENV, Access, credentials
 from fulmen.metrics.server import MetricsServer
 
-__all__ = ["MetricsServer"]
+__all__ = ["TOKEN_ENV", "Access", "MetricsServer", "credentials"]

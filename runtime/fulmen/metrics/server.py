@@ -8,11 +8,12 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from email.message import Message
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import Any, Self
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -20,6 +21,7 @@ from typing_extensions import override
 
 from fulmen.engine.totals.totals import Totals
 from fulmen.errors import FulmenError
+from fulmen.metrics.access import EVERYBODY, Access, is_from_here
 from fulmen.metrics.families import TopologyCollector
 from fulmen.metrics.history import STEPS, History
 from fulmen.metrics.page import Page
@@ -50,7 +52,9 @@ class Site:
         totals: Callable[[], Totals | None],
         history: History,
         probes: Mapping[str, Callable[[], bool]] | None = None,
+        access: Access = EVERYBODY,
     ) -> None:
+        self._access = access
         self._probes = {"/healthz": lambda: True, **(probes or {})}
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(TopologyCollector(totals))
@@ -58,17 +62,26 @@ class Site:
         self._history = history
         self._page = Page.read()
 
-    def answer(self, target: str, accept: str) -> Answer:
-        """What to answer to a GET.
+    def answer(self, target: str, from_here: bool, headers: Message) -> Answer:
+        """What to answer to a GET. Probes are for whoever asks.
 
         Args:
             target: Path and query.
-            accept: Which kinds of text the client takes.
+            from_here: Whether the request comes from this machine, or this pod.
+            headers: Those of the request.
         """
         try:
             url = urlsplit(target)
         except ValueError:
             return Answer(b"no such address\n", status=HTTPStatus.BAD_REQUEST)
+        if url.path not in self._probes:
+            shown = headers.get("Authorization", "")
+            refusal = self._access.refusal(from_here, headers.get("Host"), shown)
+            if refusal is not None:
+                return Answer(refusal.reason.encode(), status=refusal.status)
+        return self._allowed(url, headers.get("Accept", ""))
+
+    def _allowed(self, url: SplitResult, accept: str) -> Answer:
         match url.path:
             case "/":
                 return Answer(self._page.html, "text/html; charset=utf-8", policy=self._page.policy)
@@ -119,7 +132,8 @@ def _handler(site: Site) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             """Answer."""
-            self._send(site.answer(self.path, self.headers.get("Accept", "")))
+            from_here = is_from_here(self.client_address[0], self.connection.getsockname()[0])
+            self._send(site.answer(self.path, from_here, self.headers))
 
         def refuse(self) -> None:
             """Any other method. Its content is not read, so the connection ends."""
@@ -134,6 +148,8 @@ def _handler(site: Site) -> type[BaseHTTPRequestHandler]:
             if answer.status == HTTPStatus.METHOD_NOT_ALLOWED:
                 self.send_header("Allow", "GET")
                 self.send_header("Connection", "close")
+            if answer.status == HTTPStatus.UNAUTHORIZED:  # browsers ask for it as for a password
+                self.send_header("WWW-Authenticate", 'Basic realm="fulmen", charset="UTF-8"')
             self.send_header("Content-Type", answer.content_type)
             self.send_header("Content-Length", str(len(answer.body)))
             self.send_header("Content-Security-Policy", answer.policy)
@@ -178,6 +194,7 @@ class MetricsServer:
         port: int,
         totals: Callable[[], Totals | None],
         probes: Mapping[str, Callable[[], bool]] | None = None,
+        access: Access = EVERYBODY,
     ) -> None:
         """Listen. Nothing is answered before it is entered.
 
@@ -186,12 +203,13 @@ class MetricsServer:
             port: 0: a free one.
             totals: Gives those of the driver; None as long as it has not started.
             probes: More paths such as /readyz, and what says whether to answer 200 there, or 503.
+            access: Who may read.
 
         Raises:
             FulmenError: It can't listen there.
         """
         self._history = History(totals)
-        site = Site(totals, self._history, probes)
+        site = Site(totals, self._history, probes, access)
         try:
             self._server = (_Server6 if ":" in host else _Server)((host, port), _handler(site))
         except (OSError, OverflowError) as error:

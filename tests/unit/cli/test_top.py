@@ -16,7 +16,7 @@ from fulmen.cli.commands.cluster.top import read_url, read_view
 from fulmen.cli.display.top_view import topology_picture
 from fulmen.cli.display.topologies import topologies_table
 from fulmen.errors import FulmenError
-from fulmen.metrics import MetricsServer
+from fulmen.metrics import Access, MetricsServer
 from support.fake_kubectl import not_found, topology
 from support.metered import run_metered
 from support.tables import lines_of
@@ -294,6 +294,18 @@ def test_a_run_that_has_not_started(fulmen):
         1,
         f"Error: {server.url} answers 503: The topology has not started yet.\n",
     )
+
+
+def test_a_run_that_asks_for_a_token(fulmen, monkeypatch):
+    with MetricsServer("127.0.0.1", 0, lambda: None, access=Access("s3cret")) as server:
+        refused = fulmen("top", "--url", server.url)
+        monkeypatch.setenv("FULMEN_METRICS_TOKEN", "s3cret")
+        allowed = fulmen("top", "--url", server.url)
+    assert refused.stderr == (
+        f"Error: {server.url} answers 401: This server asks for the token in its"
+        " FULMEN_METRICS_TOKEN.\n"
+    )
+    assert "answers 503" in allowed.stderr
 
 
 def test_no_server(fulmen):

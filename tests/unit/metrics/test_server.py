@@ -13,7 +13,8 @@ from contextlib import closing
 import pytest
 
 from fulmen.errors import FulmenError
-from fulmen.metrics import MetricsServer
+from fulmen.metrics import Access, MetricsServer
+from fulmen.metrics.access import is_from_here
 from fulmen.metrics.page import Page
 from support.metered import run_metered
 from support.scrapes import Scrape, check_consistent
@@ -29,6 +30,22 @@ def totals():
 @pytest.fixture(scope="module")
 def server(totals):
     with MetricsServer("127.0.0.1", 0, lambda: totals) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def named(totals):
+    """A server with names of its own."""
+    access = Access.of({"FULMEN_METRICS_HOSTS": "Board.example, other.example"})
+    with MetricsServer("127.0.0.1", 0, lambda: totals, access=access) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def guarded(totals):
+    """A server that asks for a token."""
+    access = Access.of({"FULMEN_METRICS_TOKEN": "s3cret:é\n"})
+    with MetricsServer("127.0.0.1", 0, lambda: totals, access=access) as server:
         yield server
 
 
@@ -193,3 +210,86 @@ def test_a_port_that_is_taken_is_told():
 def test_an_address_that_is_not_ours_is_told():
     with pytest.raises(FulmenError, match=r"metrics: can't listen on 192\.0\.2\.1, port 0: "):
         MetricsServer("192.0.2.1", 0, lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:9090", 200),
+        ("LOCALHOST.", 200),
+        ("shop.localhost", 200),
+        ("127.0.0.1:9090", 200),
+        ("10.0.0.7", 200),
+        ("[::1]:9090", 200),
+        ("board.example:443", 200),
+        ("evil.example", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("localhost.evil.example", 403),
+        ("board.example.evil.example", 403),
+        ("[::1", 403),
+        ("", 403),
+    ],
+)
+def test_a_name_that_leads_to_this_machine_by_a_trick_gets_nothing(named, host, status):
+    for path in ("", "metrics", "api/topology"):
+        found, _, text = get(named, path, Host=host)
+        assert found == status
+        assert ("FULMEN_METRICS_HOSTS" in text) == (status == 403)
+    assert get(named, "healthz", Host=host)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("peer", "own", "is_own"),
+    [
+        ("127.0.0.1", "127.0.0.1", True),
+        ("::1", "::1", True),
+        ("::ffff:127.0.0.1", "::ffff:127.0.0.1", True),
+        ("192.168.1.5", "192.168.1.5", True),
+        ("10.244.0.1", "10.244.0.9", False),
+        ("::ffff:10.244.0.1", "::ffff:10.244.0.9", False),
+        ("fe80::1%eth0", "fe80::2%eth0", False),
+    ],
+)
+def test_requests_of_other_machines_may_call_it_as_they_like(peer, own, is_own):
+    """As the API server does, which passes on its own name."""
+    assert is_from_here(peer, own) == is_own
+    assert (Access().refusal(is_own, "api.example", "") is None) == (not is_own)
+
+
+def basic(text):
+    return f"Basic {base64.b64encode(text.encode()).decode()}"
+
+
+@pytest.mark.parametrize(
+    ("authorization", "status"),
+    [
+        ("Bearer s3cret:é", 200),
+        ("bearer  s3cret:é ", 200),
+        (basic(":s3cret:é"), 200),
+        (basic("anybody:s3cret:é"), 200),
+        ("Bearer s3cret", 401),
+        ("Bearer ", 401),
+        ("Bearer", 401),
+        ("s3cret:é", 401),
+        (basic("s3cret:é"), 401),
+        ("Basic ?", 401),
+        ("Digest s3cret:é", 401),
+    ],
+)
+def test_a_token_is_asked_for(guarded, authorization, status):
+    sent = authorization.encode().decode("latin-1")
+    for path in ("", "metrics", "api/topology"):
+        found, headers, text = get(guarded, path, Authorization=sent)
+        assert found == status
+        assert ("FULMEN_METRICS_TOKEN" in text) == (status == 401)
+        assert ("WWW-Authenticate" in headers) == (status == 401)
+
+
+def test_probes_need_no_token(guarded):
+    assert get(guarded, "healthz")[0] == 200
+    assert get(guarded, "metrics")[0] == 401
+    assert get(guarded, "nothing")[0] == 401
+
+
+def test_without_a_token_nobody_is_asked_for_one(server):
+    assert get(server, "metrics", Authorization="Bearer anything")[0] == 200

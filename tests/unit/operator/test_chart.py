@@ -127,8 +127,14 @@ def test_the_operator_may_give_drivers_their_rights(everywhere):
 
 
 def test_pod_monitors_on_demand():
-    objects = template("podMonitor.enabled=true", "podMonitor.labels.release=prometheus")
+    objects = template(
+        "podMonitor.enabled=true",
+        "podMonitor.labels.release=prometheus",
+        "podMonitor.authorization.credentials.name=page",
+    )
     monitor = objects["PodMonitor", "tools", "fulmen-drivers"]
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["authorization"] == {"credentials": {"name": "page"}}
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
     labels = monitor["spec"]["selector"]["matchLabels"]
     assert labels["app.kubernetes.io/component"] == "driver"

@@ -20,7 +20,8 @@ def texts(document, **kwargs):
 
 OWN_VARIABLE = (
     "is Fulmen's own, as all FULMEN_ variables but FULMEN_LOG_FORMAT, FULMEN_LOG_LEVEL, "
-    "FULMEN_TRACEBACK. Take a name that does not begin with FULMEN_."
+    "FULMEN_METRICS_HOSTS, FULMEN_METRICS_TOKEN, FULMEN_TRACEBACK. Take a name that does not begin "
+    "with FULMEN_."
 )
 NOT_READ = (
     "spec.code.uri: the classes are in an archive in a store, which was not read, so they were not"

@@ -25,7 +25,7 @@ from fulmen.engine.spark.jobs import LocalSparkJobs
 from fulmen.engine.worker.author_logs import logged_to
 from fulmen.engine.worker.in_process import InProcessJobs
 from fulmen.errors import FulmenError
-from fulmen.metrics import MetricsServer
+from fulmen.metrics import Access, MetricsServer
 from fulmen.testing.components import Killed
 
 STREAMS = ("/dev/stdout", "/dev/stderr")
@@ -160,7 +160,7 @@ def _metrics(host: str, port: int | None, local_run: LocalRun) -> AbstractContex
     """A server of metrics, if there is to be one. Says where."""
     if port is None:
         return nullcontext()
-    server = MetricsServer(host, port, lambda: local_run.driver_totals)
+    server = MetricsServer(host, port, lambda: local_run.driver_totals, None, Access.of(os.environ))
     click.echo(f"metrics and the topology's page: {server.url}", err=True)
     return server
 

@@ -50,7 +50,7 @@ from fulmen.kube.driver.pod_settings import (
 from fulmen.kube.driver.reporting import Reporter, WorkerPods, report_of
 from fulmen.kube.driver.revisions import Revisions
 from fulmen.kube.driver.termination import Terminated, Termination
-from fulmen.metrics import MetricsServer
+from fulmen.metrics import Access, MetricsServer
 from fulmen.topology.code.packages import import_path
 from fulmen.topology.validation.check import Runnable
 
@@ -131,7 +131,8 @@ class DriverPod:
         self._own_pod = self._api.pod(self._where.pod_name)
         reporter = Reporter(self._api, self._own_pod, self.report)
         probes = {HEALTH_PATH: self.is_healthy, READY_PATH: self.is_ready}
-        with MetricsServer(host, METRICS_PORT, self.totals, probes):
+        access = Access.of(os.environ)
+        with MetricsServer(host, METRICS_PORT, self.totals, probes, access):
             reporter.start()
             try:
                 return self._run()

@@ -1,4 +1,4 @@
-"""Settings of Spark, and environment variables, that can't be changed: the engine or pods need them."""
+"""Settings of Spark and environment variables that the engine or pods need as they are."""
 
 from collections.abc import Iterator, Mapping
 
@@ -79,7 +79,13 @@ def of_pods(conf: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 VARIABLES = "FULMEN_"
 """How the environment variables begin by which Fulmen tells its containers what they are."""
-OF_USERS = ("FULMEN_LOG_FORMAT", "FULMEN_LOG_LEVEL", "FULMEN_TRACEBACK")
+OF_USERS = (
+    "FULMEN_LOG_FORMAT",
+    "FULMEN_LOG_LEVEL",
+    "FULMEN_METRICS_HOSTS",
+    "FULMEN_METRICS_TOKEN",
+    "FULMEN_TRACEBACK",
+)
 """Those that are for users to set."""
 
 

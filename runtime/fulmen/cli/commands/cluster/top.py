@@ -1,5 +1,6 @@
 """`fulmen top`: what topologies do at the moment, live in the terminal."""
 
+import os
 import sys
 import time
 import urllib.error
@@ -22,6 +23,7 @@ from fulmen.cli.display.topologies import NO_TOPOLOGIES, topologies_table
 from fulmen.cli.kubectl import Json, Kubectl, cluster_command, optional_topology_name
 from fulmen.errors import FulmenError
 from fulmen.kube.contract import METRICS_PORT
+from fulmen.metrics import TOKEN_ENV, credentials
 
 REFRESH_SECONDS = 2.0
 STATES_WITHOUT_FIGURES = ("Pending", "Starting", "Suspended")
@@ -130,8 +132,10 @@ def read_url(url: str) -> str:
     """
     if not url.startswith(("http://", "https://")):
         raise BadInput(f"--url {url}: must begin with http:// or https://.")
+    shown = credentials(os.environ.get(TOKEN_ENV, ""))
     try:
-        with urllib.request.urlopen(f"{url.rstrip('/')}/{_PATH}", timeout=_URL_SECONDS) as answer:
+        request = urllib.request.Request(f"{url.rstrip('/')}/{_PATH}", headers=shown)
+        with urllib.request.urlopen(request, timeout=_URL_SECONDS) as answer:
             return str(answer.read().decode())
     except urllib.error.HTTPError as error:
         with error:
