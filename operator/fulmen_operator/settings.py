@@ -1,10 +1,42 @@
 """What the operator itself is set up with: its environment variables, which the chart writes."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 from fulmen_operator.acceptance.pod_security import Level
+
+
+@dataclass(frozen=True)
+class NetworkPolicies:
+    """How the pods of all topologies are parted from others.
+
+    Attributes:
+        metrics_from: Who may connect to the port with metrics, as a NetworkPolicy's `from`; empty:
+            everybody.
+        egress: What the pods may connect to besides each other, as a NetworkPolicy's `egress`.
+        api_server_ports: Where the API server may be.
+        dns_ports: Where name servers may be.
+    """
+
+    metrics_from: Sequence[Any] = ()
+    egress: Sequence[Any] = ()
+    api_server_ports: Sequence[int] = (443, 6443)
+    dns_ports: Sequence[int] = (53,)
+
+    @classmethod
+    def from_json(cls, text: str) -> "NetworkPolicies | None":
+        """As the chart writes its values; None if that is nothing."""
+        found = json.loads(text or "null")
+        if found is None:
+            return None
+        return cls(
+            tuple(found["metricsFrom"]),
+            tuple(found["egress"]),
+            tuple(found["apiServerPorts"]),
+            tuple(found["dnsPorts"]),
+        )
 
 
 @dataclass(frozen=True)
@@ -22,6 +54,7 @@ class Settings:
         metrics_port: Where the operator's own metrics are.
         probe_port: Where the kubelet asks whether the operator is alive.
         json_logs: Whether log lines are JSON.
+        network_policies: Of all topologies; None: a topology has one if its spec asks for it.
     """
 
     image: str = "fulmen:dev"
@@ -34,6 +67,7 @@ class Settings:
     metrics_port: int = 9465
     probe_port: int = 8080
     json_logs: bool = False
+    network_policies: NetworkPolicies | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Settings":
@@ -55,6 +89,7 @@ class Settings:
             metrics_port=int(given.get("metrics_port", default.metrics_port)),
             probe_port=int(given.get("probe_port", default.probe_port)),
             json_logs=given.get("json_logs", "") == "true",
+            network_policies=NetworkPolicies.from_json(given.get("network_policies", "")),
         )
 
 

@@ -1,10 +1,10 @@
-"""ConfigMaps, the secret, the claim and the NetworkPolicy."""
+"""ConfigMaps, the secret and the claim."""
 
 from collections.abc import Mapping
 
 from fulmen.kube import contract, names
 from fulmen_operator.acceptance.verdict import Accepted, CodeFiles
-from fulmen_operator.manifests.common import CODE, metadata, selector
+from fulmen_operator.manifests.common import CODE, metadata
 from fulmen_operator.model import Manifest, Object, Observed
 from fulmen_operator.settings import Settings
 
@@ -90,21 +90,3 @@ def is_shared(claim: Object | None, settings: Settings) -> bool:
     """Whether a claim can be mounted by the pods of several nodes."""
     modes = claim["spec"].get("accessModes", []) if claim else [settings.claim_access_mode]
     return "ReadWriteMany" in modes
-
-
-def network_policy(seen: Observed) -> Manifest:
-    """Only the topology's own pods may connect to each other, and anybody to the metrics."""
-    own = {"podSelector": {"matchLabels": selector(seen.name)}}
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": metadata(seen, names.network_policy(seen.name)),
-        "spec": {
-            "podSelector": {"matchLabels": selector(seen.name)},
-            "policyTypes": ["Ingress"],
-            "ingress": [
-                {"from": [own]},
-                {"ports": [{"port": contract.METRICS_PORT_NAME, "protocol": "TCP"}]},
-            ],
-        },
-    }

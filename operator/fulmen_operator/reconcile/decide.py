@@ -13,13 +13,13 @@ from fulmen.kube import contract, names
 from fulmen.topology.resource.status import TopologyStatus
 from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.common import marked, owner
+from fulmen_operator.manifests.network import network_policies
 from fulmen_operator.manifests.pods import driver_pod
 from fulmen_operator.manifests.revisions import accepted_in, for_attempt
 from fulmen_operator.manifests.rights import rights
 from fulmen_operator.manifests.storage import (
     auth_secret,
     checkpoint_claim,
-    network_policy,
     revision_map,
 )
 from fulmen_operator.model import (
@@ -121,7 +121,7 @@ def _with_revision(
     actions = (
         *_objects(seen, accepted, revision, verdict, settings),
         *_driver(seen, accepted, revision, step, settings),
-        *leftovers(seen, step, verdict, accepted),
+        *leftovers(seen, step, verdict, accepted, settings),
     )
     probe = _probe(seen, revision, step, spec.pods)
     limits = (
@@ -174,8 +174,7 @@ def _objects(
     wanted = rights(seen, accepted)
     if accepted.owns_claim and _named_claim(seen) != accepted.claim:
         wanted.append(checkpoint_claim(seen, accepted, settings))
-    if accepted.topology.spec.network_policy == "Restrict":
-        wanted.append(network_policy(seen))
+    wanted += network_policies(seen, accepted, settings.network_policies)
     return [
         *_applied(seen, wanted),
         *_adopted_code(seen),

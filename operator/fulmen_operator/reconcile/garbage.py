@@ -2,6 +2,7 @@
 
 from fulmen.kube import contract, names
 from fulmen_operator.acceptance.verdict import Accepted
+from fulmen_operator.manifests.network import network_policies, policy_names
 from fulmen_operator.manifests.revisions import accepted_in
 from fulmen_operator.model import (
     CODE_ANNOTATION,
@@ -18,9 +19,12 @@ from fulmen_operator.model import (
 from fulmen_operator.reconcile.pod_states import ending_of, is_terminating
 from fulmen_operator.reconcile.rollout import Verdict
 from fulmen_operator.reconcile.step import Clear, Step
+from fulmen_operator.settings import Settings
 
 
-def leftovers(seen: Observed, step: Step, verdict: Verdict, accepted: Accepted) -> list[Action]:
+def leftovers(
+    seen: Observed, step: Step, verdict: Verdict, accepted: Accepted, settings: Settings
+) -> list[Action]:
     """What belongs to earlier attempts, to finished trials, to other code.
 
     The driver that failed last is kept for its log.
@@ -30,7 +34,7 @@ def leftovers(seen: Observed, step: Step, verdict: Verdict, accepted: Accepted) 
         *(_pod(pod) for pod in _workers(seen, step)),
         *(_pod(pod) for pod in _preflights(seen, verdict)),
         *_config_maps(seen, verdict, accepted),
-        *_policy(seen, accepted),
+        *_policies(seen, accepted, settings),
     ]
 
 
@@ -93,10 +97,12 @@ def _config_maps(seen: Observed, verdict: Verdict, accepted: Accepted) -> list[A
     return [Delete("ConfigMap", name, uid_of(seen.children["ConfigMap", name])) for name in gone]
 
 
-def _policy(seen: Observed, accepted: Accepted) -> list[Action]:
-    wanted = accepted.topology.spec.network_policy == "Restrict"
-    name = names.network_policy(seen.name)
-    found = seen.children.get(("NetworkPolicy", name))
-    if wanted or found is None:
-        return []
-    return [Delete("NetworkPolicy", name, uid_of(found))]
+def _policies(seen: Observed, accepted: Accepted, settings: Settings) -> list[Action]:
+    wanted = [
+        name_of(policy) for policy in network_policies(seen, accepted, settings.network_policies)
+    ]
+    return [
+        Delete("NetworkPolicy", name, uid_of(seen.children["NetworkPolicy", name]))
+        for name in policy_names(seen.name)
+        if name not in wanted and ("NetworkPolicy", name) in seen.children
+    ]

@@ -56,6 +56,8 @@ METRICS_PORT: Final = 9464
 METRICS_PORT_NAME: Final = "metrics"
 SPARK_PORT: Final = 7078
 BLOCK_MANAGER_PORT: Final = 7079
+POD_PORTS: Final = (SPARK_PORT, BLOCK_MANAGER_PORT)
+"""Where the pods of a topology connect to each other."""
 HEALTH_PATH: Final = "/healthz"
 READY_PATH: Final = "/readyz"
 

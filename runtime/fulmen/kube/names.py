@@ -49,6 +49,11 @@ def network_policy(topology: str) -> str:
     return topology
 
 
+def driver_network_policy(topology: str) -> str:
+    """The NetworkPolicy of the driver alone. No topology is called so: names have no dots."""
+    return f"{topology}.driver"
+
+
 def service_account(topology: str, component: str) -> str:
     """The ServiceAccount that is made for the driver, or for the workers."""
     return f"{topology}-{component}"

@@ -13,6 +13,7 @@ EXPECTED = [
     ("shop-auth-2", names.auth_secret("shop", 2)),
     ("shop-checkpoint", names.claim("shop")),
     ("shop", names.network_policy("shop")),
+    ("shop.driver", names.driver_network_policy("shop")),
     ("shop-worker", names.service_account("shop", "worker")),
     ("shop-driver", names.driver_role("shop")),
     ("shop-driver-2", names.driver_pod("shop", 2)),

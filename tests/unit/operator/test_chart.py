@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from fulmen_operator.settings import Settings
+from fulmen_operator.settings import NetworkPolicies, Settings
 from support.charts import CHART, HELM, helm, template
 from support.dashboards import ALERTS, dashboard
 from support.pages import ROOT
@@ -124,6 +124,27 @@ def test_the_operator_may_give_drivers_their_rights(everywhere):
     assert needed <= allowed
     assert not {("secrets", "get"), ("secrets", "list"), ("secrets", "watch")} & allowed
     assert not any(verb == "*" or resource == "*" for resource, verb in allowed)
+
+
+def test_network_policies_on_demand(everywhere):
+    assert not [kind for kind, *_ in everywhere if kind == "NetworkPolicy"]
+    objects = template("networkPolicies.enabled=true", "networkPolicies.metricsFrom[0].a=b")
+    spec = operator_of(objects)
+    (container,) = spec["template"]["spec"]["containers"]
+    environment = {variable["name"]: variable["value"] for variable in container["env"]}
+    of_all = NetworkPolicies(metrics_from=({"a": "b"},), egress=({},))
+    settings = Settings.from_environment(environment)
+    assert settings == Settings(network_policies=of_all)
+    policy = objects["NetworkPolicy", "tools", "fulmen-operator"]["spec"]
+    assert policy["podSelector"] == spec["selector"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    metrics = [{"port": "metrics", "protocol": "TCP"}]
+    assert policy["ingress"] == [{"ports": metrics, "from": [{"a": "b"}]}]
+    assert {"name": "metrics", "containerPort": settings.metrics_port} in container["ports"]
+    assert [[(p["port"], p["protocol"]) for p in rule["ports"]] for rule in policy["egress"]] == [
+        [(443, "TCP"), (6443, "TCP")],
+        [(53, "UDP"), (53, "TCP")],
+    ]
 
 
 def test_pod_monitors_on_demand():

@@ -279,8 +279,9 @@ class TopologySpec(Model):
     the change. Choose `Open` if a second instance beside those that run does no harm."""
 
     network_policy: Literal["None", "Restrict"] = "None"
-    """`Restrict`: a NetworkPolicy lets only the topology's own pods connect to each other. Anybody
-    may connect to the port with metrics. Connections to the outside are not limited."""
+    """`Restrict`: a NetworkPolicy lets only the topology's own pods connect to each other, on the
+    ports that Fulmen uses. Anybody may connect to the port with metrics. Connections to the outside
+    are not limited. The chart's `networkPolicies` may restrict all topologies further."""
 
     @property
     def pods(self) -> int:

@@ -1,15 +1,18 @@
 """The objects that the operator makes: what is in them, who decides it, what they may do."""
 
+from dataclasses import replace
+
 import pytest
 
 from fulmen.kube import contract
+from fulmen.topology.resource.pods import EnvVar
 from fulmen_operator.acceptance.verdict import Accepted, judge
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.manifests.merge import merged
 from fulmen_operator.manifests.pods import driver_pod, preflight_pod
 from fulmen_operator.manifests.revisions import for_attempt, new_revision
 from fulmen_operator.manifests.rights import rights
-from fulmen_operator.manifests.storage import auth_secret, checkpoint_claim, network_policy
+from fulmen_operator.manifests.storage import auth_secret, checkpoint_claim
 from fulmen_operator.model import APPLIED_ANNOTATION
 from fulmen_operator.settings import Settings
 from support.observed import observed
@@ -88,7 +91,7 @@ def test_the_driver():
 def test_code_in_a_store_is_fetched_by_each_container_with_what_it_has_for_the_checkpoint():
     place = {"uri": "s3://a/code-1.tar.gz", "sha256": "0" * 64}
     secret = {"secretKeyRef": {"name": "s3", "key": "id"}}
-    own = [{"name": "AWS_ACCESS_KEY_ID", "valueFrom": secret}, {"name": "FULMEN_CODE_URI"}]
+    own = [{"name": "AWS_ACCESS_KEY_ID", "valueFrom": secret}]
     changes = {"spec.code": place, "spec.env": own, "spec.worker.image": "mine:1"}
     given = {"containers": [{"name": "worker", "envFrom": [{"secretRef": {"name": "s3"}}]}]}
     changes["spec.worker.podTemplate"] = {"spec": given}
@@ -104,6 +107,18 @@ def test_code_in_a_store_is_fetched_by_each_container_with_what_it_has_for_the_c
         assert env["FULMEN_CODE_SHA256"]["value"] == place["sha256"]
         assert env["AWS_ACCESS_KEY_ID"]["valueFrom"] == secret
         assert "/opt/fulmen/code" not in {mount["mountPath"] for mount in one["volumeMounts"]}
+
+
+def test_variables_of_fulmen_that_an_earlier_version_has_accepted_change_nothing():
+    seen = observed(CODE)
+    accepted = judge(seen, {})
+    env = (EnvVar(name="FULMEN_ATTEMPT", value="99"), EnvVar(name="A", value="1"))
+    spec = accepted.topology.spec.model_copy(update={"env": env})
+    accepted = replace(accepted, topology=accepted.topology.model_copy(update={"spec": spec}))
+    revision = for_attempt(new_revision(seen, accepted, None, Settings()), seen.name, 2, 7)
+    found = container(driver_pod(seen, accepted, revision, 2, ""))["env"]
+    values = [v.get("value") for v in found if v["name"] in ("FULMEN_ATTEMPT", "A")]
+    assert sorted(values) == ["1", "2"]
 
 
 def test_the_worker():
@@ -156,7 +171,7 @@ def test_the_users_pod_template_is_merged_by_name():
             ],
         },
     }
-    env = [{"name": "B", "value": "1"}, {"name": "FULMEN_ATTEMPT", "value": "99"}]
+    env = [{"name": "B", "value": "1"}]
     driver, worker = made({"spec.driver": {"podTemplate": template, "env": env, "image": "mine:1"}})
     spec = driver["spec"]
     assert driver["metadata"]["labels"]["team"] == "a"
@@ -168,7 +183,7 @@ def test_the_users_pod_template_is_merged_by_name():
     assert [c["name"] for c in spec["containers"]] == ["driver", "sidecar"]
     assert container(driver)["image"] == "mine:1"
     values = {v["name"]: v.get("value") for v in container(driver)["env"]}
-    assert (values["A"], values["B"], values["FULMEN_ATTEMPT"]) == ("template", "1", "2")
+    assert (values["A"], values["B"]) == ("template", "1")
     mounts = {mount["mountPath"] for mount in container(driver)["volumeMounts"]}
     assert {"/data", "/var/fulmen"} <= mounts
     assert "nodeSelector" not in worker["spec"]
@@ -331,10 +346,8 @@ def test_the_claim_is_as_the_operator_was_set_up():
     assert "ownerReferences" not in claim["metadata"]
 
 
-def test_the_secret_never_changes_and_the_policy_is_about_own_pods():
+def test_the_secret_never_changes():
     assert auth_secret(observed(), 4)["immutable"] is True
-    policy = network_policy(observed())
-    assert policy["spec"]["podSelector"]["matchLabels"] == {contract.TOPOLOGY_LABEL: "word-count"}
 
 
 # ---- rights

@@ -1,0 +1,68 @@
+"""NetworkPolicies: who may connect to the pods of a topology, and what they may connect to. Pure.
+
+Policies only ever allow more: whoever needs another connection adds a policy of their own.
+"""
+
+from typing import Any
+
+from fulmen.kube import contract, names
+from fulmen_operator.acceptance.verdict import Accepted
+from fulmen_operator.manifests.common import metadata, selector
+from fulmen_operator.model import Manifest, Observed
+from fulmen_operator.settings import NetworkPolicies
+
+
+def policy_names(topology: str) -> list[str]:
+    """The names of all that there may be."""
+    return [names.network_policy(topology), names.driver_network_policy(topology)]
+
+
+def network_policies(
+    seen: Observed, accepted: Accepted, of_all: NetworkPolicies | None
+) -> list[Manifest]:
+    """Those that a topology is to have.
+
+    Args:
+        seen: The topology.
+        accepted: What was accepted of it.
+        of_all: What holds for all topologies, if anything does.
+    """
+    if of_all is None and accepted.topology.spec.network_policy != "Restrict":
+        return []
+    own = {"podSelector": {"matchLabels": selector(seen.name)}}
+    among_themselves = _ports(*contract.POD_PORTS)
+    metrics: dict[str, Any] = _ports(contract.METRICS_PORT_NAME)
+    if of_all is not None and of_all.metrics_from:
+        metrics["from"] = list(of_all.metrics_from)
+    spec = {
+        "podSelector": {"matchLabels": selector(seen.name)},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": [own], **among_themselves}, metrics],
+    }
+    if of_all is None:
+        return [_policy(seen, names.network_policy(seen.name), spec)]
+    dns = [{"port": port, "protocol": kind} for port in of_all.dns_ports for kind in ("UDP", "TCP")]
+    spec["policyTypes"] = ["Ingress", "Egress"]
+    spec["egress"] = [{"to": [own], **among_themselves}, {"ports": dns}, *of_all.egress]
+    of_driver = {
+        "podSelector": {"matchLabels": selector(seen.name, contract.DRIVER)},
+        "policyTypes": ["Egress"],
+        "egress": [_ports(*of_all.api_server_ports)],
+    }
+    return [
+        _policy(seen, names.network_policy(seen.name), spec),
+        _policy(seen, names.driver_network_policy(seen.name), of_driver),
+    ]
+
+
+def _policy(seen: Observed, name: str, spec: Manifest) -> Manifest:
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(seen, name),
+        "spec": spec,
+    }
+
+
+def _ports(*ports: int | str) -> dict[str, Any]:
+    return {"ports": [{"port": port, "protocol": "TCP"} for port in ports]}
