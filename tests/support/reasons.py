@@ -14,7 +14,9 @@ _REASONS = '{{with .status}}{{range .conditions}}{{.reason}} {{end}}{{end}}{{"\\
 
 def explained():
     """The reasons that the page explains."""
-    rows = re.findall(r"^\| (`.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    _, _, table = PAGE.read_text(encoding="utf-8").partition("<!-- reasons: ")
+    table, _, _ = table.partition("<!-- end of reasons -->")
+    rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
     return set(re.findall(r"`(\w+)`", "".join(rows)))
 
 
