@@ -31,7 +31,7 @@ MOST_RESTING = 100_000
 LEAST_SHARE, MOST_SHARE = 0.01, 0.5
 """While a spout has new messages, how much of what it emits may be messages that have failed."""
 _REMEMBERED, _REASONS = 50, 1000
-_LOOKED_AT = 256
+_LOOKED_AT = 64
 """Messages of which it is asked at once whether any of them has failed before."""
 MOST_TRIED = 100_000
 """So many are counted; of those that are never emitted again, the oldest are forgotten."""
@@ -115,29 +115,31 @@ class FailedMessages:
         self, messages: Iterable[tuple[int, Any, str]], clock: float, *, rests: bool
     ) -> None:
         """The same for many: sequences, ids and reasons."""
-        tried, known, resting = self.tried, self._reasons, self._resting
-        changes, queue, failures_of = self._changes, self._queue, self._failures
-        for sequence, msg_id, given in messages:  # one loop without calls: there may be many
-            failures = 1
-            if tried:
-                try:  # `suppress` would take longer than all of this
-                    failures += tried.pop(msg_id, _NEVER)[0]
-                except Exception:  # noqa: BLE001 (an author's ==)
-                    failures = 1  # such failures are not counted
-            if (reason := known.get(given)) is None:
-                if len(known) >= _REASONS:
-                    known.clear()
-                reason = known[given] = given
-            due = clock + FIRST_PAUSE_SECONDS if rests else 0.0
+        if len(self._reasons) >= _REASONS:
+            self._reasons.clear()
+        one_of = self._reasons.setdefault
+        due = clock + FIRST_PAUSE_SECONDS if rests else 0.0
+        # no loop with calls: there may be many
+        changes = [(n, due, msg_id, one_of(why, why), 1) for n, msg_id, why in messages]
+        for i in self.among([msg_id for _, _, msg_id, _, _ in changes]):
+            sequence, _, msg_id, reason, _ = changes[i]
+            try:
+                failures = self.tried.pop(msg_id, _NEVER)[0] + 1
+            except Exception:  # noqa: BLE001 (an author's ==)
+                continue  # such failures are not counted
             if failures > 1:
                 self._hope -= self._hope / _REMEMBERED
-                due = clock + pause_seconds(failures) if rests else 0.0
-            change = sequence, due, msg_id, reason, failures
-            changes.append(change)
-            resting[sequence] = change
-            failures_of[failures] += 1
-            self._reason = reason
-            heapq.heappush(queue, (due, sequence))
+                pause = clock + pause_seconds(failures) if rests else 0.0
+                changes[i] = sequence, pause, msg_id, reason, failures
+        if not changes:
+            return
+        self._failures.update([change[4] for change in changes])
+        self._reason = changes[-1][3]
+        self._changes += changes
+        self._resting.update([(change[0], change) for change in changes])
+        queue, push = self._queue, heapq.heappush
+        for change in changes:
+            push(queue, (change[1], change[0]))
 
     def _rest(self, change: Change) -> None:
         sequence, _, _, reason, failures = change

@@ -8,7 +8,6 @@ number of its first emit, its number.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from math import inf
 from typing import Any
 
@@ -67,10 +66,9 @@ class KeptResults:
             failed: Sequence numbers and reasons.
             clock: Batch clock, in seconds.
         """
-        for _ in self._results.end(acked):
-            pass
+        self._results.end(acked)
         if self._again.count:  # else there is nothing to write of it
-            self.acked(list(chain.from_iterable(self._again.end(acked))))
+            self.acked(self._again.end(acked)[0])
         if not failed:
             return
         reasons = dict(failed)
@@ -88,8 +86,7 @@ class KeptResults:
         if not numbers:
             return
         self.failed.acked(numbers)
-        for _ in self._results.end_singly(sorted(numbers)):
-            pass
+        self._results.end_singly(sorted(numbers))
 
     def due(self, clock: float, at_most: int) -> Iterator[tuple[int, Result]]:
         """Those whose pause is over, with their numbers: they are to be emitted again."""

@@ -25,6 +25,18 @@ from fulmen.errors import NotReadable, repr_of, text_of
 Record = tuple[list[tuple[int, list[Any]]], Ranges | None]
 """Runs of messages, each with its first sequence number, and what has ended; None: nothing."""
 _ENDED = object()
+_NO_RANGES: Ranges = np.empty((0, 2), np.int64)
+
+
+def _merged(ranges: Ranges) -> Ranges:
+    """Ranges in ascending order; those that touch or overlap are one."""
+    if len(ranges) < 2:
+        return ranges
+    ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
+    ends = np.maximum.accumulate(ranges[:, 1])
+    gaps = np.flatnonzero(ranges[1:, 0] > ends[:-1]) + 1
+    firsts, lasts = np.concatenate(([0], gaps)), np.concatenate((gaps - 1, [len(ends) - 1]))
+    return np.stack([ranges[firsts, 0], ends[lasts]], axis=1)
 
 
 def _pickled(runs: list[tuple[int, list[Any]]], ended: Ranges | None, ids: MessageIds) -> bytes:
@@ -72,28 +84,29 @@ class PendingMessages:
         self._added.append(first)
         self.count += len(msg_ids)
 
-    def end(self, ranges: Ranges) -> Iterator[list[Any]]:
-        """The trees of these sequence numbers have ended: gives their message ids, forgets them."""
+    def end(
+        self, ranges: Ranges, apart: Sequence[int] = ()
+    ) -> tuple[list[Any], list[tuple[int, Any]]]:
+        """The trees of these sequence numbers have ended: they are forgotten.
+
+        Args:
+            ranges: Of sequence numbers.
+            apart: More of them, ascending. With those, segments end as a whole as a rule.
+
+        Returns:
+            The message ids of the ranges; each number of the others with its message id.
+        """
+        if len(apart):
+            numbers = np.array(apart, np.int64)
+            ranges = np.concatenate([ranges, np.stack([numbers, numbers + 1], axis=1)])
         if not len(ranges):
-            return
-        self._ended.append(ranges)
-        yield from self._take(ranges)
+            return [], []
+        self._ended.append(ranges := _merged(ranges))
+        return self._take(ranges, apart)
 
     def end_singly(self, sequences: Sequence[int]) -> list[tuple[int, Any]]:
         """The same for single sequence numbers, ascending: gives each with its message id."""
-        found: list[tuple[int, Any]] = []
-        if not len(sequences):
-            return found
-        numbers = np.array(sequences, np.int64)
-        self._ended.append(np.stack([numbers, numbers + 1], axis=1))
-        for start, some in self._by_segment(numbers):
-            segment, before = self._segments[start], len(found)
-            for sequence in some:
-                if (msg_id := segment[sequence - start]) is not _ENDED:
-                    segment[sequence - start] = _ENDED
-                    found.append((sequence, msg_id))
-            self._forget(start, (), len(found) - before)
-        return found
+        return self.end(_NO_RANGES, sequences)[1]
 
     def find(self, sequences: Sequence[int]) -> Iterator[tuple[int, Any]]:
         """Those of these sequence numbers, ascending, that have not ended; with message ids."""
@@ -121,27 +134,37 @@ class PendingMessages:
                 if some:
                     yield start, some
 
-    def _take(self, ranges: Ranges) -> Iterator[list[Any]]:
+    def _take(
+        self, ranges: Ranges, apart: Sequence[int] = ()
+    ) -> tuple[list[Any], list[tuple[int, Any]]]:
+        taken: list[Any] = []
+        singly: list[tuple[int, Any]] = []
         for start, places in self._places(ranges).items():
-            segment = self._segments[start]
-            taken = list(chain.from_iterable([segment[a:b] for a, b in places]))
+            segment, parts, before = self._segments[start], [], len(singly)
+            for a, b in places:
+                low, high = bisect_left(apart, start + a), bisect_left(apart, start + b)
+                for number in apart[low:high]:
+                    parts.append(segment[a : (place := number - start)])
+                    singly.append((number, segment[place]))
+                    a = place + 1
+                parts.append(segment[a:b])
+            some = list(chain.from_iterable(parts))
             if self._left[start] != len(segment):
-                taken = [m for m in taken if m is not _ENDED]
-            self._forget(start, places, len(taken))
-            if taken:
-                yield taken
+                some = [msg_id for msg_id in some if msg_id is not _ENDED]
+                singly[before:] = [one for one in singly[before:] if one[1] is not _ENDED]
+            taken += some
+            self._forget(start, places, len(some) + len(singly) - before)
+        return taken, singly
 
     def _places(self, ranges: Ranges) -> dict[int, list[tuple[int, int]]]:
-        """Segment -> the parts of it that are in ranges; of those that are in any."""
+        """Segment -> the parts of it that are in ranges, which ascend; of those that are in any."""
         starts = sorted(self._segments)
         if len(ranges) == 1:  # as in most light batches: a third of the time
             [[first, end]] = ranges.tolist()
             at, until = max(bisect_right(starts, first) - 1, 0), bisect_left(starts, end)
             return self._parts([(first, end, at, until)], starts)
         known = np.array(starts, np.int64)
-        ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
-        ends = np.maximum.accumulate(ranges[:, 1])
-        begins = np.maximum(ranges[:, 0], np.concatenate(([0], ends[:-1])))  # each only once
+        begins, ends = ranges[:, 0], ranges[:, 1]
         firsts = np.maximum(np.searchsorted(known, begins, "right") - 1, 0)
         lasts = np.searchsorted(known, ends, "left")
         columns = (begins.tolist(), ends.tolist(), firsts.tolist(), lasts.tolist())
@@ -214,7 +237,7 @@ class PendingMessages:
             data, keep_from = _pickled(runs, None, self.ids), number
         else:
             runs = [(first, self._segments[first]) for first in self._added]
-            ended = np.concatenate([*self._ended, np.empty((0, 2), np.int64)])
+            ended = np.concatenate([*self._ended, _NO_RANGES])
             data, keep_from = _pickled(runs, ended, self.ids), 0
         self._added, self._ended = [], []
         return data, keep_from
@@ -239,8 +262,7 @@ class PendingMessages:
                 gone = [n for n in range(first, first + len(msg_ids)) if n not in kept]
                 self._forget(first, [(n - first, n - first + 1) for n in gone], len(gone))
         if ended is not None:
-            for _ in self._take(ended):
-                pass
+            self._take(_merged(ended))
 
     def everything(self) -> Record:
         """All that are pending, as one record."""

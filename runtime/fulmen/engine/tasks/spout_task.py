@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from typing_extensions import override
@@ -82,6 +81,8 @@ class SpoutTask(RootTask):
         self._clock = 0.0
         self._emitted, self._is_dry = 0, True  # in its last turn; whether nothing was left
         self._empty = EmptyCalls()
+        self._fail: object = None
+        self._with_reason = False  # whether that takes it
         self.is_active = False
         self.exhausted = False
         self.unread: dict[int, Sequence[str] | None] = {}
@@ -150,14 +151,12 @@ class SpoutTask(RootTask):
             deliveries, later = deliveries.split(at_most)
         self.was_called = True
         self.collector.open()
-        # those that have failed are taken out first: of the rest whole segments are left as a rule
         reasons = dict(deliveries.failed)
-        ended = self.pending.end_singly(sorted(reasons))
+        msg_ids, ended = self.pending.end(deliveries.acked, sorted(reasons))
         failed = [(sequence, msg_id, reasons[sequence]) for sequence, msg_id in ended]
         rests = bool(self.instance.backoff)
         if rests:  # now: as a rule none is left that was tried, and no acked one is looked for
             self.failed_messages.add_all(failed, self._clock, rests=True)
-        msg_ids = list(chain.from_iterable(self.pending.end(deliveries.acked)))
         if msg_ids:
             self._ack(msg_ids)
         self.ids.ended([msg_id for _, msg_id in ended], is_failed=True)
@@ -221,7 +220,10 @@ class SpoutTask(RootTask):
     def _tell_failed(self, messages: Sequence[tuple[Any, str]]) -> None:
         def tell() -> None:
             fail: Callable[..., object] = self.instance.fail
-            with_reason = takes_reason(fail)
+            written = getattr(fail, "__func__", fail)
+            if written is not self._fail:  # to find out takes as long as many calls
+                self._fail, self._with_reason = written, takes_reason(fail)
+            with_reason = self._with_reason
             for msg_id, reason in messages:
                 if with_reason:
                     refuse_unrun(fail(msg_id, reason))

@@ -368,19 +368,27 @@ class TaskBase(ABC):
         return shortened(f"{what}: {message}" if what else message, LONGEST_MESSAGE)
 
     def count_error(self, error: BaseException, what: str) -> str:
-        """Note an error after which the topology goes on; gives why its tuple fails. Cheap."""
+        """Note an error after which the topology goes on; gives why its tuple fails."""
         if self._told < ERRORS_TOLD:
             return self._why(self.report(error, what=what).message)
         self._more += 1
-        kind, arguments = type(error), error.args
-        text = arguments[0] if len(arguments) == 1 else None
-        if type(text) is not str or len(text) > LONGEST_MESSAGE or kind.__str__ not in _PLAIN_STR:
-            return self._why(self.message_of(error, what))
-        key = kind, text, what
-        if (why := self._reasons.get(key)) is None:
-            if len(self._reasons) >= REASONS_KEPT:
-                self._reasons.clear()
-            why = self._reasons[key] = self._why(self.message_of(error, what))
+        why, kind = self._why(self.message_of(error, what)), type(error)
+        if len(error.args) == 1 and kind.__str__ in _PLAIN_STR:
+            text = error.args[0]
+            if type(text) is str and len(text) <= LONGEST_MESSAGE:
+                if len(self._reasons) >= REASONS_KEPT:
+                    self._reasons.clear()
+                self._reasons[kind, text, what] = why
+        return why
+
+    def counted_before(self, error: BaseException, what: str) -> str | None:
+        """What `count_error` gives, if it has counted such an error in this batch. Cheap."""
+        arguments = error.args
+        if len(arguments) != 1 or type(text := arguments[0]) is not str:
+            return None
+        why = self._reasons.get((type(error), text, what))
+        if why is not None:
+            self._more += 1
         return why
 
     def _why(self, message: str) -> str:

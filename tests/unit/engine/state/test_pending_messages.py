@@ -12,7 +12,7 @@ def ranges(*pairs):
 
 
 def ended(pending, *pairs):
-    return [msg_id for some in pending.end(ranges(*pairs)) for msg_id in some]
+    return pending.end(ranges(*pairs))[0]
 
 
 def test_what_ends_is_told_once_and_forgotten():
@@ -40,11 +40,23 @@ def test_single_numbers_come_with_their_message_ids():
     assert pending.count == 0
 
 
+def test_of_ranges_and_single_numbers_together_each_ends_once():
+    pending = PendingMessages()
+    pending.add(0, ["a", "b", "c", "d"])
+    pending.add(4, ["e", "f"])
+    pending.end_singly([2])
+    assert pending.end(ranges((0, 1), (2, 5)), [1, 2, 5, 9]) == (
+        ["a", "d", "e"],
+        [(1, "b"), (5, "f")],
+    )
+    assert pending.count == 0
+
+
 def test_nothing_happened_nothing_to_write():
     pending = PendingMessages()
     pending.add(0, [])
     assert pending.record(1) is None
-    assert list(pending.end(ranges())) == []
+    assert pending.end(ranges()) == ([], [])
     assert pending.record(1) is None
 
 
@@ -52,7 +64,7 @@ BATCHES = st.lists(
     st.tuples(
         st.lists(st.integers(0, 40), max_size=6),  # which of the pending ones end, as a range
         st.lists(st.integers(0, 5), max_size=3),  # emits, one chunk each
-        st.booleans(),  # whether to tell singly
+        st.sampled_from(["singly", "ranges", "apart"]),  # how to tell: apart is some of both
         st.booleans(),  # whether the process is lost afterwards
     ),
     max_size=30,
@@ -62,14 +74,15 @@ BATCHES = st.lists(
 @given(BATCHES)
 def test_many_batches_with_restarts_against_a_dict(batches):
     pending, records, expected, sequence = PendingMessages(), Records(), {}, 0
-    for number, (ends, chunks, singly, lost) in enumerate(batches, 1):
+    for number, (ends, chunks, how, lost) in enumerate(batches, 1):
         alive = sorted(expected)
         chosen = sorted({alive[i % len(alive)] for i in ends} if alive else ())
-        if singly:
-            told = [msg_id for _, msg_id in pending.end_singly(chosen)]
-        else:
-            told = ended(pending, *((s, s + 1) for s in chosen))
-        assert told == [expected.pop(s) for s in chosen]
+        apart = {"singly": chosen, "ranges": [], "apart": chosen[::2]}[how]
+        pairs = [(s, s + 1) for s in chosen if s not in apart]
+        told, told_apart = pending.end(ranges(*pairs), apart)
+        assert told == [expected[s] for s, _ in pairs]
+        assert told_apart == [(s, expected[s]) for s in apart]
+        expected = {s: msg_id for s, msg_id in expected.items() if s not in chosen}
         for size in chunks:
             ids = [f"m{sequence + i}" for i in range(size)]
             expected |= dict(enumerate(ids, sequence))

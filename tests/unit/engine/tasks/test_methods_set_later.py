@@ -109,6 +109,32 @@ def test_callbacks_that_a_bolt_sets_in_prepare_are_called(heard):
     assert {"end_batch", "drain", "committed", ("timer", "a")} <= {*heard}
 
 
+class ChangesFail(Numbers):
+    """From its first failure on, what hears of them is written as Storm's."""
+
+    transient = ("fail",)
+
+    def open(self, conf, context, collector):
+        super().open(conf, context, collector)
+        self.fail = self.first
+
+    def first(self, msg_id, reason):
+        HEARD.append(("first", msg_id))
+        self.fail = lambda msg_id: HEARD.append(("later", msg_id))
+        self.left = [2]
+
+
+class FailsTwoTwice(FailsTwo):
+    def execute(self, tup, collector):
+        if HEARD.count(("later", 2)) == 0:
+            super().execute(tup, collector)
+
+
+def test_fail_may_be_set_again_with_other_arguments(heard):
+    run(topology(ChangesFail, FailsTwoTwice))
+    assert [one for one in heard if one[0] in ("first", "later")] == [("first", 2), ("later", 2)]
+
+
 class Counts(Bolt):
     """Has fields of its own by the names of callbacks."""
 

@@ -241,6 +241,9 @@ class BoltTask(ResultTask, TimedTask):
 
     def note_failure(self, position: int, error: BaseException) -> None:
         """An exception of the author's code while it dealt with the tuple at `position`."""
+        if (known := self.counted_before(error, self.callback)) is not None:
+            self.failed.append((position, known))
+            return
         if isinstance(error, FailedException):
             self.failed.append((position, text_of(error) or type(error).__name__))
             if isinstance(error, ReportedFailedException):
