@@ -19,10 +19,12 @@ import numpy.typing as npt
 from fulmen.checkpoint.rewriting import RewritePolicy
 from fulmen.engine.state.message_ids import MessageIds
 from fulmen.engine.state.pickling import IDS, dumps, made_of
+from fulmen.engine.state.result_rows import Parts, ResultRows
 from fulmen.engine.tuples.chunk import Ranges
 from fulmen.errors import NotReadable, repr_of, text_of
 
-Record = tuple[list[tuple[int, list[Any]]], Ranges | None]
+Run = list[Any] | ResultRows
+Record = tuple[list[tuple[int, list[Any] | Parts]], Ranges | None]
 """Runs of messages, each with its first sequence number, and what has ended; None: nothing."""
 _ENDED = object()
 _NO_RANGES: Ranges = np.empty((0, 2), np.int64)
@@ -39,9 +41,17 @@ def _merged(ranges: Ranges) -> Ranges:
     return np.stack([ranges[firsts, 0], ends[lasts]], axis=1)
 
 
-def _pickled(runs: list[tuple[int, list[Any]]], ended: Ranges | None, ids: MessageIds) -> bytes:
+def _written(runs: Sequence[tuple[int, Run]], ended: Ranges | None) -> Record:
+    return [(n, run.parts if isinstance(run, ResultRows) else run) for n, run in runs], ended
+
+
+def _read(run: list[Any] | Parts) -> Run:
+    return run if isinstance(run, list) else ResultRows(*run)
+
+
+def _pickled(runs: list[tuple[int, Run]], ended: Ranges | None, ids: MessageIds) -> bytes:
     try:
-        return dumps((runs, ended), {}, {IDS: ids})
+        return dumps(_written(runs, ended), {}, {IDS: ids})
     except NotReadable:
         for _, msg_ids in runs:
             for msg_id in msg_ids:
@@ -69,7 +79,7 @@ class PendingMessages:
     def __init__(self, ids: MessageIds | None = None) -> None:
         self.count = 0
         self.ids = MessageIds() if ids is None else ids
-        self._segments: dict[int, list[Any]] = {}
+        self._segments: dict[int, Run] = {}
         self._left: dict[int, int] = {}
         self._added: list[int] = []
         self._ended: list[Ranges] = []
@@ -79,7 +89,7 @@ class PendingMessages:
         """Messages were emitted with consecutive sequence numbers from `first`."""
         if not len(msg_ids):
             return
-        self._segments[first] = list(msg_ids)
+        self._segments[first] = msg_ids if isinstance(msg_ids, ResultRows) else list(msg_ids)
         self._left[first] = len(msg_ids)
         self._added.append(first)
         self.count += len(msg_ids)
@@ -119,7 +129,14 @@ class PendingMessages:
     def replace(self, sequence: int, msg_id: Any) -> None:
         """Have another message id for one that is pending, and that no commit has yet."""
         for start, some in self._by_segment(np.array([sequence], np.int64)):
-            self._segments[start][some[0] - start] = msg_id
+            self._changeable(start)[some[0] - start] = msg_id
+
+    def _changeable(self, start: int) -> list[Any]:
+        """A segment as a list, in place of what it was."""
+        segment = self._segments[start]
+        if not isinstance(segment, list):
+            segment = self._segments[start] = list(segment)
+        return segment
 
     def _by_segment(self, numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
         """Where segments start, each with the numbers, which ascend, that are in it."""
@@ -193,7 +210,7 @@ class PendingMessages:
         if self._left[start] == 0:
             del self._segments[start], self._left[start]
             return
-        segment = self._segments[start]
+        segment = self._changeable(start)
         for a, b in places:
             segment[a:b] = [_ENDED] * (b - a)
 
@@ -202,9 +219,9 @@ class PendingMessages:
         for _, msg_ids in self.alive():
             yield from msg_ids
 
-    def alive(self) -> list[tuple[int, list[Any]]]:
+    def alive(self) -> list[tuple[int, Run]]:
         """Runs of messages that have not ended."""
-        runs: list[tuple[int, list[Any]]] = []
+        runs: list[tuple[int, Run]] = []
         for start in sorted(self._segments):
             segment = self._segments[start]
             if self._left[start] == len(segment):
@@ -246,7 +263,7 @@ class PendingMessages:
     def ids_in(record: Record) -> dict[int, Any]:
         """The message ids in a record, by sequence number."""
         runs, _ = record
-        return {n: msg_id for first, msg_ids in runs for n, msg_id in enumerate(msg_ids, first)}
+        return {n: msg_id for first, run in runs for n, msg_id in enumerate(_read(run), first)}
 
     def replay(self, record: Record, kept: Mapping[int, Any] | None = None) -> None:
         """Add what a record says.
@@ -256,7 +273,8 @@ class PendingMessages:
             kept: Those of `ids_in` that stay; None: all.
         """
         runs, ended = record
-        for first, msg_ids in runs:
+        for first, run in runs:
+            msg_ids = _read(run)
             self.add(first, msg_ids)
             if kept is not None:
                 gone = [n for n in range(first, first + len(msg_ids)) if n not in kept]
@@ -266,7 +284,7 @@ class PendingMessages:
 
     def everything(self) -> Record:
         """All that are pending, as one record."""
-        return self.alive(), None
+        return _written(self.alive(), None)
 
     @staticmethod
     def restore(records: Sequence[bytes], ids: MessageIds | None = None) -> PendingMessages:

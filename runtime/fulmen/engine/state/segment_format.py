@@ -91,7 +91,8 @@ def encode(
     gone: list[Any] = []
     total = 0
     for key, value in values.items():
-        size = _size_of_key(key, names) + _size_of_value(key, value, names)
+        size = _quick_size(key) or _size_of_key(key, names)
+        size += _quick_size(value) or _size_of_value(key, value, names)
         if size >= ALONE_BYTES:
             yield _piece({size.bit_length(): {key: value}}, [], ALONE_BLOCKS, names)
             continue
@@ -159,22 +160,35 @@ def _size_of_key(key: Any, names: Mapping[int, str]) -> int:
 
 
 def _size(value: Any, names: Mapping[int, str]) -> int:
-    """About how many bytes a value takes. Those of most kinds are not pickled for it."""
-    size = _plain_size(value)
-    if not size and type(value) is tuple and len(value) <= SHORT:
-        parts = [_plain_size(part) for part in value]
-        size = 2 + sum(parts) if all(parts) else 0
-    return size or len(dumps(value, names))
+    return _quick_size(value) or len(dumps(value, names))
 
 
-def _plain_size(value: Any) -> int:
-    """The same of a value of a kind without parts; 0: it is of another kind."""
+def _quick_size(value: Any) -> int:
+    """About how many bytes a value takes; 0: only pickling can tell.
+
+    It is asked for each key and value that is written, so its parts are not in functions.
+    """
     kind = type(value)
-    if kind is str or kind is bytes:
-        return len(value) + 8
     if kind is int:
         return 4 + int(value.bit_length() >> 3)
-    return 8 if kind is float or kind is bool or value is None else 0
+    if kind is str or kind is bytes:
+        return len(value) + 8
+    if kind is float or kind is bool or value is None:
+        return 8
+    if kind is not tuple or len(value) > SHORT:
+        return 0
+    size = 2
+    for part in value:
+        kind = type(part)
+        if kind is int:
+            size += 4 + (part.bit_length() >> 3)
+        elif kind is str or kind is bytes:
+            size += len(part) + 8
+        elif kind is float or kind is bool or part is None:
+            size += 8
+        else:
+            return 0
+    return size
 
 
 def _blocks(total: int) -> int:
@@ -314,7 +328,12 @@ def stable_hash(key: Any) -> int | None:
     if kind is tuple:
         number = 2
         for part in key:
-            inner = stable_hash(part)
+            if type(part) is str:  # as above, but without a call, as there are many keys
+                inner: int | None = zlib.crc32(part.encode("utf-8", "surrogatepass"))
+            elif type(part) is int:
+                inner = hash(part) & 0xFFFFFFFF
+            else:
+                inner = stable_hash(part)
             if inner is None:
                 return None
             number = zlib.crc32(inner.to_bytes(4, "big"), number)

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, NamedTuple
 
 FULL_BYTES = 1 << 20
@@ -34,6 +35,7 @@ FREE_BYTES = 16 << 10
 ALONE_BYTES = 64 << 10
 """A value of this size or more has a segment of its own."""
 _OF_A_SIZE = 8
+_MISSING = object()
 
 
 @dataclass(eq=False, slots=True)
@@ -115,11 +117,12 @@ class Segments:
         for weight, keys in parts:
             place = KeyPlace(segment, weight * size / whole)
             segment.keys.append(keys)
-            for key in keys:
-                before = self._places.get(key)
-                if before is not None:
-                    self._supersede(key, before)
-            self._places.update(dict.fromkeys(keys, place))
+            if not self._places.keys().isdisjoint(keys):
+                for key in keys:
+                    before = self._places.get(key)
+                    if before is not None:
+                        self._supersede(key, before)
+            self._places.update(zip(keys, repeat(place)))
             segment.live += len(keys)
             segment.live_bytes += place.mean * len(keys)
 
@@ -135,12 +138,18 @@ class Segments:
             changed: Keys that were assigned or deleted since the last one.
             state: What is kept now.
         """
+        pop, get, supersede = self._places.pop, state.get, self._supersede  # of many keys
+        values: dict[Any, Any] = {}
+        gone: list[Any] = []
         for key in changed:
-            place = self._places.pop(key, None)
+            place = pop(key, None)
             if place is not None:
-                self._supersede(key, place)
-        values = {key: state[key] for key in changed if key in state}
-        gone = [key for key in changed if key not in state]
+                supersede(key, place)
+            value = get(key, _MISSING)
+            if value is _MISSING:
+                gone.append(key)
+            else:
+                values[key] = value
         dropped = list(self._victims())
         for segment in dropped:
             del self._segments[segment.journal]

@@ -40,7 +40,7 @@ class RootTask(TaskBase):
     failed_messages: FailedMessages
 
     @abstractmethod
-    def remember(self, ids: list[Any]) -> None:
+    def remember(self, ids: Sequence[Any]) -> None:
         """Messages are pending, with consecutive sequence numbers from `sequence`; count them."""
 
     def parts(self, msg_ids: Sequence[Any] | None) -> list[str] | None:  # noqa: ARG002 (for spouts)
@@ -89,12 +89,16 @@ class RootTask(TaskBase):
             self.remember(ids)
             return
 
-    def roots(self, emits: Emits) -> tuple[list[Any], Ids, Lineage | None, Any]:
+    def tracked(self, msg_ids: Sequence[Any]) -> Sequence[Any]:
+        """The message ids of these that are some."""
+        return [msg_id for msg_id in msg_ids if msg_id is not None]  # an author's == may raise
+
+    def roots(self, emits: Emits) -> tuple[Sequence[Any], Ids, Lineage | None, Any]:
         """The message ids, their roots, the lineage of the emits, and which of them are tracked."""
         msg_ids = emits.msg_ids
         if not self.placed.acking or msg_ids is None:
             return [], EMPTY_IDS, None, slice(None)
-        ids = [msg_id for msg_id in msg_ids if msg_id is not None]  # an author's == may raise
+        ids = self.tracked(msg_ids)
         roots = root_ids(self.origin, self.sequence, len(ids))
         if len(ids) == len(msg_ids):
             return ids, roots, Lineage(roots, roots), slice(None)

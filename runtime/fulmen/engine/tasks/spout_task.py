@@ -420,7 +420,7 @@ class SpoutTask(RootTask):
         )
 
     @override
-    def remember(self, ids: list[Any]) -> None:
+    def remember(self, ids: Sequence[Any]) -> None:
         self.guarded("emit", lambda: self.ids.add(self.sequence, ids, self.author.state))
         self.pending.add(self.sequence, ids)
         self.sequence += len(ids)

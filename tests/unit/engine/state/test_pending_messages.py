@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from fulmen.checkpoint.rewriting import RewritePolicy
 from fulmen.engine.state.pending_messages import PendingMessages
+from fulmen.engine.state.result_rows import ResultRows
 from support.engine_runs import Records
 
 
@@ -58,6 +59,28 @@ def test_nothing_happened_nothing_to_write():
     assert pending.record(1) is None
     assert pending.end(ranges()) == ([], [])
     assert pending.record(1) is None
+
+
+ROWS = ResultRows("default", [["a", "b", "c"], [1, 2, 3]], "l", None)
+AS_LIST = [("default", ["a", 1], None), ("default", ["b", 2], None), ("default", ["c", 3], None)]
+
+
+@given(st.lists(st.integers(10, 12), unique=True), st.booleans(), st.booleans())
+def test_results_as_columns_are_as_a_list_of_them(ends, singly, restored):
+    pending = PendingMessages()
+    pending.add(10, ROWS)
+    if restored:
+        pending = PendingMessages.restore([pending.record(1)[0]])
+    if singly:
+        told = [msg_id for _, msg_id in pending.end_singly(sorted(ends))]
+    else:
+        told = ended(pending, *((n, n + 1) for n in sorted(ends)))
+    assert told == [AS_LIST[n - 10] for n in sorted(ends)]
+    left = {n: result for n, result in enumerate(AS_LIST, 10) if n not in ends}
+    assert dict(pending.find([10, 11, 12])) == left
+    assert PendingMessages.ids_in(pending.everything()) == left
+    pending.replace(10, "gone")
+    assert pending.count == len(left)
 
 
 BATCHES = st.lists(

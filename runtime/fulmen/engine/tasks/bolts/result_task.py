@@ -27,8 +27,9 @@ from fulmen.engine.protocol.statistics import DEAD_LETTERED
 from fulmen.engine.protocol.summary import ErrorReport, Resting, Summary
 from fulmen.engine.state.kept_results import KeptResults, Result
 from fulmen.engine.state.pickling import noting
+from fulmen.engine.state.result_rows import ResultRows
 from fulmen.engine.tasks.root_task import RootTask
-from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.chunk import Chunk, Columns
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 
 LEAST_AGAIN = 1000
@@ -106,10 +107,16 @@ class ResultTask(RootTask):
     ) -> None:
         """Send what was emitted on a stream, and keep it until its trees are acked."""
         chosen = chosen or {}
-        more: Iterable[Any] = repeat(rows.arrow.schema if rows.arrow is not None else None)
+        schema = rows.arrow.schema if rows.arrow is not None else None
+        more: Iterable[Any] = repeat(schema)
+        results: Sequence[Result]
+        values = rows.rows
         if self.routes[stream].direct:
             more = [self._key_of(chosen.get(i)) for i in range(len(rows))]
-        results: list[Result] = list(zip(repeat(stream), rows.rows, more, strict=False))
+        if isinstance(values, Columns) and isinstance(values.container, str) and not chosen:
+            results = ResultRows(stream, values.columns, values.container, schema)
+        else:
+            results = list(zip(repeat(stream), values, more, strict=False))
         self.send_roots(Emits(stream, rows, results, chosen), outbox)
 
     def _key_of(self, tasks: Sequence[tuple[int, Sequence[int]]] | None) -> str:
@@ -117,7 +124,11 @@ class ResultTask(RootTask):
         return self.placed.plan.key_of(tasks[0][1][0]) if tasks else ""
 
     @override
-    def remember(self, ids: list[Any]) -> None:
+    def tracked(self, msg_ids: Sequence[Any]) -> Sequence[Any]:
+        return msg_ids  # all of them
+
+    @override
+    def remember(self, ids: Sequence[Any]) -> None:
         if self.results is not None and ids:
             self.results.emitted(self.sequence, ids)
             self.sequence += len(ids)
