@@ -220,6 +220,10 @@ def _from_kafka() -> Iterator[Goal]:
             yield Goal(f"{who}, 1,000/s, {p}", "ms", figure, at_most=most)
 
 
+def _busiest(hot: bool, partial: bool) -> Figure:
+    return _of("windows", "of_the_busiest", hot=hot, partial=partial)
+
+
 def _in_windows() -> Iterator[Goal]:
     def rate(how: str, keys: int) -> Figure:
         return _of("windows", "clicks_per_cpu_second", windows=how, keys=keys)
@@ -228,6 +232,8 @@ def _in_windows() -> Iterator[Goal]:
         ratio = _ratio(rate("tumbling", keys), rate("none", keys))
         yield Goal(f"windows, {keys:,} keys, of none", "times", ratio, at_least=0.6)
     bytewax = _ratio(rate("tumbling", 1_000), rate("bytewax", 1_000))
+    busiest = _ratio(_busiest(hot=True, partial=True), _busiest(hot=True, partial=False))
+    yield Goal("a hot key, partial, of without", "times", busiest, at_least=1.0)
     yield Goal("windows, 1,000 keys, of Bytewax", "times", bytewax, at_least=5.0)
     many = {"windows": "tumbling", "keys": 100_000}
     last, usual = (_of("windows", f"batch_{name}_ms", **many) for name in ("most", "p50"))

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -40,6 +40,7 @@ class Watcher(Silent):
         acked: Trees acked in each batch.
         latencies: Milliseconds from when a sentence was due to its ack's commit, if `due` is set.
         skipped: How many stages each batch left out.
+        busy: CPU seconds of each worker in each batch.
         due: Seconds of the wall clock at which the sentences of these sequence numbers were due.
     """
 
@@ -48,6 +49,7 @@ class Watcher(Silent):
     acked: list[int] = field(default_factory=list)
     latencies: list[np.ndarray] = field(default_factory=list)
     skipped: list[int] = field(default_factory=list)
+    busy: list[Counter[int]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
     def batch(self, totals: Totals, done: Done) -> None:
@@ -55,14 +57,16 @@ class Watcher(Silent):
         now = time.time()
         self.seconds.append(done.seconds)
         self.skipped.append(len(done.skipped))
-        n = 0
+        n, busy = 0, Counter[int]()
         for summary in done.summaries:
+            busy[summary.partition] += summary.cpu_seconds
             for ranges in summary.acked.values():
                 n += int((ranges[:, 1] - ranges[:, 0]).sum())
                 if self.due is not None:
                     sequences = np.concatenate([np.arange(a, b) for a, b in ranges.tolist()])
                     self.latencies.append((now - self.due(sequences)) * 1000)
         self.acked.append(n)
+        self.busy.append(busy)
 
     def attempt_failed(self, number: int, reason: str) -> None:
         """An attempt failed."""
@@ -74,6 +78,7 @@ class Watcher(Silent):
         self.acked.clear()
         self.latencies.clear()
         self.skipped.clear()
+        self.busy.clear()
 
 
 def document(

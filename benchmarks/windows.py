@@ -1,5 +1,8 @@
 """Windows of event time: what a click costs in one, and how long a batch takes that ends many.
 
+And what the busiest of four workers has to do if some users click much more often than others, with
+and without aggregation before clicks leave their worker.
+
 In one process, without Spark, and in CPU seconds: so the figures depend little on what else the
 machine does.
 """
@@ -13,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from typing import Any
 
 from benchmarks import running
@@ -21,10 +25,13 @@ from benchmarks.running import Watcher, document
 Result = dict[str, Any]
 KEYS = (1_000, 100_000)
 WARM = 100_000
+WORKERS, HOT_CLICKS = 4, 600_000
 CLICKS = 1_200_000
 """A window of ten seconds ends: one of each user."""
 BATCH = 100_000
 BYTEWAX_CLICKS = 300_000
+EXPONENT = 1.5
+"""The n-th user clicks as often as 1 / n**1.5 says: the first one makes 38 % of all clicks."""
 
 
 def windows(arguments: argparse.Namespace) -> list[Result]:
@@ -33,6 +40,11 @@ def windows(arguments: argparse.Namespace) -> list[Result]:
         {"keys": keys, "windows": how, **_measure(clicks(keys, how))}
         for keys in KEYS
         for how in ("none", "tumbling")
+    ]
+    results += [
+        {"keys": 100_000, "hot": hot, "partial": partial, **_measure_workers(hot, partial)}
+        for hot in (True, False)
+        for partial in (False, "auto", True)
     ]
     if importlib.util.find_spec("bytewax") is None:
         print("bytewax: not installed; pip install bytewax")
@@ -63,6 +75,29 @@ def clicks(keys: int, how: str) -> dict[str, Any]:
         inputs = [{"from": "count", "grouping": {"type": "shuffle"}}]
         bolts.append({"name": "nowhere", "class": "clicks.Nowhere", "inputs": inputs})
     return document(spout, bolts, workers=1, batchTargetMillis=60_000)
+
+
+def _measure_workers(hot: bool, partial: bool | str) -> Result:
+    content = clicks(100_000, "tumbling")
+    spec = content["spec"]
+    spec["workers"] = WORKERS
+    [spout], [count, nowhere] = spec["spouts"], spec["bolts"]
+    for component in (spout, count, nowhere):
+        component["parallelism"] = WORKERS
+    spout["config"]["exponent"] = EXPONENT if hot else 0.0
+    count["config"]["partial"] = partial
+    watcher = Watcher()
+    with running.running(content, watcher, running.in_this_process) as driver:
+        while sum(watcher.acked) < WARM:
+            _step(driver)
+        watcher.forget()
+        while sum(watcher.acked) < HOT_CLICKS:
+            _step(driver)
+    acked, busy = sum(watcher.acked), sum(watcher.busy, Counter[int]())
+    return {
+        "clicks_per_cpu_second": round(acked / sum(busy.values())),
+        "of_the_busiest": round(acked / sum(max(one.values()) for one in watcher.busy)),
+    }
 
 
 def _measure(content: dict[str, Any]) -> Result:

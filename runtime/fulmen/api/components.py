@@ -22,6 +22,7 @@ from fulmen.api.collector import (
     OutputCollector,
     SpoutOutputCollector,
 )
+from fulmen.api.combiner import Combiner
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import OutputFieldsDeclarer, Stream, declare
 from fulmen.api.tuples import Tuple
@@ -375,6 +376,25 @@ class BasicBolt(Component):
             conf: The topology's `config`, with the component's own on top of it.
             context: Names, task ids and streams.
         """
+
+    @classmethod
+    def combiner_for(
+        cls,
+        options: Any,  # noqa: ARG003 (for classes that need it)
+        stream: Stream,  # noqa: ARG003
+        grouped_by: Sequence[str],  # noqa: ARG003
+    ) -> Combiner | None:
+        """What makes few rows of its input before this leaves a worker. Default: nothing.
+
+        For bolts of Fulmen itself. A row stands for the trees of all that it was made of, so what
+        `execute` emits for it must be a result: see `emits_results`.
+
+        Args:
+            options: The validated `config_model`; None if the class has none.
+            stream: What is combined.
+            grouped_by: The fields that the input is grouped by.
+        """
+        return None
 
     @abstractmethod
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> Awaitable[None] | None:

@@ -27,12 +27,15 @@ class Aggregation(ABC):
         arguments: How many arguments it takes after the field.
         type: Of its result, by the names that `fields` of a format has; "" if it depends.
         in_place: Whether `add` changes what was kept, and can't raise.
+        splits: Whether the result is exactly the same if parts of the values are added up apart,
+            and then merged: not so for sums of floats. Then it is done where it saves something.
         variants: Other aggregations, by the word after the field: `distinct(x, approximate)`.
     """
 
     arguments: ClassVar[int] = 0
     type: ClassVar[str] = ""
     in_place: ClassVar[bool] = False
+    splits: ClassVar[bool] = False
     variants: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, *arguments: str) -> None:
@@ -67,6 +70,10 @@ class Aggregation(ABC):
     def merge(self, kept: Any, other: Any) -> Any:
         """What is kept of two windows that have become one."""
 
+    def absorb(self, kept: Any, other: Any) -> Any:
+        """The same, but `kept` may be changed in place, as by `add`."""
+        return self.merge(kept, other)
+
     def result(self, kept: Any) -> Any:
         """What is emitted."""
         return kept
@@ -76,6 +83,7 @@ class Count(Aggregation):
     """How many there are: of tuples, or of values that are not None."""
 
     type = "int64"
+    splits = True
 
     def init(self) -> int:  # noqa: D102
         return 0
@@ -136,6 +144,8 @@ def _plus(one: Any, other: Any) -> Any:
 class Min(Aggregation):
     """The least value; None without values."""
 
+    splits = True
+
     def init(self) -> None:  # noqa: D102
         return None
 
@@ -149,6 +159,8 @@ class Min(Aggregation):
 class Max(Aggregation):
     """The greatest value; None without values."""
 
+    splits = True
+
     def init(self) -> None:  # noqa: D102
         return None
 
@@ -161,6 +173,8 @@ class Max(Aggregation):
 
 class First(Aggregation):
     """The value with the earliest event time; of equal times the one that came first."""
+
+    splits = True
 
     def init(self) -> None:  # noqa: D102
         return None
@@ -196,6 +210,10 @@ class Listed(Aggregation):
 
     def merge(self, kept: list[Any], other: list[Any]) -> list[Any]:  # noqa: D102
         return kept + other
+
+    def absorb(self, kept: list[Any], other: list[Any]) -> list[Any]:  # noqa: D102
+        kept += other
+        return kept
 
     def result(self, kept: list[tuple[int, Any]]) -> list[Any]:  # noqa: D102
         return [value for _, value in sorted(kept, key=lambda one: one[0])]
@@ -239,6 +257,7 @@ class Distinct(_OfHashable):
 
     type = "int64"
     in_place = True
+    splits = True
     variants: ClassVar[Mapping[str, Any]] = {"approximate": ApproximateDistinct}
 
     def init(self) -> set[Any]:  # noqa: D102
@@ -250,6 +269,10 @@ class Distinct(_OfHashable):
 
     def merge(self, kept: set[Any], other: set[Any]) -> set[Any]:  # noqa: D102
         return kept | other
+
+    def absorb(self, kept: set[Any], other: set[Any]) -> set[Any]:  # noqa: D102
+        kept |= other
+        return kept
 
     def result(self, kept: set[Any]) -> Any:  # noqa: D102
         return len(kept)
@@ -308,6 +331,7 @@ class Top(_OfHashable):
 
     arguments = 1
     in_place = True
+    splits = True
 
     def __init__(self, count: str) -> None:
         """`count`: how many."""
@@ -324,6 +348,10 @@ class Top(_OfHashable):
 
     def merge(self, kept: Counter[Any], other: Counter[Any]) -> Counter[Any]:  # noqa: D102
         return kept + other
+
+    def absorb(self, kept: Counter[Any], other: Counter[Any]) -> Counter[Any]:  # noqa: D102
+        kept.update(other)
+        return kept
 
     def result(self, kept: Counter[Any]) -> list[list[Any]]:
         """Of equally frequent ones, those whose text is first: in any order of the input."""

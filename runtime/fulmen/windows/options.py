@@ -156,11 +156,21 @@ class AggregateOptions(TimedOptions):
     more."""
     emit_every: Positive | None = None
     """Windows that are still open are emitted so often as well, if something has come."""
+    partial: Literal["auto"] | bool = "auto"
+    """Whether tuples of the same key and window are aggregated in the worker that emits them before
+    they leave it: then a frequent key is one row a batch. `auto`: where there are few keys, and the
+    results are exactly the same. `true`: always; a sum of floats may differ in its last digits, and
+    what sketches say within their error. Not for sessions and windows by count."""
 
     @model_validator(mode="after")
     def _is_whole(self) -> AggregateOptions:
         if self.window.type == "count" and (self.emit_every or self.allowed_lateness != "0"):
             raise ValueError("emitEvery and allowedLateness are not for windows by count")
+        if self.partial is True and self.window.type in ("session", "count"):
+            raise ValueError(
+                f"partial: true is not for windows of type {self.window.type}: which tuples are"
+                " together there is known only when they are. Leave it out"
+            )
         names = [*self.key, *FIXED, *self.aggregates, *(PANE if self.has_panes else ())]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"several output fields are called {', '.join(twice)}")

@@ -8,13 +8,14 @@ exactly those that can't leave the worker.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from fulmen.api.tuples import Tuple
 from fulmen.engine.acking.messages import Messages
+from fulmen.engine.emitting.combined_tuples import CombinedTuples
 from fulmen.engine.emitting.parcels import Index, Parcels, compose, groups
 from fulmen.engine.emitting.routes import Chosen, Routes
 from fulmen.engine.emitting.timed_emits import TimedEmits
@@ -56,6 +57,7 @@ class Outbox:
         wall: The time of day, in seconds of time.time(), where event times may be too far ahead.
         event_times: (task, part) -> the newest event time that was sent.
         untimed: Task -> why the first one of its tuples has no usable event time.
+        combined: What combines tuples before they leave, by the number of the subscription.
     """
 
     def __init__(self, placed: PlacedTopology, stage: int, rng: np.random.Generator) -> None:
@@ -73,6 +75,7 @@ class Outbox:
         self.wall = 0.0
         self.event_times: dict[tuple[int, str], int] = {}
         self.untimed: dict[int, str] = {}
+        self.combined: Mapping[int, CombinedTuples] = {}
         self._placed = placed
         self._stage = stage
         self._rng = rng
@@ -312,7 +315,16 @@ class Outbox:
                     ),
                 )
             return
-        self._parcels.add(subscription.number, task, emitted, index, targets, lineage)
+        combined = self.combined.get(subscription.number)
+        if combined is not None and emitted.arrow is None:
+            rest = combined.add(task, emitted, index, targets, lineage)
+            if combined.is_overtaken:
+                self._send_combined(subscription.number, combined)
+            if rest is not None:
+                index, targets = compose(index, rest), targets[rest]
+                lineage = None if lineage is None else lineage.take(rest)
+        if len(targets):
+            self._parcels.add(subscription.number, task, emitted, index, targets, lineage)
 
     def receive(self, target: int, chunk: Chunk) -> None:
         """Put a chunk into the inbox of one of these tasks."""
@@ -327,7 +339,18 @@ class Outbox:
 
     def pack_all(self) -> None:
         """Make rows of all parcels that wait for more tuples."""
+        for number, combined in self.combined.items():
+            self._send_combined(number, combined)
         self._parcels.pack_all()
+
+    def _send_combined(self, number: int, combined: CombinedTuples) -> None:
+        """Make rows of what was combined, after what was sent before, and before what comes."""
+        if (found := combined.take()) is None:
+            return
+        self._parcels.pack_of(number)
+        number += len(self._placed.subscriptions)
+        self._parcels.add(number, found.source, found.rows, None, found.targets, found.lineage)
+        self._parcels.pack_of(number)
 
     def pack_messages(self) -> None:
         """Make rows of the messages to ackers of other stages or workers."""

@@ -110,6 +110,11 @@ class Parcels:
         for key in list(self._pieces):
             self._pack(key)
 
+    def pack_of(self, subscription: int) -> None:
+        """The same of one subscription."""
+        for key in [key for key in self._pieces if key[0] == subscription]:
+            self._pack(key)
+
     def _pack(self, key: tuple[int, int]) -> None:
         number, worker = key
         pieces = self._pieces.pop(key)
@@ -144,7 +149,7 @@ class Parcels:
 
     def _without_unpicklable(self, parcel: wire.Parcel) -> wire.Parcel:
         """The tuples of a parcel that can leave their worker. The trees of the others fail."""
-        subscription = self._placed.subscriptions[parcel.subscription]
+        subscription = self._placed.sent[parcel.subscription]
         kept = []
         for i, row in enumerate(parcel.encoded.rows() if parcel.encoded else ()):
             try:  # as it is sent: a value that is nested deeply may be pickled alone, but not there

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from fulmen.api.combiner import COMBINED
 from fulmen.api.declarer import DEAD_LETTER_FIELDS, DEAD_LETTERS, Stream
 from fulmen.api.event_time import LATE, LATE_FIELDS
 from fulmen.engine.protocol.limits import LIMITS, EngineLimits
@@ -40,6 +42,8 @@ class Subscription:
         fields: That stream's fields.
         target: The bolt that receives.
         grouping: How the bolt's tasks are chosen.
+        is_combined: Whether rows of it stand for several tuples each. Their fields are others:
+            see `fields_of`.
     """
 
     number: int
@@ -48,6 +52,13 @@ class Subscription:
     fields: tuple[str, ...]
     target: str
     grouping: Grouping
+    is_combined: bool = False
+
+    def fields_of(self, rows: Sequence[Any] | None) -> tuple[str, ...]:
+        """The fields of rows that have arrived; None: they are Arrow."""
+        if not (self.is_combined and rows):
+            return self.fields
+        return COMBINED, *map(str, range(1, len(rows[0])))
 
 
 @dataclass(frozen=True)
@@ -94,6 +105,13 @@ class PlacedTopology:
                     fields = self.streams[wanted.from_][wanted.stream].fields
                 found.append((wanted.from_, wanted.stream, fields, bolt.name, wanted.grouping))
         return tuple(Subscription(i, *one) for i, one in enumerate(found))
+
+    @cached_property
+    def sent(self) -> tuple[Subscription, ...]:
+        """What rows between stages are of: `subscriptions`, and again each of them combined."""
+        plain = self.subscriptions
+        combined = [replace(s, number=s.number + len(plain), is_combined=True) for s in plain]
+        return *plain, *combined
 
     def subscribers(self, component: str, stream: str) -> list[Subscription]:
         """Who receives `stream` of `component`."""

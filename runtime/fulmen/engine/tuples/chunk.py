@@ -287,6 +287,8 @@ def _alike(one: Chunk, other: Chunk) -> bool:
     """Whether they can be one chunk. Batches of different types stay as they were sent."""
     if (one.component, one.stream, one.is_arrow) != (other.component, other.stream, other.is_arrow):
         return False
+    if one.fields != other.fields:  # those of the one were combined
+        return False
     return not one.is_arrow or one.batch.schema.equals(other.batch.schema)
 
 

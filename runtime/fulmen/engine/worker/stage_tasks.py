@@ -20,6 +20,7 @@ from fulmen.checkpoint import Store, load_many, read_commit, read_manifest, save
 from fulmen.checkpoint.rewriting import Journals
 from fulmen.engine.acking.acker_task import AckerTask
 from fulmen.engine.acking.messages import Messages
+from fulmen.engine.emitting.combined_tuples import Combiners
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.emitting.parcels import groups
 from fulmen.engine.emitting.spout_emits import emit_bytes
@@ -85,6 +86,7 @@ class StageTasks:
         self._ackers: dict[int, AckerTask] = {}
         self._transactions = StageTransactions(placed, stage)
         self._threads = ExecutorThreads()
+        self._combiners = Combiners(placed, stage, self.components)
         self._unreadable = UnreadableTuples(placed)
 
     def tasks_of(self, component: str) -> list[int]:
@@ -218,6 +220,7 @@ class StageTasks:
         summary.process = this_process(self.partition)
         outbox = Outbox(self.placed, self.stage, self._rng)
         outbox.wall = header.wall
+        outbox.combined = self._combiners.begin(header.watermarks)
         messages: dict[int, Messages] = defaultdict(Messages)
         for task in self._authors_tasks():
             task.begin_batch(header)
@@ -305,10 +308,11 @@ class StageTasks:
             raise VoidBatch(row)
         if kind == wire.TUPLES:
             parcel = wire.unpack_tuples(row)
-            subscription = self.placed.subscriptions[parcel.subscription]
+            subscription = self.placed.sent[parcel.subscription]
             if subscription.target in self._bolts:
                 if parcel.unreadable:
                     parcel = self._unreadable.without(parcel, self._by_task.__getitem__, outbox)
+                fields = subscription.fields_of(parcel.rows)
                 for target, at in groups(parcel.targets) if len(parcel.targets) else ():
                     part = parcel if at is None else wire.select(parcel, at)
                     outbox.receive(
@@ -316,7 +320,7 @@ class StageTasks:
                         Chunk(
                             subscription.source,
                             subscription.stream,
-                            subscription.fields,
+                            fields,
                             part.sources,
                             part.lineage,
                             part.rows,

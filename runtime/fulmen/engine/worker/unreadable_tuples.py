@@ -42,7 +42,7 @@ class UnreadableTuples:
             ComponentFailed: There is one, and the topology has `onError: crash`.
         """
         why: dict[int, str] = {}
-        subscription = self._placed.subscriptions[parcel.subscription]
+        subscription = self._placed.sent[parcel.subscription]
         for k, reasons in parcel.unreadable.items():
             for i, reason in reasons.items():
                 why.setdefault(

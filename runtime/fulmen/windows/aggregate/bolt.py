@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
+from fulmen.api.combiner import COMBINED, Combiner
 from fulmen.api.components import BasicBolt, Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
@@ -18,6 +19,7 @@ from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.counted import CountedWindows
 from fulmen.windows.aggregate.fixed import FixedWindows
 from fulmen.windows.aggregate.kept import Aggregates, Windows
+from fulmen.windows.aggregate.partial import partial_windows
 from fulmen.windows.aggregate.sessions import Sessions
 from fulmen.windows.aggregations import Aggregation, wanted
 from fulmen.windows.inputs import LATE, key_of, missing_fields, needless_ttl, time_of
@@ -101,6 +103,15 @@ class Aggregate(BasicBolt):
         yield from missing_fields(needed, stream)
 
     @override
+    @classmethod
+    def combiner_for(
+        cls, options: AggregateOptions, stream: Stream, grouped_by: Sequence[str]
+    ) -> Combiner | None:
+        if cls.execute is not Aggregate.execute:  # it looks at each tuple
+            return None
+        return partial_windows(options, stream, grouped_by, cls.own)
+
+    @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         options: AggregateOptions = context.options
         self._options, self._context = options, context
@@ -135,6 +146,7 @@ class Aggregate(BasicBolt):
         "_sources",
         "_source",
         "_origin",
+        "_is_partial",
         "_at_hand",
         "_is_count",
         "_ms_at",
@@ -148,12 +160,16 @@ class Aggregate(BasicBolt):
         """Let go of the chunk."""
         self._origin: Any = None
         self._source: Source | None = None
+        self._is_partial = False
         self._at_hand: FixedWindows | None = None
 
     def _look_at(self, tup: Tuple) -> None:
         self._forget_origin()
         self._origin = tup._origin
         if tup.is_tick():
+            return
+        if tup.fields[:1] == (COMBINED,):
+            self._is_partial = True
             return
         where = tup.component, tup.stream
         if where not in self._sources:
@@ -202,8 +218,15 @@ class Aggregate(BasicBolt):
                         values = self._aggregates.values(row, self._values_at)
                         self._aggregates.add([kept], values, time)
                     return
+        self._add(tup, collector)
+
+    def _add(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        """The same, wherever its windows are."""
         source = self._source
-        if source is None:  # a tick
+        if source is None:  # a tick, or tuples that were aggregated already
+            if self._is_partial and self._fixed is not None:
+                place, row = len(self._options.key), tup.values
+                self._fixed.merge(tuple(row[:place]), row[place], row[place + 1 :])
             return
         whole_key = key_of(tup, source.key_at)
         values = self._aggregates.values(tup.values, source.values_at)

@@ -12,6 +12,7 @@ from typing import Any
 from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
+from fulmen.api.components import FailedException
 from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.kept import (
     EARLY,
@@ -110,6 +111,29 @@ class FixedWindows(Windows):
             else:
                 kept[-1] = kept[-1] and (count, False, True)
                 self.emit_later(span)
+            self._put(span, plain, kept)
+
+    def merge(self, key: Key, time: int, other: Sequence[Any]) -> None:
+        """Add what is kept of tuples that were aggregated before they came: see `partial`.
+
+        Args:
+            key: Their key.
+            time: One that is in the same windows as theirs.
+            other: What each aggregate keeps of them.
+
+        Raises:
+            FailedException: A window has ended, so each of them must be dealt with by itself.
+        """
+        plain: Any = key[0] if self._plain_keys else key
+        self._go_to(time)
+        if self.is_past(self._here[0][1]):
+            raise FailedException("its window has ended meanwhile")
+        known = [self.open.get(span, _NONE).get(plain) for span in self._here]
+        windows = [[*(kept or self._aggregates.new()), None][: self._width] for kept in known]
+        self._aggregates.absorb(windows, other)
+        for span, kept in zip(self._here, windows, strict=True):
+            kept[-1] = kept[-1] and (kept[-1][0], False, True)
+            self.emit_later(span)
             self._put(span, plain, kept)
 
     def _put(self, span: Span, plain: Any, kept: Kept) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Any
@@ -31,6 +32,7 @@ class Aggregates:
         self._checks = [one.check for one in self._all]
         order = sorted(range(len(wanted)), key=lambda i: self._all[i].in_place)
         self._order = [(i, self._all[i].add) for i in order]  # what may raise comes first
+        self._absorbs = [(i, self._all[i].absorb) for i in order]
         self.only_counts = all(field is None for field in self._fields)
         """Whether each of them only counts tuples, and keeps a number."""
 
@@ -77,6 +79,16 @@ class Aggregates:
         for kept, new in zip(windows, added, strict=True):
             kept[:] = new
 
+    def absorb(self, windows: Sequence[list[Any]], other: Sequence[Any]) -> None:
+        """Add what is kept of some tuples to each of some windows. As `add` does."""
+        added = [list(kept) for kept in windows]
+        for i, absorb in self._absorbs:
+            for kept in added:
+                more = other[i] if len(added) == 1 else copy.deepcopy(other[i])
+                kept[i] = absorb(kept[i], more)
+        for kept, new in zip(windows, added, strict=True):
+            kept[:] = new
+
     def merged(self, one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
         """What is kept of two windows that have become one."""
         return [
@@ -112,6 +124,7 @@ class Windows(ABC):
         self._lateness = milliseconds(options.allowed_lateness)
         self._early = milliseconds(options.emit_every) / 1000 if options.emit_every else None
         self._late = late_counter(context)
+        self._when: tuple[Span | None, tuple[Any, Any]] = None, (None, None)
 
     @abstractmethod
     def add(
@@ -151,5 +164,12 @@ class Windows(ABC):
             self._timers.set_after((EARLY, place), self._early)
 
     def when(self, span: Span) -> tuple[Any, Any]:
-        """Start and end of a window as they are emitted."""
-        return (datetime_of(span[0]), datetime_of(span[1])) if self._has_times else (None, None)
+        """Start and end of a window as they are emitted: the same objects for all its keys.
+
+        An object that comes again costs next to nothing where rows are pickled.
+        """
+        if not self._has_times:
+            return None, None
+        if span != self._when[0]:
+            self._when = span, (datetime_of(span[0]), datetime_of(span[1]))
+        return self._when[1]

@@ -1,0 +1,233 @@
+"""Windows of tuples that are still in the worker of who emits them: their part of one batch.
+
+What is late is decided as it is where the window is: in a batch each task has the same watermark.
+What is late, and what can't be added to a window, is left to the window as it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import count
+from typing import Any
+
+from typing_extensions import override
+
+from fulmen.api.combiner import ANY_TIME, IN_ORDER, Combiner
+from fulmen.api.components import FailedException
+from fulmen.api.declarer import Stream
+from fulmen.api.event_time import TimeReader
+from fulmen.errors import EventTimeError
+from fulmen.windows.aggregate.kept import Aggregates
+from fulmen.windows.aggregations import Aggregation, wanted
+from fulmen.windows.inputs import spans_of
+from fulmen.windows.options import AggregateOptions
+
+PLAIN = {str, int, float, bool, bytes, Decimal, datetime, date, type(None)}
+"""Types whose values can be sent and read, and are never changed."""
+WITH_NAN = {float, Decimal}
+SAMPLE = 512
+"""So many keys of a chunk tell whether there are few."""
+
+
+def partial_windows(
+    options: AggregateOptions,
+    stream: Stream,
+    grouped_by: Sequence[str],
+    own: Mapping[str, type[Aggregation]],
+) -> PartialWindows | None:
+    """What combines the tuples of a stream; None: nothing does.
+
+    Args:
+        options: Those of the bolt.
+        stream: What is combined.
+        grouped_by: The fields that the input is grouped by.
+        own: Aggregations of its class.
+    """
+    window = options.window
+    if options.partial is False or window.type in ("session", "count"):
+        return None
+    if not set(grouped_by) <= set(options.key):
+        return None  # equal keys may go to several tasks
+    aggregates = [wanted(text, own) for text in options.aggregates.values()]
+    if options.partial == "auto" and not all(one.aggregation.splits for one in aggregates):
+        return None
+    time, reader = options.time, options.reader()
+    if time is None and stream.time is not None:
+        time, reader = stream.time.field, TimeReader(stream.time.unit, stream.time.timezone)
+    if time is None:
+        return None
+    return PartialWindows(options, stream, time, reader, Aggregates(aggregates))
+
+
+class PartialWindows(Combiner):
+    """Those of one input in one worker.
+
+    A row has the values of the key, a time, and what each aggregate keeps: of all tuples of the key
+    that are in the same windows as that time.
+    """
+
+    def __init__(
+        self,
+        options: AggregateOptions,
+        stream: Stream,
+        time: str,
+        reader: TimeReader,
+        aggregates: Aggregates,
+    ) -> None:
+        """`time`: the field with the event time."""
+        self._always = options.partial is True
+        self._aggregates, self._reader = aggregates, reader
+        self._spans = options.window.spans()  # type: ignore[union-attr]
+        self._time_at = stream.fields.index(time)
+        self._key_at = [stream.fields.index(name) for name in options.key]
+        self._values_at = aggregates.places(stream.fields)
+        self._plain_at = {*self._key_at, *self._values_at} - {-1}
+        self.begin(None)
+
+    @override
+    def begin(self, watermark: float | None) -> None:
+        self._watermark = watermark
+        self._since, self._until, self._is_open = 0, 0, False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._new_number = count().__next__
+        self._numbers: dict[int, dict[Any, int]] = {}  # by place, by key
+        self._kept: list[list[Any]] = []
+        self._counts: Counter[int] = Counter()
+
+    @override
+    def add(self, columns: Sequence[Sequence[Any]]) -> Sequence[int] | None:
+        if not all(_is_plain(columns[i]) for i in self._plain_at):
+            return None
+        some = [columns[i] for i in self._key_at]
+        keys: Sequence[Any] = some[0] if len(some) == 1 else list(zip(*some, strict=True))
+        if not some:
+            keys = [()] * len(columns[0])
+        if not (self._always or _are_few(keys)):
+            return None
+        times = self._times(columns[self._time_at])
+        rows = None if self._aggregates.only_counts else list(zip(*columns, strict=True))
+        if self._are_here(times):
+            return self._combined(range(len(keys)), keys, times, rows)
+        found = [ANY_TIME] * len(keys)
+        for since, positions in self._by_place(times).items():
+            self._go_to(since)
+            numbers = self._combined(positions, [keys[i] for i in positions], times, rows)
+            for i, number in zip(positions, numbers, strict=True):
+                found[i] = number
+        return found
+
+    def _times(self, values: Sequence[Any]) -> Sequence[int | None]:
+        """Event times; None: the value is none."""
+        if self._reader.unit == "ms" and set(map(type, values)) == {int}:
+            return values
+        return [self._time(value) for value in values]
+
+    def _time(self, value: Any) -> int | None:
+        try:
+            return self._reader.read(value)
+        except EventTimeError:
+            return None
+
+    # Places: times that are in the same windows, known by the first of them
+
+    def _go_to(self, time: int) -> None:
+        """Find the place of a time. It is kept at hand, as the next one is near."""
+        if self._since <= time < self._until:
+            return
+        try:
+            spans = spans_of(self._spans, time)
+        except FailedException:
+            self._since, self._until, self._is_open = time, time + 1, False
+            return
+        self._since, self._until = self._spans.same(spans)
+        self._is_open = self._watermark is None or spans[0][1] > self._watermark
+
+    def _are_here(self, times: Sequence[Any]) -> bool:
+        """Whether all times are in the place at hand, and its windows have not ended."""
+        if None in times:
+            return False
+        self._go_to(times[0])
+        return self._is_open and self._since <= min(times) and max(times) < self._until
+
+    def _by_place(self, times: Sequence[int | None]) -> dict[int, list[int]]:
+        """The positions of times whose windows have not ended, by place."""
+        found: dict[int, list[int]] = {}
+        for i, time in enumerate(times):
+            if time is None:
+                continue
+            self._go_to(time)
+            if self._is_open:
+                found.setdefault(self._since, []).append(i)
+        return found
+
+    # What is kept
+
+    def _combined(
+        self,
+        positions: Sequence[int],
+        keys: Sequence[Any],
+        times: Sequence[Any],
+        rows: Sequence[Sequence[Any]] | None,
+    ) -> list[int]:
+        """Add tuples that are in the place at hand. Gives the numbers of their rows."""
+        numbers = self._numbers.setdefault(self._since, defaultdict(self._new_number))
+        if rows is None:
+            found = list(map(numbers.__getitem__, keys))
+            self._counts.update(found)
+            return found
+        return [
+            self._added(numbers, key, rows[i], times[i])
+            for i, key in zip(positions, keys, strict=True)
+        ]
+
+    def _added(self, numbers: dict[Any, int], key: Any, row: Sequence[Any], time: int) -> int:
+        """Add a tuple. Gives the number of its row."""
+        number = numbers.get(key)
+        kept = self._aggregates.new() if number is None else self._kept[number]
+        try:
+            values = self._aggregates.values(row, self._values_at)
+            if None in values:  # it must not fail with those that have values of a wrong type
+                return ANY_TIME
+            self._aggregates.add([kept], values, time)
+        except Exception:  # noqa: BLE001 (an author's aggregation may raise anything)
+            return IN_ORDER
+        if number is None:
+            number = numbers[key]
+            self._kept.append(kept)
+        return number
+
+    @override
+    def take(self) -> Sequence[Sequence[Any]]:
+        found: list[list[Any]] = [[]] * sum(map(len, self._numbers.values()))
+        is_single = len(self._key_at) == 1
+        counts, width = self._counts, len(self._values_at)
+        for since, numbers in self._numbers.items():
+            for key, number in numbers.items():
+                kept = self._kept[number] if self._kept else [counts[number]] * width
+                found[number] = [*((key,) if is_single else key), since, *kept]
+        self._forget()
+        return found
+
+
+def _is_plain(column: Sequence[Any]) -> bool:
+    """Whether all values can be sent, and are equal to themselves, which NaN is not."""
+    types = set(map(type, column))
+    if not types <= PLAIN:
+        return False
+    if types.isdisjoint(WITH_NAN):
+        return True
+    try:
+        return all(value == value for value in column)
+    except ArithmeticError:  # Decimal("sNaN")
+        return False
+
+
+def _are_few(keys: Sequence[Any]) -> bool:
+    """Whether there are fewer keys than tuples, so far as the first ones tell."""
+    some = keys[:SAMPLE]
+    return 2 * len(set(some)) <= len(some)

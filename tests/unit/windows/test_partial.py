@@ -1,0 +1,115 @@
+"""Windows that are aggregated before tuples leave their worker: the same results, in fewer rows."""
+
+import math
+from decimal import Decimal
+
+import pytest
+
+from fulmen.errors import ValidationFailed
+from fulmen.testing import PAUSE, run
+from fulmen.windows import Aggregate, Aggregation
+from support.aggregates import (
+    SESSION,
+    TUMBLING,
+    results,
+    topology,
+)
+
+
+class Merges(Aggregation):
+    """How many values there were, and how often such numbers were merged."""
+
+    def init(self):
+        return (0, 0)
+
+    def add(self, kept, value, time):
+        return kept[0] + 1, kept[1]
+
+    def merge(self, kept, other):
+        return kept[0] + other[0], kept[1] + other[1] + 1
+
+
+class ExactMerges(Merges):
+    splits = True
+
+
+class Counting(Aggregate):
+    own = {"merges": Merges, "exact": ExactMerges}  # noqa: RUF012 (as authors write it)
+
+
+class LooksAtEach(Counting):
+    def execute(self, tup, collector):
+        super().execute(tup, collector)
+
+
+FEW = [("a", 1, n % 10) for n in range(50)] + [PAUSE] + [("a", 1, n % 10) for n in range(30)]
+MANY = [(f"user-{n}", 1, 0) for n in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("items", "aggregate", "options", "merged"),
+    [
+        (FEW, "merges(amount)", {"partial": True}, (80, 2)),
+        (FEW, "merges(amount)", {"partial": False}, (80, 0)),
+        (FEW, "merges(amount)", {}, (80, 0)),
+        (FEW, "exact(amount)", {}, (80, 2)),
+        (FEW, "exact(amount)", {"cls": LooksAtEach}, (80, 0)),
+        (FEW, "exact(amount)", {"key": []}, (80, 2)),
+        (FEW, "exact(amount)", {"window": SESSION}, (80, 79)),
+        (MANY, "exact(amount)", {}, (1, 0)),
+        (MANY, "exact(amount)", {"partial": True}, (1, 1)),
+    ],
+)
+def test_a_key_is_one_row_a_batch_where_that_is_wanted(items, aggregate, options, merged):
+    options = {"cls": Counting, "window": TUMBLING, **options}
+    found, _ = results(items, aggregates={"m": aggregate}, lag="10ms", workers=2, **options)
+    assert found[0][-1] == merged
+
+
+@pytest.mark.parametrize("partial", [True, False])
+def test_what_is_late_updates_its_window_each_time(partial):
+    items = [("a", 1, 0), ("a", 1, 15), PAUSE, ("n", 1, 15), PAUSE, ("a", 1, 5), ("a", 1, 6)]
+    items += [PAUSE, ("a", 1, 40), PAUSE, ("n", 1, 40), PAUSE, ("a", 1, 7)]
+    found, late = results(items, TUMBLING, allowedLateness="20ms", partial=partial, workers=2)
+    assert [row for row in found if row[1] == 0] == [
+        ("a", 0, 10, 1, 1, "on_time", 0),
+        ("a", 0, 10, 2, 2, "late", 1),
+        ("a", 0, 10, 3, 3, "late", 2),
+    ]
+    assert late == [(7, 7, 0, 10)]
+
+
+@pytest.mark.parametrize("wrong", ["x", 10**400, {}])
+def test_a_value_that_can_not_be_added_fails_its_own_tuple_alone(wrong):
+    items = [("a", 1, 0), ("a", wrong, 1), ("a", 3, 2), ("a", None, 3)]
+    aggregates = {"n": "count", "half": "quantile(amount, 0.5)"}
+    builder = topology(items, TUMBLING, aggregates=aggregates, partial=True, replays=False)
+    result = run(builder, workers=2)
+    assert [row[3:] for row in result.collected("sink")] == [[3, 1.0]]
+    assert len(result.failed("source")) == 1
+
+
+@pytest.mark.parametrize("values", [[1, "x", 2], [3, math.nan, 1], [Decimal("sNaN"), 2], [True, 1]])
+def test_values_of_several_kinds_have_the_same_results(values):
+    items = [("a", value, n) for n, value in enumerate(values)] * 3
+    aggregates = {"least": "min(amount)", "most": "max(amount)", "some": "distinct(amount)"}
+    found = []
+    for partial in (True, False):
+        builder = topology(items, TUMBLING, aggregates=aggregates, partial=partial, replays=False)
+        result = run(builder, workers=2)
+        found.append(([row[3:] for row in result.collected("sink")], len(result.failed("source"))))
+    assert repr(found[0]) == repr(found[1])
+
+
+@pytest.mark.parametrize("partial", [True, False])
+def test_of_equal_times_the_first_and_the_last_one_count(partial):
+    items = [("a", n, 5) for n in range(6)]
+    aggregates = {"first": "first(amount)", "last": "last(amount)", "all": "list(amount)"}
+    found, _ = results(items, TUMBLING, aggregates=aggregates, partial=partial, workers=2)
+    assert found == [("a", 0, 10, 0, 5, [0, 1, 2, 3, 4, 5])]
+
+
+@pytest.mark.parametrize("window", [SESSION, {"type": "count", "size": 2}])
+def test_windows_that_are_not_known_before_are_refused(window):
+    with pytest.raises(ValidationFailed, match="partial: true is not for windows of type"):
+        run(topology([("a", 1, 1)], window, partial=True))
