@@ -10,10 +10,14 @@
 #   RUN pip install --no-cache-dir duckdb
 #   USER 185
 
-FROM python:3.11-slim-bookworm AS base
+# A release names it by its digest: --build-arg BASE=python:3.11-slim-bookworm@sha256:…
+ARG BASE=python:3.11-slim-bookworm
+FROM ${BASE} AS base
 ENV LANG=C.UTF-8 PYTHONUNBUFFERED=1
-# Group 0, as some clusters give containers a user of their own with that group.
-RUN useradd --uid 185 --gid 0 --no-create-home --home-dir /var/fulmen --shell /usr/sbin/nologin fulmen
+# Group 0, as some clusters give containers a user of their own with that group. No program may give
+# its caller the rights of another user or group: nothing here needs that.
+RUN useradd --uid 185 --gid 0 --no-create-home --home-dir /var/fulmen --shell /usr/sbin/nologin fulmen \
+ && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 
 FROM base AS wheels
 WORKDIR /build
@@ -24,10 +28,13 @@ RUN pip wheel --quiet --no-cache-dir --no-deps --wheel-dir /wheels . ./operator
 
 # The operator: no Spark, no Java, and nothing that only the engine needs.
 FROM base AS operator
-COPY constraints.txt /build/
+COPY requirements/operator.txt /build/
 COPY --from=wheels /wheels /wheels
 RUN pip install --quiet --no-cache-dir --root-user-action ignore \
-        --constraint /build/constraints.txt /wheels/*.whl
+        --require-hashes --requirement /build/operator.txt \
+ && pip install --quiet --no-cache-dir --root-user-action ignore --no-index --no-deps /wheels/*.whl \
+ && pip check \
+ && test -z "$(find / -xdev -type f -perm /6000)"
 USER 185
 ENTRYPOINT ["python3", "-P", "-m", "fulmen_operator"]
 
@@ -35,24 +42,25 @@ ENTRYPOINT ["python3", "-P", "-m", "fulmen_operator"]
 FROM base AS runtime
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless procps tini >/dev/null \
- && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
+ && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 # What changes rarely is a layer of its own.
-COPY pyproject.toml constraints.txt scripts/requirements /build/
-RUN python3 /build/requirements driver avro kafka postgres rabbitmq redis sketches >/build/requirements.txt \
- && pip install --quiet --no-cache-dir --root-user-action ignore \
-        --constraint /build/constraints.txt --requirement /build/requirements.txt \
+COPY requirements/runtime.txt /build/
+RUN pip install --quiet --no-cache-dir --root-user-action ignore \
+        --require-hashes --requirement /build/runtime.txt \
  && ln -s "$(python3 -P -c 'import pyspark; print(pyspark.__path__[0])')" /opt/spark
 ENV SPARK_HOME=/opt/spark
 COPY --chmod=755 runtime/fulmen/kube/entrypoint /opt/fulmen/entrypoint
 COPY --from=wheels /wheels /wheels
-RUN pip install --quiet --no-cache-dir --root-user-action ignore \
-        --constraint /build/constraints.txt \
-        "fulmen[driver,avro,kafka,postgres,rabbitmq,redis,sketches] @ file://$(ls /wheels/fulmen-[0-9]*.whl)" \
+RUN pip install --quiet --no-cache-dir --root-user-action ignore --no-index --no-deps \
+        /wheels/fulmen-[0-9]*.whl \
+ && pip check \
  && mkdir -m 755 /opt/fulmen/code /checkpoint && mkdir -m 1777 /var/fulmen
 # Spark's classes, kept ready: its JVMs start in half the time. SPARK_CONF_DIR is the first on their
 # class path, which has to stay as it is here.
 ENV FULMEN_CLASSES=/opt/fulmen/classes SPARK_CONF_DIR=/opt/fulmen/classes/conf
-RUN python3 -P -m fulmen.engine.spark.class_training
+RUN python3 -P -m fulmen.engine.spark.class_training \
+ && test -z "$(find / -xdev -type f -perm /6000)"
 # The only folders that a container can write to are /tmp and this one.
 ENV HOME=/var/fulmen
 WORKDIR /var/fulmen

@@ -12,6 +12,10 @@ PYTEST_ARGS ?=
 BYTEWAX := bytewax==0.21.1
 # What `make mutants` alone uses.
 MUTMUT := mutmut==3.8.1
+# What `make sbom` and `make audit` alone use, each in an environment of its own.
+CYCLONEDX := cyclonedx-bom==7.5.0
+PIP_AUDIT := pip-audit==2.10.1
+IMAGES := operator runtime
 
 # `make run` runs $(EXAMPLE)/run. VERIFY=1 compares the result with that of plain Python.
 EXAMPLE ?= examples/word-count
@@ -107,6 +111,21 @@ format: setup ## format the code and mend what the linter can
 .PHONY: lock
 lock: setup ## choose the newest versions anew and write constraints.txt
 	@scripts/lock
+
+.PHONY: sbom
+sbom: setup ## what the images have of Python packages, in artifacts/sbom, as CycloneDX
+	@mkdir -p artifacts/sbom
+	@for image in $(IMAGES); do \
+		$(BIN)/uv tool run --quiet --from '$(CYCLONEDX)' cyclonedx-py requirements \
+			requirements/$$image.txt --output-reproducible --output-file artifacts/sbom/$$image.json \
+			&& echo "artifacts/sbom/$$image.json" || exit 1; done
+
+# --strict: a package that can't be looked up is an error, and so is a service that is away.
+.PHONY: audit
+audit: setup ## ask for known vulnerabilities of the packages that the images have
+	@for image in $(IMAGES); do \
+		$(BIN)/uv tool run --quiet --from '$(PIP_AUDIT)' pip-audit --strict --require-hashes \
+			--disable-pip --requirement requirements/$$image.txt || exit 1; done
 
 .PHONY: clean
 clean: ## remove .venv and all that tools have left behind

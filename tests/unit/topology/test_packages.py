@@ -1,23 +1,41 @@
 """Packages of others that go along, and those that the image has."""
 
 import re
-import subprocess
-import sys
+import tomllib
+
+import pytest
 
 from fulmen.topology.code.packages import image_packages, normalized
 from support.pages import ROOT
 
+HASHED = (
+    r"^([^\s=#]+)==(\S+) \\\n"
+    r"(?:    --hash=sha256:[0-9a-f]{64} \\\n)*    --hash=sha256:[0-9a-f]{64}$"
+)
 
-def test_the_list_of_the_images_packages_is_that_of_its_dockerfile():
-    constraints = (ROOT / "constraints.txt").read_text()
-    pinned = re.findall(r"^([^\s=#]+)==(\S+)", constraints, re.MULTILINE)
-    assert {*image_packages().items()} <= {(normalized(name), v) for name, v in pinned}
-    [extras] = re.findall(r"/build/requirements ([a-z ]+) >", (ROOT / "Dockerfile").read_text())
-    wanted = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "requirements", *extras.split()],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    names = re.findall(r"^[A-Za-z0-9._-]+", wanted, re.MULTILINE)
-    assert {normalized(name) for name in names} <= image_packages().keys()
+
+@pytest.mark.parametrize(
+    ("image", "project", "extras"),
+    [
+        (
+            "runtime",
+            "pyproject.toml",
+            ["driver", "avro", "kafka", "postgres", "rabbitmq", "redis", "sketches"],
+        ),
+        ("operator", "operator/pyproject.toml", []),
+    ],
+)
+def test_an_image_has_what_it_needs_in_the_versions_that_are_tested(image, project, extras):
+    """A build of an image gets what is in this file and nothing else, by its hashes."""
+    text = (ROOT / "requirements" / f"{image}.txt").read_text()
+    found = re.findall(HASHED, text, re.MULTILINE)
+    assert len(found) == text.count("==")
+    pinned = re.findall(r"^([^\s=#]+)==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    assert set(found) <= set(pinned)
+    wants = tomllib.loads((ROOT / project).read_text())["project"]
+    more = [wants["optional-dependencies"][extra] for extra in extras]
+    names = {re.match(r"[\w.-]+", w)[0] for w in sum(more, wants["dependencies"])}
+    packages = {normalized(name): version for name, version in found}
+    assert {normalized(name) for name in names} - {"fulmen"} <= packages.keys()
+    if image == "runtime":
+        assert image_packages() == packages
