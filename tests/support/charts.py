@@ -21,11 +21,18 @@ def helm(*args, fails=False):
     return done.stderr if fails else done.stdout
 
 
-def template(*values):
-    """The objects of the chart by kind, namespace and name, with some values set."""
+def template(*values, hooks=False):
+    """The objects of the chart by kind, namespace and name, with some values set.
+
+    Args:
+        values: What is set.
+        hooks: Take what `helm test` makes, instead of what is installed.
+    """
     settings = [part for value in values for part in ("--set", value)]
     text = helm("template", "fulmen", str(CHART), "--namespace", "tools", *settings)
     objects = [thing for thing in yaml.safe_load_all(text) if thing]
     return {
-        (o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for o in objects
+        (o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]): o
+        for o in objects
+        if hooks == ("helm.sh/hook" in o["metadata"].get("annotations", {}))
     }

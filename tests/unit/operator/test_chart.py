@@ -5,6 +5,8 @@ import json
 import pytest
 import yaml
 
+from fulmen.topology.validation.check import validate
+from fulmen_operator.check_installation import TIMEOUT_ENV, TOPOLOGY_ENV
 from fulmen_operator.settings import NetworkPolicies, Settings
 from support.charts import CHART, HELM, helm, template
 from support.dashboards import ALERTS, dashboard
@@ -35,6 +37,50 @@ def test_what_is_installed_for_all_namespaces(everywhere):
         ("CustomResourceDefinition", "", "topologies.fulmen.dev"),
         ("Deployment", "tools", "fulmen-operator"),
         ("ServiceAccount", "tools", "fulmen-operator"),
+    ]
+
+
+def of_test(*values):
+    """What `helm test` makes."""
+    return template(*values, hooks=True)
+
+
+def test_nothing_of_helm_test_is_installed_and_all_of_it_goes_again():
+    objects = of_test()
+    assert {kind for kind, *_ in objects} == {"Pod", "Role", "RoleBinding", "ServiceAccount"}
+    for (_, namespace, name), thing in objects.items():
+        assert (namespace, name) == ("tools", "fulmen-test")
+        assert thing["metadata"]["annotations"]["helm.sh/hook"] == "test"
+        policy = thing["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
+        assert policy == "before-hook-creation,hook-succeeded"
+    assert {namespace for _, namespace, _ in of_test("namespaces={blue,green}")} == {"blue"}
+    assert {namespace for _, namespace, _ in of_test("test.namespace=red")} == {"red"}
+
+
+def test_helm_test_makes_a_valid_topology_with_few_rights():
+    objects = of_test("test.spec.checkpoint.uri=s3://a/b")
+    pod = objects["Pod", "tools", "fulmen-test"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    environment = {variable["name"]: variable["value"] for variable in container["env"]}
+    assert set(environment) == {TOPOLOGY_ENV, TIMEOUT_ENV}
+    topology = json.loads(environment[TOPOLOGY_ENV])
+    assert validate(topology, for_kubernetes=True) == []
+    assert topology["spec"]["checkpoint"] == {"deletionPolicy": "Delete", "uri": "s3://a/b"}
+    assert (topology["metadata"]["namespace"], topology["metadata"]["name"]) == (
+        "tools",
+        "fulmen-test",
+    )
+    assert objects["Role", "tools", "fulmen-test"]["rules"] == [
+        {"apiGroups": ["fulmen.dev"], "resources": ["topologies"], "verbs": ["create"]},
+        {
+            "apiGroups": ["fulmen.dev"],
+            "resources": ["topologies"],
+            "resourceNames": ["fulmen-test"],
+            "verbs": ["get", "delete"],
+        },
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
     ]
 
 

@@ -1,0 +1,95 @@
+"""What `helm test` runs."""
+
+import asyncio
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from fulmen.metrics.families import TopologyCollector
+from fulmen_operator.check_installation import Check, CheckFailed, acked_in
+from fulmen_operator.cluster.api import KINDS, CallFailed
+from support.metered import run_metered
+
+NAME = {"name": "fulmen-test", "namespace": "tools"}
+PATH = KINDS["Topology"].path("tools", "fulmen-test")
+POD = KINDS["Pod"].path("tools", "fulmen-test-driver-1")
+
+
+class Server:
+    """An API server with one topology, which goes through these statuses."""
+
+    def __init__(self, *statuses, there=False):
+        self.statuses, self.there, self.calls = list(statuses), there, []
+
+    async def call(self, method, path, body=None):
+        self.calls.append((method, path))
+        if path == POD:
+            return {"status": {"podIP": "10.0.0.7"}}
+        if method == "POST":
+            self.there = True
+        elif not self.there:
+            raise CallFailed(404, "not found", path)
+        elif method == "DELETE":
+            self.there = False
+        return {"status": self.statuses.pop(0) if method == "GET" else {}}
+
+
+def status(**conditions):
+    found = [
+        {"type": kind, "status": value, "reason": f"R{kind}", "message": f"why {kind}"}
+        for kind, value in conditions.items()
+    ]
+    return {"state": "Starting", "driverPod": "fulmen-test-driver-1", "conditions": found}
+
+
+def run(server, *answers):
+    """What was told. Each answer is the number of acked messages, or an error."""
+    told, asked, left = [], [], list(answers)
+
+    async def read(url):
+        asked.append(url)
+        answer = left.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return f'fulmen_acked_total{{component="numbers",source_component=""}} {answer}\n'
+
+    async def wait():
+        assert len(server.calls) < 100
+
+    check = Check(server, {"metadata": NAME}, read, told.append, wait)
+    try:
+        asyncio.run(check.run())
+    finally:
+        assert not server.there
+        assert set(asked) <= {"http://10.0.0.7:9464/metrics"}
+    return told
+
+
+def test_it_ends_when_enough_is_acked():
+    server = Server({}, status(Ready="False"), status(Ready="False"), status(Ready="True"))
+    told = run(server, ConnectionRefusedError("refused"), 3, 3, 12)
+    assert told == [
+        "Pending: ",
+        "Starting: why Ready",
+        "the metrics of fulmen-test-driver-1 at 10.0.0.7 can't be read: refused",
+        "messages that are acked: 3",
+        "messages that are acked: 12",
+    ]
+
+
+def test_what_an_earlier_one_has_left_is_deleted_first():
+    server = Server(status(Ready="True"), there=True)
+    run(server, 10)
+    assert [method for method, path in server.calls if path == PATH][:2] == ["DELETE", "GET"]
+
+
+def test_a_topology_that_is_stalled_fails():
+    with pytest.raises(CheckFailed, match="RStalled: why Stalled"):
+        run(Server(status(Ready="False", Stalled="True")))
+
+
+def test_acked_messages_are_those_of_spouts():
+    totals = run_metered(["a b", "c"]).totals
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(TopologyCollector(lambda: totals))
+    assert acked_in(generate_latest(registry).decode()) == 2
