@@ -122,7 +122,7 @@ def acked_in(metrics: str) -> float:
         sample.value
         for family in text_string_to_metric_families(metrics)
         for sample in family.samples
-        if sample.name == "fulmen_acked_total" and not sample.labels.get("source_component")
+        if sample.name == "fulmen_acked_total" and not sample.labels["source_stream"]
     )
 
 
@@ -137,7 +137,7 @@ async def _read(url: str) -> str:
 async def check(environ: Mapping[str, str]) -> str:
     """What is wrong; empty if nothing is."""
     topology, seconds = json.loads(environ[TOPOLOGY_ENV]), int(environ[TIMEOUT_ENV])
-    last = []
+    last: list[str] = []
 
     def tell(text: str) -> None:
         last[:] = [text]
@@ -146,9 +146,7 @@ async def check(environ: Mapping[str, str]) -> str:
     try:
         async with KubernetesApi() as api:
             async with asyncio.timeout(seconds):
-                await Check(
-                    api, topology, _read, tell, partial(asyncio.sleep, LOOK_SECONDS)
-                ).run()
+                await Check(api, topology, _read, tell, partial(asyncio.sleep, LOOK_SECONDS)).run()
     except TimeoutError:
         return f"not within {seconds} s. The last that was seen: {''.join(last)}"
     except (CheckFailed, CallFailed) as error:

@@ -18,6 +18,7 @@ from fulmen.topology.reading.documents import parse_yaml
 from fulmen.topology.reading.field_problems import parse
 from fulmen.topology.resource.spec import API_VERSION, KIND
 from fulmen.topology.validation.check import validate
+from support.charts import CHART, HELM, helm
 from support.pages import ROOT, blocks, indented_commands, pages, write_files
 from support.transacted import run_transacted
 
@@ -45,6 +46,11 @@ def test_parts_of_a_spec_are_valid_and_objects_are_about_topologies(block, tmp_p
     part = yaml.safe_load(block.text)
     if "kind" in part:
         about_topologies(part)
+        return
+    if "networkPolicies" in part:  # values of the chart
+        file = tmp_path / "values.yaml"
+        file.write_text(block.text)
+        assert HELM is None or helm("template", "x", str(CHART), "--values", str(file))
         return
     write_files("README.md", tmp_path, only={"topology.yaml", "wordcount.py"})
     if "streams" in part:  # of a Flux file

@@ -51,7 +51,7 @@ def run(server, *answers):
         answer = left.pop(0)
         if isinstance(answer, OSError):
             raise answer
-        return f'fulmen_acked_total{{component="numbers",source_component=""}} {answer}\n'
+        return f'fulmen_acked_total{{component="numbers",source_stream=""}} {answer}\n'
 
     async def wait():
         assert len(server.calls) < 100
