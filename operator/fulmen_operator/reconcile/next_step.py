@@ -56,7 +56,7 @@ HEALTHY_AFTER: Final = 600
 """Seconds of being Active after which earlier failures don't count any more."""
 WORDS: Final[dict[State, str]] = {
     "Starting": "Spark starts",
-    "Active": "running",
+    "Active": contract.RUNNING,
     "Inactive": "spouts are off",
     "Draining": "what is pending ends",
     "Rebalancing": "executors are placed anew",

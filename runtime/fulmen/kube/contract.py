@@ -35,6 +35,9 @@ DRIVER: Final = "driver"
 WORKER: Final = "worker"
 PREFLIGHT: Final = "preflight"
 
+RUNNING: Final = "running"
+"""What the condition Ready says when there is nothing to be said."""
+
 REPORT_ANNOTATION: Final = "fulmen.dev/report"
 PAUSED_ANNOTATION: Final = "fulmen.dev/paused"
 ACCEPT_LOSS_ANNOTATION: Final = "fulmen.dev/accept-checkpoint-loss"

@@ -9,7 +9,7 @@ from fulmen.cli.display.formats import whole_age
 from fulmen.cli.display.why.explanations import explanation_of, plain
 from fulmen.cli.display.why.finding import Finding, cure_of
 from fulmen.cli.kubectl import Json
-from fulmen.kube.contract import PAUSED_ANNOTATION
+from fulmen.kube.contract import PAUSED_ANNOTATION, RUNNING
 
 EVENTS_SHOWN = 5
 RECENT_SECONDS = 3600.0
@@ -48,7 +48,7 @@ def condition_findings(topology: Json, now: float) -> Iterator[Finding]:
             told.add(reason)
             yield Finding(_condition_text(kind, found), cure_of(reason))
     ready = condition(topology, "Ready")
-    if ready.get("status") == "True" and ready.get("message"):
+    if ready.get("status") == "True" and ready.get("message", "") not in ("", RUNNING):
         yield Finding(f"it is {state_of(topology)}: {ready['message']}", cure_of(ready["reason"]))
     yield from _restarts(status.get("restarts", {}), now)
 
