@@ -2,6 +2,7 @@
 
     python -m support.soak --seconds 3600
     python -m support.soak --kills 1000
+    python -m support.soak --windows --kills 200
     python -m support.soak --transactions --seconds 600
     python -m support.soak --kafka --kills 50
     python -m support.soak --sinks postgres --kills 50
@@ -10,10 +11,11 @@
 With --transactions see support/transaction_soak.py, with --kafka support/kafka_soak.py, with
 --sinks support/sink_soak.py, with --sources support/source_soak.py.
 
-The topology repeats nothing (support/unrepeatable.py); after each round its newest commit is
-checked by itself. What is killed follows from a seed, the moments are those of real processes. A
-run that has ended because of it is started again, as its user would do. At the end nothing may be
-pending, and no more may be left behind than follows from what was produced (support/growth.py).
+The topology repeats nothing (support/unrepeatable.py, with --windows
+support/unrepeatable_windows.py); after each round its newest commit is checked by itself. What is
+killed follows from a seed, the moments are those of real processes. A run that has ended because of
+it is started again, as its user would do. At the end nothing may be pending, and no more may be
+left behind than follows from what was produced (support/growth.py).
 """
 
 import argparse
@@ -34,6 +36,7 @@ from fulmen.checkpoint import Store, read_newest
 from fulmen.engine.jvm.workdir import PREFIX
 from fulmen.topology.reading.documents import to_document
 from support import kafka_soak, sink_soak, source_soak, transaction_soak, unrepeatable
+from support import unrepeatable_windows as windows
 from support.growth import (
     FILES_TO_TELL,
     SETTLED_COMMITS,
@@ -43,7 +46,6 @@ from support.growth import (
 )
 from support.processes import DRIVER, JVM, PAUSE, PYTHON, descendants, send, victims
 from support.spark_topologies import NOTHING_PENDING, Committed
-from support.unrepeatable import chaotic, check_commit
 
 DEADLINE_SECONDS = 300
 PAUSE_SECONDS = 2
@@ -54,6 +56,12 @@ KINDS = (DRIVER, JVM, *[PYTHON] * 10, PAUSE)
 class Soak:
     """One checkpoint, and the runs on it, one after the other.
 
+    Args:
+        folder: Empty.
+        seed: Decides what is killed.
+        choices: The numbers of workers that a run may have.
+        parts: The module with the topology.
+
     Attributes:
         kills: How many processes of each kind were killed.
         pauses: How many processes were stopped and went on later.
@@ -63,8 +71,8 @@ class Soak:
         differences: How many of them were not what they had to be. The first one ends it all.
     """
 
-    def __init__(self, folder, seed, workers=2):
-        self.folder, self.workers = folder, workers
+    def __init__(self, folder, seed, choices=(2,), parts=unrepeatable):
+        self.folder, self.choices, self.parts = folder, choices, parts
         self.rng = random.Random(seed)
         self.checkpoint = (folder / "checkpoint").as_uri()
         self.kills = Counter()
@@ -75,13 +83,8 @@ class Soak:
         self.paused = []
 
     def __enter__(self):
-        document = to_document(chaotic(self.workers, maxSpoutPending=300).build())
-        spec = document["spec"]
-        for component in (*spec["spouts"], *spec["bolts"]):
-            component["class"] = component["class"].removeprefix("support.")
-        spec["code"] = {"folder": "."}
-        shutil.copy(unrepeatable.__file__, self.folder)
-        (self.folder / "chaotic.yaml").write_text(yaml.safe_dump(document))
+        shutil.copy(self.parts.__file__, self.folder)
+        self.choose_workers()
         return self
 
     def __exit__(self, *_):
@@ -90,6 +93,16 @@ class Soak:
             for pid in (self.process.pid, *found):
                 send(pid, signal.SIGKILL)
             self.process.wait()
+
+    def choose_workers(self):
+        """Write the topology's file."""
+        self.workers = self.rng.choice(self.choices)
+        document = to_document(self.parts.build(self.workers).build())
+        spec = document["spec"]
+        for component in (*spec["spouts"], *spec["bolts"]):
+            component["class"] = component["class"].removeprefix("support.")
+        spec["code"] = {"folder": "."}
+        (self.folder / "topology.yaml").write_text(yaml.safe_dump(document))
 
     @property
     def killed(self):
@@ -102,7 +115,8 @@ class Soak:
             return
         assert self.process is None or self.is_harmed, f"it ended by itself:\n{self.output()}"
         self.is_harmed = False
-        command = [Path(sys.executable).with_name("fulmen"), "run", "chaotic.yaml"]
+        self.choose_workers()
+        command = [Path(sys.executable).with_name("fulmen"), "run", "topology.yaml"]
         with open(self.folder / "output", "ab") as output:
             self.process = subprocess.Popen(
                 [*command, "--checkpoint", self.checkpoint],
@@ -177,7 +191,7 @@ class Soak:
         committed = Committed(self.checkpoint)
         self.commits += 1
         try:
-            self.messages, waiting = check_commit(committed)
+            self.messages, waiting = self.parts.check_commit(committed)
         except AssertionError:
             self.differences += 1
             raise
@@ -205,7 +219,8 @@ class Soak:
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(DEADLINE_SECONDS)
         assert code == 0, f"it ended with {code}:\n{self.output()}"
-        assert self.check() == (0, NOTHING_PENDING)
+        left = self.check()
+        assert left == (0, NOTHING_PENDING), f"after the end: {left}"
         check_cleared(self.checkpoint)
 
     def output(self):
@@ -234,6 +249,7 @@ def main():
     parser.add_argument("--seconds", type=float, help="for so long; default: 3600")
     parser.add_argument("--kills", type=int, help="until so many processes were killed")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--windows", action="store_true", help="by one to three workers")
     parser.add_argument("--transactions", action="store_true", help="transactional topologies")
     parser.add_argument("--kafka", action="store_true", help="the same, with a topic as the source")
     parser.add_argument("--sinks", choices=sink_soak.KINDS, help="topologies with such a sink")
@@ -256,10 +272,11 @@ def main():
     if args.sources:
         print(f"seed {args.seed}: {source_soak.soak(args.sources, args.seed, args.kills or 50)}")
         return
-    print(f"seed {args.seed}, {args.workers} workers", flush=True)
+    choices, parts = ((1, 2, 3), windows) if args.windows else ((args.workers,), unrepeatable)
+    print(f"seed {args.seed}, workers {choices}", flush=True)
     with (
         tempfile.TemporaryDirectory() as folder,
-        Soak(Path(folder), args.seed, args.workers) as soak,
+        Soak(Path(folder), args.seed, choices, parts) as soak,
     ):
         try:
             run(soak, seconds, kills)

@@ -11,6 +11,8 @@ from fulmen.engine.driver.observer import Silent
 from fulmen.engine.protocol.deliveries import DELIVERIES
 from fulmen.engine.spark.job_runner import PATIENCE_SECONDS
 from fulmen.engine.spark.jobs import LocalSparkJobs
+from fulmen.engine.state.failed_messages import FailedMessages
+from fulmen.engine.state.journals import RESULTS_FAILED
 from fulmen.engine.state.keyed_state import KeyedState
 from fulmen.engine.state.pending_messages import PendingMessages
 from fulmen.topology.resource.spec import ACKER
@@ -133,6 +135,11 @@ class Committed:
             for task, journals in self._tasks(component).items()
             if journals.get("fields")
         }
+
+    def resting_results(self, component):
+        """How many results of a component have failed and come again after a pause."""
+        tasks = self._tasks(component).values()
+        return sum(FailedMessages.restore(t, journal=RESULTS_FAILED).resting for t in tasks)
 
     def pending(self):
         """(trees that ackers track, messages that spouts wait for, deliveries still to be made)"""

@@ -147,6 +147,11 @@ def chaotic(workers, **spec):
     return b
 
 
+def build(workers):
+    """The topology that is killed again and again."""
+    return chaotic(workers, maxSpoutPending=300)
+
+
 def total(committed, component, prefix=None):
     """What the tasks of a component have noted together, by key."""
     sums = {}

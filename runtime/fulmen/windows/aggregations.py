@@ -373,7 +373,8 @@ BUILT_IN: Mapping[str, type[Aggregation]] = {
     "quantile": Quantile,
     "top": Top,
 }
-_CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*")
+_CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
+"""A field may have any name without a comma, such as that of a column `speed (km/h)`."""
 
 
 class Wanted(NamedTuple):

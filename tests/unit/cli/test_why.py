@@ -45,7 +45,8 @@ def on_cluster(conditions=(), annotations=None, generation=1, observed=1, **stat
     ("found", "findings"),
     [
         (on_cluster(), []),
-        (on_cluster([("Ready", "True", "Active", "running"), ("Stalled", "False", "AsExpected", "")]), []),
+        (on_cluster([("Ready", "True", "Active", ""), ("Stalled", "False", "AsExpected", "")]), []),
+        (on_cluster([("Ready", "True", "Active", "running")]), []),
         (
             on_cluster([("Ready", "False", "OOMKilled", "it had 1 GiB")]),
             [

@@ -92,6 +92,12 @@ def test_values_that_it_can_do_nothing_with(text, value):
     assert wanted(text, {}).aggregation.check(value)
 
 
+@pytest.mark.parametrize("name", ["temperature (celsius)", "speed in km/h", "(", "a)b(c", "größe"])
+def test_a_field_may_have_any_name_without_a_comma(name):
+    assert wanted(f"mean({name})", {}).field == name
+    assert wanted(f"quantile({name}, 0.5)", {}).field == name
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
