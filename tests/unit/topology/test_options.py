@@ -41,6 +41,20 @@ MISTAKES = {
         {"dsn": "x", "layout": {"type": "comma", "zzz": 1}},
         [f"{PATH}.layout.zzz: {WHO}: there is no option 'zzz'. There are: type, width."],
     ),
+    "too-far-in": (
+        {"dsn": "x", "layout": {"type": "comma", "batchSize": 1}},
+        [
+            f"{PATH}.layout.batchSize: {WHO}: there is no option 'batchSize'. "
+            "Write it beside 'layout', not within it."
+        ],
+    ),
+    "too-far-out": (
+        {"dsn": "x", "width": 1},
+        [
+            f"{PATH}.width: {WHO}: there is no option 'width'. "
+            "It is an option of hosts and of layout."
+        ],
+    ),
     "bounds": (
         {"dsn": "x", "batchSize": 1001},
         [f"{PATH}.batchSize: {WHO}: batchSize is 1001, but must be at most 1000."],

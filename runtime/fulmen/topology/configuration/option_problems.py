@@ -54,7 +54,7 @@ def option_problems(
     for details in error.errors(include_url=False):
         kind = details["type"]
         found = _find(model, details["loc"], config, is_missing=kind == "missing")
-        message, cure = _statement(kind, found, details)
+        message, cure = _statement(model, kind, found, details)
         place = found.place
         if kind.startswith("union_tag") and "ctx" in details:
             place = (*place, details["ctx"]["discriminator"].strip("'"))
@@ -131,13 +131,17 @@ def _of_kind(models: Sequence[type[BaseModel]], kind: object) -> list[type[BaseM
     ]
 
 
-def _statement(kind: str, found: _Found, details: Any) -> Statement:
+def _statement(model: type[BaseModel], kind: str, found: _Found, details: Any) -> Statement:
     name = _name_of(found.place)
     context = details.get("ctx", {})
     value = details["input"] if found.value is _UNKNOWN else found.value
     if kind == "extra_forbidden":
         known = [_first_spelling(m, a) for m in found.owners for a in m.model_fields]
-        cure = did_you_mean(found.place[-1], known) or f"There are: {', '.join(known)}."
+        cure = (
+            _elsewhere(model, found.place)
+            or did_you_mean(found.place[-1], known)
+            or f"There are: {', '.join(known)}."
+        )
         return f"there is no option {str(found.place[-1])!r}", cure
     if kind == "missing":
         return f"{name!r} is missing", _told(found.field)
@@ -147,6 +151,20 @@ def _statement(kind: str, found: _Found, details: Any) -> Statement:
     if found.field is not None and _is_secret(found.field.annotation):
         return statement[0].replace(f" {shown(value)}", f" {_NOT_SHOWN}"), ""
     return statement
+
+
+def _elsewhere(model: type[BaseModel], place: Place) -> str:
+    """Where an option of that name is: of the config itself, or of one of its options."""
+    name = place[-1]
+    if len(place) > 1:
+        is_outer = any(True for _ in _fields_named([model], name))
+        return f"Write it beside {str(place[0])!r}, not within it." if is_outer else ""
+    inner = {
+        _first_spelling(model, attribute)
+        for attribute, field in model.model_fields.items()
+        if any(True for _ in _fields_named(_models_in(field.annotation), name))
+    }
+    return f"It is an option of {' and of '.join(sorted(inner))}." if inner else ""
 
 
 def _name_of(place: Place) -> str:
