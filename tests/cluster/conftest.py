@@ -30,6 +30,8 @@ NEEDED = {
 LAST = "test_afterwards.py"
 ALONE = {"test_neighbours.py", "test_recovery.py", "test_rights.py", LAST}
 """They take the operator, the API server or the node away: nothing may run beside them."""
+LONGEST = ("test_lifecycle.py", "test_transactions.py", "test_troubles.py", "test_checkpoint.py")
+"""Begun first, the longest one before the others: a long file that begins late runs on alone."""
 FOLDER = "FULMEN_CLUSTER_RUN"
 """Of `make test-cluster`, which builds, installs, and runs pytest twice: what each has seen."""
 
@@ -40,7 +42,10 @@ def pytest_itemcollected(item):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out what this cluster can't give; look last at what all other tests have caused."""
+    """Leave out what this cluster can't give; begin with what takes long.
+
+    What all other tests have caused is looked at last.
+    """
     lacking = {fixture for fixture, name in NEEDED.items() if not os.environ.get(name)}
     left_out = [
         item
@@ -49,7 +54,8 @@ def pytest_collection_modifyitems(config, items):
     ]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
-    items.sort(key=lambda item: item.path.name == LAST)
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: (item.path.name == LAST, places.get(item.path.name, len(places))))
 
 
 @pytest.fixture(scope="session")
@@ -144,12 +150,15 @@ def metrics_api(kube, tmp_path):
 
 @pytest.fixture(scope="module")
 def kube(cluster, request):
-    """A namespace that enforces restricted pod security; gone afterwards with all that is in it."""
+    """A namespace that enforces restricted pod security; goes afterwards with all that is in it.
+
+    That takes Kubernetes a while: only who needs its name next waits for it.
+    """
     whole = Kube(request.module.__name__.rpartition(".")[2].replace("_", "-"))
     whole.delete_namespace()
     whole.make_namespace()
     yield whole
-    whole.delete_namespace()
+    whole.delete_namespace("--wait=false")
 
 
 @pytest.fixture

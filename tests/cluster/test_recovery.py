@@ -20,6 +20,7 @@ from support.numbered import (
     goes_on,
     report_in,
 )
+from support.troubles import TOLD_SECONDS, seconds_between, told, unscheduled, wait_for
 
 OWN = f"fulmen.dev/topology={NAME}"
 AGENTS = ("fulmen-operator", "fulmen-driver", "fabric8")
@@ -77,18 +78,23 @@ def test_a_worker_pod_is_deleted_at_once(topology):
     goes_on(topology, before["batch"])
 
 
-def test_a_workers_java_process_is_killed(topology):
-    before = report_in(driver(topology))
-    assert kills.kill_process(topology, before["workers"][0]["pod"], kills.JAVA)
-    goes_on(topology, before["batch"])
-
-
-def test_the_driver_pod_is_deleted_at_once(topology):
-    pod = driver(topology)
-    before, name = report_in(pod), pod["metadata"]["name"]
-    topology.delete("pod", name, "--grace-period=0", "--force")
-    after = goes_on(topology, before["batch"], but=name)
-    assert report_in(after)["epoch"] > before["epoch"]
+def test_workers_that_find_no_node_any_more(topology):
+    """Their driver stays, says so, and goes on when there is a node again."""
+    before = topology.get("topology", NAME)["status"]
+    topology.patch("topology", NAME, {"spec": {"startTimeoutSeconds": 5}})
+    node = topology.get("pod", before["driverPod"])["spec"]["nodeName"]
+    topology.run("cordon", node)
+    try:
+        topology.delete_all("pods", PODS + "worker", "--now")
+        for kind in ("Placed", "Ready"):
+            assert "unschedulable" in wait_for(topology, NAME, kind, "Unschedulable")
+        event = told(topology, NAME, "Unschedulable")
+        assert seconds_between(unscheduled(topology, NAME, "worker"), event) <= TOLD_SECONDS
+    finally:
+        topology.run("uncordon", node)
+        topology.patch("topology", NAME, {"spec": {"startTimeoutSeconds": None}})
+    found = topology.wait("topology", NAME, is_ready, 300, "Ready")
+    assert found["status"]["attempt"] == before["attempt"]
 
 
 def test_the_driver_is_killed(topology):
@@ -145,17 +151,6 @@ def owner_of(thing):
     """The uid of what an object goes with."""
     (owner,) = thing["metadata"]["ownerReferences"]
     return owner["uid"]
-
-
-def test_the_operator_is_uninstalled_and_installed_again(topology):
-    """What runs goes on meanwhile, and is not started anew."""
-    pod = driver(topology)
-    operators.uninstall()
-    goes_on(topology, report_in(pod)["batch"])
-    operators.install()
-    topology.patch("topology", NAME, {"spec": {"maxSpoutPending": 4000}})
-    topology.wait("topology", NAME, is_ready, 180, "Ready by what it was told since")
-    assert uid_of(driver(topology)) == uid_of(pod)
 
 
 def test_the_api_server_is_away_for_a_minute(topology, operator, api_server):
@@ -246,10 +241,12 @@ def attempt_of(pod):
     return int(pod["metadata"]["labels"][ATTEMPT_LABEL])
 
 
-def test_the_operator_is_upgraded_to_another_image_and_back(topology, operator):
-    """Topologies to come get another runtime. What runs keeps its own, and goes on."""
+def test_the_operator_is_uninstalled_comes_in_another_version_and_is_upgraded(topology, operator):
+    """Topologies to come get another runtime. What runs keeps its own, and goes on meanwhile."""
     pod, before = driver(topology), pods_of(topology)
-    with operators.upgraded("runtime.image=fulmen:next", "resources.limits.memory=300Mi"):
+    operators.uninstall()
+    goes_on(topology, report_in(pod)["batch"])
+    with operators.another("runtime.image=fulmen:next", "resources.limits.memory=300Mi"):
         assert operators.images() == {cluster_images.NEXT_OPERATOR}
         topology.patch("topology", NAME, {"spec": {"maxSpoutPending": 4500}})
         topology.wait("topology", NAME, is_ready, 180, "Ready by what it was told since")

@@ -33,7 +33,7 @@ def test_an_exception_on_import_is_mended_by_better_code(kube, remove):
     message = wait_for(kube, "bad-import", "SpecAccepted", "InvalidSpec")
     assert "OSError: no such luck (numbered.py, line" in message
     kube.apply(good)
-    kube.wait("topology", "bad-import", is_ready, 300, "Ready")
+    wait_for(kube, "bad-import", "SpecAccepted", "Accepted")
 
 
 def test_a_pod_that_the_api_server_refuses_is_refused_before_anything_is_made(kube, remove):

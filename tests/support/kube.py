@@ -77,9 +77,9 @@ class Kube:
         metadata = {"name": self.namespace, "labels": labels}
         self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 
-    def delete_namespace(self):
-        """Delete it with all that is in it; returns when it is gone."""
-        self.run("delete", "namespace", self.namespace, "--ignore-not-found", seconds=180)
+    def delete_namespace(self, *args):
+        """Delete it with all that is in it. Waits until it is gone, unless `args` say otherwise."""
+        self.run("delete", "namespace", self.namespace, "--ignore-not-found", *args, seconds=180)
 
     def patch(self, kind, name, change):
         """Merge into an object."""

@@ -40,8 +40,8 @@ def install(*values):
 
 
 @contextmanager
-def upgraded(*values):
-    """The operator is upgraded to another image, and to other values of the chart."""
+def another(*values):
+    """One of another image and other values of the chart runs; it is upgraded to this one then."""
     cluster_images.build_one("operator", cluster_images.NEXT_OPERATOR)
     install(f"image={cluster_images.NEXT_OPERATOR}", *values)
     try:

@@ -1,0 +1,177 @@
+"""What others do around a topology: they refuse its pods, and have its names."""
+
+import json
+import time
+
+import pytest
+
+from fulmen.kube.contract import MANAGER
+from support.kube import condition, eventually, is_ready
+from support.others import CONTENT, left, theirs
+from support.troubles import apply, told, wait_for
+
+pytestmark = pytest.mark.timeout(600)
+
+
+# ---- a topology that runs, and that has an object of each kind
+
+RUNNING = "running"
+WORKERS = f"fulmen.dev/topology={RUNNING},app.kubernetes.io/component=worker"
+KINDS = "serviceaccount,role,rolebinding,networkpolicy,persistentvolumeclaim,configmap,pod,secret"
+
+
+@pytest.fixture(scope="module")
+def running(operator, kube):
+    """The (kind, name) of all that was made for it and for its first driver, but its workers."""
+    apply(kube, RUNNING, "spec.networkPolicy=Restrict")
+    kube.wait("topology", RUNNING, is_ready, 300, "Ready")
+    children = [
+        (thing["kind"], thing["metadata"]["name"])
+        for thing in kube.list(KINDS, f"fulmen.dev/topology={RUNNING}")
+        if thing["metadata"]["labels"].get("app.kubernetes.io/component") != "worker"
+    ]
+    yield children
+    kube.delete("topology", RUNNING, "--ignore-not-found")
+
+
+def test_workers_that_a_policy_of_the_cluster_refuses(kube, running):
+    """They are told in the policy's words, and come when it is gone.
+
+    By then Spark may have given up, and the driver may have been started anew.
+    """
+    kube.apply(*policy(kube.namespace))
+    try:
+        worker = kube.list("pods", WORKERS)[0]
+        again = {**worker, "metadata": {"name": "again", "labels": worker["metadata"]["labels"]}}
+        eventually(lambda: refusal_of(kube, again), lambda said: NO_WORKERS in said, 60, "in force")
+        kube.delete_all("pods", WORKERS, "--now")
+        assert NO_WORKERS in wait_for(kube, RUNNING, "Placed", "WorkerRefused")
+        assert NO_WORKERS in told(kube, RUNNING, "WorkerRefused")["message"]
+    finally:
+        for thing in policy(kube.namespace):
+            kube.delete(thing["kind"].lower(), thing["metadata"]["name"])
+    kube.wait("topology", RUNNING, is_ready, 300, "Ready")
+
+
+NO_WORKERS = "no workers on Sundays"
+
+
+def policy(namespace):
+    """One that refuses the workers of that topology, and what puts it in force."""
+    admission = "admissionregistration.k8s.io/v1"
+    pods = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods"],
+    }
+    labels = dict(label.split("=") for label in WORKERS.split(","))
+    of_it = {
+        "resourceRules": [pods],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "objectSelector": {"matchLabels": labels},
+    }
+    name = f"{namespace}-workers"
+    return [
+        {
+            "apiVersion": admission,
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "matchConstraints": of_it,
+                "validations": [{"expression": "false", "message": NO_WORKERS}],
+            },
+        },
+        {
+            "apiVersion": admission,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": name},
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
+        },
+    ]
+
+
+def refusal_of(kube, pod):
+    """What the API server says against a pod; empty if it would take it. Nothing is made."""
+    content = {key: pod[key] for key in ("apiVersion", "kind", "metadata", "spec")}
+    spec = {key: value for key, value in content["spec"].items() if key != "nodeName"}
+    try:
+        content = json.dumps({**content, "spec": spec})
+        kube.run("create", "--dry-run=server", "-f", "-", content=content)
+    except AssertionError as refused:
+        return str(refused)
+    return ""
+
+
+# ---- objects of others
+
+
+LATER = ("Pod", "Secret")
+"""Are needed only when there is all that a driver needs: the pod, and then its secret."""
+
+
+def seen_of(kube, kind, name):
+    """What somebody else has made of an object, and whether the operator has written to it."""
+    shown = kube.run("get", kind.lower(), name, "-o", "json", "--show-managed-fields")
+    writers = {entry["manager"] for entry in json.loads(shown)["metadata"]["managedFields"]}
+    return left(kube, kind, name), MANAGER in writers
+
+
+def test_objects_of_others_are_in_the_way_and_stay(kube, remove, running):
+    """Whatever is done with the topology. When they are gone it starts."""
+    kube.delete("topology", RUNNING, "--ignore-not-found")  # its room is needed
+    remove("occupied")
+    foreign = [(kind, name.replace(RUNNING, "occupied", 1)) for kind, name in running]
+    assert {kind for kind, _ in foreign} == CONTENT.keys()
+    kube.apply(*(theirs(kind, name) for kind, name in foreign))
+    before = {(kind, name): seen_of(kube, kind, name) for kind, name in foreign}
+
+    def stay():
+        return {place: seen_of(kube, *place) for place in before} == before
+
+    settings = ("spec.checkpoint.deletionPolicy=Delete", "spec.networkPolicy=Restrict")
+    apply(kube, "occupied", *settings)
+    message = wait_for(kube, "occupied", "Ready", "ObjectInTheWay")
+    for kind, name in foreign:
+        assert (in_the_way(kind, name) in message) == (kind not in LATER)
+    assert stay()
+
+    kube.patch("topology", "occupied", {"spec": {"state": "Suspended"}})
+    kube.wait("topology", "occupied", is_observed, 180, "looked at, to be suspended")
+    assert stay()
+    kube.delete("topology", "occupied", "--cascade=foreground")
+    assert stay()
+
+    apply(kube, "occupied", *settings)
+    wait_for(kube, "occupied", "Ready", "ObjectInTheWay")
+    steps = [[place for place in foreign if place[0] not in LATER]]
+    steps += [[place for place in foreign if place[0] == kind] for kind in LATER]
+    for step, following in zip(steps, [*steps[1:], []], strict=True):
+        assert all(seen_of(kube, *place) == before[place] for place in step)
+        for kind, name in step:
+            kube.delete(kind.lower(), name)
+        look_again(kube, "occupied")
+        for kind, name in following:
+            words = in_the_way(kind, name)
+            kube.wait(
+                "topology",
+                "occupied",
+                lambda found, words=words: words in condition(found, "Ready")["message"],
+                180,
+                words,
+            )
+    kube.wait("topology", "occupied", is_ready, 300, "Ready")
+
+
+def in_the_way(kind, name):
+    return f"{kind.lower()}/{name}"
+
+
+def is_observed(topology):
+    """Whether the operator has looked at this very spec."""
+    return topology["status"].get("observedGeneration") == topology["metadata"]["generation"]
+
+
+def look_again(kube, name):
+    """Have the operator look at it now, not when half a minute is over."""
+    kube.run("annotate", "topology", name, f"example.com/at={time.monotonic()}", "--overwrite")
