@@ -30,7 +30,6 @@ def queue(request, rabbit_server):
     with rabbit_server.channel() as channel:
         channel.queue_delete(name)
         channel.queue_declare(name, durable=True)
-    rabbit_server.settle()
     return name
 
 
@@ -278,6 +277,7 @@ def test_messages_without_ids_are_processed_whatever_is_lost(
 
 
 def test_a_broker_that_is_killed_is_waited_for(rabbit_server, life_of, queue):
+    rabbit_server.settle()
     publish(rabbit_server, queue, [f"{n}" for n in range(20)])
     life = life_of(queue).start()
     turn_until(life, 20)
@@ -586,6 +586,7 @@ def faulty_writes(server, proxy, queue, rng, batches, kills):
     Returns:
         What the batches had that succeeded, and how many faults there were.
     """
+    server.settle()
     written, faults, sink = [], 0, None
     for number in range(1, batches + 1):
         dice = rng.random()
