@@ -11,6 +11,7 @@ import pytest
 from support import operators
 from support.kafka_server import running_kafka
 from support.kube import Kube
+from support.long_first import long_first
 from support.metrics_api import running_metrics_api
 from support.postgres import running_postgres
 from support.reasons import Seen
@@ -31,7 +32,6 @@ LAST = "test_afterwards.py"
 ALONE = {"test_neighbours.py", "test_recovery.py", "test_rights.py", LAST}
 """They take the operator, the API server or the node away: nothing may run beside them."""
 LONGEST = ("test_lifecycle.py", "test_transactions.py", "test_troubles.py", "test_checkpoint.py")
-"""Begun first, the longest one before the others: a long file that begins late runs on alone."""
 FOLDER = "FULMEN_CLUSTER_RUN"
 """Of `make test-cluster`, which builds, installs, and runs pytest twice: what each has seen."""
 
@@ -54,8 +54,8 @@ def pytest_collection_modifyitems(config, items):
     ]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
-    places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: (item.path.name == LAST, places.get(item.path.name, len(places))))
+    long_first(items, LONGEST)
+    items.sort(key=lambda item: item.path.name == LAST)
 
 
 @pytest.fixture(scope="session")

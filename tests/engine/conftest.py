@@ -2,12 +2,14 @@
 
 import os
 import zlib
+from pathlib import Path
 
 import pytest
 
 from fulmen.transactional.stores.pools import close_all
 from support.avro_topics import AvroTopic
 from support.kafka_server import running_kafka
+from support.long_first import long_first
 from support.postgres import running_postgres
 from support.rabbitmq_server import running_rabbitmq
 from support.redis_server import running_redis
@@ -17,6 +19,31 @@ from support.s3 import running_s3
 # Spark's JVMs live for seconds here: compiling with C1 alone spares a third of their CPU time.
 # Those of `make run` and of benchmarks compile as everybody's do.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
+LONGEST = (
+    "test_cli_run.py",
+    "test_connectors_rabbitmq.py",
+    "test_transactions.py",
+    # the thorough ones
+    "test_sink_kills.py",
+    "test_transaction_kills.py",
+    "test_kafka_transaction_kills.py",
+    "test_topology_chaos.py",
+    "test_example_kafka.py",
+    "test_topology_hangs.py",
+    "test_topology_failures.py",
+    "test_topology_soak.py",
+    "test_tutorial.py",
+)
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests/conftest.py sorts by folders
+def pytest_collection_modifyitems(items):
+    """Of the tests of this folder, begin with what takes long."""
+    folder = Path(__file__).parent
+    mine = [item for item in items if item.path.parent == folder]
+    long_first(mine, LONGEST)
+    items[:] = [*(item for item in items if item.path.parent != folder), *mine]
 
 
 @pytest.fixture(scope="session")
