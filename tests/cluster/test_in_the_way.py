@@ -8,7 +8,7 @@ import pytest
 from fulmen.kube.contract import MANAGER
 from support.kube import condition, eventually, is_ready
 from support.others import CONTENT, left, theirs
-from support.troubles import apply, told, wait_for
+from support.troubles import apply, told, wait_for, wait_for_pod
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -50,7 +50,7 @@ def test_workers_that_a_policy_of_the_cluster_refuses(kube, running):
     finally:
         for thing in policy(kube.namespace):
             kube.delete(thing["kind"].lower(), thing["metadata"]["name"])
-    kube.wait("topology", RUNNING, is_ready, 300, "Ready")
+    wait_for_pod(kube, RUNNING, "worker")
 
 
 NO_WORKERS = "no workers on Sundays"
@@ -160,7 +160,7 @@ def test_objects_of_others_are_in_the_way_and_stay(kube, remove, running):
                 180,
                 words,
             )
-    kube.wait("topology", "occupied", is_ready, 300, "Ready")
+    wait_for_pod(kube, "occupied", "driver")
 
 
 def in_the_way(kind, name):

@@ -7,7 +7,15 @@ import yaml
 
 from support.kube import condition, is_ready, total
 from support.numbered import FILE, manifest
-from support.troubles import TOLD_SECONDS, apply, seconds_between, told, unscheduled, wait_for
+from support.troubles import (
+    TOLD_SECONDS,
+    apply,
+    seconds_between,
+    told,
+    unscheduled,
+    wait_for,
+    wait_for_pod,
+)
 
 IMAGE = "nowhere.invalid/fulmen:1"
 NO_IMAGE = ("ErrImagePull", "ImagePullBackOff")
@@ -107,7 +115,7 @@ def test_a_quota_that_has_room_for_the_driver_only(kube, remove):
         assert "exceeded quota: one" in told(kube, "no-workers", "WorkerRefused")["message"]
     finally:
         kube.delete("resourcequota", "one")
-    kube.wait("topology", "no-workers", is_ready, 400, "Ready")
+    wait_for_pod(kube, "no-workers", "worker")
 
 
 def test_a_volume_of_workers_that_is_not_there(kube, remove):
@@ -121,7 +129,7 @@ def test_a_volume_of_workers_that_is_not_there(kube, remove):
     assert "ConfigMap 'models'" in message
     metadata = {"name": "models"}
     kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}})
-    kube.wait("topology", "no-volume", is_ready, 400, "Ready")
+    wait_for_pod(kube, "no-volume", "worker")
 
 
 def test_an_image_that_can_not_be_pulled(kube, remove):

@@ -37,6 +37,12 @@ def told(kube, name, *reasons):
     return min(events, key=lambda event: event["firstTimestamp"])
 
 
+def wait_for_pod(kube, name, component):
+    """Wait until a pod of a topology runs."""
+    labels = f"fulmen.dev/topology={name},app.kubernetes.io/component={component}"
+    kube.wait_any("pods", labels, lambda pod: pod["status"]["phase"] == "Running", 400, "running")
+
+
 def unscheduled(kube, name, component):
     """The first time, as the API server has it, that a pod of a topology found no node."""
     labels = f"fulmen.dev/topology={name},app.kubernetes.io/component={component}"
