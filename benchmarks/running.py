@@ -131,9 +131,9 @@ Jobs = Callable[[TopologySpec, Path], Any]
 """What runs the jobs of a topology, whose log is in that file."""
 
 
-def in_the_driver(spec: TopologySpec, log_file: Path) -> LocalSparkJobs:
-    """All workers in the JVM of the driver, as `fulmen run` has them."""
-    return LocalSparkJobs(spec.workers, spec.spark.conf, TOPOLOGIES, log_file)
+def in_the_driver(spec: TopologySpec, log_file: Path, folder: Path = TOPOLOGIES) -> LocalSparkJobs:
+    """All workers in the JVM of the driver, as `fulmen run` has them, with the code of a folder."""
+    return LocalSparkJobs(spec.workers, spec.spark.conf, folder, log_file)
 
 
 def in_this_process(_spec: TopologySpec, _log_file: Path) -> InProcessJobs:
@@ -143,10 +143,13 @@ def in_this_process(_spec: TopologySpec, _log_file: Path) -> InProcessJobs:
 
 @contextmanager
 def running(
-    content: Mapping[str, Any], watcher: Watcher, jobs: Jobs = in_the_driver
+    content: Mapping[str, Any],
+    watcher: Watcher,
+    jobs: Jobs = in_the_driver,
+    code: Path = TOPOLOGIES,
 ) -> Iterator[RunningTopology]:
     """A driver on real Spark, with a checkpoint on this machine's disk."""
-    runnable = check(content, TOPOLOGIES).runnable(TOPOLOGIES)
+    runnable = check(content, code).runnable(code)
     spec = runnable.topology.spec
     folder = Path(tempfile.mkdtemp(prefix="fulmen-benchmark-"))
     driver = Driver(runnable, jobs(spec, folder / "log"), f"file://{folder}/checkpoint", watcher)

@@ -1,0 +1,287 @@
+"""The spouts of Nexmark, the bolts that its queries need besides `fulmen.windows`, and sinks."""
+
+from datetime import datetime
+from zlib import crc32
+
+import nexmark_events as events
+
+from fulmen import BasicBolt, Spout, Stream
+from fulmen.windows import WindowedBolt
+
+
+class Events(Spout):
+    """Persons, auctions and bids, as fast as they are taken: so many as `events` says."""
+
+    outputs = {name: Stream(fields) for name, fields in events.STREAMS.items()}  # noqa: RUF012
+    transient = ("rows", "chunk_number")
+    chunk = staticmethod(events.chunk)
+
+    def __init__(self):
+        self.position = 0
+
+    def open(self, conf, context, collector):
+        """Read how many."""
+        self.collector = collector
+        self.until = conf["events"]
+        self.rate = conf.get("rate", events.EVENTS_PER_SECOND)
+        self.rows, self.chunk_number = [], -1
+
+    def next_tuple(self):
+        """One event."""
+        k = self.position
+        if k >= self.until:
+            return False
+        number, place = divmod(k, events.CHUNK)
+        if number != self.chunk_number:
+            self.rows, self.chunk_number = self.chunk(number, self.rate), number
+        self.position = k + 1
+        stream, values = self.rows[place]
+        self.collector.emit(values, stream, k)
+        return True
+
+    def is_exhausted(self):
+        """Whether there are no more."""
+        return self.position >= self.until
+
+
+class AdEvents(Events):
+    """All ads, and in the batches after that events of ads."""
+
+    outputs = {"ads": events.ADS, "events": events.AD_EVENTS}  # noqa: RUF012
+    chunk = staticmethod(events.ad_chunk)
+
+    def __init__(self):
+        super().__init__()
+        self.has_told_ads = False
+
+    def next_tuple(self):
+        """One event."""
+        if self.has_told_ads:
+            return super().next_tuple()
+        self.has_told_ads = True
+        for stream, values in events.ads():
+            self.collector.emit(values, stream)
+        return False
+
+
+# ---- what chooses and changes single tuples
+
+
+class Euros(BasicBolt):
+    """Bids with their prices in another currency."""
+
+    outputs = ("auction", "bidder", "price", "time", "extra")
+
+    def execute(self, tup, collector):
+        """Convert one bid."""
+        auction, bidder, price, _, _, time, extra = tup.values
+        collector.emit([auction, bidder, 0.908 * price, time, extra])
+
+
+class SomeAuctions(BasicBolt):
+    """The bids for one of 123 auctions."""
+
+    outputs = ("auction", "price")
+
+    def execute(self, tup, collector):
+        """Look at one bid."""
+        if tup["auction"] % 123 == 0:
+            collector.emit([tup["auction"], tup["price"]])
+
+
+class LocalPersons(BasicBolt):
+    """Persons of three states."""
+
+    outputs = events.PERSONS
+
+    def execute(self, tup, collector):
+        """Look at one person."""
+        if tup["state"] in {"OR", "ID", "CA"}:
+            collector.emit(tup.values)
+
+
+class OfCategory(BasicBolt):
+    """Auctions of category 10."""
+
+    outputs = events.AUCTIONS
+
+    def execute(self, tup, collector):
+        """Look at one auction."""
+        if tup["category"] == 10:
+            collector.emit(tup.values)
+
+
+class SideInput(BasicBolt):
+    """Bids with a value from a table that fits into memory."""
+
+    outputs = ("auction", "bidder", "price", "time", "value")
+    transient = ("table",)
+
+    def prepare(self, conf, context):
+        """Read the table."""
+        self.table = events.side_input()
+
+    def execute(self, tup, collector):
+        """Join one bid."""
+        auction, bidder, price, _, _, time, _ = tup.values
+        collector.emit([auction, bidder, price, time, self.table[auction % events.SIDE_INPUT]])
+
+
+class Ranks(BasicBolt):
+    """Bids with bidder and auction once more in the fields of their rank, which is by price."""
+
+    outputs = (
+        *("channel", "time", "minute", "bidder", "auction"),
+        *(f"{name}{rank}" for rank in (1, 2, 3) for name in ("bidder", "auction")),
+    )
+
+    def execute(self, tup, collector):
+        """Rank one bid."""
+        auction, bidder, price, channel, _, time, _ = tup.values
+        place = 0 if price < 10_000 else 2 if price < 1_000_000 else 4
+        ranked = [None] * 6
+        ranked[place : place + 2] = bidder, auction
+        collector.emit([channel, time, time // 60_000 % 1_440, bidder, auction, *ranked])
+
+
+class Views(BasicBolt):
+    """Of events of ads those that are views."""
+
+    outputs = ("ad", "time")
+
+    def execute(self, tup, collector):
+        """Look at one event."""
+        _, _, ad, _, event, time, _ = tup.values
+        if event == "view":
+            collector.emit([ad, time])
+
+
+# ---- what keeps something
+
+
+class FinalPrices(BasicBolt):
+    """The highest bid of each auction, when it has expired. It receives auctions with bids."""
+
+    outputs = ("category", "price")
+    emits_results = True
+
+    def prepare(self, conf, context):
+        """Take the timers."""
+        self.timers = context.timers
+
+    def execute(self, tup, collector):
+        """Keep a bid, if it has come before the end."""
+        auction, category, expires, price, time = tup.values
+        if time > expires:
+            return
+        highest = self.state.get(auction)
+        if highest is None:
+            self.timers.set(auction, expires + 1)
+        if highest is None or price > highest[1]:
+            self.state[auction] = category, price
+
+    def on_timer(self, key, at, collector):
+        """The auction is over."""
+        collector.emit([*self.state.pop(key)])
+
+
+class Averages(BasicBolt):
+    """The mean price of each category so far."""
+
+    outputs = ("category", "price")
+
+    def execute(self, tup, collector):
+        """Add a price."""
+        category, price = tup.values
+        count, total = self.state.get(category, (0, 0))
+        count, total = self.state[category] = count + 1, total + price
+        collector.emit([category, total / count])
+
+
+class LastBids(BasicBolt):
+    """The last bid of each bidder for each auction; of those at the same time the highest."""
+
+    outputs = ("auction", "bidder", "price", "time")
+
+    def execute(self, tup, collector):
+        """Keep a bid that is later than the last one."""
+        auction, bidder, price, _, _, time, _ = tup.values
+        last = self.state.get((auction, bidder))
+        if last is None or (time, price) > last:
+            self.state[auction, bidder] = time, price
+            collector.emit([auction, bidder, price, time])
+
+
+class Hottest(WindowedBolt):
+    """The auctions with the most bids. It receives all counts of a window in a window."""
+
+    outputs = ("auction", "bids", "window_end")
+
+    def prepare(self, conf, context, collector):
+        """Take the collector."""
+        self.collector = collector
+
+    def execute(self, window):
+        """Emit those of one window."""
+        most = max(tup["bids"] for tup in window.tuples)
+        for tup in window.tuples:
+            if tup["bids"] == most:
+                self.collector.emit([tup["auction"], most, tup["window_end"]])
+
+
+# ---- sinks
+
+
+def plain(values):
+    """Values as SQL has them: times are milliseconds."""
+    return [round(v.timestamp() * 1000) if isinstance(v, datetime) else v for v in values]
+
+
+def fingerprint(values):
+    """A number for a row. The sum of those of all rows does not depend on their order."""
+    return crc32(repr(plain(values)).encode()) >> 4
+
+
+class Rows(BasicBolt):
+    """Counts what it receives, and adds up its fingerprints: `rows` and `digest` are metrics."""
+
+    transient = ("gauges",)
+
+    def __init__(self):
+        self.rows = self.digest = 0
+
+    def prepare(self, conf, context):
+        """Declare the metrics."""
+        self.gauges = [
+            context.gauge("rows", "Rows that are in the result."),
+            context.gauge("digest", "The sum of their fingerprints."),
+        ]
+
+    def execute(self, tup, collector):
+        """Take one row."""
+        self.rows += 1
+        self.digest += fingerprint(tup.values)
+
+    def end_batch(self, collector):
+        """Show both."""
+        for gauge, value in zip(self.gauges, (self.rows, self.digest), strict=True):
+            gauge.set(value)
+
+
+class Latest(Rows):
+    """Keeps the row that came last for each key, as a table with a primary key does."""
+
+    transient = (*Rows.transient, "key")
+
+    def prepare(self, conf, context):
+        """Read the key."""
+        super().prepare(conf, context)
+        self.key = conf["key"]
+
+    def execute(self, tup, collector):
+        """Replace one row."""
+        key = tuple(tup[name] for name in self.key)
+        before, after = self.state.get(key), fingerprint(tup.values)
+        self.rows += before is None
+        self.digest += after - (before or 0)
+        self.state[key] = after

@@ -1,0 +1,1 @@
+SELECT auction, bidder, 0.908::DOUBLE * price AS price, time, extra FROM bids
