@@ -503,7 +503,9 @@ def test_rows_go_to_all_slots_of_a_cluster(redis_cluster, name):
     assert found == [f'{{"word":"7","count":{i}}}' for i in range(7, 1200, 40)]
 
 
-def test_a_cluster_of_several_nodes_is_told_to_be_one(redis_server, name):
+@pytest.fixture(scope="module")
+def two_nodes():
+    """A cluster: the first has the lower half of the slots."""
     with (
         running_redis("--cluster-enabled", "yes") as here,
         running_redis("--cluster-enabled", "yes") as there,
@@ -514,11 +516,47 @@ def test_a_cluster_of_several_nodes_is_told_to_be_one(redis_server, name):
         other.execute_command("CLUSTER", "ADDSLOTSRANGE", 8192, 16383)
         bus = one.config_get("cluster-port")["cluster-port"]
         other.execute_command("CLUSTER", "MEET", "127.0.0.1", here.port, bus)
-        wait_until(lambda: "cluster_state:ok" in one.execute_command("CLUSTER", "INFO"), "it")
-        sink = sink_of(here.url, key="{word}", type="list", format={"type": "json"})
-        said = f"a key is at another node of the cluster.* 127.0.0.1:{there.port}"
+        for node in (one, other):
+            wait_until(lambda: "cluster_state:ok" in node.execute_command("CLUSTER", "INFO"), "it")  # noqa: B023
+        yield here, there
+
+
+def test_a_sink_says_that_a_key_is_at_another_node_of_a_cluster(two_nodes):
+    here, there = two_nodes
+    sink = sink_of(here.url, key="{word}", type="list", format={"type": "json"})
+    said = f"a key is at another node of the cluster.* 127.0.0.1:{there.port}"
+    with pytest.raises(ServiceUnavailable, match=said):
+        write(sink, [[f"{i}", i] for i in range(40)])
+
+
+def test_a_sink_waits_while_the_slot_of_a_new_key_moves_to_another_node(two_nodes):
+    here, there = two_nodes
+    sink = sink_of(here.url, key="{word}", type="list", format={"type": "json"})
+    with here.client() as one, there.client() as other:
+        slot = one.execute_command("CLUSTER", "KEYSLOT", "b")
+        assert slot < 8192
+        ids = [node.execute_command("CLUSTER", "MYID") for node in (one, other)]
+        other.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[0])
+        one.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[1])
+        said = f"another node of the cluster, and Fulmen uses one node alone .*:{there.port}"
         with pytest.raises(ServiceUnavailable, match=said):
-            write(sink, [[f"{i}", i] for i in range(40)])
+            write(sink, [["b", 1]])
+        one.execute_command("CLUSTER", "SETSLOT", slot, "STABLE")
+        assert write(sink, [["b", 1]]) == {}
+
+
+def first_turn(life):
+    life.start()
+    life.turn()
+
+
+@KINDS
+def test_a_source_says_that_its_key_is_at_another_node_of_a_cluster(two_nodes, kind):
+    here, there = two_nodes
+    life = life_of(here, kind, "a")
+    said = f"a key is at another node of the cluster.* 127.0.0.1:{there.port}"
+    with pytest.raises(ServiceUnavailable, match=said):
+        first_turn(life)
 
 
 def test_a_refused_row_is_shown_as_the_command_that_it_was(redis_server):
