@@ -3,6 +3,7 @@
 import time
 import zlib
 from collections import Counter
+from contextlib import contextmanager
 
 import pika
 import pytest
@@ -578,6 +579,33 @@ def test_a_broker_that_confirms_nothing_is_away(rabbit_server, queue, proxy, sin
     with rabbit_server.stopped(), silent:
         write(sink, [["b", 1]])
     assert write(sink, [["b", 1]]) == {}
+
+
+@contextmanager
+def memory_alarm(server):
+    """While this lasts, the broker has no memory left, as it believes."""
+    server.control("set_vm_memory_high_watermark", "0.000001")
+    try:
+        yield
+    finally:
+        server.control("set_vm_memory_high_watermark", "0.4")
+
+
+@pytest.mark.timeout(300)
+def test_a_memory_alarm_is_waited_for_and_repeats_nothing_under_another_id(
+    rabbit_server, queue, sinks
+):
+    sink = sinks(routingKey=queue, identity="task", confirmTimeout=1)
+    values = [[f"{n}", n] for n in range(1500)]
+    blocked = pytest.raises(ServiceUnavailable, match=r"it takes no messages for now \(low on mem")
+    with memory_alarm(rabbit_server):
+        for _ in range(2):
+            with blocked:
+                write(sink, values)
+    assert write(sink, values) == {}
+    found = messages(rabbit_server, queue)
+    assert sorted({body for _, body in found}) == sorted(word for word, _ in values)
+    assert len(set(found)) == len(values), "repeats have the ids of what they repeat"
 
 
 def faulty_writes(server, proxy, queue, rng, batches, kills):
