@@ -1,0 +1,288 @@
+"""How many rows a second the recipes carry, beside plain Python and Bytewax.
+
+`python -m benchmarks.recipes` prints a table in Markdown; with names of jobs, of these alone.
+Servers are started on this machine, as tests start them. The data are the rows of
+`tests/data/recipes` again and again, and the changelogs of this Debian. Every job runs three times,
+each in a process of its own: Fulmen in one process without Spark (`fulmen run --in-process`), the
+loop of `benchmarks.recipe_loops`, and Bytewax (`benchmarks.recipe_dataflows`) where it has what the
+job needs.
+
+Seconds are from the first batch that did something, or the first row of the loop, until the last
+row was written: not the start of the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import importlib.util
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.recipe_dataflows import BYTEWAX
+from benchmarks.recipe_loops import LOOPS, STARTED, changelog_lines_of_all_names
+from fulmen.cli.topology_file import check_file
+from fulmen.engine.driver.driver import Driver
+from fulmen.engine.worker.in_process import InProcessJobs
+
+ROOT = Path(__file__).parents[1]
+SAMPLES = ROOT / "tests" / "data" / "recipes"
+IDLE_SECONDS = 5.0
+"""Nothing was acked or committed for so long: the job is done."""
+LIMIT_SECONDS = 60
+"""A run that takes longer has no figure."""
+Result = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One topology of a recipe.
+
+    Attributes:
+        page: The recipe.
+        topology: Its file.
+        what: From what to what.
+        data: The file that is made of a sample, and how many rows it gets; "": the changelogs.
+        rows: The same.
+        unique: Whether the first column gets another value in each row.
+        load: The recipe's program that puts the data where it is read.
+        servers: What it needs.
+        topic: A topic that must be there.
+    """
+
+    page: str
+    topology: str
+    what: str
+    data: str = ""
+    rows: int = 0
+    unique: bool = False
+    load: str = ""
+    servers: Sequence[str] = ()
+    topic: str = ""
+
+
+JOBS = {
+    "flights": Job("flights-to-sqlite", "carriers", "CSV → SQLite", "flights.csv", 300_000),
+    "planes": Job("planes-to-parquet", "planes", "CSV → Parquet", "planes.csv", 200_000),
+    "weather": Job(
+        *("weather-to-bucket", "archive", "CSV → Parquet in a bucket", "weather.csv", 200_000),
+        servers=("s3",),
+    ),
+    "changelogs": Job("changelogs-to-redis", "words", "gzip → counts in Redis", servers=("redis",)),
+    "packages": Job(
+        *("log-to-postgres", "packages", "log → PostgreSQL", "dpkg.log", 300_000),
+        servers=("postgres",),
+    ),
+    "airports": Job(
+        *("postgres-to-kafka", "airports", "PostgreSQL → Kafka, JSON", "airports.csv", 30_000),
+        unique=True,
+        load="load.py",
+        servers=("postgres", "kafka"),
+        topic="airports",
+    ),
+    "ages": Job(
+        *("kafka-to-rabbitmq", "ages", "Kafka → RabbitMQ", "planes.csv", 60_000),
+        unique=True,
+        load="produce.py",
+        servers=("kafka", "rabbitmq"),
+        topic="planes",
+    ),
+    "gusts": Job(
+        *("sqlite-to-csv", "gusts", "SQLite → gzip, CSV", "weather.csv", 300_000), load="load.py"
+    ),
+    "hours": Job(
+        *("redis-stream-to-csv", "hours", "Redis stream → CSV", "weather.csv", 100_000),
+        load="add.py",
+        servers=("redis",),
+    ),
+    "intake": Job(
+        *("planes-in-avro", "intake", "pipe → Avro in RabbitMQ", "planes.csv", 60_000),
+        unique=True,
+        servers=("rabbitmq", "registry"),
+    ),
+    "work": Job(
+        *("queue-to-list", "work", "PostgreSQL queue → Redis list", "airports.csv", 20_000),
+        unique=True,
+        load="enqueue.py",
+        servers=("postgres", "redis"),
+    ),
+    "wordtable": Job(
+        *("word-count-to-postgres", "wordtable", "Kafka → counts in PostgreSQL, transactions"),
+        load="produce.py",
+        servers=("kafka", "postgres"),
+        topic="changelog-lines",
+    ),
+}
+
+
+def grown(sample: Path, out: Path, rows: int, *, unique: bool) -> None:
+    """A file with the rows of a sample, again and again; a header stays the only one."""
+    has_header = sample.suffix == ".csv"
+    with sample.open(newline="") as source, out.open("w", newline="") as file:
+        if not has_header:
+            file.writelines(itertools.islice(itertools.cycle(source.readlines()), rows))
+            return
+        header, *found = csv.reader(source)
+        writer = csv.writer(file)
+        writer.writerow(header)
+        for number, row in enumerate(itertools.islice(itertools.cycle(found), rows)):
+            writer.writerow([f"{row[0]}-{number}", *row[1:]] if unique else row)
+
+
+@contextmanager
+def servers(wanted: set[str]) -> Iterator[dict[str, Any]]:
+    """Those servers, which end with this; the environment says where they are."""
+    from support.kafka_server import running_kafka
+    from support.postgres import running_postgres
+    from support.rabbitmq_server import running_rabbitmq
+    from support.redis_server import running_redis
+    from support.registry_server import running_registry
+    from support.s3 import running_s3
+
+    make: dict[str, tuple[Callable[[], Any], Callable[[Any], dict[str, str]]]] = {
+        "kafka": (running_kafka, lambda server: {"KAFKA": server.address}),
+        "postgres": (running_postgres, lambda server: {"DSN": server.dsn}),
+        "rabbitmq": (running_rabbitmq, lambda server: {"RABBITMQ_URL": server.url}),
+        "redis": (running_redis, lambda server: {"REDIS_URL": server.url}),
+        "registry": (running_registry, lambda server: {"REGISTRY": server.url}),
+        "s3": (lambda: running_s3(folder), lambda server: server.environment()),
+    }
+    with ExitStack() as stack, tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        found = {}
+        for one in sorted(wanted):
+            running, environment = make[one]
+            found[one] = stack.enter_context(running())
+            os.environ.update(environment(found[one]))
+        yield found
+
+
+def prepare(job: Job, folder: Path, found: dict[str, Any], rows: int) -> None:
+    """Lay a recipe's files and data into a folder, and load them."""
+    from support import recipes
+
+    recipes.lay(job.page, folder, "airlines.csv", "sections.csv")
+    if job.data:
+        grown(SAMPLES / job.data, folder / job.data, rows or job.rows, unique=job.unique)
+    else:
+        (folder / "doc").mkdir()
+        packages = sorted(Path("/usr/share/doc").glob("*/changelog.Debian.gz"))
+        for path in packages[: rows // 100 or None]:
+            (folder / "doc" / path.parent.name).symlink_to(path.parent)
+    if job.topic:
+        found["kafka"].make_topic(job.topic)
+    if job.load:
+        subprocess.run([sys.executable, job.load], cwd=folder, check=True, capture_output=True)
+
+
+def fulmen(topology: str) -> Result:
+    """Run a topology in this process, until nothing comes any more."""
+    here = Path.cwd()
+    checked = check_file(here / f"{topology}.yaml", [], None)
+    driver = Driver(checked.runnable(here), InProcessJobs(), f"{here.as_uri()}/state").start()
+    limit = time.monotonic() + LIMIT_SECONDS
+    began = ended = 0.0
+    before: tuple[int, int] = (0, 0)
+    while not ended or time.monotonic() - ended < IDLE_SECONDS:
+        if (now := time.monotonic()) > limit:
+            raise TimeoutError(f"{before} after {LIMIT_SECONDS} s")
+        driver.step()
+        transactions = driver.totals.transactions
+        done = driver.totals.trees.acked, 0 if transactions is None else transactions.committed
+        if done != before:
+            before, began, ended = done, began or now, time.monotonic()
+    driver.close()
+    return {"rows": before[0], "seconds": ended - began}
+
+
+def timed(loop: Callable[[], int]) -> Result:
+    """Run a loop in this process."""
+    began = time.monotonic()
+    rows = loop()
+    return {"rows": rows, "seconds": time.monotonic() - (STARTED or [began])[0]}
+
+
+def once(name: str, how: str) -> Result:
+    """Do a job in the current folder in one of the ways."""
+    if how == "fulmen":
+        result = fulmen(JOBS[name].topology)
+        if not result["rows"]:  # of transactions, which have no acks
+            result["rows"] = sum(1 for _ in changelog_lines_of_all_names())
+        return result
+    return timed((LOOPS if how == "loop" else BYTEWAX)[name])
+
+
+def in_a_process(name: str, how: str, folder: Path) -> float | str:
+    """Rows a second; or, of a run that failed, why."""
+    command = [sys.executable, "-m", "benchmarks.recipes", "--once", how, name]
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests"), str(folder)])
+    given = folder / "planes.csv" if name == "intake" else Path(os.devnull)
+    with given.open() as stdin:
+        if name == "intake":
+            stdin.readline()  # the header
+            os.lseek(stdin.fileno(), stdin.tell() if stdin.seekable() else 0, os.SEEK_SET)
+        run = subprocess.run(
+            command,
+            stdin=stdin,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": path},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+    if run.returncode:
+        return (run.stderr.strip().splitlines() or [f"code {run.returncode}"])[-1]
+    result = json.loads(run.stdout.splitlines()[-1])
+    return float(result["rows"] / result["seconds"])
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(JOBS)}; default: all")
+    parser.add_argument("--once", help=argparse.SUPPRESS)
+    parser.add_argument("--rows", type=int, default=0, help="fewer rows, for a look")
+    arguments = parser.parse_args()
+    names = arguments.names or list(JOBS)
+    if arguments.once:
+        print(json.dumps(once(names[0], arguments.once)))
+        return
+    sys.path.insert(0, str(ROOT / "tests"))
+    failures = []
+    print("| recipe | | rows/s | plain Python | of it | Bytewax |\n|---|---|---|---|---|---|")
+    with servers({server for name in names for server in JOBS[name].servers}) as found:
+        for name in names:
+            job = JOBS[name]
+            with tempfile.TemporaryDirectory() as folder:
+                prepare(job, Path(folder), found, arguments.rows)
+                ways = ["fulmen", "loop"]
+                if name in BYTEWAX and importlib.util.find_spec("bytewax"):
+                    ways.append("bytewax")
+                rates = {how: in_a_process(name, how, Path(folder)) for how in ways}
+            failures += [(name, how, why) for how, why in rates.items() if isinstance(why, str)]
+            print(line(job, rates), flush=True)
+    for failure in failures:
+        print(*failure, sep=": ", file=sys.stderr)
+
+
+def line(job: Job, rates: dict[str, float | str]) -> str:
+    """A line of the table."""
+    shown = {how: f"{rate:,.0f}" for how, rate in rates.items() if isinstance(rate, float)}
+    mine, loop = rates["fulmen"], rates["loop"]
+    ratio = f"{mine / loop:.2f}" if isinstance(mine, float) and isinstance(loop, float) else ""
+    cells = [shown.get("fulmen", "-"), shown.get("loop", "-"), ratio, shown.get("bytewax", "")]
+    return f"| [{job.topology}](recipes/{job.page}.md) | {job.what} | {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()

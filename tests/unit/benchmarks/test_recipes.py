@@ -1,0 +1,41 @@
+"""The benchmark of the recipes has all of them, and data for them."""
+
+import csv
+
+from benchmarks.recipe_dataflows import BYTEWAX
+from benchmarks.recipe_loops import LOOPS
+from benchmarks.recipes import JOBS, SAMPLES, grown, line
+
+from support import recipes
+
+
+def test_each_recipe_is_measured_beside_a_loop():
+    pages = {path.stem for path in recipes.FOLDER.glob("*.md")} - {"index"}
+    assert {job.page for job in JOBS.values()} == pages
+    assert LOOPS.keys() == JOBS.keys() >= BYTEWAX.keys()
+
+
+def test_the_files_of_a_job_are_on_its_page(tmp_path):
+    for job in JOBS.values():
+        recipes.lay(job.page, tmp_path)
+        for name in (f"{job.topology}.yaml", job.load):
+            assert (tmp_path / name).exists(), job.page
+
+
+def test_a_sample_grows_under_one_header_and_its_keys_stay_unique(tmp_path):
+    out = tmp_path / "airports.csv"
+    grown(SAMPLES / out.name, out, 1000, unique=True)
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len({row["faa"] for row in rows}) == 1000
+    assert rows[0]["name"] == rows[149]["name"]
+    grown(SAMPLES / "dpkg.log", tmp_path / "dpkg.log", 1000, unique=True)
+    found = (tmp_path / "dpkg.log").read_text().splitlines()
+    assert found[:291] == (SAMPLES / "dpkg.log").read_text().splitlines() == found[291:582]
+    assert len(found) == 1000
+
+
+def test_a_run_that_failed_has_no_figure():
+    rates = {"fulmen": 2000.4, "loop": "ValueError: no"}
+    said = "| [planes](recipes/planes-to-parquet.md) | CSV → Parquet | 2,000 | - |  |  |"
+    assert line(JOBS["planes"], rates) == said
