@@ -49,6 +49,13 @@ _NO_ANSWER = (
 )
 
 
+_NOT_LOGGED_IN = "You must be logged in to the server"
+_OR_TOKEN = (
+    "Or the driver asks for its FULMEN_METRICS_TOKEN: `fulmen ui` opens its page, and `fulmen top"
+    " --url` at the same address shows its figures."
+)
+
+
 class _NotFound(FulmenError):
     """The API server does not have what was asked for."""
 
@@ -181,9 +188,14 @@ class Kubectl:
             raise _another(name) from error
 
     def read_pod(self, namespace: str, pod: str, port: int, path: str) -> str:
-        """What a pod answers over HTTP, through the API server's proxy."""
+        """What a pod answers over HTTP, through the API server's proxy, which shows no token."""
         where = f"/api/v1/namespaces/{quote(namespace, '')}/pods/{quote(pod, '')}:{port}/proxy"
-        return self._run("get", "--raw", f"{where}/{path}")
+        try:
+            return self._run("get", "--raw", f"{where}/{path}")
+        except FulmenError as error:
+            if _NOT_LOGGED_IN in str(error):  # kubectl can't tell who has said so
+                raise FulmenError(f"{error} {_OR_TOKEN}") from error
+            raise
 
     def logs(self, pod: str, container: str, *options: str) -> str:
         """What a container has logged, with the time in front of each line."""

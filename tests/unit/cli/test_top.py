@@ -296,6 +296,16 @@ def test_a_run_that_has_not_started(fulmen):
     )
 
 
+def test_a_driver_that_asks_for_a_token(fulmen, kubectl):
+    asks = "the server has asked for the client to provide credentials"
+    running = topology(status={"driverPod": "word-count-driver-1"})
+    kubectl.answer(running, f"error: You must be logged in to the server ({asks})")
+    result = fulmen("top", "word-count")
+    assert result.exit_code == 1
+    assert "gives no figures" in result.stderr
+    assert "Or the driver asks for its FULMEN_METRICS_TOKEN: `fulmen ui` opens" in result.stderr
+
+
 def test_a_run_that_asks_for_a_token(fulmen, monkeypatch):
     with MetricsServer("127.0.0.1", 0, lambda: None, access=Access("s3cret")) as server:
         refused = fulmen("top", "--url", server.url)

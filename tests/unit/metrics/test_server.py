@@ -225,6 +225,7 @@ def test_an_address_that_is_not_ours_is_told():
         ("evil.example", 403),
         ("127.0.0.1.evil.example", 403),
         ("localhost.evil.example", 403),
+        ("evil-localhost", 403),
         ("board.example.evil.example", 403),
         ("[::1", 403),
         ("", 403),
