@@ -78,8 +78,8 @@ class Keep(BasicBolt):
     def execute(self, tup, collector):
         if byte() < 50:
             raise FailedException("not this time")
-        key, start, end, ids = tup.values
-        row = (tup.component, key, millis(start), millis(end), tuple(ids))
+        key, start, end, ids, count = tup.values
+        row = (tup.component, key, millis(start), millis(end), tuple(ids), count)
         self.state[row] = self.state.get(row, 0) + 1
 
 
@@ -95,6 +95,7 @@ def windowed(workers, **spec):
         "sliding": {"size": f"{SIZE}ms", "every": f"{EVERY}ms"},
         "session": {"gap": f"{GAP}ms"},
     }
+    partial = {"tumbling": True, "sliding": "auto", "session": "auto"}  # a session is never
     keep = b.set_bolt("keep", Keep, 2)
     for kind in KINDS:
         source = "once" if kind == "tumbling" else "source"
@@ -104,7 +105,8 @@ def windowed(workers, **spec):
                 "key": ["key"],
                 **times,
                 "window": {"type": kind, **windows[kind]},
-                "aggregates": {"ids": "list(id)"},
+                "aggregates": {"ids": "set(id)", "count": "count"},
+                "partial": partial[kind],
             }
         )
         keep.shuffle_grouping(kind)
@@ -164,13 +166,13 @@ def check_commit(committed):
         assert not kept(committed, f"late-{kind}")
         wanted = windows_of(ledger, kind)
         came = {
-            (key, start, end): (Counter(ids), times)
-            for (of, key, start, end, ids), times in results.items()
+            (key, start, end): (set(ids), count, times)
+            for (of, key, start, end, ids, count), times in results.items()
             if of == kind
         }
-        for window, (ids, times) in came.items():
-            found = (kind, window, ids, times)
-            assert found == (kind, window, wanted[window], 1), (found, wanted[window])
+        for window, found in came.items():
+            right = {*wanted[window]}, wanted[window].total(), 1
+            assert (kind, window, found) == (kind, window, right)
         missing -= committed.resting_results(kind)
         missing += sum(w[2] <= fired.get(kind, -1) and w not in came for w in wanted)
     return sum(ledger.values()), missing
