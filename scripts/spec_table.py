@@ -17,6 +17,8 @@ PLACES = {
     "Topology": "",
     "Metadata": "metadata",
     "TopologySpec": "spec",
+    "Autoscale": "spec.autoscale",
+    "ScheduledWorkers": "spec.autoscale.schedule[]",
     "SpoutSpec": "spec.spouts[]",
     "TransactionalSpoutSpec": "spec.transactional",
     "BoltSpec": "spec.bolts[]",

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from fulmen.kube import contract
 from fulmen.kube.contract import DriverPhase, Ended, Hosted, Report, Revision
 from fulmen.kube.placing import planned
+from fulmen.topology.resource.scaling import scaled
 from fulmen.topology.resource.spec import Topology
 from fulmen_operator.cluster.access import Access
 from fulmen_operator.cluster.api import KINDS, CallFailed
@@ -158,6 +159,7 @@ class FakeCluster:
         now: Its time, which only `tick` and tests move.
         settings: The operator's.
         verdict: How preflights end: an exit code and a termination message.
+        load: Called with the number of workers for the load that a driver reports.
     """
 
     def __init__(self, changes=None):
@@ -165,6 +167,7 @@ class FakeCluster:
         self.api = FakeApi(lambda: self.now)
         self.settings = Settings()
         self.verdict = self.worker_verdict = (0, Ended(reason="Valid", message="fine"))
+        self.load = lambda workers: None
         self._memory = Memory()
         document = word_count({"metadata.namespace": NAMESPACE, **(changes or {})})
         document["metadata"]["generation"] = 1
@@ -176,7 +179,7 @@ class FakeCluster:
         other.api.objects = deepcopy(self.api.objects)
         other.api._versions = itertools.count(next(self.api._versions) + 1000)
         other.now, other.verdict, other.settings = self.now, self.verdict, self.settings
-        other.worker_verdict = self.worker_verdict
+        other.worker_verdict, other.load = self.worker_verdict, self.load
         return other
 
     def state(self):
@@ -212,6 +215,13 @@ class FakeCluster:
     def revision(self):
         found = self.api.objects[self._place("ConfigMap", f"{KEY.name}-plan")]
         return Revision.from_json(found["data"]["plan.json"])
+
+    @property
+    def running(self):
+        """The topology as its driver runs it."""
+        revision = self.revision
+        topology = Topology.model_validate(revision.topology, by_alias=True, by_name=False)
+        return scaled(topology, revision.workers)
 
     def condition(self, kind):
         return next(c for c in self.status["conditions"] if c["type"] == kind)
@@ -306,9 +316,8 @@ class FakeCluster:
         ready = {"type": "Ready", "status": "True"}
         self.set_status(pod, {"phase": "Running", "conditions": [ready]})
         attempt = pod["metadata"]["labels"][contract.ATTEMPT_LABEL]
-        spec = self.revision.topology["spec"]
-        is_single = spec.get("deployment") == "single-pod"
-        for number in range(0 if is_single else spec.get("workers", 1)):
+        spec = self.running.spec
+        for number in range(0 if spec.is_single_pod else spec.workers):
             name = f"{KEY.name}-{attempt}-exec-{number}"
             worker = deepcopy(self.revision.worker_pod)
             owner = {"kind": "Pod", **{k: pod["metadata"][k] for k in ("name", "uid")}}
@@ -325,14 +334,19 @@ class FakeCluster:
         if pod["metadata"]["annotations"]["fulmen.dev/input"] != revision.input_hash:
             return
         inactive = revision.directive is contract.Directive.INACTIVE
-        topology = Topology.model_validate(revision.topology, by_alias=True, by_name=False)
+        topology = self.running
         hosted = [
             Hosted(worker=h.worker, pod=f"{KEY.name}-exec-{h.worker}", executors=h.executors)
             for h in planned(topology, ())
         ]
         phase = DriverPhase.INACTIVE if inactive else DriverPhase.ACTIVE
         report = Report(
-            phase=phase, generation=revision.generation, epoch=1, batch=7, workers=tuple(hosted)
+            phase=phase,
+            generation=revision.generation,
+            epoch=1,
+            batch=7,
+            workers=tuple(hosted),
+            load=self.load(topology.spec.workers),
         )
         self.say(pod, report)
 

@@ -5,6 +5,7 @@ from typing import Any
 from fulmen.kube import contract, names
 from fulmen.topology.reading.documents import to_document
 from fulmen.topology.resource.changes import input_hash
+from fulmen.topology.resource.scaling import scaled
 from fulmen.topology.resource.spec import Topology
 from fulmen_operator.acceptance.verdict import Accepted, CodeFiles
 from fulmen_operator.manifests.pods import of_attempt, worker_pod
@@ -91,8 +92,9 @@ def for_attempt(
 def accepted_in(revision: contract.Revision) -> Accepted:
     """What was accepted when the revision was written: drivers are started from that."""
     mounts = mounts_of(revision)
+    topology = Topology.model_validate(revision.topology, by_alias=True, by_name=False)
     return Accepted(
-        topology=Topology.model_validate(revision.topology, by_alias=True, by_name=False),
+        topology=scaled(topology, revision.workers),
         hash=revision.input_hash,
         code=CodeFiles(uri=mounts.code_uri, sha256=mounts.code_sha256),
         code_name=mounts.code,

@@ -10,6 +10,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from fulmen.kube import contract, names
+from fulmen.kube.load import Load
 from fulmen.topology.resource.status import TopologyStatus
 from fulmen_operator.acceptance.verdict import Accepted
 from fulmen_operator.manifests.common import marked, owner
@@ -41,6 +42,7 @@ from fulmen_operator.model import (
     uid_of,
 )
 from fulmen_operator.reasons import News, news_of
+from fulmen_operator.reconcile.autoscaling import autoscaled, scaling_events, seconds_to_decision
 from fulmen_operator.reconcile.garbage import leftovers
 from fulmen_operator.reconcile.next_step import Situation, driver_of, next_step
 from fulmen_operator.reconcile.pod_states import Next, mounting_for
@@ -102,8 +104,7 @@ def _with_revision(
     revision: contract.Revision,
     settings: Settings,
 ) -> Decision:
-    accepted = accepted_in(revision)
-    spec = accepted.topology.spec
+    spec = accepted_in(revision.model_copy(update={"workers": None})).topology.spec
     step = next_step(
         Situation(
             seen=seen,
@@ -114,8 +115,12 @@ def _with_revision(
             message_timeout=spec.message_timeout_seconds,
         )
     )
+    scaling = autoscaled(spec, before.autoscale, *_load_of(step), seen.now)
+    update = {"directive": step.directive, "workers": scaling.workers if scaling else None}
+    revision = revision.model_copy(update=update)
+    accepted = accepted_in(revision)
     status = new_status(seen, before, verdict, step, accepted.topology)
-    revision = revision.model_copy(update={"directive": step.directive})
+    status = status.model_copy(update={"autoscale": scaling})
     if isinstance(step.does, Start):
         revision = begun(for_attempt(revision, seen.name, step.attempt, status.last_batch), seen)
     actions = (
@@ -123,17 +128,28 @@ def _with_revision(
         *_driver(seen, accepted, revision, step, settings),
         *leftovers(seen, step, verdict, accepted, settings),
     )
-    probe = _probe(seen, revision, step, spec.pods)
+    probe = _probe(seen, revision, step, accepted.topology.spec.pods)
     limits = (
         *(step.again_in, verdict.again_in, seconds_left(revision, seen)),
         LOOK_AGAIN if probe is not None else None,
         *_until_mounted(seen),
+        seconds_to_decision(scaling, spec.autoscale, seen.now)
+        if scaling and spec.autoscale
+        else None,
     )
     waits = [wait for wait in limits if wait is not None]
     again_in = min(waits) if waits else None
-    events = _restart_event(step)
+    events = (*_restart_event(step), *scaling_events(before.autoscale, scaling))
     decision = Decision(actions=actions, events=events, probe=probe, again_in=again_in)
     return _told(seen, before, status, decision)
+
+
+def _load_of(step: Step) -> tuple[Load | None, int]:
+    """What a driver that runs batches has to do, and how many workers it has."""
+    report = step.report
+    if report is None or step.state != "Active" or report.outage is not None:
+        return None, 0
+    return report.load, sum(hosted.worker >= 0 for hosted in report.workers)
 
 
 def _until_mounted(seen: Observed) -> list[float]:

@@ -83,6 +83,8 @@ def written(status: TopologyStatus) -> Manifest:
     """The status as it is sent: no longer than there is room for."""
     fitted = _fitted(status)
     content = fitted.model_dump(mode="json", by_alias=True)
+    if content["autoscale"] is None:  # the API server would leave it out, too
+        del content["autoscale"]
     for row in content["assignment"]:
         if not row["planned"]:
             del row["planned"]

@@ -4,13 +4,14 @@ Operator and driver may be of different versions: a running driver is not restar
 the operator. So both ignore fields that they don't know, and what is here is only ever added to.
 """
 
-import json
 from collections.abc import Mapping
 from enum import IntEnum, StrEnum
 from typing import Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
+
+from fulmen.kube.load import Load
+from fulmen.kube.message import ContractModel
 
 SCHEMA_VERSION: Final = 1
 
@@ -111,34 +112,6 @@ def executor_name(component: str, first: int, last: int) -> str:
     return f"{component}[{first}-{last}]"
 
 
-class ContractModel(BaseModel):
-    """Base of what is said. Fields of a newer version are ignored."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        extra="ignore",
-        frozen=True,
-        serialize_by_alias=True,
-        validate_by_alias=True,
-        validate_by_name=True,
-    )
-
-    def to_json(self) -> str:
-        """As it travels. Equal messages are equal text. What UTF-8 can't say becomes '?'."""
-        text = json.dumps(
-            self.model_dump(mode="json", by_alias=True),
-            sort_keys=True,
-            separators=(",", ":"),
-            ensure_ascii=False,
-        )
-        return text.encode(errors="replace").decode()
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The message in that text. pydantic's ValidationError if there is none."""
-        return cls.model_validate_json(text)
-
-
 class Hosted(ContractModel):
     """What one worker hosts.
 
@@ -221,6 +194,8 @@ class Revision(ContractModel):
         previous: The revision before it, which has worked, until this one has committed a batch.
         tried_since: When its first driver was started, while there is a previous one.
         rolled_back: The version that was tried last, if this one has come back.
+        workers: How many workers there are to be, if `autoscale` decides: the topology says with
+            how many it begins. A component then has as many executors on each worker.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -236,6 +211,7 @@ class Revision(ContractModel):
     previous: Self | None = None
     tried_since: str = ""
     rolled_back: RolledBack | None = None
+    workers: int | None = None
 
 
 class Candidate(ContractModel):
@@ -313,6 +289,8 @@ class Report(ContractModel):
         errors: The newest ones.
         message: What a person should know now; may be empty.
         outage: What it waits for, if that takes longer; then no batch is committed.
+        load: What it had to do lately, if that decides about the number of workers. None: it is
+            not known yet, or nobody asks.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -327,6 +305,7 @@ class Report(ContractModel):
     errors: tuple[ReportedError, ...] = ()
     message: str = ""
     outage: CheckpointOutage | None = None
+    load: Load | None = None
 
 
 class ExitCode(IntEnum):

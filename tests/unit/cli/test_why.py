@@ -7,7 +7,12 @@ from datetime import UTC, datetime
 import pytest
 
 from fulmen.cli.display.top_view import TopologyView
-from fulmen.cli.display.why.cluster import condition_findings, event_findings, is_about
+from fulmen.cli.display.why.cluster import (
+    condition_findings,
+    event_findings,
+    is_about,
+    scaling_findings,
+)
 from fulmen.cli.display.why.explanations import EXPLANATIONS, explanation_of, plain
 from fulmen.cli.display.why.finding import Finding, cure_of
 from fulmen.cli.display.why.findings import NOTHING, Known, why, why_lines
@@ -152,6 +157,19 @@ def on_cluster(conditions=(), annotations=None, generation=1, observed=1, **stat
 )  # fmt: skip
 def test_a_status_says_how_a_topology_is(found, findings):
     assert list(condition_findings(found, NOW)) == findings
+
+
+def test_a_number_of_workers_that_does_not_grow_is_told_with_the_cure():
+    message = "batches take more than targetCapacity of the time, and maxWorkers is 4"
+    scaling = {"workers": 4, "reason": "AtMaximum", "message": message}
+    found = on_cluster([("Ready", "True", "Active", "")], autoscale=scaling)
+    told = [event(reason="NotScaled", message=message)]
+    (state,) = why(Known(NOW, found, told))
+    assert state.findings == [Finding(f"it has 4 workers: {message}", "Raise `maxWorkers`.")]
+    enough = on_cluster(
+        [("Ready", "True", "Active", "")], autoscale={**scaling, "reason": "Enough"}
+    )
+    assert list(scaling_findings(enough)) == []
 
 
 def test_errors_of_a_status_are_told_if_the_driver_says_nothing():

@@ -32,6 +32,10 @@ PARTS = ["docs/checkpoint.md", "docs/migration.md", "docs/operations.md"]
 """Pages with parts of a spec, for the topology of the README."""
 
 
+METRICS = (ROOT / "docs" / "metrics.md").read_text()
+"""Which names metrics have: a test compares it with what is scraped."""
+
+
 def all_blocks(language, of=PAGES):
     return [pytest.param(b, id=str(b)) for page in of for b in blocks(page, language)]
 
@@ -71,7 +75,9 @@ def test_parts_of_a_spec_are_valid_and_objects_are_about_topologies(block, tmp_p
 def about_topologies(thing):
     """Check that an object of another kind names our resource and our labels."""
     spec = thing["spec"]
-    if thing["kind"] == "HorizontalPodAutoscaler":
+    if thing["kind"] in ("HorizontalPodAutoscaler", "ScaledObject"):
+        for trigger in spec.get("triggers", ()):
+            assert re.findall(r"fulmen_\w+", trigger["metadata"]["query"])[0] in METRICS
         assert spec["scaleTargetRef"]["apiVersion"] == API_VERSION
         assert spec["scaleTargetRef"]["kind"] == KIND
     else:

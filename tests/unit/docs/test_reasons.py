@@ -1,5 +1,7 @@
 """The table of reasons in docs/operations.md is what `fulmen why` says of them."""
 
+from fulmen.topology.resource.autoscale import LIMITED, ScalingReason
+from support.pages import ROOT
 from support.scripts import script
 
 TABLE = script("reason_table")
@@ -10,3 +12,13 @@ def test_the_table_of_reasons_is_that_of_the_command():
     assert TABLE.with_table(page) == page, (
         "change runtime/fulmen/cli/display/why/explanations.py, and run scripts/reason_table.py"
     )
+
+
+def test_each_reason_of_a_number_of_workers_is_explained():
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    table = page.partition("## Let it scale")[2].partition("\n## ")[0]
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| `")]
+    named = {name.strip("| `") for first, *_ in rows for name in first.split(", ")}
+    assert named == {*ScalingReason}
+    cures = {first.strip("| `"): cure for first, _, cure in rows}
+    assert all(cures[reason] != "nothing |" for reason in LIMITED)

@@ -54,8 +54,26 @@ EVENT_TIME = {
     "unit": "ms",
     "timezone": "Asia/Tokyo",
 }
+AUTOSCALE = {
+    "minWorkers": 2,
+    "maxWorkers": 3,
+    "targetCapacity": 0.5,
+    "maxLag": "1m",
+    "upAfter": "2m",
+    "downAfter": "1h",
+    "schedule": [
+        {
+            "days": ["Mon"],
+            "start": "07:00",
+            "end": "08:00",
+            "timezone": "Asia/Tokyo",
+            "minWorkers": 3,
+        }
+    ],
+}
 CHANGES = [
     ("spec.workers", 3),
+    ("spec.autoscale", AUTOSCALE),
     ("spec.slots", 2),
     ("spec.deployment", "single-pod"),
     ("spec.ackers", 1),
@@ -165,6 +183,7 @@ def test_executors_are_placed_anew_if_spouts_stop_for_a_change(path, value):
 
 OPERATORS = {
     "spec.state",
+    "spec.autoscale",
     "spec.checkpoint.deletionPolicy",
     "spec.startTimeoutSeconds",
     "spec.preflight",

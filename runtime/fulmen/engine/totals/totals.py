@@ -109,11 +109,13 @@ class StageSeconds(NamedTuple):
         slowest: Seconds of each batch's slowest worker, added up: what batches took for the stage.
         workers: Seconds of all workers, added up.
         runs: How many times a worker ran the stage.
+        cpu: Seconds of processors that the workers' processes used for it, added up.
     """
 
     slowest: float = 0.0
     workers: float = 0.0
     runs: int = 0
+    cpu: float = 0.0
 
 
 @dataclass
@@ -277,8 +279,8 @@ class Totals:
             if seconds is not None:
                 self.times["", BATCH, phase].add(seconds)
         for stage, seconds in slowest_seconds(done.summaries).items():
-            slowest, workers, runs = self.stages.get(stage, StageSeconds())
-            self.stages[stage] = StageSeconds(slowest + seconds, workers, runs)
+            slowest, workers, runs, cpu = self.stages.get(stage, StageSeconds())
+            self.stages[stage] = StageSeconds(slowest + seconds, workers, runs, cpu)
         for summary in done.summaries:
             self._measure_stage(summary, now)
 
@@ -293,8 +295,10 @@ class Totals:
         self.state_seconds += summary.state_seconds
         if summary.tasks:
             self.tasks[list(summary.tasks)] += list(summary.tasks.values())
-        slowest, workers, runs = self.stages[summary.stage]
-        self.stages[summary.stage] = StageSeconds(slowest, workers + summary.seconds, runs + 1)
+        slowest, workers, runs, cpu = self.stages[summary.stage]
+        self.stages[summary.stage] = StageSeconds(
+            slowest, workers + summary.seconds, runs + 1, cpu + summary.cpu_seconds
+        )
         self.last_processes[summary.partition] = summary.process
 
     def _add(self, done: Done, pending: int, wall_clock: float) -> list[ErrorReport]:

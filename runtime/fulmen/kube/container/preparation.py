@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,18 @@ from fulmen.topology.code.packages import check_packages
 from fulmen.topology.code.packing import unpacked
 from fulmen.topology.problems import Problem
 from fulmen.topology.reading.field_problems import parse, without_unknown
+from fulmen.topology.resource.scaling import scaled
 from fulmen.topology.resource.spec import ACKER, Topology
 from fulmen.topology.validation.check import Runnable, check, with_checkpoint_tasks
 
-OPERATORS = {"state", "checkpoint", "start_timeout_seconds", "preflight", "network_policy"}
+OPERATORS = {
+    "state",
+    "autoscale",
+    "checkpoint",
+    "start_timeout_seconds",
+    "preflight",
+    "network_policy",
+}
 """Fields of the spec that may change without a driver, and are not for it to take over."""
 
 
@@ -43,7 +52,8 @@ def prepare(revision: Revision, folder: Path = Path(CODE_FOLDER)) -> Runnable:
         problem = Problem("spec.checkpoint", "the revision names no uri")
         raise ValidationFailed([problem])
     tasks = known_tasks(uri, runnable.topology.name, revision.last_batch)
-    return checked(document, code, tasks) if tasks else runnable
+    runnable = checked(document, code, tasks) if tasks else runnable
+    return replace(runnable, topology=scaled(runnable.topology, revision.workers))
 
 
 def checked(document: Any, code: Path | None, tasks: Mapping[str, int]) -> Runnable:
@@ -124,7 +134,7 @@ def topology_of(revision: Revision) -> Topology:
     Raises:
         ValidationFailed: The document can't be understood.
     """
-    return parse(without_unknown(revision.topology))
+    return scaled(parse(without_unknown(revision.topology)), revision.workers)
 
 
 def runs_unlike(topology: Topology, other: Topology) -> bool:

@@ -41,6 +41,7 @@ from fulmen.kube.contract import (
 )
 from fulmen.kube.driver.api import Api, ApiError
 from fulmen.kube.driver.event_log import EventLog
+from fulmen.kube.driver.load_meter import LoadMeter
 from fulmen.kube.driver.pod_settings import (
     TEMPLATE_FILE,
     Surroundings,
@@ -124,6 +125,7 @@ class DriverPod:
         self._grace = GRACE_SECONDS
         self._pods = WorkerPods(api, where.app_id)
         self._event_log = EventLog()
+        self._load = LoadMeter()
 
     def run(self) -> tuple[int, Ended]:
         """Run it to its end. Raises what makes it impossible."""
@@ -215,7 +217,7 @@ class DriverPod:
         else:
             self._stop.active = revision.directive is Directive.RUN
         is_live = revision.input_hash == self._revision.input_hash
-        if revision.generation != self._latest.generation and is_live:
+        if is_live and _version(revision) != _version(self._latest):
             wanted = topology_of(revision)
             if runs_unlike(wanted, topology_of(self._latest)):
                 self._stop.topology = wanted
@@ -260,7 +262,10 @@ class DriverPod:
             pods = self._pods.names(jobs.hosts)
         message = self._event_log.latest
         present = self._present(running, jobs)
-        return report_of(running, phase, self._generation, present, pods, where, message)
+        said = report_of(running, phase, self._generation, present, pods, where, message)
+        if self._latest.topology["spec"].get("autoscale") and phase is DriverPhase.ACTIVE:
+            said = said.model_copy(update={"load": self._load.measure(running.totals)})
+        return said
 
     def _present(self, running: RunningTopology, jobs: SparkJobs) -> Sequence[int]:
         """Numbers of the workers that are there: those of the last batch, if it was not long ago.
@@ -353,6 +358,11 @@ class DriverPod:
         _log.warning("%s", message)
         write_ended(Ended(reason="Terminated", message=message))
         os._exit(ExitCode.TERMINATED)
+
+
+def _version(revision: Revision) -> tuple[int, int | None]:
+    """What is another one if the topology may have to go on as another one."""
+    return revision.generation, revision.workers
 
 
 def _import_path(folder: Path | None) -> str | None:

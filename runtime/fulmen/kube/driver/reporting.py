@@ -110,13 +110,14 @@ class Reporter:
 
 
 def _without_figures(report: Report) -> Report:
-    """The report without what changes all the time: its batch, when errors were, how often."""
+    """The report without what changes all the time: batch, load, when errors were, how often."""
     errors = sorted({(error.component, error.task, error.message) for error in report.errors})
     untimed = tuple(
         ReportedError(component=component, task=task, message=message, time=0)
         for component, task, message in errors
     )
-    return report.model_copy(update={"batch": min(report.batch, 1), "errors": untimed})
+    update = {"batch": min(report.batch, 1), "errors": untimed, "load": None}
+    return report.model_copy(update=update)
 
 
 class WorkerPods:
@@ -266,15 +267,16 @@ def errors_of(totals: Totals) -> tuple[ReportedError, ...]:
 
 
 def fitting(report: Report) -> Report:
-    """The report, without what there is no room for: errors first, then executors."""
+    """The report, without what there is no room for: errors first, then load, then executors."""
     shorter = (
         report,
         report.model_copy(update={"errors": report.errors[:1]}),
         report.model_copy(update={"errors": ()}),
-        report.model_copy(update={"errors": (), "planned": None}),
+        report.model_copy(update={"errors": (), "load": None}),
+        report.model_copy(update={"errors": (), "load": None, "planned": None}),
     )
     for candidate in shorter:
         if len(candidate.to_json().encode()) <= REPORT_BYTES:
             return candidate
     workers = tuple(h.model_copy(update={"executors": ()}) for h in report.workers)
-    return report.model_copy(update={"errors": (), "workers": workers})
+    return report.model_copy(update={"errors": (), "load": None, "workers": workers})

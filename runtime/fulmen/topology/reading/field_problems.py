@@ -17,6 +17,7 @@ from fulmen.errors import ValidationFailed
 from fulmen.topology.problems import Problem, did_you_mean, shown
 from fulmen.topology.reading.flux import flux_problems, is_flux
 from fulmen.topology.resource import base
+from fulmen.topology.resource.autoscale import CLOCK_TIME
 from fulmen.topology.resource.pods import ARCHIVE_URI, SHA256
 from fulmen.topology.resource.spec import API_VERSION, KIND, GroupingType, Topology
 
@@ -33,11 +34,19 @@ PATTERNS = {
     DURATION: "a number and ms, s, m, h or d, such as 10s",
     SHA256: "the 64 digits that `sha256sum FILE` prints",
     ARCHIVE_URI: "a file in a kind of store, such as s3://bucket/code-1.tar.gz",
+    CLOCK_TIME: "a time of day, such as 07:30",
 }
+"""What a text must be, by its pattern."""
+OF_CHARACTERS = (base.NAME, base.DNS_NAME, base.ENV_NAME)
+"""The patterns of which that says what the text consists of."""
 EXAMPLES = {
     "name": "Add one, such as name: word-count.",
     "class": "Add the Python class, such as class: wordcount.SplitSentence.",
     "field": "Add the field of the stream that has the time, such as field: at.",
+    "maxWorkers": "Add the largest number of workers, such as maxWorkers: 4.",
+    "minWorkers": "Add the least number of workers in these hours, such as minWorkers: 2.",
+    "start": "Add the time at which the hours begin, such as start: 07:30.",
+    "end": "Add the time at which the hours end, such as end: 18:00.",
     "from": "Add the component to receive from, such as from: sentences.",
     "grouping": "Add one, such as grouping: {type: shuffle}.",
     "type": f"Add one of {', '.join(get_args(GroupingType))}.",
@@ -286,10 +295,9 @@ def _choice(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
 
 def _pattern(field: str, value: Any, context: Mapping[str, Any]) -> Statement:
     pattern = context["pattern"]
-    if pattern in (base.CLASS_PATH, DURATION, SHA256, ARCHIVE_URI):
-        return f"{field} is {shown(value)}, but must be {PATTERNS[pattern]}", ""
     if pattern in PATTERNS:
-        return f"{field} is {shown(value)}, but must consist of {PATTERNS[pattern]}", ""
+        be = "consist of" if pattern in OF_CHARACTERS else "be"
+        return f"{field} is {shown(value)}, but must {be} {PATTERNS[pattern]}", ""
     schemes = "s3://…, gs://…, az://… or file:///…"
     cure = f"Write file://{value}." if str(value).startswith("/") else ""
     return f"{field} is {shown(value)}, but must be a folder in a kind of store: {schemes}", cure

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fulmen.topology.reading.field_problems import component_label, input_label, repair
+from fulmen.topology.resource.autoscale import Autoscale
 from fulmen.topology.resource.spec import (
     BoltSpec,
     Grouping,
@@ -91,6 +92,9 @@ def rest_of(document: Any) -> tuple[TopologySpec, frozenset[str]]:
         raw.pop(components, None)
     spec, wrong = repair(TopologySpec, raw)
     assert spec is not None, "every other field has a default"
+    if "autoscale" in wrong:  # what is right in it contradicts other fields as well
+        scale, _ = repair(Autoscale, _mapping(raw["autoscale"]))
+        spec = spec.model_copy(update={"autoscale": scale})
     return spec, wrong
 
 

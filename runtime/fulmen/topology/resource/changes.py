@@ -77,6 +77,17 @@ _POD: Final = {
 
 EFFECTS: Final[dict[str, Effect]] = {
     "workers": _REBALANCE,
+    "autoscale.minWorkers": _LIVE,
+    "autoscale.maxWorkers": _LIVE,
+    "autoscale.targetCapacity": _LIVE,
+    "autoscale.maxLag": _LIVE,
+    "autoscale.upAfter": _LIVE,
+    "autoscale.downAfter": _LIVE,
+    "autoscale.schedule[].days": _LIVE,
+    "autoscale.schedule[].start": _LIVE,
+    "autoscale.schedule[].end": _LIVE,
+    "autoscale.schedule[].timezone": _LIVE,
+    "autoscale.schedule[].minWorkers": _LIVE,
     "slots": _REPLACE,
     "deployment": _REPLACE,
     "ackers": _REBALANCE,
@@ -147,7 +158,8 @@ def _replacing(value: Any, place: str) -> Any:
     if place in EFFECTS:
         return value
     if isinstance(value, list):
-        return [_replacing(item, f"{place}[]") for item in value]
+        entries = [_replacing(item, f"{place}[]") for item in value]
+        return entries if any(entries) else []
     if not isinstance(value, dict):
         return value
     kept = {}
@@ -230,9 +242,15 @@ def _list_changes(place: str, path: str, before: list[Any], after: list[Any]) ->
         if name in old and name in new:
             yield from _changes(place, where, old[name], new[name])
         else:
-            yield Change(where, _REPLACE, old.get(name), new.get(name))
+            yield Change(where, _of_entries(place), old.get(name), new.get(name))
     if [name for name in old if name in new] != [name for name in new if name in old]:
         yield Change(path, _REPLACE, [*old], [*new])
+
+
+def _of_entries(place: str) -> Effect:
+    """What an entry more or less of a list does: what its fields do, if they are all live."""
+    fields = {effect for name, effect in EFFECTS.items() if name.startswith(f"{place}.")}
+    return _LIVE if fields == {_LIVE} else _REPLACE
 
 
 def _names(entries: list[Any]) -> list[str] | None:

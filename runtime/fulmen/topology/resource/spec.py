@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import ConfigDict, Field
 
+from fulmen.topology.resource.autoscale import Autoscale
 from fulmen.topology.resource.base import (
     ClassPath,
     Count,
@@ -175,6 +176,10 @@ class TopologySpec(Model):
     workers: Annotated[int, Field(strict=True, ge=1, le=1000)] = 1
     """The number of workers. Each is a Python process with work for one core: for more CPU, add
     workers. The number may be changed while the topology runs."""
+
+    autoscale: Autoscale | None = None
+    """On Kubernetes: how the number of workers follows the load. `workers` is then the number to
+    begin with. Default: there are always `workers`."""
 
     slots: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
     """The number of workers that share a pod: its slots, as Storm's supervisors have them. Workers

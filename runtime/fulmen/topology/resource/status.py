@@ -31,6 +31,7 @@ Name = Annotated[str, Field(max_length=253)]
 Number = Annotated[int, Field(ge=0, le=2**53)]
 Message = Annotated[str, Field(max_length=MAX_MESSAGE)]
 Time = Annotated[str, Field(max_length=32)]
+Pressure = Literal["None", "Up", "Down"]
 ExecutorName = Annotated[str, Field(max_length=128)]
 
 
@@ -138,6 +139,75 @@ class ComponentError(Model):
     """How often the error has come since this driver started."""
 
 
+class TriedWorkers(Model):
+    """The last larger number of workers, as long as it is not known whether it helps."""
+
+    before: Number = 0
+    """The number of workers before; 0: there is nothing to find out."""
+
+    nanos: Number = 0
+    """Nanoseconds that batches took for each tuple then."""
+
+    foreseen: Number = 0
+    """Nanoseconds that they were to take with more workers."""
+
+
+class RememberedWorkers(Model):
+    """A number of workers that was found to be a limit, for a while."""
+
+    workers: Number = 0
+    """The number of workers; 0: there is no limit."""
+
+    until: Time = ""
+    """When the limit is forgotten."""
+
+    times: Number = 0
+    """How often in a row it was found."""
+
+
+class AutoscaleStatus(Model):
+    """How many workers `spec.autoscale` has chosen, and why."""
+
+    workers: Number
+    """The number of workers that there are to be."""
+
+    since: Time
+    """When that number was chosen."""
+
+    last_change: Message = ""
+    """Why that number was chosen."""
+
+    direction: Pressure = "None"
+    """Whether it is more or less than the one before."""
+
+    reason: Annotated[str, Field(max_length=63)]
+    """What is thought of that number now, for programs."""
+
+    message: Message = ""
+    """What is thought of that number now, for people."""
+
+    begun_with: Number
+    """`spec.workers`, as it was when the operator looked. Another number begins anew with that."""
+
+    pressure: Pressure = "None"
+    """Whether there should be more or fewer workers, if that lasts."""
+
+    pressure_since: Time = ""
+    """Since when it is so."""
+
+    enough: Number = 0
+    """With `Down`: how many workers were enough all that time."""
+
+    tried: TriedWorkers = TriedWorkers()
+    """The last larger number of workers, as long as it is not known whether it helps."""
+
+    most: RememberedWorkers = RememberedWorkers()
+    """More workers than this were found to be no faster."""
+
+    least: RememberedWorkers = RememberedWorkers()
+    """Fewer workers than this were found to be too few, although they had seemed enough."""
+
+
 class TopologyStatus(Model):
     """How the topology is. Written by the operator only."""
 
@@ -170,6 +240,9 @@ class TopologyStatus(Model):
 
     workers: WorkerCounts = WorkerCounts()
     """How many workers there are."""
+
+    autoscale: AutoscaleStatus | None = None
+    """The number of workers that `spec.autoscale` has chosen. None without it."""
 
     selector: Annotated[str, Field(max_length=512)] = ""
     """The labels of the workers' pods, for `kubectl scale` and autoscalers."""

@@ -19,6 +19,7 @@ from fulmen.topology.reading.partial_document import ComponentPart, components_o
 from fulmen.topology.resource.pods import Code
 from fulmen.topology.resource.spec import ComponentSpec, Topology, TopologySpec
 from fulmen.topology.validation import across_fields
+from fulmen.topology.validation.autoscaling import autoscaling
 from fulmen.topology.validation.classes import Classes, without_classes
 from fulmen.topology.validation.event_times import event_times
 
@@ -154,6 +155,7 @@ def check(
     problems += across_fields.transactions(spec, parts)
     problems += across_fields.either_or(spec)
     problems += across_fields.pods(spec)
+    problems += autoscaling(spec, parts, checkpoint_tasks or {})
     problems += across_fields.spark(spec, for_kubernetes)
     problems += across_fields.checkpoint(spec, for_kubernetes)
     problems += across_fields.code(spec, for_kubernetes)

@@ -20,14 +20,18 @@ def event_times(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
         if is_transactional:
             message = f"{part.label}: there is no event time in a transactional topology"
             yield Problem(path, message, "Remove it.")
-        if not _is_zone(declared.timezone):
-            message = f"{part.label}: there is no time zone {declared.timezone!r}"
-            near = did_you_mean(declared.timezone, sorted(available_timezones()))
-            cure = near or "Write one of the IANA database, such as Europe/Berlin."
-            yield Problem(f"{path}.timezone", message, cure)
+        yield from time_zone(f"{path}.timezone", f"{part.label}: ", declared.timezone)
         if declared.idle_timeout is not None and not milliseconds(declared.idle_timeout):
             message = f"{part.label}: an idleTimeout of 0 would make every part idle at once"
             yield Problem(f"{path}.idleTimeout", message, "Write one such as 30s, or remove it.")
+
+
+def time_zone(path: str, label: str, name: str) -> Iterator[Problem]:
+    """A time zone that there is not. `label`: what the message begins with."""
+    if not _is_zone(name):
+        near = did_you_mean(name, sorted(available_timezones()))
+        cure = near or "Write one of the IANA database, such as Europe/Berlin."
+        yield Problem(path, f"{label}there is no time zone {name!r}", cure)
 
 
 def _is_zone(name: str) -> bool:

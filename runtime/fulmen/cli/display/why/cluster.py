@@ -7,9 +7,10 @@ from datetime import datetime
 from fulmen.cli.cluster_topology import condition, is_paused, state_of
 from fulmen.cli.display.formats import whole_age
 from fulmen.cli.display.why.explanations import explanation_of, plain
-from fulmen.cli.display.why.finding import Finding, cure_of
+from fulmen.cli.display.why.finding import Finding, cure_of, sentence
 from fulmen.cli.kubectl import Json
 from fulmen.kube.contract import PAUSED_ANNOTATION, RUNNING
+from fulmen.topology.resource.autoscale import LIMITED
 
 EVENTS_SHOWN = 5
 RECENT_SECONDS = 3600.0
@@ -74,6 +75,14 @@ def _restarts(restarts: Json, now: float) -> Iterator[Finding]:
     when = f" at {at}" if at else ""
     text = f"its driver was started again {times}{row}. The last one ended{when}: {cause}"
     yield Finding(f"{text}: {message}" if message else text, cure_of(cause))
+
+
+def scaling_findings(topology: Json) -> Iterator[Finding]:
+    """Why there are no more workers, if they are chosen by the load and there is too much of it."""
+    scaling = topology.get("status", {}).get("autoscale", {})
+    cure = LIMITED.get(scaling.get("reason"))
+    if cure is not None:
+        yield Finding(f"it has {scaling['workers']} workers: {scaling['message']}", sentence(cure))
 
 
 def error_findings(topology: Json) -> Iterator[Finding]:

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 
 from fulmen.cli.display.formats import visible
 from fulmen.cli.display.top_view import TopologyView
-from fulmen.cli.display.why.cluster import condition_findings, error_findings, event_findings
+from fulmen.cli.display.why.cluster import (
+    condition_findings,
+    error_findings,
+    event_findings,
+    scaling_findings,
+)
 from fulmen.cli.display.why.finding import Finding
 from fulmen.cli.display.why.run import (
     Report,
@@ -68,6 +73,7 @@ def why(known: Known) -> list[Section]:
     time: list[Finding] = []
     if topology is not None:
         state += condition_findings(topology, known.now)
+        state += scaling_findings(topology)
         lately += event_findings(known.events, known.now, state)
         if view is None:
             fails += error_findings(topology)

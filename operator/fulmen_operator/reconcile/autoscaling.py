@@ -1,0 +1,354 @@
+"""How many workers a topology is to have, by its load. Pure.
+
+What it has to remember is in the status, so that another operator goes on where this one stopped.
+Three things keep it from going up and down again: fewer workers are taken only if batches would
+take clearly less time than the target; more workers that are no faster are given back; and both
+kinds of mistakes are remembered for a while.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil
+from typing import Final
+
+from fulmen.kube.load import Load
+from fulmen.topology.resource.autoscale import LIMITED, Autoscale, ScalingReason
+from fulmen.topology.resource.spec import TopologySpec
+from fulmen.topology.resource.status import (
+    AutoscaleStatus,
+    Pressure,
+    RememberedWorkers,
+    TriedWorkers,
+)
+from fulmen_operator.model import Event, seconds_since, text_of, time_of
+from fulmen_operator.reconcile.forecast import Forecast, Limit
+from fulmen_operator.reconcile.schedule import least_workers, seconds_to_change
+
+ROOM: Final = 0.8
+"""Fewer workers are enough if batches take at most that share of the target."""
+LATE: Final = 0.7
+"""While messages wait too long, workers count as too few from that share of the target on: batches
+also take time that is no work."""
+LEAP: Final = 1.5
+"""While messages wait too long, there are so many times as many workers at least: what has gathered
+is to be worked off, too."""
+MOST_LEAP: Final = 2
+"""At most so many times as many workers, and at least one part of that many: what is foreseen may
+be wrong."""
+ALMOST: Final = 1.02
+"""Of numbers that are nearly equally fast, the least is taken."""
+LARGEST: Final = 1000
+"""As many workers as there can be at most."""
+GAIN: Final = 0.9
+"""More workers are worth a rebalance if batches take at most that share of the time."""
+HELP: Final = 0.3
+"""More workers have helped if they saved that share of the time that they were to save."""
+WAITING: Final = 0.5
+"""Workers that use a processor for less of their time wait: it must be tried whether more help."""
+FORGET_SECONDS: Final = 1800
+"""For how long it is remembered that more workers did not help, the first time."""
+LONGEST_SECONDS: Final = 6 * 3600
+REMEMBERED_DOWNS: Final = 6
+"""For so many times `downAfter` it is remembered that fewer workers were too few, the first time;
+each time it is twice as long, up to `LONGEST_SECONDS`."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What the number of workers follows from.
+
+    Attributes:
+        spec: The topology's, with the numbers of workers and executors that its author wrote.
+        scale: How it follows the load.
+        load: What the driver says of it.
+        now: The time.
+    """
+
+    spec: TopologySpec
+    scale: Autoscale
+    load: Load
+    now: datetime
+
+    @property
+    def forecast(self) -> Forecast:
+        """What follows from the load."""
+        return Forecast(self.load, self.spec)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether messages wait too long."""
+        lag = self.load.lag
+        return lag is not None and lag > self.scale.max_lag_seconds
+
+    @property
+    def why(self) -> str:
+        """Why there should be more workers. Without figures: they change, and a status is news."""
+        if self.is_late:
+            return f"messages of {self.load.behind!r} wait longer than maxLag"
+        return "batches take more than targetCapacity of the time"
+
+    @property
+    def cost(self) -> int:
+        """Nanoseconds that batches take for each tuple; 0: there were none."""
+        return round(self.forecast.now / self.load.tuples * 1e9) if self.load.tuples else 0
+
+
+def autoscaled(
+    spec: TopologySpec,
+    before: AutoscaleStatus | None,
+    load: Load | None,
+    present: int,
+    now: datetime,
+) -> AutoscaleStatus | None:
+    """How many workers there are to be now, and why; None: as many as the spec says.
+
+    Args:
+        spec: The topology's, with the numbers of workers and executors that its author wrote.
+        before: What was written last; None: nothing.
+        load: What the driver says of it; None: it says nothing.
+        present: How many workers there are.
+        now: The time.
+    """
+    scale = spec.autoscale
+    if scale is None:
+        return None
+    least, most = least_workers(scale, now), scale.max_workers
+    if before is None or before.begun_with != spec.workers:
+        return AutoscaleStatus(
+            workers=min(max(spec.workers, least), most),
+            since=text_of(now),
+            last_change=f"spec.workers is {spec.workers}",
+            reason=ScalingReason.CHANGED,
+            begun_with=spec.workers,
+        )
+    before = _forgotten(before, now)
+    number = min(max(before.workers, least), most)
+    if number != before.workers:
+        limits = f"from {least} to {most} workers are allowed now"
+        return _changed(before, number, limits, now)
+    if load is None or load.workers != number:
+        return _stays(before, ScalingReason.MEASURING, "the load is not known yet")
+    if present < number:
+        message = f"not all of {number} workers are there"
+        return _stays(before, ScalingReason.WORKERS_MISSING, message)
+    return _by_load(Scene(spec, scale, load, now), before, least)
+
+
+def _by_load(scene: Scene, before: AutoscaleStatus, least: int) -> AutoscaleStatus:
+    target = scene.scale.target_capacity
+    if scene.forecast.now > target or scene.is_late:
+        return _too_few(scene, _pressed(before, "Up", 0, scene.now))
+    if before.tried.before:  # they have helped
+        update = {"tried": TriedWorkers(), "most": RememberedWorkers()}
+        before = before.model_copy(update=update)
+    floor = max(least, before.least.workers)
+    number = scene.forecast.needed(range(floor, before.workers), ROOM * target)
+    if number is None:
+        return _stays(before, ScalingReason.ENOUGH, "batches take less time than targetCapacity")
+    return _too_many(scene, _pressed(before, "Down", number, scene.now))
+
+
+def seconds_to_decision(after: AutoscaleStatus, scale: Autoscale, now: datetime) -> float | None:
+    """Seconds after which to decide again although the driver has said nothing new, if so."""
+    changes = seconds_to_change(scale, now)
+    waits = [] if changes is None else [changes]
+    if after.pressure != "None":
+        limit = scale.up_seconds if after.pressure == "Up" else scale.down_seconds
+        waits.append(limit - _lasted(after, now))
+    return min((wait + 1 for wait in waits if wait > 0), default=None)
+
+
+def scaling_events(
+    before: AutoscaleStatus | None, after: AutoscaleStatus | None
+) -> Iterator[Event]:
+    """That the number of workers is another one, or why it is not although it should be."""
+    if before is None or after is None:
+        return
+    if after.workers != before.workers:
+        yield Event("Normal", "Scaled", after.last_change)
+    elif after.reason in LIMITED and after.reason != before.reason:
+        yield Event("Warning", "NotScaled", after.message)
+
+
+# ---- more
+
+
+def _too_few(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
+    after = scene.scale.up_after
+    if _lasted(before, scene.now) < scene.scale.up_seconds:
+        message = f"{scene.why}: if that lasts for {after}, more workers are thought of"
+        return _reasoned(before, ScalingReason.TOO_FEW, message)
+    if before.tried.before:
+        if not _has_helped(scene, before):
+            return _given_back(scene, before)
+        update = {"tried": TriedWorkers(), "most": RememberedWorkers()}
+        before = before.model_copy(update=update)
+    limited = _limited(scene, before)
+    if limited is not None:
+        return _reasoned(before, *limited)
+    number = _wanted(scene, before)
+    changed = _changed(before, number, f"{scene.why} for {after}", scene.now)
+    foreseen = round(scene.cost * scene.forecast.at(number) / scene.forecast.now)
+    tried = TriedWorkers(before=before.workers, nanos=scene.cost, foreseen=foreseen)
+    update = {
+        "tried": tried if scene.cost else TriedWorkers(),
+        "least": _too_few_before(scene, before, number),
+    }
+    return changed.model_copy(update=update)
+
+
+def _too_few_before(scene: Scene, before: AutoscaleStatus, number: int) -> RememberedWorkers:
+    """What is remembered if there were more workers not long ago, of which some were given up."""
+    seconds = scene.scale.down_seconds
+    if before.direction != "Down" or seconds_since(before.since, scene.now) > 2 * seconds:
+        return before.least if before.least.workers else RememberedWorkers()
+    times = before.least.times + 1
+    seconds = min(LONGEST_SECONDS, REMEMBERED_DOWNS * seconds * 2 ** min(times - 1, 20))
+    return _remembered(number, seconds, times, scene.now)
+
+
+def _limited(scene: Scene, before: AutoscaleStatus) -> tuple[ScalingReason, str] | None:
+    """Why more workers would not help, if so."""
+    forecast, most = scene.forecast, scene.scale.max_workers
+    if forecast.now <= LATE * scene.scale.target_capacity:
+        message = f"{scene.why}, but batches have time: more workers would not make them faster"
+        return ScalingReason.WORKERS_ARE_NOT_THE_LIMIT, message
+    if before.most.workers and before.workers >= before.most.workers:
+        waits = ", as they wait for something outside" if scene.load.cpu < WAITING else ""
+        message = (
+            f"{scene.why}, but more than {before.most.workers} workers were no faster{waits}. They"
+            f" are tried again after {before.most.until}"
+        )
+        return ScalingReason.NO_FASTER, message
+    if before.workers < most and forecast.at(most) <= GAIN * forecast.now:
+        return None
+    if forecast.at(MOST_LEAP * most) > GAIN * forecast.now:
+        return _bottleneck(scene, MOST_LEAP * most)
+    return ScalingReason.AT_MAXIMUM, f"{scene.why}, and maxWorkers is {most}"
+
+
+def _bottleneck(scene: Scene, workers: int) -> tuple[ScalingReason, str]:
+    found = scene.forecast.bottleneck(workers)
+    if found is None:
+        message = f"{scene.why}, but no component can be divided among more workers"
+        return ScalingReason.WORKERS_ARE_NOT_THE_LIMIT, message
+    limit, part = found
+    match limit:
+        case Limit.HOT_TASK:
+            message = (
+                f"{scene.why}, but one task of {part.name!r} has much more to do than the others,"
+                " and a task is on one worker. If it is for a key that comes more often than"
+                " others: group by more fields, or use partial-key"
+            )
+            return ScalingReason.HOT_KEY, message
+        case Limit.SOURCE:
+            message = (
+                f"{scene.why}, but only {part.active} of {part.tasks} tasks of {part.name!r} have"
+                " something to emit: its source has no more parts, such as partitions"
+            )
+            return ScalingReason.SOURCE_IS_THE_LIMIT, message
+        case Limit.TASKS:
+            message = (
+                f"{scene.why}, but also with {workers} workers one would have"
+                f" {scene.forecast.tasks_on(part, workers)} of the {part.tasks} tasks of"
+                f" {part.name!r}. A larger numTasks needs a new checkpoint"
+            )
+            return ScalingReason.TASKS_ARE_THE_LIMIT, message
+
+
+def _wanted(scene: Scene, before: AutoscaleStatus) -> int:
+    """The larger number of workers to try."""
+    forecast, number = scene.forecast, before.workers
+    most = min(before.most.workers or LARGEST, scene.scale.max_workers, MOST_LEAP * number)
+    step = max(1, round(number / 5))  # what less would help could not be told from chance
+    if scene.load.cpu < WAITING:
+        return min(most, number + step)
+    target = scene.scale.target_capacity * (ROOM if scene.is_late else 1)
+    numbers = range(min(most, number + step), most + 1)
+    best = min(forecast.at(n) for n in numbers)
+    worthwhile = min(max(target, best * ALMOST), GAIN * forecast.now)
+    enough = forecast.needed(numbers, worthwhile) or most
+    leap = ceil(LEAP * number) if scene.is_late else 0
+    return min(most, max(enough, leap))
+
+
+def _has_helped(scene: Scene, before: AutoscaleStatus) -> bool:
+    """Whether a tuple takes less time than before there were more workers."""
+    tried = before.tried
+    return scene.cost <= tried.nanos - HELP * (tried.nanos - tried.foreseen)
+
+
+def _given_back(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
+    """More workers were no faster: there are as many as before, and that is remembered."""
+    number, times = before.tried.before, before.most.times + 1
+    seconds = min(LONGEST_SECONDS, FORGET_SECONDS * 2 ** min(times - 1, 20))
+    why = f"{before.workers} workers were no faster than {number}"
+    changed = _changed(before, number, why, scene.now)
+    return changed.model_copy(update={"most": _remembered(number, seconds, times, scene.now)})
+
+
+# ---- fewer
+
+
+def _too_many(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
+    number, after = before.enough, scene.scale.down_after
+    if _lasted(before, scene.now) >= scene.scale.down_seconds:
+        why = f"{number} are enough for what there was to do for {after}"
+        return _changed(before, number, why, scene.now)
+    message = f"{number} are enough: if that lasts for {after}, there will be as many"
+    return _reasoned(before, ScalingReason.TOO_MANY, message)
+
+
+# ---- parts
+
+
+def _forgotten(before: AutoscaleStatus, now: datetime) -> AutoscaleStatus:
+    """Without what was remembered for long enough; how often it was so stays."""
+    update = {}
+    for name in ("most", "least"):
+        kept: RememberedWorkers = getattr(before, name)
+        if kept.workers and time_of(kept.until) <= now:
+            update[name] = RememberedWorkers(times=kept.times)
+    return before.model_copy(update=update) if update else before
+
+
+def _remembered(workers: int, seconds: float, times: int, now: datetime) -> RememberedWorkers:
+    until = text_of(now + timedelta(seconds=seconds))
+    return RememberedWorkers(workers=workers, until=until, times=times)
+
+
+def _lasted(before: AutoscaleStatus, now: datetime) -> float:
+    return seconds_since(before.pressure_since, now)
+
+
+def _pressed(
+    before: AutoscaleStatus, pressure: Pressure, enough: int, now: datetime
+) -> AutoscaleStatus:
+    """That there should be more or fewer workers. `enough`: as long as it lasts, the most of it."""
+    if before.pressure == pressure:
+        return before.model_copy(update={"enough": max(before.enough, enough)})
+    update = {"pressure": pressure, "pressure_since": text_of(now), "enough": enough}
+    return before.model_copy(update=update)
+
+
+def _reasoned(before: AutoscaleStatus, reason: ScalingReason, message: str) -> AutoscaleStatus:
+    return before.model_copy(update={"reason": reason, "message": message})
+
+
+def _stays(before: AutoscaleStatus, reason: ScalingReason, message: str) -> AutoscaleStatus:
+    """A number that is to stay, whatever was thought before."""
+    update = {"pressure": "None", "pressure_since": "", "enough": 0}
+    return _reasoned(before.model_copy(update=update), reason, message)
+
+
+def _changed(before: AutoscaleStatus, number: int, why: str, now: datetime) -> AutoscaleStatus:
+    update = {
+        "workers": number,
+        "since": text_of(now),
+        "last_change": f"{before.workers} to {number} workers: {why}",
+        "direction": "Up" if number > before.workers else "Down",
+        "tried": TriedWorkers(),
+    }
+    changed = before.model_copy(update=update)
+    return _stays(changed, ScalingReason.CHANGED, "the number of workers changes")

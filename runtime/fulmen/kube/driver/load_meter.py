@@ -1,0 +1,128 @@
+"""What the topology had to do in the last minute, for the operator to decide about its workers."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fulmen.engine.protocol.statistics import TASK_EMITTED, TASK_EXECUTED, TASK_SECONDS
+from fulmen.engine.totals.totals import StageSeconds, Totals
+from fulmen.engine.totals.waits import lag_of
+from fulmen.kube.load import ComponentLoad, Load, StageLoad
+from fulmen.plan.model import DRIVER, Plan
+
+WINDOW_SECONDS = 60.0
+LEAST_SECONDS = 20.0
+"""What was measured for a shorter time says little: new workers have yet to get warm."""
+LITTLE = 0.01
+"""Seconds of work in each second, below which a bolt is not told of. Nothing is told more exactly:
+each report that says something new is a call of the API server's."""
+DIGITS = 2
+
+
+class Mark(NamedTuple):
+    """What was counted up to a moment.
+
+    Attributes:
+        run: Of which plan. The counts of another one begin at nothing.
+        moment: When, in seconds of the driver's steady clock.
+        stages: What each stage has taken.
+        tasks: What each task has done: a row as in `TaskSums`.
+    """
+
+    run: str
+    moment: float
+    stages: dict[int, StageSeconds]
+    tasks: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, totals: Totals) -> Mark:
+        """Now; under `totals.lock`."""
+        run, stages = totals.placed.run, dict(totals.stages)
+        return cls(run, totals.steady(), stages, totals.tasks.copy())
+
+
+class LoadMeter:
+    """Remembers what was counted, for as long as it tells about."""
+
+    def __init__(self) -> None:
+        self._marks: deque[Mark] = deque()
+
+    def measure(self, totals: Totals) -> Load | None:
+        """The load of the last minute; None: executors were placed anew not long ago."""
+        with totals.lock:
+            now = Mark.of(totals)
+            plan, sources = totals.placed.plan, totals.placed.sources
+            lags = {name: lag_of(totals.waits.lags, plan.tasks(name)) for name in sources}
+        if self._marks and self._marks[-1].run != now.run:
+            self._marks.clear()
+        self._marks.append(now)
+        while len(self._marks) > 2 and now.moment - self._marks[1].moment >= WINDOW_SECONDS:
+            self._marks.popleft()
+        if now.moment - self._marks[0].moment < LEAST_SECONDS:
+            return None
+        late = [
+            (lag.seconds, name) for name, lag in lags.items() if lag and lag.seconds is not None
+        ]
+        lag, behind = max(late, default=(None, ""))
+        load = load_between(self._marks[0], now, plan, sources)
+        return load.model_copy(update={"lag": lag and round(lag), "behind": behind})
+
+
+def load_between(before: Mark, now: Mark, plan: Plan, sources: Collection[str]) -> Load:
+    """What was done between two moments.
+
+    Args:
+        before: The first one.
+        now: The second one.
+        plan: That was in force at both.
+        sources: The spouts.
+    """
+    seconds = max(now.moment - before.moment, 1e-9)
+    tasks = (now.tasks - before.tasks) / seconds
+    numbers = sorted(now.stages)
+    took = [_difference(now.stages[n], before.stages.get(n, StageSeconds())) for n in numbers]
+    work = sum(stage.workers for stage in took)
+    return Load(
+        workers=plan.workers,
+        stages=tuple(
+            StageLoad(
+                slowest=round(stage.slowest / seconds, DIGITS),
+                workers=round(stage.workers / seconds, DIGITS),
+                components=tuple(_components(number, tasks, plan, sources)),
+            )
+            for number, stage in zip(numbers, took, strict=True)
+        ),
+        tuples=float(f"{tasks[:, TASK_EXECUTED].sum():.3g}"),
+        cpu=round(min(1.0, sum(stage.cpu for stage in took) / work), 2) if work else 1.0,
+    )
+
+
+def _difference(now: StageSeconds, before: StageSeconds) -> StageSeconds:
+    return StageSeconds(
+        slowest=now.slowest - before.slowest,
+        workers=now.workers - before.workers,
+        runs=now.runs - before.runs,
+        cpu=now.cpu - before.cpu,
+    )
+
+
+def _components(
+    stage: int, tasks: npt.NDArray[np.float64], plan: Plan, sources: Collection[str]
+) -> Iterator[ComponentLoad]:
+    for name in plan.pinned if stage == DRIVER else plan.stages[stage]:
+        ids = plan.tasks(name)
+        own = tasks[ids.start : ids.stop]
+        seconds = float(own[:, TASK_SECONDS].sum())
+        if name in sources or seconds >= LITTLE:
+            yield ComponentLoad(
+                name=name,
+                seconds=round(seconds, DIGITS),
+                busiest=round(float(own[:, TASK_SECONDS].max()), DIGITS),
+                tasks=len(ids),
+                active=int((own[:, TASK_EMITTED] + own[:, TASK_EXECUTED] > 0).sum()),
+            )

@@ -1,0 +1,125 @@
+"""What a driver says of its load: of the last minute, and only of the plan that is in force."""
+
+import pytest
+
+from fulmen import TopologyBuilder
+from fulmen.api.signals import Lag
+from fulmen.engine.driver.stop import Stop
+from fulmen.engine.protocol.statistics import TASK_EMITTED, TASK_EXECUTED, TASK_SECONDS
+from fulmen.engine.totals.totals import StageSeconds
+from fulmen.kube.driver.load_meter import LEAST_SECONDS, WINDOW_SECONDS, LoadMeter
+from fulmen.kube.load import Load
+from fulmen.testing import CollectBolt, ListSpout, ManualClock
+from support.engine_runs import make_driver
+
+
+def built(workers=2):
+    builder = TopologyBuilder(name="shop", workers=workers)
+    builder.set_spout("orders", ListSpout([]), parallelism=3)
+    builder.set_bolt("prices", CollectBolt, parallelism=2).shuffle_grouping("orders")
+    return builder
+
+
+@pytest.fixture
+def clock():
+    return ManualClock()
+
+
+@pytest.fixture
+def driver(clock):
+    driver = make_driver(built(), clock=clock).start()
+    yield driver
+    driver.close()
+
+
+def work(totals, seconds=0.0, tuples=0, emitting=0, cpu=0.0):
+    """A batch in which the first task of the bolt worked so long."""
+    plan = totals.placed.plan
+    orders, prices = plan.tasks("orders"), plan.tasks("prices")
+    totals.tasks[prices.start, [TASK_EXECUTED, TASK_SECONDS]] += [tuples, seconds]
+    totals.tasks[orders.start : orders.start + emitting, TASK_EMITTED] += tuples
+    totals.stages.setdefault(plan.stage_of("orders"), StageSeconds())
+    number = plan.stage_of("prices")
+    slowest, workers, runs, used = totals.stages.get(number, StageSeconds())
+    totals.stages[number] = StageSeconds(
+        slowest + seconds, workers + 1.5 * seconds, runs + 2, used + cpu
+    )
+
+
+def test_nothing_is_said_of_a_short_time(driver, clock):
+    meter = LoadMeter()
+    assert meter.measure(driver.totals) is None
+    clock.advance(LEAST_SECONDS - 1)
+    assert meter.measure(driver.totals) is None
+    clock.advance(1)
+    assert meter.measure(driver.totals) is not None
+
+
+def test_what_was_done_is_told_as_shares_of_the_time(driver, clock):
+    meter, totals = LoadMeter(), driver.totals
+    meter.measure(totals)
+    work(totals, seconds=20, tuples=4000, emitting=2, cpu=6)
+    clock.advance(40)
+    load = meter.measure(totals)
+    assert (load.workers, load.tuples, load.cpu, load.lag) == (2, 100.0, 0.2, None)
+    stage = next(s for s in load.stages if "prices" in [c.name for c in s.components])
+    assert (stage.slowest, stage.workers) == (0.5, 0.75)
+    told = {part.name: part for stage in load.stages for part in stage.components}
+    prices, orders = told["prices"], told["orders"]
+    assert (prices.seconds, prices.busiest, prices.tasks, prices.active) == (0.5, 0.5, 2, 1)
+    assert (orders.seconds, orders.tasks, orders.active) == (0.0, 3, 2)
+
+
+def test_what_was_done_more_than_a_minute_ago_does_not_count(driver, clock):
+    meter, totals = LoadMeter(), driver.totals
+    meter.measure(totals)
+    work(totals, seconds=30, tuples=100, emitting=1)
+    for _ in range(7):
+        clock.advance(WINDOW_SECONDS / 6)
+        load = meter.measure(totals)
+    assert load.tuples == 0
+    assert sum(stage.slowest for stage in load.stages) == 0
+
+
+def test_an_idle_topology_says_the_same_whenever_it_is_asked(driver, clock):
+    meter, totals = LoadMeter(), driver.totals
+    said = set()
+    for _ in range(9):
+        clock.advance(LEAST_SECONDS)
+        work(totals, seconds=0.0004 * LEAST_SECONDS)
+        load = meter.measure(totals)
+        if load is not None:
+            said.add(load.model_copy(update={"cpu": 1.0}).to_json())
+    assert len(said) <= 2
+
+
+def test_other_executors_are_measured_from_their_beginning(driver, clock):
+    meter, totals = LoadMeter(), driver.totals
+    meter.measure(totals)
+    clock.advance(30)
+    assert meter.measure(totals) is not None
+    stop = Stop(topology=built(workers=1).build())
+    while stop.topology is not None:
+        driver._is_drained(stop, 0.0)
+        driver.step()
+    assert meter.measure(totals) is None
+    clock.advance(LEAST_SECONDS)
+    assert meter.measure(totals).workers == 1
+
+
+def test_the_oldest_message_of_all_sources_counts(driver, clock):
+    meter, totals = LoadMeter(), driver.totals
+    tasks = totals.placed.plan.tasks("orders")
+    totals.waits.lags = {tasks[0]: Lag(5, 3.2), tasks[1]: Lag(100, 61.4), tasks[2]: Lag(1, None)}
+    meter.measure(totals)
+    clock.advance(30)
+    load = meter.measure(totals)
+    assert (load.lag, load.behind) == (61, "orders")
+
+
+def test_another_version_of_the_operator_reads_it(driver, clock):
+    meter = LoadMeter()
+    meter.measure(driver.totals)
+    clock.advance(30)
+    load = meter.measure(driver.totals)
+    assert Load.from_json(load.to_json()) == load
