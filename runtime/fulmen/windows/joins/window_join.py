@@ -13,6 +13,11 @@ from fulmen.windows.joins.join import LEFT, RIGHT, Join, Key, Row
 from fulmen.windows.joins.options import WindowJoinOptions
 from fulmen.windows.spans import Span, datetime_of
 
+ROWS = "rows"
+"""Begins the keys of the state."""
+Brought = tuple[int, Key, Row]
+"""Side, key and row of a tuple."""
+
 
 class WindowJoin(Join):
     """Emits each pair of tuples with equal keys in the same window, when the window has ended.
@@ -20,15 +25,25 @@ class WindowJoin(Join):
     With `type` left, right or full, a tuple without any other one in its window is emitted, too.
     """
 
-    # State: (span, key) -> how many rows there are of each side; (span, key, side, n) -> a row.
+    # State: (ROWS, span, n) -> all that a batch has brought to a window: an entry for each tuple
+    # would cost more than all else. Memory: the same by window and key. A window has one timer.
 
     config_model = WindowJoinOptions
-    transient = (*Join.transient, "_spans")
+    transient = (*Join.transient, "_spans", "_open", "_brought", "_written", "_next")
 
     @override
     def prepare(self, conf: Any, context: TopologyContext) -> None:
         super().prepare(conf, context)
         self._spans = context.options.window.spans()
+        self._open: dict[Span, dict[Key, tuple[list[Row], list[Row]]]] = {}
+        self._brought: dict[Span, list[Brought]] = {}
+        self._written: dict[Span, list[int]] = {}
+        places = sorted(self.state, key=lambda place: place[2])  # in the order of their batches
+        for _, span, n in places:
+            self._written.setdefault(span, []).append(n)
+            for one in self.state[ROWS, span, n]:
+                self._keep(span, one)
+        self._next = 1 + places[-1][2] if places else 0
 
     @override
     def add(
@@ -36,13 +51,16 @@ class WindowJoin(Join):
     ) -> bool:
         live = self._live(time)
         for span in live:
-            counts = list(self.state.get((span, key), (0, 0)))
-            if not any(counts):
-                self._context.timers.set((span, key), span[1])
-            self.state[span, key, side, counts[side]] = row
-            counts[side] += 1
-            self.state[span, key] = tuple(counts)
+            if span not in self._open:
+                self._context.timers.set(span, span[1])
+            one = side, key, row
+            self._keep(span, one)
+            self._brought.setdefault(span, []).append(one)
         return bool(live)
+
+    def _keep(self, span: Span, one: Brought) -> None:
+        side, key, row = one
+        self._open.setdefault(span, {}).setdefault(key, ([], []))[side].append(row)
 
     @override
     def add_without_key(
@@ -59,18 +77,24 @@ class WindowJoin(Join):
         return [s for s in spans_of(self._spans, time) if watermark is None or watermark < s[1]]
 
     @override
+    def end_batch(self, collector: BasicOutputCollector) -> None:
+        for span, brought in self._brought.items():
+            self.state[ROWS, span, self._next] = brought
+            self._written.setdefault(span, []).append(self._next)
+            self._next += 1
+        self._brought = {}
+
+    @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
-        counts = self.state.pop(key, None)
-        if counts is None:
-            return
-        rows = [
-            [self.state.pop((*key, side, n)) for n in range(counts[side])] for side in (LEFT, RIGHT)
-        ]
-        span = [datetime_of(time) for time in key[0]]
-        for one in rows[LEFT]:
-            for other in rows[RIGHT]:
-                self.matched(LEFT, one, other, collector, span)
-        for side in (LEFT, RIGHT):
-            if not rows[1 - side]:
-                for row in rows[side]:
-                    self.unmatched(side, row, collector, span)
+        self._brought.pop(key, None)  # nothing of this batch comes any more
+        for n in self._written.pop(key, ()):
+            del self.state[ROWS, key, n]
+        span = [datetime_of(edge) for edge in key]
+        for rows in self._open.pop(key, {}).values():
+            for one in rows[LEFT]:
+                for other in rows[RIGHT]:
+                    self.matched(LEFT, one, other, collector, span)
+            for side in (LEFT, RIGHT):
+                if not rows[1 - side]:
+                    for row in rows[side]:
+                        self.unmatched(side, row, collector, span)

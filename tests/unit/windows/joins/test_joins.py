@@ -81,6 +81,13 @@ def test_a_window_join_tells_its_window_and_what_is_late_for_it():
     assert (start.microsecond, end.microsecond, end.tzname()) == (0, 10_000, "UTC")
 
 
+def test_a_window_join_writes_once_what_a_batch_brings_to_a_window():
+    items = [(side, f"k{n}", n, n % 20) for n in range(30) for side in "ab"]
+    result = run(topology(WindowJoin, [*items, PAUSE], WINDOW, lag="1s", tasks=1), batches=1)
+    assert result.report["trees"]["acked"] == len(items)
+    assert len(result.state("join")) == len(["from 0 to 10", "from 10 to 20"])
+
+
 @pytest.mark.parametrize(("at", "is_match"), [(94, False), (95, True), (110, True), (111, False)])
 def test_an_interval_join_includes_both_bounds(at, is_match):
     items = [("a", "x", 1, 100), ("b", "x", 2, at)]
