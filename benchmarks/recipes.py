@@ -29,6 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from benchmarks.recipe_dataflows import BYTEWAX
 from benchmarks.recipe_loops import LOOPS, STARTED, changelog_lines_of_all_names
 from fulmen.cli.topology_file import check_file
@@ -58,6 +60,7 @@ class Job:
         load: The recipe's program that puts the data where it is read.
         servers: What it needs.
         topic: A topic that must be there.
+        consumed: A table that is empty after a run: it is loaded again for each way.
     """
 
     page: str
@@ -69,6 +72,7 @@ class Job:
     load: str = ""
     servers: Sequence[str] = ()
     topic: str = ""
+    consumed: str = ""
 
 
 JOBS = {
@@ -114,6 +118,7 @@ JOBS = {
         *("queue-to-list", "work", "PostgreSQL queue → Redis list", "airports.csv", 20_000),
         unique=True,
         load="enqueue.py",
+        consumed="airport_queue",
         servers=("postgres", "redis"),
     ),
     "wordtable": Job(
@@ -181,8 +186,16 @@ def prepare(job: Job, folder: Path, found: dict[str, Any], rows: int) -> None:
             (folder / "doc" / path.parent.name).symlink_to(path.parent)
     if job.topic:
         found["kafka"].make_topic(job.topic)
-    if job.load:
-        subprocess.run([sys.executable, job.load], cwd=folder, check=True, capture_output=True)
+    if job.load and not job.consumed:
+        load(job, folder)
+
+
+def load(job: Job, folder: Path) -> None:
+    """Put the data where it is read."""
+    if job.consumed:
+        with psycopg.connect(os.environ["DSN"]) as db:
+            db.execute(f"DROP TABLE IF EXISTS {job.consumed}")
+    subprocess.run([sys.executable, job.load], cwd=folder, check=True, capture_output=True)
 
 
 def fulmen(topology: str) -> Result:
@@ -268,7 +281,11 @@ def main() -> None:
                 ways = ["fulmen", "loop"]
                 if name in BYTEWAX and importlib.util.find_spec("bytewax"):
                     ways.append("bytewax")
-                rates = {how: in_a_process(name, how, Path(folder)) for how in ways}
+                rates: dict[str, float | str] = {}
+                for how in ways:
+                    if job.consumed:
+                        load(job, Path(folder))
+                    rates[how] = in_a_process(name, how, Path(folder))
             failures += [(name, how, why) for how, why in rates.items() if isinstance(why, str)]
             print(line(job, rates), flush=True)
     for failure in failures:
@@ -279,7 +296,9 @@ def line(job: Job, rates: dict[str, float | str]) -> str:
     """A line of the table."""
     shown = {how: f"{rate:,.0f}" for how, rate in rates.items() if isinstance(rate, float)}
     mine, loop = rates["fulmen"], rates["loop"]
-    ratio = f"{mine / loop:.2f}" if isinstance(mine, float) and isinstance(loop, float) else ""
+    ratio = ""
+    if isinstance(mine, float) and isinstance(loop, float) and loop:
+        ratio = f"{mine / loop:.2f}"
     cells = [shown.get("fulmen", "-"), shown.get("loop", "-"), ratio, shown.get("bytewax", "")]
     return f"| [{job.topology}](recipes/{job.page}.md) | {job.what} | {' | '.join(cells)} |"
 
