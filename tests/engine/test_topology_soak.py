@@ -1,7 +1,4 @@
-"""A short soak (support/soak.py): random kills under `fulmen run`, another seed each time in CI.
-
-It ends before its files of shuffles could tell: test_spark_two_workers.py makes more of them.
-"""
+"""A short soak (support/soak.py): random kills under `fulmen run`, another seed each time in CI."""
 
 import random
 

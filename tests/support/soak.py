@@ -197,14 +197,11 @@ class Soak:
             raise
         return waiting, committed.pending()
 
-    def settle(self, enough=SETTLED_COMMITS):
-        """Let it run undisturbed, and assert that what it needs no more is deleted meanwhile.
-
-        Args:
-            enough: After so many commits.
-        """
+    def settle(self):
+        """Let it run undisturbed, and assert that what it needs no more is deleted meanwhile."""
+        enough = max(SETTLED_COMMITS, FILES_TO_TELL // (2 * self.workers)) + 1
         self.wait_for_batches(1)
-        while (commits := self.since_claim()) <= enough:  # what was harmed may only end now
+        while (commits := self.since_claim()) < enough:  # what was harmed may only end now
             self.wait_for_batches(1)
         check_growth(self.checkpoint)
         made = commits * 2 * self.workers  # one shuffle a batch at least, two files of each worker
@@ -298,7 +295,7 @@ def run(soak, seconds, kills=float("inf")):
         if rounds % 10 == 0:
             print(f"after {rounds} rounds: {soak.figures()}", flush=True)
     assert soak.killed >= rounds > 0
-    soak.settle(max(SETTLED_COMMITS, FILES_TO_TELL // (2 * soak.workers)))
+    soak.settle()
     soak.drain()
 
 
