@@ -11,6 +11,7 @@ from fulmen.testing import ABORT, PAUSE, CollectBolt, ListSpout, run
 from fulmen.windows import Aggregate
 
 FIELDS = ["user", "amount", "at"]
+COUNT = {"n": "count"}
 SUMS = {"n": "count", "total": "sum(amount)"}
 
 

@@ -66,6 +66,20 @@ def time_of(tup: Tuple, field: str | int, reader: TimeReader) -> int:
         raise FailedException(str(error)) from None
 
 
+def times_of(values: Sequence[Any], reader: TimeReader) -> Sequence[int | None]:
+    """The event times of many tuples; None: one has none."""
+    if reader.unit == "ms" and set(map(type, values)) == {int}:
+        return values
+    return [_time_or_none(value, reader) for value in values]
+
+
+def _time_or_none(value: Any, reader: TimeReader) -> int | None:
+    try:
+        return reader.read(value)
+    except EventTimeError:
+        return None
+
+
 def spans_of(spans: Spans, time: int) -> Sequence[Span]:
     """The windows of an event time, all of whose edges can be emitted.
 

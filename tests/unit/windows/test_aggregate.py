@@ -12,6 +12,7 @@ from fulmen.errors import ValidationFailed
 from fulmen.testing import PAUSE, BoltHarness, CollectBolt, run
 from fulmen.windows import Aggregate, Aggregation
 from support.aggregates import (
+    COUNT,
     EVENTS,
     EXAMPLES,
     EXTRAS,
@@ -41,6 +42,18 @@ def test_what_is_late_is_on_a_stream_of_its_own_with_its_window():
     found, late = results(items, TUMBLING)
     assert sorted(found) == [("a", 0, 10, 1, 1), ("a", 30, 40, 3, 3)]
     assert late == [(5, 5, 0, 10), (12, 12, 10, 20)]
+
+
+@pytest.mark.parametrize("window", [TUMBLING, {**TUMBLING, "type": "sliding", "every": "5ms"}])
+@pytest.mark.parametrize("key", [["user"], ["user", "amount"], []])
+def test_counts_alone_are_as_those_beside_other_aggregates(key, window):
+    """They are counted by the chunk. What is late, or is in other windows, is not at hand there."""
+    items = [("a", 1, 0), ("b", 1, 9), ("a", 1, 0), ("a", 1, 12), ("a", 1, 30), PAUSE]
+    items += [("a", 1, 30), PAUSE, ("a", 1, 5), ("a", 1, 27), ("a", 1, 31), ("b", 1, 47)]
+    alone, late = results(items, window, key=key, aggregates=COUNT)
+    beside, late_beside = results(items, window, key=key)
+    assert sorted(alone) == sorted(row[:-1] for row in beside)
+    assert late == late_beside
 
 
 def test_what_is_out_of_order_within_the_lag_is_not_late():
@@ -299,9 +312,12 @@ def test_final_results_are_those_of_sql(kind, events, extra):
         items += extra.draw(st.sampled_from(EXTRAS))
     lag = "400h" if factor else "400ms"
     partial = kind != "session" and extra.draw(st.booleans())
-    found, late = results(items, window, lag=lag, workers=2, partial=partial)
+    aggregates = extra.draw(st.sampled_from([SUMS, COUNT]))
+    how = {"partial": partial, "aggregates": aggregates}
+    found, late = results(items, window, lag=lag, workers=2, **how)
     assert late == []
-    assert sorted(found) == by_duckdb(kind, events)
+    width = 3 + len(aggregates)
+    assert sorted(found) == [row[:width] for row in by_duckdb(kind, events)]
 
 
 @given(events=EVENTS, extra=st.data())
@@ -313,7 +329,8 @@ def test_what_is_not_late_is_in_its_window_whatever_is_lost(events, extra):
         items.append(event)
         items += extra.draw(st.sampled_from(EXTRAS))
     partial = extra.draw(st.booleans())
-    found, late = results(items, TUMBLING, lag="20ms", workers=2, partial=partial)
+    how = {"partial": partial, "aggregates": extra.draw(st.sampled_from([SUMS, COUNT]))}
+    found, late = results(items, TUMBLING, lag="20ms", workers=2, **how)
     left = defaultdict(int)
     for _, _, at in events:
         left[at // 10 * 10] += 1
@@ -321,7 +338,7 @@ def test_what_is_not_late_is_in_its_window_whatever_is_lost(events, extra):
         assert (start, end) == (at // 10 * 10, at // 10 * 10 + 10)
         left[start] -= 1
     counted = defaultdict(int)
-    for _, start, _, count, _ in found:
+    for _, start, _, count, *_ in found:
         counted[start] += count
     assert counted == {start: count for start, count in left.items() if count}
     assert len({row[:2] for row in found}) == len(found), "a window was emitted twice"

@@ -101,6 +101,15 @@ def test_values_of_several_kinds_have_the_same_results(values):
     assert repr(found[0]) == repr(found[1])
 
 
+def test_a_tuple_without_a_value_does_not_fail_with_those_whose_value_is_wrong():
+    items = [("a", "x", 0), PAUSE, ("a", 1, 1), ("a", None, 2), ("a", 3, 3)]
+    aggregates = {"n": "count", "least": "min(amount)"}
+    builder = topology(items, TUMBLING, aggregates=aggregates, partial=True, replays=False)
+    result = run(builder, workers=2)
+    assert [row[3:] for row in result.collected("sink")] == [[2, "x"]]
+    assert len(result.failed("source")) == 2
+
+
 @pytest.mark.parametrize("partial", [True, False])
 def test_of_equal_times_the_first_and_the_last_one_count(partial):
     items = [("a", n, 5) for n in range(6)]

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from operator import itemgetter
 from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from fulmen.api.chunks import ChunkBolt
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.combiner import COMBINED, Combiner
-from fulmen.api.components import BasicBolt, Outputs
+from fulmen.api.components import Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.counted import CountedWindows
+from fulmen.windows.aggregate.counts import PlainCounts
 from fulmen.windows.aggregate.fixed import FixedWindows
 from fulmen.windows.aggregate.kept import Aggregates, Windows
 from fulmen.windows.aggregate.partial import partial_windows
 from fulmen.windows.aggregate.sessions import Sessions
 from fulmen.windows.aggregations import Aggregation, wanted
-from fulmen.windows.inputs import LATE, key_of, missing_fields, needless_ttl, time_of
+from fulmen.windows.inputs import LATE, key_of, missing_fields, needless_ttl, time_of, times_of
 from fulmen.windows.options import FIXED, PANE, AggregateOptions, CountWindow, Session
 
 OPEN_WINDOWS = "Windows that are kept. Of sessions and by count: keys that have some."
+HASHABLE = {str, int, float, bool, bytes, Decimal, datetime, date, type(None)}
 LATE_FIELDS = ("values", "time", "window_start", "window_end")
 
 
@@ -46,7 +51,7 @@ class Source:
     reader: TimeReader
 
 
-class Aggregate(BasicBolt):
+class Aggregate(ChunkBolt):
     """Counts, sums and more in windows of event time, by key: see `AggregateOptions`.
 
     It emits, on the stream `default`, the values of `key`, `window_start` and `window_end` (both in
@@ -107,9 +112,14 @@ class Aggregate(BasicBolt):
     def combiner_for(
         cls, options: AggregateOptions, stream: Stream, grouped_by: Sequence[str]
     ) -> Combiner | None:
-        if cls.execute is not Aggregate.execute:  # it looks at each tuple
+        if not cls._looks_at_none():
             return None
         return partial_windows(options, stream, grouped_by, cls.own)
+
+    @classmethod
+    def _looks_at_none(cls) -> bool:
+        """Whether a derived class does nothing with single tuples."""
+        return cls.execute is Aggregate.execute
 
     @override
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
@@ -120,6 +130,8 @@ class Aggregate(BasicBolt):
         self._is_count = self._aggregates.only_counts and len(texts) == 1
         self._windows = self._windows_for(options.window)
         self._fixed = self._windows if isinstance(self._windows, FixedWindows) else None
+        windows = self._windows if self._looks_at_none() else None
+        self._counts = windows if isinstance(windows, PlainCounts) else None
         self._open_windows = context.gauge("open_windows", OPEN_WINDOWS)
         self._sources: dict[tuple[str, str], Source] = {}
         self._forget_origin()
@@ -134,6 +146,9 @@ class Aggregate(BasicBolt):
             return Sessions(milliseconds(window.gap), *rest)
         if isinstance(window, CountWindow):
             return CountedWindows(window.size, *rest)
+        is_plain = self._is_count and not options.has_panes
+        if is_plain and set(map(type, self.state.values())) <= {int}:
+            return PlainCounts(window.spans(), *rest)
         return FixedWindows(window.spans(), *rest)
 
     transient = (
@@ -142,6 +157,7 @@ class Aggregate(BasicBolt):
         "_aggregates",
         "_windows",
         "_fixed",
+        "_counts",
         "_open_windows",
         "_sources",
         "_source",
@@ -194,7 +210,23 @@ class Aggregate(BasicBolt):
             reader,
         )
 
-    # A tuple
+    # Tuples
+
+    @override
+    def execute_chunk(self, tup: Tuple, columns: Sequence[Sequence[Any]]) -> Sequence[int] | None:
+        if self._counts is None:
+            return None
+        self._look_at(tup)
+        source = self._source
+        if source is None or source.time_at is None:
+            return None
+        some = [columns[i] for i in source.key_at]
+        if not all(HASHABLE.issuperset(map(type, column)) for column in some):
+            return None
+        keys: Sequence[Any] = some[0] if len(some) == 1 else list(zip(*some, strict=True))
+        if not some:
+            keys = [()] * len(columns[0])
+        return self._counts.add_all(keys, times_of(columns[source.time_at], source.reader))
 
     @override
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
@@ -224,9 +256,9 @@ class Aggregate(BasicBolt):
         """The same, wherever its windows are."""
         source = self._source
         if source is None:  # a tick, or tuples that were aggregated already
-            if self._is_partial and self._fixed is not None:
+            if self._is_partial:
                 place, row = len(self._options.key), tup.values
-                self._fixed.merge(tuple(row[:place]), row[place], row[place + 1 :])
+                self._windows.merge(tuple(row[:place]), row[place], row[place + 1 :])
             return
         whole_key = key_of(tup, source.key_at)
         values = self._aggregates.values(tup.values, source.values_at)

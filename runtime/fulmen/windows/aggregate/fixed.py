@@ -113,17 +113,8 @@ class FixedWindows(Windows):
                 self.emit_later(span)
             self._put(span, plain, kept)
 
+    @override
     def merge(self, key: Key, time: int, other: Sequence[Any]) -> None:
-        """Add what is kept of tuples that were aggregated before they came: see `partial`.
-
-        Args:
-            key: Their key.
-            time: One that is in the same windows as theirs.
-            other: What each aggregate keeps of them.
-
-        Raises:
-            FailedException: A window has ended, so each of them must be dealt with by itself.
-        """
         plain: Any = key[0] if self._plain_keys else key
         self._go_to(time)
         if self.is_past(self._here[0][1]):

@@ -140,6 +140,19 @@ class Windows(ABC):
             collector: Takes what is emitted for it.
         """
 
+    def merge(self, key: Key, time: int, other: Sequence[Any]) -> None:  # noqa: ARG002 (for those below)
+        """Add what is kept of tuples that were aggregated before they came: see `partial`.
+
+        Args:
+            key: Their key.
+            time: One that is in the same windows as theirs.
+            other: What each aggregate keeps of them.
+
+        Raises:
+            FailedException: A window has ended, so each of them must be dealt with by itself.
+        """
+        raise FailedException("its windows are of another type by now")
+
     @abstractmethod
     def on_timer(self, key: Any, at: int, collector: BasicOutputCollector) -> None:
         """A timer is due."""

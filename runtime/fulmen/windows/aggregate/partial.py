@@ -19,10 +19,9 @@ from fulmen.api.combiner import ANY_TIME, IN_ORDER, Combiner
 from fulmen.api.components import FailedException
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader
-from fulmen.errors import EventTimeError
 from fulmen.windows.aggregate.kept import Aggregates
 from fulmen.windows.aggregations import Aggregation, wanted
-from fulmen.windows.inputs import spans_of
+from fulmen.windows.inputs import spans_of, times_of
 from fulmen.windows.options import AggregateOptions
 
 PLAIN = {str, int, float, bool, bytes, Decimal, datetime, date, type(None)}
@@ -109,7 +108,7 @@ class PartialWindows(Combiner):
             keys = [()] * len(columns[0])
         if not (self._always or _are_few(keys)):
             return None
-        times = self._times(columns[self._time_at])
+        times = times_of(columns[self._time_at], self._reader)
         rows = None if self._aggregates.only_counts else list(zip(*columns, strict=True))
         if self._are_here(times):
             return self._combined(range(len(keys)), keys, times, rows)
@@ -120,18 +119,6 @@ class PartialWindows(Combiner):
             for i, number in zip(positions, numbers, strict=True):
                 found[i] = number
         return found
-
-    def _times(self, values: Sequence[Any]) -> Sequence[int | None]:
-        """Event times; None: the value is none."""
-        if self._reader.unit == "ms" and set(map(type, values)) == {int}:
-            return values
-        return [self._time(value) for value in values]
-
-    def _time(self, value: Any) -> int | None:
-        try:
-            return self._reader.read(value)
-        except EventTimeError:
-            return None
 
     # Places: times that are in the same windows, known by the first of them
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from sys import getrefcount
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from fulmen.api.chunks import ChunkBolt
 from fulmen.api.components import (
     BasicBolt,
     Bolt,
@@ -44,7 +45,7 @@ from fulmen.engine.tasks.bolts.timed_task import TimedTask
 from fulmen.engine.tasks.forks import FORKED, end_child
 from fulmen.engine.tasks.returned import refuse_result
 from fulmen.engine.tasks.task_base import ComponentFailed
-from fulmen.engine.tuples.chunk import Chunk, Ids
+from fulmen.engine.tuples.chunk import Chunk, Columns, Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.errors import PASSED_ON, FulmenError, GroupingError, text_of
 
@@ -294,7 +295,7 @@ class BasicBoltTask(BoltTask):
             execute = lambda tup, collector: turn(*tup.values, collector)  # noqa: E731
         kept: list[Tuple] = []
         tup = Tuple((), chunk, 0)
-        for collector.position, values in enumerate(chunk.rows):
+        for collector.position, values in self._singly(chunk):
             if getrefcount(tup) > OURS:
                 kept.append(tup)
                 tup = Tuple(values, chunk, collector.position)
@@ -313,6 +314,15 @@ class BasicBoltTask(BoltTask):
         kept.append(tup)
         for tup in kept:  # they were acked or failed by the time that this returns
             tup._origin, tup._i = held(chunk, tup._i, 0), ~HELD
+
+    def _singly(self, chunk: Chunk) -> Iterable[tuple[int, Sequence[Any]]]:
+        """The tuples that a method is to be called for, with their positions."""
+        rows, instance = chunk.rows, self.instance
+        if isinstance(instance, ChunkBolt) and isinstance(rows, Columns) and len(rows):
+            left = instance.execute_chunk(Tuple((), chunk, 0), rows.columns)
+            if left is not None:
+                return [(i, rows[i]) for i in left]
+        return enumerate(rows)
 
 
 class AnchoringBoltTask(BoltTask):
