@@ -12,7 +12,6 @@ tests:
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -21,7 +20,7 @@ from fulmen.engine.batches.done import Done, count, did_something, ended_trees
 from fulmen.engine.batches.fixed_cost import TRIAL_SHARE, FixedCost, seconds_for
 from fulmen.engine.batches.idle import HOLD_SECONDS, IDLE_BATCHES_TO_END, Idle
 from fulmen.engine.batches.left_out import MAKING, LeftOut, Unmade
-from fulmen.engine.batches.permits import FIRST_PERMIT, is_full, next_permit
+from fulmen.engine.batches.permits import FIRST_PERMIT, RecentBatches, is_full, next_permit
 from fulmen.engine.batches.service_probe import ServiceProbe
 from fulmen.engine.batches.stage_skipping import StageSkipping
 from fulmen.engine.batches.summaries import WantsBatch, holds_after, restore_seconds, work_seconds
@@ -40,8 +39,6 @@ EMIT_SHARE = 0.5
 """A spout stage ends after that part of a batch's target, however much of its permit is left."""
 LEAST_WAIT = 0.001
 """Seconds. A message that has failed and is due may have to wait for others that are."""
-LAST_BATCHES = 64
-"""The quickest of so many tells what a batch takes that has next to nothing in it."""
 
 
 @dataclass
@@ -116,7 +113,7 @@ class Coordinator:
         self._typical_emits = 0.0
         self._did_nothing = False
         self._empty_batches = 0  # in a row: nothing happened, and nothing was waited for
-        self._seconds: deque[float] = deque(maxlen=LAST_BATCHES)
+        self._recent = RecentBatches()
         self._fixed = FixedCost()
 
     @property
@@ -416,14 +413,18 @@ class Coordinator:
             return
         self._typical_emits = max(float(emitted), 0.9 * self._typical_emits)
         work = work_seconds(done.summaries) + commit_work
-        self._seconds.append(done.seconds)
+        self._recent.took(emitted, done.seconds)
         self._fixed.took(emitted, work)
         target, fixed = self.target_seconds, self._fixed.seconds
         if (seconds := seconds_for(target, fixed)) == target:
             fixed = 0.0
-        excess = done.seconds - max(fixed, min(self._seconds))
         self.permit = next_permit(
-            self.permit, done.summaries, work - fixed, excess, seconds - fixed
+            self.permit,
+            done.summaries,
+            work - fixed,
+            self._recent.excess(fixed),
+            seconds - fixed,
+            self._recent.beyond_smaller(fixed),
         )
         if fixed and self._fixed.wants_trial():
             self.permit = max(1, self.permit // TRIAL_SHARE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 from fulmen.engine.batches.summaries import BYTES_PER_SECOND
@@ -10,10 +11,41 @@ from fulmen.engine.protocol.summary import Summary
 FIRST_PERMIT = 64
 """Small, as nothing is known yet of how long a tuple takes, and everything is slow at first."""
 LARGEST_PERMIT = 10_000_000
+MOST_GROWTH = 8
+"""So many times larger a permit may become at once. What has gathered while a topology started is
+emitted in a few batches then, and those are the slowest there are."""
+LAST_BATCHES = 64
+"""What a batch takes beyond others is seen by comparing it with so many."""
+
+
+class RecentBatches:
+    """How many tuples the last batches had, and how long they took."""
+
+    def __init__(self) -> None:
+        self._took: deque[tuple[int, float]] = deque(maxlen=LAST_BATCHES)
+
+    def took(self, tuples: int, seconds: float) -> None:
+        """A batch ran."""
+        self._took.append((tuples, seconds))
+
+    def excess(self, fixed: float) -> float:
+        """Seconds of the newest one beyond the quickest, or beyond `fixed` if that is more."""
+        return self._took[-1][1] - max(fixed, min(seconds for _, seconds in self._took))
+
+    def beyond_smaller(self, fixed: float) -> float | None:
+        """The same beyond the quickest with at most half of its tuples. None: there is none."""
+        tuples, seconds = self._took[-1]
+        smaller = [other for n, other in self._took if 2 * n <= tuples]
+        return seconds - max(fixed, min(smaller)) if smaller else None
 
 
 def next_permit(
-    permit: int, summaries: Sequence[Summary], work: float, excess: float, target: float
+    permit: int,
+    summaries: Sequence[Summary],
+    work: float,
+    excess: float,
+    target: float,
+    beyond_smaller: float | None = None,
 ) -> int:
     """Have the permit follow the batch time.
 
@@ -23,6 +55,8 @@ def next_permit(
         work: Seconds that grow with its tuples. It may be a little less than nothing.
         excess: Seconds that it took beyond the quickest of the last batches.
         target: How long that should be under load.
+        beyond_smaller: Seconds that it took beyond the quickest of those that had at most half of
+            its tuples. None: there was none.
     """
     most = max((s.emitted for s in summaries), default=0)
     if work > target:
@@ -35,9 +69,22 @@ def next_permit(
         if excess > 2 * target and most >= permit // 4:
             return max(min(FIRST_PERMIT, permit), permit // 2)
     elif most >= permit:
-        step = permit if work < target / 2 else max(1, permit // 16)
-        return min(LARGEST_PERMIT, permit + step)
+        if work >= target / 2:
+            return min(LARGEST_PERMIT, permit + max(1, permit // 16))
+        return min(LARGEST_PERMIT, permit * _growth(work, target, beyond_smaller))
     return permit
+
+
+def _growth(work: float, target: float, beyond_smaller: float | None) -> int:
+    """How many times larger a permit becomes whose batch was short, and full.
+
+    More than twice only if its time is known to depend on its tuples as little as its work says: a
+    JVM that is cold has costs that no count shows.
+    """
+    if beyond_smaller is None:
+        return 2
+    seconds = max(work, beyond_smaller)
+    return MOST_GROWTH if seconds * MOST_GROWTH <= target else max(2, int(target / seconds))
 
 
 def is_full(permit: int, summaries: Sequence[Summary], limit: int | None) -> bool:

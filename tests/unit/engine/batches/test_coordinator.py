@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fulmen.engine.batches.idle import WARM_BATCHES
-from fulmen.engine.batches.permits import FIRST_PERMIT
+from fulmen.engine.batches.permits import FIRST_PERMIT, LARGEST_PERMIT, MOST_GROWTH
 from fulmen.engine.batches.summaries import commit_work_seconds, fatal_error, work_seconds
 from fulmen.engine.emitting.spout_emits import emit_bytes
 from fulmen.engine.protocol.deliveries import Deliveries, merged
@@ -123,7 +123,7 @@ def test_after_a_light_batch_it_rests_but_not_when_the_batch_was_as_long_as_it_m
     ("emitted", "spout_pending", "seconds_of_rest"),
     [
         (5, {}, 0.025),
-        (2 * FIRST_PERMIT, {}, 0.0),  # it may have more
+        (LARGEST_PERMIT, {}, 0.0),  # it may have more
         (5, {0: 99, 1: 0}, 0.025),
         (5, {0: 99, 1: 100}, 0.0),
     ],
@@ -207,8 +207,15 @@ def run(coordinator, batches, emitted, work):
 
 
 def test_permits_grow_while_batches_are_fast_and_full(coordinator):
-    permit = run(coordinator, 8, 10**9, lambda n: 0.001)
-    assert permit == FIRST_PERMIT * 2**8
+    permit = run(coordinator, 4, 10**9, lambda n: 0.001)
+    assert permit == FIRST_PERMIT * 2 * MOST_GROWTH**3  # nothing is known after the first
+
+
+def test_permits_grow_at_once_when_batches_become_quicker_by_themselves(coordinator):
+    for seconds in (0.7, 0.5, 0.4):  # as a JVM has them that gets warm
+        header = coordinator.begin()
+        coordinator.succeed(seconds, emitted=header.default_permit, work=0.03)
+    assert coordinator.it.permit == FIRST_PERMIT * 2 * MOST_GROWTH**2
 
 
 def test_permits_do_not_grow_beyond_what_spouts_have(coordinator):

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fulmen.engine.batches.coordinator import LAST_BATCHES
 from fulmen.engine.batches.crashes import Crashes
-from fulmen.engine.batches.permits import FIRST_PERMIT
+from fulmen.engine.batches.permits import FIRST_PERMIT, LAST_BATCHES
 from fulmen.engine.protocol.deliveries import Deliveries, merged, pack_deliveries
 from fulmen.engine.protocol.limits import LIMITS
 from support.coordinators import Checked, placed, ranges
@@ -225,7 +224,13 @@ def test_some_batches_run_whole_after_one_whose_trees_outlived_it():
     ("permit", "emitted", "work", "seconds", "expected"),
     [
         pytest.param(64, 64, 0.1, 0.1, 128, id="fast-and-full"),
+        pytest.param(64, 64, 0.06, 0.1, 256, id="a-quarter-of-the-target"),
+        pytest.param(64, 64, 0.03125, 0.08, 512, id="an-eighth-of-the-target"),
+        pytest.param(64, 64, 0.001, 0.08, 512, id="no-time-at-all"),
+        pytest.param(64, 64, -0.001, 0.08, 512, id="less-than-no-time"),
         pytest.param(64, 63, 0.1, 0.1, 64, id="fast-and-not-full"),
+        pytest.param(64, 64, 0.001, 0.13, 192, id="longer-than-others-by-a-third-of-the-target"),
+        pytest.param(64, 64, 0.001, 0.2, 128, id="longer-than-others-by-more-than-half-the-target"),
         pytest.param(64, 64, 0.125, 0.1, 68, id="half-the-target"),
         pytest.param(1000, 1000, 0.2, 0.2, 1062, id="near-the-target"),
         pytest.param(8, 8, 0.2, 0.2, 9, id="near-the-target-one-more-at-least"),
@@ -255,12 +260,33 @@ def test_permits_follow_the_time_of_a_batch(coordinator, permit, emitted, work, 
     assert isinstance(coordinator.it.permit, int)
 
 
+@pytest.mark.parametrize(
+    ("before", "times"),
+    [
+        pytest.param([], 2, id="no-other"),
+        pytest.param([33], 2, id="more-than-half-as-large"),
+        pytest.param([32], 8, id="half-as-large"),
+        pytest.param([32, *[64] * (LAST_BATCHES - 1)], 2, id="half-as-large-and-forgotten"),
+    ],
+)
+def test_permits_are_only_doubled_while_no_smaller_batch_tells_what_tuples_cost(
+    coordinator, before, times
+):
+    for emitted in before:
+        coordinator.begin()
+        coordinator.succeed(seconds=0.4, emitted=emitted)
+    coordinator.it.permit = 64
+    coordinator.begin()
+    coordinator.succeed(seconds=0.4, emitted=64, work=0.001)
+    assert coordinator.it.permit == times * 64
+
+
 def test_what_a_quick_batch_took_is_forgotten(coordinator):
     for seconds in (0.05, *[0.4] * LAST_BATCHES):
         coordinator.begin()
         coordinator.succeed(seconds=seconds)
     coordinator.begin()
-    coordinator.succeed(seconds=0.4, emitted=FIRST_PERMIT)
+    coordinator.succeed(seconds=0.4, emitted=FIRST_PERMIT, work=0.1)
     assert coordinator.it.permit == 2 * FIRST_PERMIT
 
 
