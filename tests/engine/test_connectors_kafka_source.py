@@ -190,11 +190,17 @@ def test_what_a_transaction_took_back_is_not_read(kafka, topic, spout):
 # ---- where it starts ----------------------------------------------------------------------------
 
 
+def test_messages_are_on_their_way_before_the_first_turn(kafka, topic, spout):
+    kafka.make_topic(topic, 2)
+    life = spout()
+    assert {place.partition for place in life.spout._consumer.assignment()} == {0, 1}
+
+
 def test_it_can_start_at_the_end(kafka, topic, spout):
     kafka.make_topic(topic)
     kafka.produce(topic, numbers(0, 5))
-    life = spout(start="latest")
-    life.until(lambda: life.spout.positions == {0: 5}, "a position")
+    life = spout(start="latest")  # which has not had a turn when its process is lost
+    assert life.spout.positions == {0: 5}
     life.commit()
     kafka.produce(topic, numbers(5, 7))
     life.kill()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from confluent_kafka import (
@@ -101,10 +102,21 @@ class KafkaSpout(Spout):
         self._connect()
         try:
             self._brokers.metadata(self._consumer, self._options.topic)
+            self._begin_to_fetch()
             self._reader.connect()
         except BaseException:
             self._consumer.close()
             raise
+
+    def _begin_to_fetch(self) -> None:
+        """Have messages on their way before the first turn, which then need not be in vain.
+
+        Nothing may be emitted yet: that turn tells what is wrong or gone.
+        """
+        with suppress(KafkaException):
+            found = self._topic.describe()
+            if self.topic_id in ("", found.topic_id):
+                self._take_over(found)
 
     def _connect(self) -> None:
         options, brokers = self._options, self._brokers
