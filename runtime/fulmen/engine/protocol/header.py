@@ -138,8 +138,11 @@ class Header:
         return replace(self, injected=injected)
 
     def opening(self) -> Header:
-        """Of the job before the attempt's own, in which the instances of all stages are made."""
-        return replace(self, opens=True, first=0, stop_before=0, injected=Injected(), deliveries={})
+        """Of the job before the attempt's own, in which instances are made.
+
+        It has one stage, which makes those of all stages: jobs are dear while JVMs are cold.
+        """
+        return replace(self, opens=True, first=0, stop_before=1, injected=Injected(), deliveries={})
 
     def base_of(self, stage: int) -> str:
         """The tag that the tasks of a stage must carry."""

@@ -83,7 +83,8 @@ class SparkJobs:
         seconds = self._placed.limits.making_share * batch_seconds
         self.making_seconds = seconds
         try:
-            rows = self._jobs.run(header.opening().encode(), seconds)
+            opening = header.opening()
+            rows = self._jobs.run(opening.encode(), seconds, opening.first, opening.stop_before)
         except JobTimedOut as e:
             raise JobTimedOut(e.seconds, MAKING) from None
         finally:

@@ -103,16 +103,12 @@ class StageTasks:
         """Whether every task has the state that the batch builds on."""
         return self.tag == header.base_of(self.stage)
 
-    def make(self, header: Header, rows: Iterable[bytes]) -> None:
+    def make(self, header: Header) -> None:
         """Make the instances that a batch needs, ahead of it: what it says of them waits for it.
 
         Raises:
             ComponentFailed: An author's `open` or `prepare` raised.
-            VoidBatch: Another stage could not make its instances.
         """
-        for row in rows:
-            if row[:1] == wire.VOID:
-                raise VoidBatch(row)
         forks.begin()
         self.prepare(header, self._made)
         self.tag = header.base_of(self.stage)

@@ -99,12 +99,13 @@ class Worker:
         try:
             if void is not None:
                 raise VoidBatch(void_row(void))
-            tasks = self._tasks_of(placed, stage, partition)
-            if stage == header.first and not header.opens:
-                self._commit_beside(partition, header)
             if header.opens:
-                tasks.make(header, rows)
+                for each in range(len(placed.plan.stages)):
+                    self._tasks_of(placed, each, partition).make(header)
                 return
+            tasks = self._tasks_of(placed, stage, partition)
+            if stage == header.first:
+                self._commit_beside(partition, header)
             yield from tasks.run(header, rows, summary)
             yield partition, wire.pack(wire.SUMMARY, summary)
             return

@@ -14,6 +14,7 @@ class MakesFirst(Steady):
 
     def run(self, header, timeout_seconds):
         made = super().run(header.opening(), timeout_seconds)
+        self.prepared = Counts.prepared
         return made or super().run(header, timeout_seconds)
 
 
@@ -32,9 +33,9 @@ class Counts(BasicBolt):
         self.state[tup["number"]] = self.state.get(tup["number"], 0) + 1
 
 
-def started(**conf):
+def started(workers=1, **conf):
     Counts.prepared, Counts.clock = 0, ManualClock()
-    builder = TopologyBuilder("making", config={"limit": 10, **conf})
+    builder = TopologyBuilder("making", config={"limit": 10, **conf}, workers=workers)
     builder.set_spout("source", Numbers)
     builder.set_bolt("counts", Counts).shuffle_grouping("source")
     store = new_store()
@@ -48,6 +49,12 @@ def test_they_are_made_once_and_found_by_the_batch():
     driver.close()
     assert Counts.prepared == 1
     assert state_of(driver, "counts") == dict.fromkeys(range(10), 1)
+
+
+def test_one_stage_makes_those_of_all_stages():
+    driver = started(workers=2)
+    driver.step()
+    assert (len(driver.plan.stages), driver.jobs.prepared) == (3, 1)
 
 
 def test_the_batch_clock_does_not_count_that_time():
