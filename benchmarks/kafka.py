@@ -199,16 +199,20 @@ def first(at: Servers, workers: int) -> Iterator[Result]:
     seconds = FIRST_SECONDS[-1]
     command = [sys.executable, "-m", "benchmarks.kafka_loops", "produce", at.kafka.address]
     command += [topic, str(RATE), str(seconds)]
+    starts = time.monotonic()
     with (
         running.running(at.topology(topic, workers, "exactly-once"), Watcher()) as driver,
         subprocess.Popen(command) as producer,
     ):
+        started = time.monotonic() - starts
         until = time.monotonic() + END_SECONDS
         while producer.poll() is None or at.counted() < RATE * seconds:
             run_for(driver, 0.2)
             assert time.monotonic() < until, "messages are missing"
     sent, rows = _sent_and_written(at, topic)
     began = min(sent.values())
+    first_row = (min(row for _, row in rows) - began) / 1000
+    yield {"workers": workers, "start_s": round(started, 1), "first_row_s": round(first_row, 1)}
     for since, end in pairwise((0, *FIRST_SECONDS)):
         of = [row - sent[key] for key, row in rows if since < (row - began) / 1000 <= end]
         p50, p99 = np.percentile(of, (50, 99)) if of else (np.nan, np.nan)
