@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.util import _load_from_socket
 
 from fulmen.engine.protocol.calls import FOLDER, Call, left_in
-from fulmen.engine.spark.chains import Ring
+from fulmen.engine.spark.chains import Functions, Ring
 from fulmen.engine.spark.failures import (
     ended_worker,
     explain,
@@ -106,6 +106,17 @@ class JobRunner:
         by_partition = dict(zip(self._lanes.order, rows, strict=True))
         return [row for p in sorted(by_partition) for row in separated(by_partition[p])]
 
+    def expect(self, end: int) -> None:
+        """Runs of the stages before `end` will follow: what they need is made during the next run.
+
+        Raises:
+            SparkLost: Spark itself is gone.
+        """
+        try:
+            self._ring(0, end)
+        except JVM_ERRORS as e:
+            raise self._lost(e) from None
+
     def cancel(self) -> None:
         """End the `run` that goes on, if any, with JobFailed; or have `recover` wait no longer."""
         with self._lock:
@@ -178,15 +189,17 @@ class JobRunner:
         self._lanes = Lanes(self._workers, session.workers.slots)
         self._anchors = Anchors(session.sc, self._placed)
         self._rings = {}
-        self._roll_call = Ring(session, answer, range(1), self._lanes, self._anchors)
+        self._functions = Functions(session, self._lanes)
+        self._roll_call = self._new_ring(answer, range(1))
 
     def _ring(self, first: int, end: int) -> Ring:
         stages = range(first, end or self._stages)
         if stages not in self._rings:
-            self._rings[stages] = Ring(
-                self._session, self._function, stages, self._lanes, self._anchors
-            )
+            self._rings[stages] = self._new_ring(self._function, stages)
         return self._rings[stages]
+
+    def _new_ring(self, function: StageFunction, stages: range) -> Ring:
+        return Ring(self._session, self._functions, function, stages, self._lanes, self._anchors)
 
     def _clean(self) -> None:
         for ring in self._rings.values():
@@ -248,6 +261,7 @@ class JobRunner:
             if is_cancelled:
                 self._end_job()
             ring.clean()  # while the job runs
+            self._make_ahead(ring)
             return self._results.fetch(future, len(self._placed), timeout_seconds)
         except (*JVM_ERRORS, PySparkException) as e:
             raise self._failure(e, timeout_seconds) from None
@@ -258,6 +272,13 @@ class JobRunner:
         finally:
             with self._lock:
                 self._future = None
+
+    def _make_ahead(self, used: Ring) -> None:
+        """While a job runs, make the chains that the next ones are likely to need."""
+        used.make_next()
+        for ring in self._rings.values():
+            if ring.is_new:
+                ring.make_next()
 
     def _cancel_leftovers(self) -> None:
         """End jobs that nobody waits for: a signal may come between a job's start and its name."""

@@ -16,6 +16,7 @@ from fulmen.engine.spark.job_runner import JobRunner
 from fulmen.engine.spark.session import Session, SessionSettings
 from fulmen.engine.worker.worker import stage_function
 from fulmen.errors import FulmenError, JobTimedOut
+from fulmen.topology.resource.spec import ACKER
 
 MAKING = "making the components' instances"
 
@@ -83,6 +84,10 @@ class SparkJobs:
         seconds = self._placed.limits.making_share * batch_seconds
         self.making_seconds = seconds
         try:
+            stages = self._placed.plan.stages
+            self._jobs.expect(len(stages))
+            if stages[-1] == (ACKER,):  # light batches do without
+                self._jobs.expect(len(stages) - 1)
             opening = header.opening()
             rows = self._jobs.run(opening.encode(), seconds, opening.first, opening.stop_before)
         except JobTimedOut as e:

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from pyspark import SparkContext
 
 from fulmen.engine.spark.arrivals import Arrivals
+from fulmen.engine.spark.jvm_names import JvmNames
 from fulmen.errors import FulmenError
 
 POLL_SECONDS = 0.05
@@ -230,31 +231,34 @@ class Anchors:
 
     def __init__(self, sc: SparkContext, locations: Sequence[str | None]) -> None:
         assert sc._jvm is not None
-        self._jvm: Any = sc._jvm
         self._gateway: Any = sc._gateway
         self._spark = sc._jsc.sc()
         self._locations = locations
-        self.partitioner = self._jvm.PythonPartitioner(len(locations), 1)
-        self._to_scala = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala
-        self._none = scala_object(self._jvm.scala, "None")
-        bytes_class = self._jvm.java.lang.Class.forName("[B")
-        self.tag = self._jvm.scala.reflect.ClassTag.apply(bytes_class)
-        rdd_class = self._jvm.java.lang.Class.forName("org.apache.spark.rdd.RDD")
+        self.jvm = JvmNames(sc._jvm)
+        self.partitioner = self.jvm.partitioner(len(locations), 1)
+        self._none = scala_object(sc._jvm.scala, "None")
+        bytes_class = self.jvm.for_name("[B")
+        self.tag = self.jvm.class_tag(bytes_class)
+        rdd_class = self.jvm.for_name("org.apache.spark.rdd.RDD")
         self._field = rdd_class.getDeclaredField("partitions_")
         self._field.setAccessible(True)
         # A call to the JVM takes a quarter of a millisecond: what does not differ is made once.
         self._parents = [self._array_of(partition) for partition in range(len(locations))]
         self._places = {location: self._option(location) for location in locations}
+        self._first: dict[Sequence[int], Any] = {}
 
     def first(self, partitions: Sequence[int]) -> Any:
         """The input of the first stage: an empty row for each of these partitions."""
-        rows = self._jvm.java.util.ArrayList()
-        for partition in partitions:
-            places = self._jvm.java.util.ArrayList()
-            if (location := self._locations[partition]) is not None:
-                places.add(location)
-            rows.add(self._jvm.scala.Tuple2(bytearray(), self._to_scala(places).toSeq()))
-        return self._spark.makeRDD(self._to_scala(rows).toSeq(), self.tag)
+        key = tuple(partitions)
+        if key not in self._first:
+            rows = self.jvm.array_list()
+            for partition in partitions:
+                places = self.jvm.array_list()
+                if (location := self._locations[partition]) is not None:
+                    places.add(location)
+                rows.add(self.jvm.pair(bytearray(), self.jvm.as_scala(places).toSeq()))
+            self._first[key] = self._spark.makeRDD(self.jvm.as_scala(rows).toSeq(), self.tag)
+        return self._first[key]
 
     def pin(self, rows: Any, partitions: Sequence[int]) -> Any:
         """An RDD of these partitions of `rows`, which come out of a shuffle.
@@ -264,12 +268,11 @@ class Anchors:
         """
         if self._locations == [None]:
             return rows
-        rdd = self._jvm.org.apache.spark.rdd
-        pinned = rdd.CoalescedRDD(rows, len(partitions), self._none, self.tag)
-        made = self._gateway.new_array(self._jvm.org.apache.spark.Partition, len(partitions))
+        pinned = self.jvm.coalesced(rows, len(partitions), self._none, self.tag)
+        made = self._gateway.new_array(self.jvm.partition, len(partitions))
         for index, partition in enumerate(partitions):
             parents, place = self._parents[partition], self._places[self._locations[partition]]
-            made[index] = rdd.CoalescedRDDPartition(index, rows, parents, place)
+            made[index] = self.jvm.coalesced_partition(index, rows, parents, place)
         self._field.set(pinned, made)
         return pinned
 
@@ -277,12 +280,10 @@ class Anchors:
         """The partitions of all these, one after the other."""
         if len(rdds) == 1:
             return rdds[0]
-        found = self._jvm.java.util.ArrayList()
+        found = self.jvm.array_list()
         for rdd in rdds:
             found.add(rdd)
-        return self._jvm.org.apache.spark.rdd.UnionRDD(
-            self._spark, self._to_scala(found).toSeq(), self.tag
-        )
+        return self.jvm.union(self._spark, self.jvm.as_scala(found).toSeq(), self.tag)
 
     def _array_of(self, partition: int) -> Any:
         array = self._gateway.new_array(self._gateway.jvm.int, 1)
@@ -290,4 +291,4 @@ class Anchors:
         return array
 
     def _option(self, location: str | None) -> Any:
-        return self._none if location is None else self._jvm.scala.Some(location)
+        return self._none if location is None else self.jvm.some(location)
