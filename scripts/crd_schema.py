@@ -100,6 +100,17 @@ RULES = {
             "message": "give uri or persistentVolumeClaim, not both",
         }
     ],
+    "spec.autoscale": [
+        {
+            "rule": "!has(self.minWorkers) || self.minWorkers <= self.maxWorkers",
+            "message": "minWorkers is at most maxWorkers",
+        },
+        {
+            "rule": "!has(self.schedule) || self.schedule.all(hours, hours.minWorkers <= "
+            "self.maxWorkers)",
+            "message": "minWorkers of a schedule is at most maxWorkers",
+        },
+    ],
     "spec.driver.env[]": [
         {
             "rule": "!(has(self.value) && has(self.valueFrom))",

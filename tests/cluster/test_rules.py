@@ -13,6 +13,7 @@ CODE = {"spec.code": {"files": {"wordcount.py": ""}}}
 GROUPING = "spec.bolts.1.inputs.0.grouping"
 SOURCE = {"name": "sentences", "class": "wordcount.Sentences"}
 TRANSACTIONAL = {"spec.spouts": ABSENT, "spec.transactional": SOURCE}
+HOURS = {"start": "07:30", "end": "18:00"}
 ONE_OF_THE_TWO = "a topology needs spouts, or one transactional spout"
 REFUSED = [
     ({"spec.spouts": ABSENT}, ONE_OF_THE_TWO),
@@ -40,6 +41,11 @@ REFUSED = [
     (
         {"spec.checkpoint": {"uri": "s3://a/b", "persistentVolumeClaim": "c"}},
         "give uri or persistentVolumeClaim",
+    ),
+    ({"spec.autoscale": {"minWorkers": 3, "maxWorkers": 2}}, "minWorkers is at most maxWorkers"),
+    (
+        {"spec.autoscale": {"maxWorkers": 2, "schedule": [{**HOURS, "minWorkers": 3}]}},
+        "minWorkers of a schedule",
     ),
     *(
         (

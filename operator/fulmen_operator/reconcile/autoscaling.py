@@ -139,9 +139,8 @@ def _by_load(scene: Scene, before: AutoscaleStatus, least: int) -> AutoscaleStat
     target = scene.scale.target_capacity
     if scene.forecast.now > target or scene.is_late:
         return _too_few(scene, _pressed(before, "Up", 0, scene.now))
-    if before.tried.before:  # they have helped
-        update = {"tried": TriedWorkers(), "most": RememberedWorkers()}
-        before = before.model_copy(update=update)
+    if before.tried.before:
+        before = _helped(before)
     floor = max(least, before.least.workers)
     number = scene.forecast.needed(range(floor, before.workers), ROOM * target)
     if number is None:
@@ -182,8 +181,7 @@ def _too_few(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
     if before.tried.before:
         if not _has_helped(scene, before):
             return _given_back(scene, before)
-        update = {"tried": TriedWorkers(), "most": RememberedWorkers()}
-        before = before.model_copy(update=update)
+        before = _helped(before)
     limited = _limited(scene, before)
     if limited is not None:
         return _reasoned(before, *limited)
@@ -279,6 +277,17 @@ def _has_helped(scene: Scene, before: AutoscaleStatus) -> bool:
     return scene.cost <= tried.nanos - HELP * (tried.nanos - tried.foreseen)
 
 
+def _helped(before: AutoscaleStatus) -> AutoscaleStatus:
+    """More workers were faster, so that more may be tried at once.
+
+    How often they were not is known until the load falls while there is no limit. Else, where a
+    worker helps hardly enough, chance would find now that it does and now that it does not, each
+    time as if for the first time.
+    """
+    update = {"tried": TriedWorkers(), "most": RememberedWorkers(times=before.most.times)}
+    return before.model_copy(update=update)
+
+
 def _given_back(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
     """More workers were no faster: there are as many as before, and that is remembered."""
     number, times = before.tried.before, before.most.times + 1
@@ -295,7 +304,9 @@ def _too_many(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
     number, after = before.enough, scene.scale.down_after
     if _lasted(before, scene.now) >= scene.scale.down_seconds:
         why = f"{number} are enough for what there was to do for {after}"
-        return _changed(before, number, why, scene.now)
+        changed = _changed(before, number, why, scene.now)
+        most = before.most if before.most.workers else RememberedWorkers()
+        return changed.model_copy(update={"most": most})
     message = f"{number} are enough: if that lasts for {after}, there will be as many"
     return _reasoned(before, ScalingReason.TOO_MANY, message)
 

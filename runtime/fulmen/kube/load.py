@@ -41,7 +41,7 @@ class Load(ContractModel):
 
     Attributes:
         workers: How many workers it has.
-        stages: All stages of a batch.
+        stages: All stages of a batch that workers run.
         tuples: How many tuples bolts executed in each second.
         cpu: Which share of the workers' seconds their processes used a processor for.
         lag: For how many seconds the oldest message of a source waits; None: no source says.

@@ -9,6 +9,7 @@ from fulmen.engine.protocol.statistics import TASK_EMITTED, TASK_EXECUTED, TASK_
 from fulmen.engine.totals.totals import StageSeconds
 from fulmen.kube.driver.load_meter import LEAST_SECONDS, WINDOW_SECONDS, LoadMeter
 from fulmen.kube.load import Load
+from fulmen.plan.model import DRIVER
 from fulmen.testing import CollectBolt, ListSpout, ManualClock
 from support.engine_runs import make_driver
 
@@ -68,6 +69,17 @@ def test_what_was_done_is_told_as_shares_of_the_time(driver, clock):
     prices, orders = told["prices"], told["orders"]
     assert (prices.seconds, prices.busiest, prices.tasks, prices.active) == (0.5, 0.5, 2, 1)
     assert (orders.seconds, orders.tasks, orders.active) == (0.0, 3, 2)
+
+
+def test_pinned_spouts_that_wait_in_the_driver_for_messages_are_no_load(driver, clock):
+    meter, totals = LoadMeter(), driver.totals
+    meter.measure(totals)
+    work(totals, seconds=20, tuples=4000, emitting=2, cpu=30)
+    totals.stages[DRIVER] = StageSeconds(slowest=40, workers=80, runs=2)
+    clock.advance(40)
+    load = meter.measure(totals)
+    assert sum(stage.slowest for stage in load.stages) == 0.5
+    assert load.cpu == 1.0
 
 
 def test_what_was_done_more_than_a_minute_ago_does_not_count(driver, clock):

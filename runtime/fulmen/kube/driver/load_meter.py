@@ -74,7 +74,10 @@ class LoadMeter:
 
 
 def load_between(before: Mark, now: Mark, plan: Plan, sources: Collection[str]) -> Load:
-    """What was done between two moments.
+    """What was done between two moments, by workers.
+
+    What the driver does beside them is left out: pinned spouts wait there for messages, which is
+    no work, and no number of workers makes them faster.
 
     Args:
         before: The first one.
@@ -84,7 +87,7 @@ def load_between(before: Mark, now: Mark, plan: Plan, sources: Collection[str]) 
     """
     seconds = max(now.moment - before.moment, 1e-9)
     tasks = (now.tasks - before.tasks) / seconds
-    numbers = sorted(now.stages)
+    numbers = sorted(number for number in now.stages if number != DRIVER)
     took = [_difference(now.stages[n], before.stages.get(n, StageSeconds())) for n in numbers]
     work = sum(stage.workers for stage in took)
     return Load(
@@ -114,7 +117,7 @@ def _difference(now: StageSeconds, before: StageSeconds) -> StageSeconds:
 def _components(
     stage: int, tasks: npt.NDArray[np.float64], plan: Plan, sources: Collection[str]
 ) -> Iterator[ComponentLoad]:
-    for name in plan.pinned if stage == DRIVER else plan.stages[stage]:
+    for name in plan.stages[stage]:
         ids = plan.tasks(name)
         own = tasks[ids.start : ids.stop]
         seconds = float(own[:, TASK_SECONDS].sum())

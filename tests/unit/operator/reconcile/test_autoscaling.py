@@ -1,12 +1,15 @@
 """How many workers there are under simulated loads, and why there are no more."""
 
+from datetime import timedelta
 from math import cos, pi
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fulmen.topology.resource.status import RememberedWorkers
+from fulmen_operator.model import text_of
 from fulmen_operator.reconcile.autoscaling import (
     FORGET_SECONDS,
     LIMITED,
@@ -174,7 +177,19 @@ loads = st.builds(
 )
 
 
+EACH_HELPS_HARDLY = Work(
+    constant(109),
+    cost=0.0078125,
+    tasks=20,
+    hot=0.3,
+    spout_cost=0.00390625,
+    partitions=6,
+    service=167,
+)
+
+
 @given(loads, st.integers(1, 8), st.integers(0, 3))
+@example(EACH_HELPS_HARDLY, 3, 1)
 def test_a_load_that_stays_comes_to_rest_or_it_says_why_there_is_too_much(work, workers, seed):
     work.rate = constant(work.rate(0))
     run = Simulation(work, SCALE, workers, seed, step=60.0).run(3 * HOUR)
@@ -184,6 +199,20 @@ def test_a_load_that_stays_comes_to_rest_or_it_says_why_there_is_too_much(work, 
     if run.lag > 60:
         assert {"TooFew", "Measuring", *LIMITED} >= set(run.reasons[-5:])
         assert set(LIMITED) & set(run.reasons[-10:])
+
+
+@pytest.mark.parametrize(("limited", "times"), [(0, 0), (5 * HOUR, 2)])
+def test_how_often_more_were_no_faster_is_known_until_the_load_falls_without_a_limit(
+    limited, times
+):
+    run = Simulation(Work(constant(0)), SCALE, workers=4)
+    run.look()
+    until = text_of(run.now + timedelta(seconds=limited))
+    most = RememberedWorkers(workers=4, until=until, times=2)
+    run.status = run.status.model_copy(update={"most": most})
+    run.run(HOUR)
+    assert numbers(run) == [4, 1]
+    assert run.status.most.times == times
 
 
 def test_loads_of_the_property_show_all_that_there_is_to_say():
