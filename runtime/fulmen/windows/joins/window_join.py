@@ -27,6 +27,8 @@ class WindowJoin(Join):
 
     # State: (ROWS, span, n) -> all that a batch has brought to a window: an entry for each tuple
     # would cost more than all else. Memory: the same by window and key. A window has one timer.
+    # Older checkpoints have (span, key) -> how many rows there are of each side, (span, key, side,
+    # n) -> a row, and a timer for each (span, key): the first of these ends the window.
 
     config_model = WindowJoinOptions
     transient = (*Join.transient, "_spans", "_open", "_brought", "_written", "_next")
@@ -37,13 +39,19 @@ class WindowJoin(Join):
         self._spans = context.options.window.spans()
         self._open: dict[Span, dict[Key, tuple[list[Row], list[Row]]]] = {}
         self._brought: dict[Span, list[Brought]] = {}
-        self._written: dict[Span, list[int]] = {}
-        places = sorted(self.state, key=lambda place: place[2])  # in the order of their batches
-        for _, span, n in places:
-            self._written.setdefault(span, []).append(n)
-            for one in self.state[ROWS, span, n]:
-                self._keep(span, one)
-        self._next = 1 + places[-1][2] if places else 0
+        self._written: dict[Span, list[Any]] = {}
+        """The keys of the state that are of a window."""
+        self._next = 0
+        for place in sorted(self.state, key=_age):
+            is_row_alone = place[0] != ROWS
+            span = place[0] if is_row_alone else place[1]
+            self._written.setdefault(span, []).append(place)
+            if not is_row_alone:
+                self._next = place[2] + 1
+                for one in self.state[place]:
+                    self._keep(span, one)
+            elif len(place) == len(("span", "key", "side", "n")):
+                self._keep(span, (place[2], place[1], self.state[place]))
 
     @override
     def add(
@@ -79,18 +87,20 @@ class WindowJoin(Join):
     @override
     def end_batch(self, collector: BasicOutputCollector) -> None:
         for span, brought in self._brought.items():
-            self.state[ROWS, span, self._next] = brought
-            self._written.setdefault(span, []).append(self._next)
+            place = ROWS, span, self._next
+            self.state[place] = brought
+            self._written.setdefault(span, []).append(place)
             self._next += 1
         self._brought = {}
 
     @override
     def on_timer(self, key: Any, at: float, collector: BasicOutputCollector) -> None:
-        self._brought.pop(key, None)  # nothing of this batch comes any more
-        for n in self._written.pop(key, ()):
-            del self.state[ROWS, key, n]
-        span = [datetime_of(edge) for edge in key]
-        for rows in self._open.pop(key, {}).values():
+        window: Span = key[0] if isinstance(key[0], tuple) else key
+        self._brought.pop(window, None)  # nothing of this batch comes any more
+        for place in self._written.pop(window, ()):
+            del self.state[place]
+        span = [datetime_of(edge) for edge in window]
+        for rows in self._open.pop(window, {}).values():
             for one in rows[LEFT]:
                 for other in rows[RIGHT]:
                     self.matched(LEFT, one, other, collector, span)
@@ -98,3 +108,8 @@ class WindowJoin(Join):
                 if not rows[1 - side]:
                     for row in rows[side]:
                         self.unmatched(side, row, collector, span)
+
+
+def _age(place: tuple[Any, ...]) -> tuple[bool, int]:
+    """What puts keys of the state into the order in which they were written."""
+    return place[0] == ROWS, place[-1] if isinstance(place[-1], int) else 0

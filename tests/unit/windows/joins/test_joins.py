@@ -88,6 +88,37 @@ def test_a_window_join_writes_once_what_a_batch_brings_to_a_window():
     assert len(result.state("join")) == len(["from 0 to 10", "from 10 to 20"])
 
 
+class RowByRow(WindowJoin):
+    """Keeps rows as they were kept once: two entries for each, and a timer for each key."""
+
+    def add(self, side, key, time, row, collector):
+        for span in self._live(time):
+            counts = list(self.state.get((span, key), (0, 0)))
+            if not any(counts):
+                self._context.timers.set((span, key), span[1])
+            self.state[span, key, side, counts[side]] = row
+            counts[side] += 1
+            self.state[span, key] = tuple(counts)
+        return True
+
+
+@pytest.mark.parametrize("kind", ["inner", "full"])
+def test_windows_that_were_open_before_a_window_join_wrote_batches_are_joined(kind):
+    before = [(side, f"k{n}", (side, n, m), n) for n in range(20) for m in (1, 2) for side in "ab"]
+    before = [item for item in before if item[:2] != ("b", "k3")]
+    after = [("b", "k5", "new", 5), ("b", "k30", "new", 7), ("a", "k5", "newer", 6), PAUSE]
+    after += [("b", "k5", "newest", 5), ABORT, ("a", "k40", "new", 22)]
+    config = {**WINDOW, "type": kind}
+    items = [*before, PAUSE, *after]
+    wanted, _ = joined(WindowJoin, items, config, lag="1s")
+    old = run(topology(RowByRow, items, config, lag="1s"), batches=1)
+    assert {len(place) for place in old.state("join")} == {2, 4}
+    found = run(topology(WindowJoin, items, config, lag="1s"), checkpoint=old)
+    rows = [tuple(row[:3]) for row in found.collected("sink")]
+    assert sorted(rows, key=str) == sorted(wanted, key=str)
+    assert not any(found.state("join"))
+
+
 @pytest.mark.parametrize(("at", "is_match"), [(94, False), (95, True), (110, True), (111, False)])
 def test_an_interval_join_includes_both_bounds(at, is_match):
     items = [("a", "x", 1, 100), ("b", "x", 2, at)]
