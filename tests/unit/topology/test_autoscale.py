@@ -60,6 +60,32 @@ HOURS = {"start": "07:30", "end": "18:00", "minWorkers": 2}
             id="all-mistakes-at-once",
         ),
         pytest.param(
+            {
+                "minWorkers": 4,
+                "maxWorkers": "2",
+                "maxLag": "0",
+                "schedule": [
+                    {**HOURS, "end": "07:30", "days": ["Monday"]},
+                    "18:00",
+                    {"start": "01:00", "end": 1, "timezone": "UTT"},
+                ],
+            },
+            {"spec.workers": 9},
+            [
+                f"error {WHERE}.maxWorkers: maxWorkers is '2', but must be a whole number",
+                f"error {WHERE}.schedule[0].days[0]: days[0] is 'Monday', but must be one of Mon,"
+                " Tue, Wed, Thu, Fri, Sat, Sun",
+                f"error {WHERE}.schedule[1]: schedule[1] is '18:00', but must be a mapping",
+                f"error {WHERE}.schedule[2].end: end is 1, but must be text",
+                f"error {WHERE}.schedule[2].minWorkers: 'minWorkers' is missing",
+                f"error {WHERE}.maxLag: a maxLag of 0 is never kept, as every message waits a"
+                " little",
+                f"error {WHERE}.schedule[0].end: the hours begin and end at 07:30",
+                f"error {WHERE}.schedule[2].timezone: there is no time zone 'UTT'",
+            ],
+            id="what-is-wrong-by-itself-hides-no-other-mistakes",
+        ),
+        pytest.param(
             {"maxWorkers": 99},
             {},
             [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fulmen.topology.reading.field_problems import component_label, input_label, repair
-from fulmen.topology.resource.autoscale import Autoscale
+from fulmen.topology.resource.autoscale import Autoscale, ScheduledWorkers
 from fulmen.topology.resource.spec import (
     BoltSpec,
     Grouping,
@@ -86,16 +86,45 @@ def components_of(document: Any) -> list[ComponentPart]:
 
 
 def rest_of(document: Any) -> tuple[TopologySpec, frozenset[str]]:
-    """The spec without its components, and the names of the fields that are wrong in it."""
+    """The spec without its components, and the names of the fields that are wrong in it.
+
+    Those of autoscale begin with `autoscale.`.
+    """
     raw = dict(_mapping(_mapping(document).get("spec")))
     for components in ("spouts", "transactional", "bolts"):
         raw.pop(components, None)
     spec, wrong = repair(TopologySpec, raw)
     assert spec is not None, "every other field has a default"
     if "autoscale" in wrong:  # what is right in it contradicts other fields as well
-        scale, _ = repair(Autoscale, _mapping(raw["autoscale"]))
+        scale, own = _scale(_mapping(raw["autoscale"]))
         spec = spec.model_copy(update={"autoscale": scale})
+        wrong |= {f"autoscale.{name}" for name in own}
     return spec, wrong
+
+
+def _scale(raw: Mapping[Any, Any]) -> tuple[Autoscale | None, frozenset[str]]:
+    """What is right in autoscale, and the names of the fields that are wrong; hours by themselves.
+
+    What is wrong and has no default becomes something that contradicts nothing.
+    """
+    own = {**raw, "schedule": ()}
+    scale, wrong = repair(Autoscale, own)
+    if scale is None:
+        scale, others = repair(Autoscale, {**own, "maxWorkers": 1000})
+        wrong |= others
+    hours = tuple(_hours(_mapping(item)) for item in _list(raw.get("schedule")))
+    return scale and scale.model_copy(update={"schedule": hours}), wrong
+
+
+def _hours(raw: Mapping[Any, Any]) -> ScheduledWorkers:
+    """What is right in hours. A time alone contradicts nothing, so both give way."""
+    found, wrong = repair(ScheduledWorkers, raw)
+    if found is None:
+        clock = {"start": "00:00", "end": "01:00"} if wrong & {"start", "end"} else {}
+        fewest = {"minWorkers": 1} if "minWorkers" in wrong else {}
+        found, _ = repair(ScheduledWorkers, {**raw, **clock, **fewest})
+    assert found is not None, "every other field has a default"
+    return found
 
 
 def _component(kind: Kind, path: str, index: int, raw: Any) -> ComponentPart | None:

@@ -1,6 +1,6 @@
 """Mistakes in `spec.autoscale`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from fulmen.topology.problems import Problem
 from fulmen.topology.reading.partial_document import ComponentPart
@@ -8,22 +8,38 @@ from fulmen.topology.resource.autoscale import Autoscale
 from fulmen.topology.resource.spec import TopologySpec
 from fulmen.topology.validation.event_times import time_zone
 
-_PATH = "spec.autoscale"
+_FIELD = "autoscale"
+_PATH = f"spec.{_FIELD}"
 
 
 def autoscaling(
-    spec: TopologySpec, parts: Sequence[ComponentPart], checkpoint_tasks: Mapping[str, int]
+    spec: TopologySpec,
+    wrong: Collection[str],
+    parts: Sequence[ComponentPart],
+    checkpoint_tasks: Mapping[str, int],
 ) -> Iterator[Problem]:
     """Numbers of workers that contradict each other, or the rest of the topology.
 
     Args:
         spec: The spec without its components.
+        wrong: The fields that are wrong by themselves.
         parts: These.
         checkpoint_tasks: The number of tasks of each component that has a checkpoint.
     """
     scale = spec.autoscale
     if scale is None:
         return
+    if f"{_FIELD}.maxWorkers" not in wrong:
+        yield from _most(spec, scale)
+        yield from _beyond_tasks(scale.max_workers, parts, checkpoint_tasks)
+    if not scale.max_lag_seconds:
+        message = "a maxLag of 0 is never kept, as every message waits a little"
+        yield Problem(f"{_PATH}.maxLag", message, "Write one such as 30s.")
+    yield from _schedule(scale)
+
+
+def _most(spec: TopologySpec, scale: Autoscale) -> Iterator[Problem]:
+    """What is beyond maxWorkers, or below it."""
     most = scale.max_workers
     if scale.min_workers > most:
         message = f"minWorkers is {scale.min_workers}, but maxWorkers is {most}"
@@ -36,11 +52,6 @@ def autoscaling(
             f"maxWorkers is {most}, but deployment: single-pod has room for slots: {spec.slots}"
         )
         yield Problem(f"{_PATH}.maxWorkers", message, f"Write slots: {most}.")
-    yield from _beyond_tasks(most, parts, checkpoint_tasks)
-    if not scale.max_lag_seconds:
-        message = "a maxLag of 0 is never kept, as every message waits a little"
-        yield Problem(f"{_PATH}.maxLag", message, "Write one such as 30s.")
-    yield from _schedule(scale)
 
 
 def _beyond_tasks(

@@ -155,7 +155,7 @@ def check(
     problems += across_fields.transactions(spec, parts)
     problems += across_fields.either_or(spec)
     problems += across_fields.pods(spec)
-    problems += autoscaling(spec, parts, checkpoint_tasks or {})
+    problems += autoscaling(spec, wrong, parts, checkpoint_tasks or {})
     problems += across_fields.spark(spec, for_kubernetes)
     problems += across_fields.checkpoint(spec, for_kubernetes)
     problems += across_fields.code(spec, for_kubernetes)
