@@ -21,7 +21,7 @@ from fulmen.topology.resource.status import (
     RememberedWorkers,
     TriedWorkers,
 )
-from fulmen_operator.model import Event, seconds_since, text_of, time_of
+from fulmen_operator.model import Event, seconds_since, text_of
 from fulmen_operator.reconcile.forecast import Forecast, Limit
 from fulmen_operator.reconcile.schedule import least_workers, seconds_to_change
 
@@ -186,7 +186,7 @@ def _too_few(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
     if limited is not None:
         return _reasoned(before, *limited)
     number = _wanted(scene, before)
-    changed = _changed(before, number, f"{scene.why} for {after}", scene.now)
+    changed = _changed(before, number, f"{scene.why} for {after}", scene.now, "Up")
     foreseen = round(scene.cost * scene.forecast.at(number) / scene.forecast.now)
     tried = TriedWorkers(before=before.workers, nanos=scene.cost, foreseen=foreseen)
     update = {
@@ -304,7 +304,7 @@ def _too_many(scene: Scene, before: AutoscaleStatus) -> AutoscaleStatus:
     number, after = before.enough, scene.scale.down_after
     if _lasted(before, scene.now) >= scene.scale.down_seconds:
         why = f"{number} are enough for what there was to do for {after}"
-        changed = _changed(before, number, why, scene.now)
+        changed = _changed(before, number, why, scene.now, "Down")
         most = before.most if before.most.workers else RememberedWorkers()
         return changed.model_copy(update={"most": most})
     message = f"{number} are enough: if that lasts for {after}, there will be as many"
@@ -319,7 +319,8 @@ def _forgotten(before: AutoscaleStatus, now: datetime) -> AutoscaleStatus:
     update = {}
     for name in ("most", "least"):
         kept: RememberedWorkers = getattr(before, name)
-        if kept.workers and time_of(kept.until) <= now:
+        left = -seconds_since(kept.until, now) if kept.workers else 0.0
+        if kept.workers and not 0 < left <= LONGEST_SECONDS + 1:  # or the clock was set back
             update[name] = RememberedWorkers(times=kept.times)
     return before.model_copy(update=update) if update else before
 
@@ -337,7 +338,7 @@ def _pressed(
     before: AutoscaleStatus, pressure: Pressure, enough: int, now: datetime
 ) -> AutoscaleStatus:
     """That there should be more or fewer workers. `enough`: as long as it lasts, the most of it."""
-    if before.pressure == pressure:
+    if before.pressure == pressure and _lasted(before, now) >= 0:  # else the clock was set back
         return before.model_copy(update={"enough": max(before.enough, enough)})
     update = {"pressure": pressure, "pressure_since": text_of(now), "enough": enough}
     return before.model_copy(update=update)
@@ -353,12 +354,15 @@ def _stays(before: AutoscaleStatus, reason: ScalingReason, message: str) -> Auto
     return _reasoned(before.model_copy(update=update), reason, message)
 
 
-def _changed(before: AutoscaleStatus, number: int, why: str, now: datetime) -> AutoscaleStatus:
+def _changed(
+    before: AutoscaleStatus, number: int, why: str, now: datetime, direction: Pressure = "None"
+) -> AutoscaleStatus:
+    """Another number of workers. `direction`: if it follows the load, the way it goes."""
     update = {
         "workers": number,
         "since": text_of(now),
         "last_change": f"{before.workers} to {number} workers: {why}",
-        "direction": "Up" if number > before.workers else "Down",
+        "direction": direction,
         "tried": TriedWorkers(),
     }
     changed = before.model_copy(update=update)

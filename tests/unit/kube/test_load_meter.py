@@ -37,6 +37,7 @@ def work(totals, seconds=0.0, tuples=0, emitting=0, cpu=0.0):
     """A batch in which the first task of the bolt worked so long."""
     plan = totals.placed.plan
     orders, prices = plan.tasks("orders"), plan.tasks("prices")
+    totals.batches += 1
     totals.tasks[prices.start, [TASK_EXECUTED, TASK_SECONDS]] += [tuples, seconds]
     totals.tasks[orders.start : orders.start + emitting, TASK_EMITTED] += tuples
     totals.stages.setdefault(plan.stage_of("orders"), StageSeconds())
@@ -51,8 +52,10 @@ def test_nothing_is_said_of_a_short_time(driver, clock):
     meter = LoadMeter()
     assert meter.measure(driver.totals) is None
     clock.advance(LEAST_SECONDS - 1)
+    work(driver.totals)
     assert meter.measure(driver.totals) is None
     clock.advance(1)
+    work(driver.totals)
     assert meter.measure(driver.totals) is not None
 
 
@@ -88,6 +91,7 @@ def test_what_was_done_more_than_a_minute_ago_does_not_count(driver, clock):
     work(totals, seconds=30, tuples=100, emitting=1)
     for _ in range(7):
         clock.advance(WINDOW_SECONDS / 6)
+        work(totals)
         load = meter.measure(totals)
     assert load.tuples == 0
     assert sum(stage.slowest for stage in load.stages) == 0
@@ -109,6 +113,7 @@ def test_other_executors_are_measured_from_their_beginning(driver, clock):
     meter, totals = LoadMeter(), driver.totals
     meter.measure(totals)
     clock.advance(30)
+    work(totals)
     assert meter.measure(totals) is not None
     stop = Stop(topology=built(workers=1).build())
     while stop.topology is not None:
@@ -116,7 +121,52 @@ def test_other_executors_are_measured_from_their_beginning(driver, clock):
         driver.step()
     assert meter.measure(totals) is None
     clock.advance(LEAST_SECONDS)
+    work(totals)
     assert meter.measure(totals).workers == 1
+
+
+def test_a_batch_that_takes_minutes_is_no_time_without_work(driver, clock):
+    meter, totals = LoadMeter(), driver.totals
+    meter.measure(totals)
+    for seconds in (90, 90):
+        for _ in range(seconds // 5):
+            clock.advance(5)
+            load = meter.measure(totals)
+            assert load is None or load.stages[-1].slowest == 1.0
+        work(totals, seconds=seconds, tuples=1, emitting=1)
+        assert meter.measure(totals).stages[-1].slowest == 1.0
+
+
+def test_while_no_batch_succeeds_nobody_knows_what_there_is_to_do(driver, clock):
+    meter, totals = LoadMeter(), driver.totals
+    meter.measure(totals)
+    clock.advance(30)
+    work(totals, seconds=25, tuples=100, emitting=1)
+    assert meter.measure(totals) is not None
+    totals.attempt_failed("a service is away")
+    for _ in range(3):
+        assert meter.measure(totals) is None
+        clock.advance(LEAST_SECONDS)
+    work(totals, seconds=25, tuples=100, emitting=1)
+    assert meter.measure(totals).stages[-1].slowest == 0.42
+
+
+def test_an_attempt_that_fails_among_batches_is_no_reason_to_begin_anew(driver, clock):
+    meter, totals = LoadMeter(), driver.totals
+    meter.measure(totals)
+    clock.advance(30)
+    work(totals, seconds=15)
+    totals.attempt_failed("a worker was lost")
+    assert meter.measure(totals).stages[-1].slowest == 0.5
+
+
+def test_what_was_counted_before_a_rest_is_not_of_the_last_minute(driver, clock):
+    meter, totals = LoadMeter(), driver.totals
+    meter.measure(totals)
+    meter.forget()
+    clock.advance(10 * WINDOW_SECONDS)
+    work(totals, seconds=1)
+    assert meter.measure(totals) is None
 
 
 def test_the_oldest_message_of_all_sources_counts(driver, clock):
@@ -125,6 +175,7 @@ def test_the_oldest_message_of_all_sources_counts(driver, clock):
     totals.waits.lags = {tasks[0]: Lag(5, 3.2), tasks[1]: Lag(100, 61.4), tasks[2]: Lag(1, None)}
     meter.measure(totals)
     clock.advance(30)
+    work(totals)
     load = meter.measure(totals)
     assert (load.lag, load.behind) == (61, "orders")
 
@@ -133,5 +184,6 @@ def test_another_version_of_the_operator_reads_it(driver, clock):
     meter = LoadMeter()
     meter.measure(driver.totals)
     clock.advance(30)
+    work(driver.totals)
     load = meter.measure(driver.totals)
     assert Load.from_json(load.to_json()) == load

@@ -30,47 +30,78 @@ class Mark(NamedTuple):
     Attributes:
         run: Of which plan. The counts of another one begin at nothing.
         moment: When, in seconds of the driver's steady clock.
+        batches: How many batches have counted.
+        failed: How many attempts have failed.
         stages: What each stage has taken.
         tasks: What each task has done: a row as in `TaskSums`.
     """
 
     run: str
     moment: float
+    batches: int
+    failed: int
     stages: dict[int, StageSeconds]
     tasks: npt.NDArray[np.float64]
 
     @classmethod
     def of(cls, totals: Totals) -> Mark:
         """Now; under `totals.lock`."""
-        run, stages = totals.placed.run, dict(totals.stages)
-        return cls(run, totals.steady(), stages, totals.tasks.copy())
+        return cls(
+            totals.placed.run,
+            totals.steady(),
+            totals.batches,
+            totals.failed_attempts,
+            dict(totals.stages),
+            totals.tasks.copy(),
+        )
 
 
 class LoadMeter:
-    """Remembers what was counted, for as long as it tells about."""
+    """Remembers what was counted, for as long as it tells about.
+
+    Only times that end with a batch that counts are measured: while a batch goes on for minutes, or
+    none succeeds, nothing is counted, which does not mean that there is little to do.
+    """
 
     def __init__(self) -> None:
         self._marks: deque[Mark] = deque()
 
     def measure(self, totals: Totals) -> Load | None:
-        """The load of the last minute; None: executors were placed anew not long ago."""
+        """The load of the last minute; None: it is not known.
+
+        Not long ago executors were placed anew, or nothing but failed attempts came.
+        """
         with totals.lock:
             now = Mark.of(totals)
             plan, sources = totals.placed.plan, totals.placed.sources
             lags = {name: lag_of(totals.waits.lags, plan.tasks(name)) for name in sources}
-        if self._marks and self._marks[-1].run != now.run:
-            self._marks.clear()
-        self._marks.append(now)
-        while len(self._marks) > 2 and now.moment - self._marks[1].moment >= WINDOW_SECONDS:
-            self._marks.popleft()
-        if now.moment - self._marks[0].moment < LEAST_SECONDS:
+        self._note(now)
+        first, last = self._marks[0], self._marks[-1]
+        if last.moment - first.moment < LEAST_SECONDS:
             return None
         late = [
             (lag.seconds, name) for name, lag in lags.items() if lag and lag.seconds is not None
         ]
         lag, behind = max(late, default=(None, ""))
-        load = load_between(self._marks[0], now, plan, sources)
+        load = load_between(first, last, plan, sources)
         return load.model_copy(update={"lag": lag and round(lag), "behind": behind})
+
+    def forget(self) -> None:
+        """Nothing is measured for now: what was counted before says nothing of the load later."""
+        self._marks.clear()
+
+    def _note(self, now: Mark) -> None:
+        marks = self._marks
+        if marks:
+            last = marks[-1]
+            none_counted = now.batches == last.batches
+            if now.run != last.run or (none_counted and now.failed != last.failed):
+                marks.clear()
+            elif none_counted:
+                return  # a batch goes on
+        marks.append(now)
+        while len(marks) > 2 and now.moment - marks[1].moment >= WINDOW_SECONDS:
+            marks.popleft()
 
 
 def load_between(before: Mark, now: Mark, plan: Plan, sources: Collection[str]) -> Load:

@@ -265,6 +265,8 @@ class DriverPod:
         said = report_of(running, phase, self._generation, present, pods, where, message)
         if self._latest.topology["spec"].get("autoscale") and phase is DriverPhase.ACTIVE:
             said = said.model_copy(update={"load": self._load.measure(running.totals)})
+        else:
+            self._load.forget()
         return said
 
     def _present(self, running: RunningTopology, jobs: SparkJobs) -> Sequence[int]:

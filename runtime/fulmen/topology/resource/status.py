@@ -178,7 +178,8 @@ class AutoscaleStatus(Model):
     """Why that number was chosen."""
 
     direction: Pressure = "None"
-    """Whether it is more or less than the one before."""
+    """Whether that number is more or less than the one before, by the load. `None`: it was chosen
+    for another reason."""
 
     reason: Annotated[str, Field(max_length=63)]
     """What is thought of that number now, for programs."""

@@ -215,6 +215,46 @@ def test_how_often_more_were_no_faster_is_known_until_the_load_falls_without_a_l
     assert run.status.most.times == times
 
 
+@pytest.mark.parametrize("rate", [0, 300], ids=["down", "up"])
+def test_a_clock_that_is_set_back_does_not_make_it_wait_for_its_old_time(rate):
+    run = Simulation(Work(constant(rate)), SCALE, workers=3).run(50)
+    assert run.status.pressure_since
+    run.at = run.settled = -5.0 * HOUR
+    run.run(1000)
+    assert numbers(run)[1:]
+
+
+def test_what_is_remembered_is_forgotten_in_time_although_the_clock_was_set_back():
+    run = Simulation(Work(constant(300)), SCALE)
+    run.look()
+    until = text_of(run.now + timedelta(days=900))
+    most = RememberedWorkers(workers=1, until=until, times=1)
+    least = RememberedWorkers(workers=8, until=until, times=1)
+    run.status = run.status.model_copy(update={"most": most, "least": least})
+    run.look()
+    assert (run.status.most.workers, run.status.least.workers) == (0, 0)
+
+
+def test_workers_that_were_no_faster_are_not_remembered_as_too_few():
+    scale = {**SCALE, "downAfter": "1h"}
+    run = Simulation(Work(constant(100), service=60), scale).run(6 * HOUR)
+    assert numbers(run)[:4] == [1, 2, 1, 2]
+    assert run.status.least.times == 0
+
+
+def test_a_lower_maximum_that_is_taken_back_is_not_remembered_as_too_few():
+    run = Simulation(Work(constant(300)), SCALE).run(HOUR)
+    spec = run.spec
+    run.spec = spec.model_copy(
+        update={"autoscale": spec.autoscale.model_copy(update={"max_workers": 2})}
+    )
+    run.run(60)
+    run.spec = spec
+    run.run(HOUR)
+    assert numbers(run)[-1] > 2
+    assert run.status.least.times == 0
+
+
 def test_loads_of_the_property_show_all_that_there_is_to_say():
     seen = set()
     for seed in range(60):
