@@ -360,6 +360,9 @@ class StageTasks:
     ) -> Iterator[None]:
         """Tell spouts how trees ended, then let each task emit in its share of the time.
 
+        What one leaves of its time the next ones have. Telling takes nobody's time: on a processor
+        that others use, too, it would often take all of it, and a batch had one tuple.
+
         Yields after each slice of emits, when bolts behind the spout have run.
         """
         started = time.monotonic()
@@ -382,7 +385,8 @@ class StageTasks:
                 task.set_active(outbox, active=False, poison=poison)
             else:
                 permit = task.tell_due(permit, outbox, poison)
-                deadline = started + header.emit_seconds * (i + 1) / len(self._spouts)
+                share = header.emit_seconds / len(self._spouts)
+                deadline = max(started + share * (i + 1), time.monotonic() + share)
                 for emitted in task.emit(permit, most_bytes, deadline, outbox, poison):
                     summary.emitted += emitted
                     self._sweep(outbox)

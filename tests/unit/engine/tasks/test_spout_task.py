@@ -1,5 +1,7 @@
 """What a spout may do, what it is told, and how much it may emit."""
 
+import time
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -315,6 +317,27 @@ def test_columns_may_come_in_any_order_and_streams_keep_theirs():
     result = run(builder)
     assert result.collected("sink") == [("a", 1), (1,), ("a", 2), (2,), ("a", 3), (3,)]
     assert result.trees["acked"] == 6
+
+
+def test_a_spout_has_its_time_however_long_it_takes_to_tell_it_of_trees(monkeypatch):
+    """As where `ack` is slow, or other programs have the processor meanwhile."""
+    late = 0
+
+    def ack(spout, msg_id):
+        nonlocal late
+        late += 60
+
+    now = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: now() + late)
+    spout = hooks(next_tuple=emitting(*"abcdefghij"), ack=ack)
+    driver = make_driver(topology(conf=spout)).start()
+    emitted = []
+    for _ in range(3):
+        driver.coordinator.set_batch_size(3, emit_seconds=30)
+        driver.step()
+        emitted.append(driver.totals.report()["components"]["source"]["emitted"])
+    driver.close()
+    assert emitted == [3, 6, 9]
 
 
 @pytest.mark.parametrize("kind", ["rows", "arrow"])
