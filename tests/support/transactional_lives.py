@@ -32,6 +32,7 @@ class TransactionalLife:
         self._spout, self._place = kind(), (task, tasks)
         self.options = kind.config_model.model_validate(config)
         self.ends, self.reports, self.committed, self._attempts = {}, [], 0, 0
+        self._counts = {}
         self.start()
 
     def start(self):
@@ -72,7 +73,9 @@ class TransactionalLife:
         self._attempts += 1
         self._attempt, self._emitted = TransactionAttempt(txid, self._attempts), []
         first, step = self._place
-        for partition in range(first, self.coordinator.num_partitions(), step):
+        if txid not in self._counts:  # an attempt of it again has the same partitions
+            self._counts[txid] = self.coordinator.num_partitions()
+        for partition in range(first, self._counts[txid], step):
             known = self.ends.get(partition, {})
             before = {t: end for t, end in known.items() if t < txid}
             last = before[max(before)] if before else None
@@ -98,6 +101,7 @@ class TransactionalLife:
 
     def forget(self):
         """What was not committed is not known any more."""
+        self._counts.clear()
         for partition, ends in self.ends.items():
             self.ends[partition] = {t: end for t, end in ends.items() if t <= self.committed}
 
