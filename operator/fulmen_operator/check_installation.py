@@ -59,7 +59,7 @@ class Check:
 
     async def run(self) -> None:
         """Do it all. CheckFailed or CallFailed says what is wrong; the topology is deleted."""
-        await self._delete()
+        await self._delete_earlier()
         await self._api.call("POST", KINDS["Topology"].path(self._namespace), self._topology)
         try:
             driver = await self._until_ready()
@@ -95,6 +95,22 @@ class Check:
                 if acked >= ENOUGH:
                     return
             await self._wait()
+
+    async def _delete_earlier(self) -> None:
+        """Delete what an earlier test has left; but nothing that only has its name."""
+        try:
+            found = await self._api.call("GET", self._path())
+        except CallFailed as error:
+            if error.status != NOT_FOUND:
+                raise
+            return
+        own = self._topology["metadata"]["labels"].items()
+        if not own <= found["metadata"].get("labels", {}).items():
+            raise CheckFailed(
+                f"there is a topology {self._name!r} in namespace {self._namespace!r} that is none"
+                " of this test. Set test.namespace to another namespace, or rename the topology"
+            )
+        await self._delete()
 
     async def _delete(self) -> None:
         """Delete it, if it is there, and wait until it is gone."""

@@ -1,6 +1,6 @@
 """Who may read what the server shows. Pure.
 
-Uses nothing else of Fulmen; used by `metrics.server`, and by what starts a server.
+Uses nothing else of Fulmen but its errors; used by `metrics.server`, and by what starts a server.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
+
+from fulmen.errors import FulmenError
 
 TOKEN_ENV = "FULMEN_METRICS_TOKEN"
 """The token that clients have to show. Not set: nobody needs one."""
@@ -47,10 +49,20 @@ class Access:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Access:
-        """As the environment says."""
+        """As the environment says.
+
+        Raises:
+            FulmenError: The token is empty. Whoever sets it does not want everybody to read.
+        """
+        token = environ.get(TOKEN_ENV)
+        if token is not None and not token.strip():
+            raise FulmenError(
+                f"{TOKEN_ENV} is empty, which would let everybody read metrics and the page."
+                " Write a token into it, or do not set it."
+            )
         names = environ.get(HOSTS_ENV, "").lower().split(",")
         hosts = frozenset(name.strip() for name in names)
-        return cls(environ.get(TOKEN_ENV, "").strip(), hosts - {""})
+        return cls((token or "").strip(), hosts - {""})
 
     def refusal(self, from_here: bool, host: str | None, authorization: str) -> Refusal | None:
         """Why a request is refused; None if it is not.

@@ -292,5 +292,11 @@ def test_probes_need_no_token(guarded):
     assert get(guarded, "nothing")[0] == 401
 
 
+@pytest.mark.parametrize("token", ["", " \n"])
+def test_an_empty_token_opens_nothing(token):
+    with pytest.raises(FulmenError, match="FULMEN_METRICS_TOKEN is empty"):
+        Access.of({"FULMEN_METRICS_TOKEN": token})
+
+
 def test_without_a_token_nobody_is_asked_for_one(server):
     assert get(server, "metrics", Authorization="Bearer anything")[0] == 200

@@ -55,6 +55,22 @@ def test_nothing_of_helm_test_is_installed_and_all_of_it_goes_again():
         assert policy == "before-hook-creation,hook-succeeded"
     assert {namespace for _, namespace, _ in of_test("namespaces={blue,green}")} == {"blue"}
     assert {namespace for _, namespace, _ in of_test("test.namespace=red")} == {"red"}
+    both = of_test("namespaces={blue,green}", "test.namespace=green")
+    assert {namespace for _, namespace, _ in both} == {"green"}
+
+
+def test_helm_test_is_not_where_the_operator_does_not_look():
+    values = ("--set", "namespaces={blue,green}", "--set", "test.namespace=red")
+    text = helm("template", "x", str(CHART), *values, fails=True)
+    assert 'test.namespace is "red", but the operator only watches namespaces: blue, green' in text
+
+
+def test_helm_test_runs_where_the_operator_may_run():
+    objects = of_test("nodeSelector.arch=arm", "tolerations[0].key=k", "affinity.a=b")
+    pod = objects["Pod", "tools", "fulmen-test"]["spec"]
+    assert pod["nodeSelector"] == {"arch": "arm"}
+    assert pod["tolerations"] == [{"key": "k"}]
+    assert pod["affinity"] == {"a": "b"}
 
 
 def test_helm_test_makes_a_valid_topology_with_few_rights():
@@ -66,6 +82,7 @@ def test_helm_test_makes_a_valid_topology_with_few_rights():
     environment = {variable["name"]: variable["value"] for variable in container["env"]}
     assert set(environment) == {TOPOLOGY_ENV, TIMEOUT_ENV}
     topology = json.loads(environment[TOPOLOGY_ENV])
+    assert topology["metadata"]["labels"]["app.kubernetes.io/name"] == "fulmen-test"
     assert validate(topology, for_kubernetes=True) == []
     assert topology["spec"]["checkpoint"] == {"deletionPolicy": "Delete", "uri": "s3://a/b"}
     assert (topology["metadata"]["namespace"], topology["metadata"]["name"]) == (

@@ -10,7 +10,8 @@ from fulmen_operator.check_installation import Check, CheckFailed, acked_in
 from fulmen_operator.cluster.api import KINDS, CallFailed
 from support.metered import run_metered
 
-NAME = {"name": "fulmen-test", "namespace": "tools"}
+LABELS = {"app.kubernetes.io/name": "fulmen-test"}
+NAME = {"name": "fulmen-test", "namespace": "tools", "labels": LABELS}
 PATH = KINDS["Topology"].path("tools", "fulmen-test")
 POD = KINDS["Pod"].path("tools", "fulmen-test-driver-1")
 
@@ -18,20 +19,22 @@ POD = KINDS["Pod"].path("tools", "fulmen-test-driver-1")
 class Server:
     """An API server with one topology, which goes through these statuses."""
 
-    def __init__(self, *statuses, there=False):
-        self.statuses, self.there, self.calls = list(statuses), there, []
+    def __init__(self, *statuses, labels=None):
+        self.statuses, self.there, self.calls = list(statuses), labels is not None, []
+        self.labels = labels
 
     async def call(self, method, path, body=None):
         self.calls.append((method, path))
         if path == POD:
             return {"status": {"podIP": "10.0.0.7"}}
         if method == "POST":
-            self.there = True
+            self.there, self.labels = True, body["metadata"]["labels"]
         elif not self.there:
             raise CallFailed(404, "not found", path)
         elif method == "DELETE":
             self.there = False
-        return {"status": self.statuses.pop(0) if method == "GET" else {}}
+        meta = {**NAME, "labels": {**self.labels, "other": "x"}}
+        return {"metadata": meta, "status": self.statuses.pop(0) if method == "GET" else {}}
 
 
 def status(**conditions):
@@ -60,7 +63,7 @@ def run(server, *answers):
     try:
         asyncio.run(check.run())
     finally:
-        assert not server.there
+        assert not server.there or ("DELETE", PATH) not in server.calls
         assert set(asked) <= {"http://10.0.0.7:9464/metrics"}
     return told
 
@@ -78,9 +81,17 @@ def test_it_ends_when_enough_is_acked():
 
 
 def test_what_an_earlier_one_has_left_is_deleted_first():
-    server = Server(status(Ready="True"), there=True)
+    server = Server({}, status(Ready="True"), labels=LABELS)
     run(server, 10)
-    assert [method for method, path in server.calls if path == PATH][:2] == ["DELETE", "GET"]
+    assert [method for method, path in server.calls if path == PATH][:3] == ["GET", "DELETE", "GET"]
+    assert not server.there
+
+
+def test_a_topology_of_that_name_that_is_of_somebody_else_stays():
+    server = Server({}, labels={"team": "blue"})
+    with pytest.raises(CheckFailed, match="'fulmen-test' in namespace 'tools' that is none of"):
+        run(server)
+    assert {method for method, _ in server.calls} == {"GET"}
 
 
 def test_a_topology_that_is_stalled_fails():
