@@ -26,6 +26,7 @@ def topology(
     is_grouped=True,
     replays=True,
     is_timed=True,
+    tasks=2,
     **config,
 ):
     builder = TopologyBuilder()
@@ -33,7 +34,7 @@ def topology(
     if is_timed:
         spout.set_event_time("at", unit="ms", lag=lag)
     config = {"time": "at", "unit": "ms", "aggregates": aggregates, **config}
-    bolt = builder.set_bolt("windows", cls, 2).set_config(
+    bolt = builder.set_bolt("windows", cls, tasks).set_config(
         {"key": list(key), "window": window, **config}
     )
     if key and is_grouped:

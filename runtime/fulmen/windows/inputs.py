@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 from fulmen.api.components import BasicBolt, FailedException
@@ -16,6 +19,8 @@ from fulmen.windows.spans import Span, Spans, datetime_of
 
 LATE = "late"
 """The stream of what comes too late."""
+PLAIN = {str, int, float, bool, bytes, Decimal, datetime, date, type(None)}
+MAY_HAVE_NO_HASH = {Decimal, datetime}
 NO_EDGES = "an edge of its window is before the year 1 or after 9999"
 
 
@@ -52,6 +57,22 @@ def key_of(tup: Tuple, fields: Sequence[str | int]) -> tuple[Any, ...]:
     except TypeError:
         raise FailedException(f"its key is {repr_of(key)[:80]}, which is not hashable") from None
     return key
+
+
+def plain_types(column: Sequence[Any]) -> AbstractSet[type] | None:
+    """The types of values that can be sent, have hashes and never change; None: not all can.
+
+    Decimal("sNaN") has no hash, nor has a datetime whose time zone raises.
+    """
+    types = set(map(type, column))
+    if not types <= PLAIN:
+        return None
+    if not types.isdisjoint(MAY_HAVE_NO_HASH):
+        try:
+            hash(tuple(column))
+        except Exception:  # noqa: BLE001 (an author's time zone may raise anything)
+            return None
+    return types
 
 
 def time_of(tup: Tuple, field: str | int, reader: TimeReader) -> int:

@@ -1,6 +1,8 @@
 """Windows of a topology: what they emit, when, what is late, and that DuckDB counts the same."""
 
 from collections import defaultdict
+from datetime import datetime, tzinfo
+from decimal import Decimal
 
 import pytest
 import yaml
@@ -172,6 +174,22 @@ def test_bad_tuples_fail_with_the_reason(item, reason):
     items = [item, ("b", 1, 1)]
     result = run(topology(items, TUMBLING, is_grouped=False, replays=False))
     assert [said for _, said in result.failed("source")] == [reason]
+
+
+class NoZone(tzinfo):
+    def utcoffset(self, when):
+        raise LookupError("no such zone")
+
+
+@pytest.mark.parametrize("key", [Decimal("sNaN"), datetime(2020, 1, 1, tzinfo=NoZone())])
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_key_of_a_plain_type_that_has_no_hash_fails_alone(key, partial):
+    items = [("a", 1, 0), (key, 1, 1), ("a", 1, 2)]
+    options = {"is_grouped": False, "replays": False, "partial": partial}
+    builder = topology(items, TUMBLING, aggregates=COUNT, **options)
+    result = run(builder, workers=2 if partial else 1)
+    assert [row[-1] for row in result.collected("sink")] == [2]
+    assert len(result.failed("source")) == 1
 
 
 NEW_YEAR_1, NEW_YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000

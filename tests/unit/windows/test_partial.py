@@ -118,6 +118,45 @@ def test_of_equal_times_the_first_and_the_last_one_count(partial):
     assert found == [("a", 0, 10, 0, 5, [0, 1, 2, 3, 4, 5])]
 
 
+def outcome(items, aggregates, partial, **more):
+    builder = topology(
+        items, aggregates=aggregates, partial=partial, replays=False, **{"window": TUMBLING, **more}
+    )
+    result = run(builder, workers=2)
+    assert result.errors == []
+    return sorted(map(repr, result.collected("sink"))), len(result.failed("source"))
+
+
+@pytest.mark.parametrize("aggregates", [{"n": "count"}, {"last": "last(amount)"}])
+@pytest.mark.parametrize("kinds", [[True, 1, 1.0, Decimal(1)], [0.0, -0.0], [None, "a", b"a"]])
+@pytest.mark.parametrize("together", [1, 4])
+def test_equal_keys_of_several_types_are_those_that_their_tasks_have(kinds, aggregates, together):
+    keys = [key for key in kinds * 4 for _ in range(together)]
+    items = [(key, n, 5) for n, key in enumerate(keys)]
+    wanted = outcome(items, aggregates, partial=False, tasks=3)  # -0.0 goes to another one
+    assert outcome(items, aggregates, partial=True, tasks=3) == wanted
+
+
+def test_of_equal_times_one_beside_no_value_counts_as_it_came():
+    items = [("x", 1, 5), ("y", None, 5), ("z", 2, 5), ("w", None, 5)]
+    aggregates = {"first": "first(amount)", "last": "last(user)", "all": "list(user)"}
+    for some in (items, items[:2], items[1:]):
+        wanted = outcome(some, aggregates, partial=False, key=[])
+        assert outcome(some, aggregates, partial=True, key=[]) == wanted
+
+
+@pytest.mark.parametrize("lateness", ["0", "20ms"])
+def test_what_is_late_for_some_of_its_windows_comes_to_the_others_as_it_was_emitted(lateness):
+    before = [("a", 0, 35), PAUSE, ("a", 0, 36), PAUSE]
+    some = [("k", True, 25), *[("k", 1, 41)] * 3, ("k", 1.0, 25), ("a", 1, 5), ("k", True, 41)]
+    window = {"type": "sliding", "size": "30ms", "every": "10ms"}
+    more = {"window": window, "allowedLateness": lateness}
+    for items in ([*before, *some], [*before, *some[1:]]):
+        wanted = outcome(items, {"n": "count", "least": "min(amount)"}, partial=False, **more)
+        found = outcome(items, {"n": "count", "least": "min(amount)"}, partial=True, **more)
+        assert found == wanted
+
+
 @pytest.mark.parametrize("window", [SESSION, {"type": "count", "size": 2}])
 def test_windows_that_are_not_known_before_are_refused(window):
     with pytest.raises(ValidationFailed, match="partial: true is not for windows of type"):

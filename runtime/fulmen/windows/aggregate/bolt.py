@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from decimal import Decimal
 from operator import itemgetter
 from typing import Any, ClassVar
 
@@ -26,11 +24,18 @@ from fulmen.windows.aggregate.kept import Aggregates, Windows
 from fulmen.windows.aggregate.partial import partial_windows
 from fulmen.windows.aggregate.sessions import Sessions
 from fulmen.windows.aggregations import Aggregation, wanted
-from fulmen.windows.inputs import LATE, key_of, missing_fields, needless_ttl, time_of, times_of
+from fulmen.windows.inputs import (
+    LATE,
+    key_of,
+    missing_fields,
+    needless_ttl,
+    plain_types,
+    time_of,
+    times_of,
+)
 from fulmen.windows.options import FIXED, PANE, AggregateOptions, CountWindow, Session
 
 OPEN_WINDOWS = "Windows that are kept. Of sessions and by count: keys that have some."
-HASHABLE = {str, int, float, bool, bytes, Decimal, datetime, date, type(None)}
 LATE_FIELDS = ("values", "time", "window_start", "window_end")
 
 
@@ -221,7 +226,7 @@ class Aggregate(ChunkBolt):
         if source is None or source.time_at is None:
             return None
         some = [columns[i] for i in source.key_at]
-        if not all(HASHABLE.issuperset(map(type, column)) for column in some):
+        if any(plain_types(column) is None for column in some):
             return None
         keys: Sequence[Any] = some[0] if len(some) == 1 else list(zip(*some, strict=True))
         if not some:

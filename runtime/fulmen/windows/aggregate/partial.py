@@ -1,17 +1,18 @@
 """Windows of tuples that are still in the worker of who emits them: their part of one batch.
 
 What is late is decided as it is where the window is: in a batch each task has the same watermark.
-What is late, and what can't be added to a window, is left to the window as it is.
+What is late, and what can't be added to a window, is left to the window as it is. The tuples of a
+key come to a window in the order in which they were emitted: of equal values the first one counts.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
 from decimal import Decimal
 from itertools import count
-from typing import Any
+from math import copysign
+from typing import Any, NamedTuple
 
 from typing_extensions import override
 
@@ -21,12 +22,12 @@ from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader
 from fulmen.windows.aggregate.kept import Aggregates
 from fulmen.windows.aggregations import Aggregation, wanted
-from fulmen.windows.inputs import spans_of, times_of
+from fulmen.windows.inputs import plain_types, spans_of, times_of
 from fulmen.windows.options import AggregateOptions
 
-PLAIN = {str, int, float, bool, bytes, Decimal, datetime, date, type(None)}
-"""Types whose values can be sent and read, and are never changed."""
 WITH_NAN = {float, Decimal}
+Kinds = Sequence[frozenset[type]]
+"""The types of the values of each field of a key, but for None."""
 SAMPLE = 512
 """So many keys of a chunk tell whether there are few."""
 
@@ -84,18 +85,19 @@ class PartialWindows(Combiner):
         self._key_at = [stream.fields.index(name) for name in options.key]
         self._values_at = aggregates.places(stream.fields)
         self._plain_at = {*self._key_at, *self._values_at} - {-1}
+        self._kinds: Kinds = []
         self.begin(None)
 
     @override
     def begin(self, watermark: float | None) -> None:
         self._watermark = watermark
-        self._since, self._until, self._is_open = 0, 0, False
+        self._since, self._until, self._is_open, self._is_over = 0, 0, False, True
         self._forget()
 
     def _forget(self) -> None:
         self._new_number = count().__next__
         self._numbers: dict[int, dict[Any, int]] = {}  # by place, by key
-        self._kept: list[list[Any]] = []
+        self._rows: list[_Row] = []
         self._counts: Counter[int] = Counter()
 
     @override
@@ -103,6 +105,8 @@ class PartialWindows(Combiner):
         if not all(_is_plain(columns[i]) for i in self._plain_at):
             return None
         some = [columns[i] for i in self._key_at]
+        if not self._are_of_one_kind(some):
+            return None
         keys: Sequence[Any] = some[0] if len(some) == 1 else list(zip(*some, strict=True))
         if not some:
             keys = [()] * len(columns[0])
@@ -112,13 +116,26 @@ class PartialWindows(Combiner):
         rows = None if self._aggregates.only_counts else list(zip(*columns, strict=True))
         if self._are_here(times):
             return self._combined(range(len(keys)), keys, times, rows)
+        places = self._by_place(times)
+        if places is None:
+            return None
         found = [ANY_TIME] * len(keys)
-        for since, positions in self._by_place(times).items():
+        for since, positions in places.items():
             self._go_to(since)
             numbers = self._combined(positions, [keys[i] for i in positions], times, rows)
             for i, number in zip(positions, numbers, strict=True):
                 found[i] = number
         return found
+
+    def _are_of_one_kind(self, columns: Sequence[Sequence[Any]]) -> bool:
+        """Whether equal keys are the same, and go to one task: 1 and True are two keys there."""
+        before = self._kinds
+        self._kinds = [frozenset(map(type, column)) - {type(None)} for column in columns]
+        if any(len(kinds) > 1 for kinds in self._kinds):
+            return False
+        if any(float in kinds for kinds in self._kinds) and any(map(_has_negative_zero, columns)):
+            return False
+        return self._kinds == before or not self._numbers
 
     # Places: times that are in the same windows, known by the first of them
 
@@ -129,10 +146,13 @@ class PartialWindows(Combiner):
         try:
             spans = spans_of(self._spans, time)
         except FailedException:
-            self._since, self._until, self._is_open = time, time + 1, False
+            self._since, self._until = time, time + 1
+            self._is_open, self._is_over = False, True
             return
         self._since, self._until = self._spans.same(spans)
-        self._is_open = self._watermark is None or spans[0][1] > self._watermark
+        watermark = self._watermark
+        self._is_open = watermark is None or spans[0][1] > watermark
+        self._is_over = watermark is not None and spans[-1][1] <= watermark
 
     def _are_here(self, times: Sequence[Any]) -> bool:
         """Whether all times are in the place at hand, and its windows have not ended."""
@@ -141,8 +161,11 @@ class PartialWindows(Combiner):
         self._go_to(times[0])
         return self._is_open and self._since <= min(times) and max(times) < self._until
 
-    def _by_place(self, times: Sequence[int | None]) -> dict[int, list[int]]:
-        """The positions of times whose windows have not ended, by place."""
+    def _by_place(self, times: Sequence[int | None]) -> dict[int, list[int]] | None:
+        """The positions of times whose windows have not ended, by place.
+
+        None: of a time, some have and some have not, so that it must not come before the rows.
+        """
         found: dict[int, list[int]] = {}
         for i, time in enumerate(times):
             if time is None:
@@ -150,6 +173,8 @@ class PartialWindows(Combiner):
             self._go_to(time)
             if self._is_open:
                 found.setdefault(self._since, []).append(i)
+            elif not self._is_over:
+                return None
         return found
 
     # What is kept
@@ -175,43 +200,70 @@ class PartialWindows(Combiner):
     def _added(self, numbers: dict[Any, int], key: Any, row: Sequence[Any], time: int) -> int:
         """Add a tuple. Gives the number of its row."""
         number = numbers.get(key)
-        kept = self._aggregates.new() if number is None else self._kept[number]
         try:
             values = self._aggregates.values(row, self._values_at)
-            if None in values:  # it must not fail with those that have values of a wrong type
-                return ANY_TIME
+            nones = _nones(values)
+            if number is not None and self._rows[number].nones != nones:
+                number = None
+            kept = self._aggregates.new() if number is None else self._rows[number].kept
             self._aggregates.add([kept], values, time)
         except Exception:  # noqa: BLE001 (an author's aggregation may raise anything)
             return IN_ORDER
         if number is None:
-            number = numbers[key]
-            self._kept.append(kept)
+            number = numbers[key] = self._new_number()
+            self._rows.append(_Row(key, self._since, nones, kept))
         return number
 
     @override
     def take(self) -> Sequence[Sequence[Any]]:
-        found: list[list[Any]] = [[]] * sum(map(len, self._numbers.values()))
         is_single = len(self._key_at) == 1
-        counts, width = self._counts, len(self._values_at)
-        for since, numbers in self._numbers.items():
-            for key, number in numbers.items():
-                kept = self._kept[number] if self._kept else [counts[number]] * width
-                found[number] = [*((key,) if is_single else key), since, *kept]
+        found: list[list[Any]] = [
+            [*((row.key,) if is_single else row.key), row.since, *row.kept] for row in self._rows
+        ]
+        if not found:  # of counts alone
+            counts, width = self._counts, len(self._values_at)
+            found = [[]] * sum(map(len, self._numbers.values()))
+            for since, numbers in self._numbers.items():
+                for key, number in numbers.items():
+                    kept = [counts[number]] * width
+                    found[number] = [*((key,) if is_single else key), since, *kept]
         self._forget()
         return found
 
 
+class _Row(NamedTuple):
+    """What has become one row.
+
+    Attributes:
+        key: A value alone if it is of one field.
+        since: The place.
+        nones: Which aggregates have no value. Another row has those that lack others: they must not
+            fail with each other, as where one has a value of a wrong type.
+        kept: What each aggregate keeps.
+    """
+
+    key: Any
+    since: int
+    nones: Sequence[int]
+    kept: list[Any]
+
+
+def _nones(values: Sequence[Any]) -> Sequence[int]:
+    if None not in values:
+        return ()
+    return tuple(i for i, value in enumerate(values) if value is None)
+
+
+def _has_negative_zero(column: Sequence[Any]) -> bool:
+    return any(value == 0 and type(value) is float and copysign(1, value) < 0 for value in column)
+
+
 def _is_plain(column: Sequence[Any]) -> bool:
     """Whether all values can be sent, and are equal to themselves, which NaN is not."""
-    types = set(map(type, column))
-    if not types <= PLAIN:
+    types = plain_types(column)
+    if types is None:
         return False
-    if types.isdisjoint(WITH_NAN):
-        return True
-    try:
-        return all(value == value for value in column)
-    except ArithmeticError:  # Decimal("sNaN")
-        return False
+    return types.isdisjoint(WITH_NAN) or all(value == value for value in column)
 
 
 def _are_few(keys: Sequence[Any]) -> bool:
