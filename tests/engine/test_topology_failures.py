@@ -170,7 +170,7 @@ def test_results_that_fail_come_again_though_workers_are_killed(spark):
     driver.run(Stop(when_drained=True))
     driver.close()
     assert kills == []
-    assert driver.totals.failed_attempts > 0
+    assert driver.totals.restored > 0, "a process that was killed is missed only then"
     assert driver.totals.trees.replayed > 0
     committed = Committed(checkpoint)
     accepted, dead = (dict(ChainMap(*committed.state(name).values())) for name in ("sink", "dead"))
