@@ -170,7 +170,8 @@ def test_results_that_fail_come_again_though_workers_are_killed(spark):
     driver.run(Stop(when_drained=True))
     driver.close()
     assert kills == []
-    assert driver.totals.restored > 0, "a process that was killed is missed only then"
+    # Whether an attempt fails depends on when Spark sees that a process is gone; its tasks do not.
+    assert {"gather/0", "gather/1", "gather/2"} <= set(observer.restored)
     assert driver.totals.trees.replayed > 0
     committed = Committed(checkpoint)
     accepted, dead = (dict(ChainMap(*committed.state(name).values())) for name in ("sink", "dead"))
