@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -125,14 +125,14 @@ class Servers:
 
 
 @contextmanager
-def servers(messages: int) -> Iterator[Servers]:
-    """Both, until the end."""
+def servers(messages: int, address: str = "127.0.0.1") -> Iterator[Servers]:
+    """Both on an address of this machine's, until the end."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
     from support.kafka_server import running_kafka
     from support.postgres import running_postgres
 
     try:
-        with running_kafka() as kafka, running_postgres() as postgres:
+        with running_kafka(address) as kafka, running_postgres(address) as postgres:
             yield Servers(kafka, postgres, messages)
     except pytest.skip.Exception as reason:
         sys.exit(str(reason))
@@ -196,29 +196,44 @@ def first(at: Servers, workers: int) -> Iterator[Result]:
     at.new_table()
     topic = f"first-{workers}"
     at.kafka.make_topic(topic, PARTITIONS, message_timestamp_type="LogAppendTime")
-    seconds = FIRST_SECONDS[-1]
-    command = [sys.executable, "-m", "benchmarks.kafka_loops", "produce", at.kafka.address]
-    command += [topic, str(RATE), str(seconds)]
     starts = time.monotonic()
     with (
         running.running(at.topology(topic, workers, "exactly-once"), Watcher()) as driver,
-        subprocess.Popen(command) as producer,
+        producing(at, topic) as all_written,
     ):
         started = time.monotonic() - starts
-        until = time.monotonic() + END_SECONDS
-        while producer.poll() is None or at.counted() < RATE * seconds:
+        while not all_written():
             run_for(driver, 0.2)
-            assert time.monotonic() < until, "messages are missing"
+    yield from of_first_seconds(at, topic, {"workers": workers, "start_s": round(started, 1)})
+
+
+@contextmanager
+def producing(at: Servers, topic: str) -> Iterator[Callable[[], bool]]:
+    """Messages for the first seconds; whether all of them are in the table."""
+    seconds = FIRST_SECONDS[-1]
+    command = [sys.executable, "-m", "benchmarks.kafka_loops", "produce", at.kafka.address]
+    until = time.monotonic() + END_SECONDS
+
+    def all_written() -> bool:
+        assert time.monotonic() < until, "messages are missing"
+        return producer.poll() is not None and at.counted() >= RATE * seconds
+
+    with subprocess.Popen([*command, topic, str(RATE), str(seconds)]) as producer:
+        yield all_written
+
+
+def of_first_seconds(at: Servers, topic: str, run: Result) -> Iterator[Result]:
+    """What is known of a run, then latency and backlog in each of the first seconds."""
     sent, rows = _sent_and_written(at, topic)
     began = min(sent.values())
     first_row = (min(row for _, row in rows) - began) / 1000
-    yield {"workers": workers, "start_s": round(started, 1), "first_row_s": round(first_row, 1)}
+    yield {**run, "first_row_s": round(first_row, 1)}
     for since, end in pairwise((0, *FIRST_SECONDS)):
         of = [row - sent[key] for key, row in rows if since < (row - began) / 1000 <= end]
         p50, p99 = np.percentile(of, (50, 99)) if of else (np.nan, np.nan)
         written = sum((row - began) / 1000 <= end for _, row in rows)
         yield {
-            "workers": workers,
+            "workers": run["workers"],
             "seconds": f"{since} to {end}",
             "p50_ms": round(float(p50)) if of else None,
             "p99_ms": round(float(p99)) if of else None,

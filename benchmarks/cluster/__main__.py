@@ -9,21 +9,16 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import yaml
-
 from benchmarks import goals
-from benchmarks.cluster.kubectl import DRIVERS, NAME, NAMESPACE, WORKERS, kubectl, pods
+from benchmarks.cluster.kubectl import DRIVERS, NAME, NAMESPACE, WORKERS, kubectl, manifested, pods
 from benchmarks.cluster.metrics import quantile, scrape, total
 from benchmarks.cluster.pod_times import PodTimes, log_times, parts
 from benchmarks.machine import bare, machine
-from benchmarks.running import TOPOLOGIES, word_count
+from benchmarks.running import word_count
 
 Result = dict[str, Any]
 PAUSE_SECONDS = 0.3
@@ -52,13 +47,7 @@ def manifest(rate: int, given: argparse.Namespace) -> str:
         how |= {"spout": "Endless", "batchTargetMillis": 1000}
     small = {"resources": {"requests": {"cpu": "100m"}}}
     content = word_count(given.workers, **how, driver=small, worker=small)
-    content["spec"]["code"] = {"folder": str(TOPOLOGIES)}
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        file.write(yaml.safe_dump(content))
-        file.flush()
-        fulmen = Path(sys.executable).with_name("fulmen")
-        command = [str(fulmen), "manifest", file.name]
-        return subprocess.run(command, text=True, check=True, capture_output=True).stdout
+    return manifested(content)
 
 
 def starts(content: str, times: PodTimes, given: argparse.Namespace) -> Result:
