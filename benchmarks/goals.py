@@ -267,6 +267,11 @@ def _in_windows() -> Iterator[Goal]:
         lambda results: last(results) - usual(results),
         at_most=500,
     )
+    for workers in (1, 2):
+        for p, most_ms in (("p50", 300), ("p99", 1000)):
+            name = f"{_count(workers)}, 10,000/s from Kafka, end of a window to its row, {p}"
+            late = _of("windows-latency", f"{p}_ms", workers=workers)
+            yield Goal(name, "ms", late, at_most=most_ms)
 
 
 GOALS: Sequence[Goal] = (

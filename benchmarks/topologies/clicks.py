@@ -54,3 +54,27 @@ class Nowhere(BasicBolt):
 
     def execute(self, tup, collector):
         """Do nothing."""
+
+
+class EachUser(Clicks):
+    """A click of each user in turn, the first ones slowly, so that all windows stay open."""
+
+    def open(self, conf, context, collector):
+        """Name the users."""
+        self.collector = collector
+        self.users = [f"user-{n}" for n in range(conf["keys"])]
+
+
+class Timed(BasicBolt):
+    """Sets a timer for each user, a day ahead."""
+
+    def prepare(self, conf, context):
+        """Keep the timers."""
+        self.timers = context.timers
+
+    def execute(self, tup, collector):
+        """Set one."""
+        self.timers.set(tup["user"], tup["at"] + 86_400_000)
+
+    def on_timer(self, key, at, collector):
+        """Nothing is due while this is measured."""
