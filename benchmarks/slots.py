@@ -25,7 +25,8 @@ from benchmarks.running import Watcher, cpu_seconds, memory_bytes, run_for, word
 from fulmen.engine.jvm.class_archive import spark_jars
 from fulmen.engine.spark.jobs import SparkJobs
 from fulmen.engine.spark.session import SessionSettings
-from fulmen.kube.driver.pod_settings import HEAP_SHARE, WORKER_MEBIBYTES
+from fulmen.kube.driver.pod_settings import HEAP_SHARE
+from fulmen.topology.resource.pods import LEAST_MEBIBYTES
 from fulmen.topology.resource.spec import TopologySpec
 
 Result = dict[str, Any]
@@ -53,7 +54,7 @@ def slots(arguments: argparse.Namespace) -> list[Result]:
 
 def in_jvms_of_their_own(spec: TopologySpec, log_file: Path) -> SparkJobs:
     """Workers as pods have them: `slots` of them in each JVM."""
-    heap = int(WORKER_MEBIBYTES * HEAP_SHARE) * spec.slots
+    heap = int(LEAST_MEBIBYTES * HEAP_SHARE) * spec.slots
     conf = {
         "spark.master": f"local-cluster[{spec.pods},{spec.slots},{heap}]",
         "spark.executor.memory": f"{heap}m",

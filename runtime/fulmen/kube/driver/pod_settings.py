@@ -26,14 +26,13 @@ from fulmen.kube.contract import (
     WORK_FOLDER,
     WORKER_CONTAINER,
 )
+from fulmen.topology.resource.pods import LEAST_MEBIBYTES
 from fulmen.topology.resource.quantity import mebibytes
 
 TEMPLATE_FILE = f"{WORK_FOLDER}/worker-pod.json"
 HEAP_SHARE = 0.4
 """Of a container's memory limit. The rest is for Python, and what a JVM needs besides its heap."""
 RESERVED_MEBIBYTES = 100
-DRIVER_MEBIBYTES = 2048
-WORKER_MEBIBYTES = 1536
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def pod_settings(
         "spark.driver.port": str(SPARK_PORT),
         "spark.driver.blockManager.port": str(BLOCK_MANAGER_PORT),
         "spark.blockManager.port": str(BLOCK_MANAGER_PORT),
-        "spark.driver.memory": _heap(limit(driver_pod, DRIVER_CONTAINER) or DRIVER_MEBIBYTES),
+        "spark.driver.memory": _heap(limit(driver_pod, DRIVER_CONTAINER) or LEAST_MEBIBYTES),
         "spark.local.dir": SPARK_FOLDER,
         # Paths of sockets may have 108 characters.
         "spark.python.unix.domain.socket.dir": WORK_FOLDER,
@@ -124,7 +123,7 @@ def pod_settings(
 
 def single_pod_settings(where: Surroundings, driver_pod: Mapping[str, Any]) -> dict[str, str]:
     """The settings for workers in the driver's own pod and JVM."""
-    total = limit(driver_pod, DRIVER_CONTAINER) or DRIVER_MEBIBYTES
+    total = limit(driver_pod, DRIVER_CONTAINER) or LEAST_MEBIBYTES
     return {
         "spark.app.name": where.topology,
         "spark.driver.memory": _heap(total),
@@ -161,7 +160,7 @@ def _losses(pods: int) -> dict[str, str]:
 
 
 def _resources(worker_pod: Mapping[str, Any]) -> dict[str, str]:
-    total = limit(worker_pod, WORKER_CONTAINER) or WORKER_MEBIBYTES
+    total = limit(worker_pod, WORKER_CONTAINER) or LEAST_MEBIBYTES
     heap = int(total * HEAP_SHARE)
     resources = container_of(worker_pod, WORKER_CONTAINER).get("resources", {})
     limits, requests = resources.get("limits", {}), resources.get("requests", {})

@@ -16,6 +16,9 @@ from fulmen.topology.resource.base import (
 )
 from fulmen.topology.resource.pod_template import shaped
 
+LEAST_MEBIBYTES = 1200
+"""Of a container, and what it gets if nothing else is said. Spark refuses a JVM with less than 450
+MiB for objects: a heap of 480."""
 INLINE_CODE_LIMIT = 128 * 1024
 MAX_CODE_BYTES = 900 * 1024
 """Of a ConfigMap with code: Kubernetes takes 1 MiB of data in one."""
@@ -70,12 +73,12 @@ class Resources(Model):
     """What a container may use, as in a pod."""
 
     limits: dict[str, Quantity] = Field({}, max_length=32)
-    """The most that the container gets. Default: `memory: 2Gi` for the driver, `1536Mi` for a
-    worker; at least `1200Mi`. The JVM's heap gets 40 % of the memory."""
+    """The most that the container gets. Default, and least: `memory: 1200Mi`, or less in a single
+    pod. The JVM's heap gets 40 % of the memory."""
 
     requests: dict[str, Quantity] = Field({}, max_length=32)
-    """What is reserved for the container. Default: `cpu: 500m`, and as much memory as the limit. A
-    request of memory must equal the limit."""
+    """What is reserved for the container. Default: `cpu: 400m` for the driver, `300m` for a
+    worker, and as much memory as the limit. A request of memory must equal the limit."""
 
 
 class Pod(Model):

@@ -10,7 +10,7 @@ from typing import Any
 from fulmen.topology.problems import Problem, Severity, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart, InputPart
 from fulmen.topology.resource.component_order import find_cycles
-from fulmen.topology.resource.pods import Code, EnvVar, Pod
+from fulmen.topology.resource.pods import LEAST_MEBIBYTES, Code, EnvVar, Pod
 from fulmen.topology.resource.quantity import mebibytes
 from fulmen.topology.resource.spec import BoltSpec, TopologySpec
 from fulmen.topology.resource.uris import BadUri, read_uri
@@ -22,8 +22,6 @@ from fulmen.topology.validation.reserved_settings import (
 )
 
 OBJECT_NAME = re.compile(r"[A-Za-z0-9_=+-][A-Za-z0-9._=+-]*")
-LEAST_MEBIBYTES = 1200
-"""Of a container. Spark refuses a JVM with less than 450 MiB for objects: a heap of 480."""
 LEAST_SINGLE_MEBIBYTES = 640
 """Of a pod that driver and workers share, which lowers that limit of Spark's."""
 

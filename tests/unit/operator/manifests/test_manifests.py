@@ -138,8 +138,8 @@ def test_a_pod_has_what_each_of_its_slots_needs():
         "requests": {"cpu": "2000m", "memory": "6.0Gi"},
     }
     driver, worker = made({"spec.slots": 2, "spec.workers": 2})
-    assert container(worker)["resources"]["limits"] == {"memory": "3072Mi"}
-    assert container(driver)["resources"]["limits"] == {"memory": "2Gi"}
+    assert container(worker)["resources"]["limits"] == {"memory": "2400Mi"}
+    assert container(driver)["resources"]["limits"] == {"memory": "1200Mi"}
 
 
 def test_memory_is_set_aside_whole():
@@ -148,7 +148,7 @@ def test_memory_is_set_aside_whole():
         "limits": {"memory": "3Gi", "cpu": "2"},
         "requests": {"cpu": "2", "memory": "3Gi"},
     }
-    assert container(driver)["resources"]["limits"] == {"memory": "2Gi"}
+    assert container(driver)["resources"]["limits"] == {"memory": "1200Mi"}
 
 
 def test_the_users_pod_template_is_merged_by_name():
@@ -284,7 +284,7 @@ def test_a_preflight_that_opens_has_for_each_host_what_that_host_has():
     )
     assert {"name": "A", "value": "1"} in first["env"]
     assert first["resources"]["limits"]["memory"] == "8Gi"
-    assert container(pod)["resources"]["limits"]["memory"] == "2Gi"
+    assert container(pod)["resources"]["limits"]["memory"] == "1200Mi"
     own = {**mount, "name": f"worker-{mount['name']}"}
     assert own in first["volumeMounts"]
     assert own not in container(pod)["volumeMounts"]
