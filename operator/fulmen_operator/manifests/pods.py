@@ -110,7 +110,9 @@ def worker_pod(
     name = names.worker_template(seen.name)
     meta = metadata(seen, name, contract.WORKER, annotations=uid, owned=False)
     container = {
-        **_container(contract.WORKER_CONTAINER, image, pod, WORKER_RESOURCES, policy, topology.slots),
+        **_container(
+            contract.WORKER_CONTAINER, image, pod, WORKER_RESOURCES, policy, topology.slots
+        ),
         "args": [contract.EXECUTOR_COMMAND],
         "env": _env(accepted, pod, []),
         "volumeMounts": volumes.mounts(accepted, contract.SPARK_VOLUME),
