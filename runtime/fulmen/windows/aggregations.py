@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from fulmen.errors import repr_of
 from fulmen.windows import sketches
@@ -25,6 +25,8 @@ class Aggregation(ABC):
 
     Attributes:
         arguments: How many arguments it takes after the field.
+        by: Whether a second field follows the first one, as in `max_by(name, price)`. Then a value
+            is a pair: those of both fields. There is none if that of the second field is None.
         type: Of its result, by the names that `fields` of a format has; "" if it depends.
         in_place: Whether `add` changes what was kept, and can't raise.
         splits: Whether the result is exactly the same if parts of the values are added up apart,
@@ -33,6 +35,7 @@ class Aggregation(ABC):
     """
 
     arguments: ClassVar[int] = 0
+    by: ClassVar[bool] = False
     type: ClassVar[str] = ""
     in_place: ClassVar[bool] = False
     splits: ClassVar[bool] = False
@@ -53,7 +56,7 @@ class Aggregation(ABC):
         """What is kept of no value."""
 
     def check(self, value: Any) -> str | None:  # noqa: ARG002 (for those that take some values only)
-        """What is wrong about a value; None: nothing. It is asked before anything is added."""
+        """What is wrong about the field's value; None: nothing. It is asked before anything is added."""
         return None
 
     @abstractmethod
@@ -142,7 +145,7 @@ def _plus(one: Any, other: Any) -> Any:
 
 
 class Min(Aggregation):
-    """The least value; None without values."""
+    """The least value; None without values. NaN is above all numbers, as in SQL."""
 
     splits = True
 
@@ -150,14 +153,14 @@ class Min(Aggregation):
         return None
 
     def add(self, kept: Any, value: Any, time: int) -> Any:  # noqa: ARG002, D102
-        return value if kept is None or value < kept else kept
+        return value if kept is None or value < kept or kept != kept else kept
 
     def merge(self, kept: Any, other: Any) -> Any:  # noqa: D102
         return kept if other is None else self.add(kept, other, 0)
 
 
 class Max(Aggregation):
-    """The greatest value; None without values."""
+    """The greatest value; None without values. NaN is above all numbers, as in SQL."""
 
     splits = True
 
@@ -165,10 +168,49 @@ class Max(Aggregation):
         return None
 
     def add(self, kept: Any, value: Any, time: int) -> Any:  # noqa: ARG002, D102
-        return value if kept is None or value > kept else kept
+        return value if kept is None or value > kept or value != value else kept
 
     def merge(self, kept: Any, other: Any) -> Any:  # noqa: D102
         return kept if other is None else self.add(kept, other, 0)
+
+
+class MaxBy(Aggregation):
+    """The value of the tuple in which another field is greatest, also if that value is None.
+
+    Of several, it is that of the earliest event time, and of equal times the first to come. So the
+    values of several fields by the same one are those of the same tuple.
+    """
+
+    by = True
+    splits = True
+
+    def init(self) -> None:  # noqa: D102
+        return None
+
+    def add(self, kept: Any, value: tuple[Any, Any], time: int) -> tuple[Any, int, Any]:  # noqa: D102
+        found, by = value
+        if kept is not None:
+            best, since, _ = kept
+            if not self._beats(by, best) and (time >= since or self._beats(best, by)):
+                return kept  # type: ignore[no-any-return]
+        return by, time, found
+
+    def _beats(self, one: Any, other: Any) -> bool:
+        """Whether a value of the other field is preferred. NaN is above all numbers."""
+        return bool(one > other or (one != one and other == other))
+
+    def merge(self, kept: Any, other: Any) -> Any:  # noqa: D102
+        return kept if other is None else self.add(kept, (other[2], other[0]), other[1])
+
+    def result(self, kept: tuple[Any, int, Any] | None) -> Any:  # noqa: D102
+        return None if kept is None else kept[2]
+
+
+class MinBy(MaxBy):
+    """The value of the tuple in which another field is least, as `MaxBy`."""
+
+    def _beats(self, one: Any, other: Any) -> bool:
+        return bool(one < other or (other != other and one == one))
 
 
 class First(Aggregation):
@@ -357,65 +399,3 @@ class Top(_OfHashable):
         """Of equally frequent ones, those whose text is first: in any order of the input."""
         ranked = sorted(kept.items(), key=lambda one: (-one[1], repr_of(one[0])))
         return [[value, count] for value, count in ranked[: self._count]]
-
-
-BUILT_IN: Mapping[str, type[Aggregation]] = {
-    "count": Count,
-    "sum": Sum,
-    "mean": Mean,
-    "min": Min,
-    "max": Max,
-    "first": First,
-    "last": Last,
-    "list": Listed,
-    "set": Values,
-    "distinct": Distinct,
-    "quantile": Quantile,
-    "top": Top,
-}
-_CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
-"""A field may have any name without a comma, such as that of a column `speed (km/h)`."""
-
-
-class Wanted(NamedTuple):
-    """One aggregate as a configuration names it, such as `sum(amount)`.
-
-    Attributes:
-        aggregation: What it does.
-        field: Of which field; None: of tuples, which only `count` can be.
-    """
-
-    aggregation: Aggregation
-    field: str | None
-
-
-def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> Wanted:
-    """What a text asks for.
-
-    Args:
-        text: Such as `count`, `sum(amount)` or `top(page, 10)`.
-        own: More aggregations than the built-in ones, by their names.
-
-    Raises:
-        ValueError: It can't be understood; the text says why, and what is right.
-    """
-    known = {**BUILT_IN, **own}
-    match = _CALL.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r} is no aggregate. Write a name and a field, as in sum(amount)")
-    name, inside = match.groups()
-    kind = known.get(name)
-    if kind is None:
-        raise ValueError(f"there is no aggregate {name!r}. There are: {', '.join(known)}")
-    parts = [part.strip() for part in inside.split(",")] if inside and inside.strip() else []
-    if not parts and kind is Count:
-        return Wanted(Count(), None)
-    if parts and parts[-1] in kind.variants:
-        kind = kind.variants[parts.pop()]
-    if len(parts) != 1 + kind.arguments or not parts[0]:
-        more = ", ..." * kind.arguments
-        raise ValueError(f"{text!r} must be {name}(FIELD{more})")
-    try:
-        return Wanted(kind(*parts[1:]), parts[0])
-    except ValueError as error:
-        raise ValueError(f"{text!r}: {error}") from None

@@ -238,6 +238,7 @@ def test_a_tuple_fails_whose_window_has_no_edges_that_a_datetime_could_be(window
         (TUMBLING, {"key": ["usr"]}, "key: its input has no field 'usr'. It has: user, amount, at"),
         (TUMBLING, {"aggregates": {"n": "sum(x)"}}, "aggregates.n: its input has no field 'x'"),
         (TUMBLING, {"aggregates": {"n": "add(x)"}}, "aggregates.n: there is no aggregate 'add'"),
+        (TUMBLING, {"aggregates": {"m": "max_by(amount, bid)"}}, "aggregates.m: its input has no"),
         (TUMBLING, {"aggregates": {"user": "count"}}, "several output fields are called user"),
         (TUMBLING, {"aggregates": {}}, "aggregates"),
         ({"type": "count", "size": 2}, {"emitEvery": "1s"}, "not for windows by count"),

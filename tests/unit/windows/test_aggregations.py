@@ -1,15 +1,20 @@
 """What each aggregation makes of some values, in whatever order and in however many parts."""
 
+import math
 import pickle
 import sys
 from decimal import Decimal
 
+import duckdb
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fulmen.windows.aggregations import BUILT_IN, Aggregation, wanted
+from fulmen.windows.aggregate.kept import Aggregates
+from fulmen.windows.aggregations import Aggregation
 from fulmen.windows.sketches import Hll, Kll
+from fulmen.windows.wanted import BUILT_IN, wanted
 
 VALUES = [3, 1, 2, 2]
 TIMES = [10, 30, 20, 40]
@@ -19,6 +24,8 @@ RESULTS = {
     "mean(x)": 2.0,
     "min(x)": 1,
     "max(x)": 3,
+    "max_by(x, y)": 1,
+    "min_by(x, y)": 3,
     "first(x)": 3,
     "last(x)": 2,
     "list(x)": [3, 2, 1, 2],
@@ -33,9 +40,10 @@ EMPTY["distinct(x, approximate)"] = 0
 
 
 def added(aggregation, values):
+    """What is kept of values; the second field, if there is one, has few different values."""
     kept = aggregation.init()
     for value, time in values:
-        kept = aggregation.add(kept, value, time)
+        kept = aggregation.add(kept, (value, -value % 3) if aggregation.by else value, time)
     return kept
 
 
@@ -71,6 +79,39 @@ def test_parts_that_are_merged_are_as_the_whole(text, events, cut, order):
     assert merged == whole
 
 
+NUMBERS = st.none() | st.integers(-2, 2).map(float) | st.just(math.nan)
+ROWS = st.lists(
+    st.tuples(st.none() | st.integers(0, 9), NUMBERS, st.integers(0, 50)),
+    max_size=8,
+    unique_by=lambda row: row[2],
+)
+DUCKDB = duckdb.connect()
+BY_SQL = {
+    "max(y)": "SELECT max(y) FROM given",
+    "min(y)": "SELECT min(y) FROM given",
+    "max_by(x, y)": "SELECT x FROM given WHERE y IS NOT NULL ORDER BY y DESC, t LIMIT 1",
+    "min_by(x, y)": "SELECT x FROM given WHERE y IS NOT NULL ORDER BY y, t LIMIT 1",
+}
+
+
+@given(rows=ROWS)
+def test_the_least_and_the_greatest_are_those_of_sql(rows):
+    """With NaN and None, in any order."""
+    columns = [*zip(*rows, strict=True)] or [[], [], []]
+    types = {"x": pa.int64(), "y": pa.float64(), "t": pa.int64()}
+    given = {n: pa.array(c, type) for (n, type), c in zip(types.items(), columns, strict=True)}
+    with DUCKDB.cursor() as database:
+        database.register("given", pa.table(given))
+        by_sql = {text: database.execute(query).fetchone() for text, query in BY_SQL.items()}
+    for text, row in by_sql.items():
+        aggregates = Aggregates([wanted(text, {})])
+        kept = aggregates.new()
+        for one in rows:
+            values = aggregates.values(one, aggregates.places(["x", "y", "t"]))
+            aggregates.add([kept], values, one[2])
+        assert repr(aggregates.results(kept)) == repr([row[0] if row else None])
+
+
 @pytest.mark.parametrize(
     ("values", "total"),
     [
@@ -96,6 +137,7 @@ def test_values_that_it_can_do_nothing_with(text, value):
 def test_a_field_may_have_any_name_without_a_comma(name):
     assert wanted(f"mean({name})", {}).field == name
     assert wanted(f"quantile({name}, 0.5)", {}).field == name
+    assert wanted(f"max_by({name}, b)", {})[1:] == (name, "b")
 
 
 @pytest.mark.parametrize(
@@ -109,6 +151,9 @@ def test_a_field_may_have_any_name_without_a_comma(name):
         ("quantile(x)", r"must be quantile\(FIELD, ...\)"),
         ("quantile(x, 95)", "'95' is no number from 0 to 1"),
         ("quantile(x, 1.5)", "'1.5' is no number from 0 to 1"),
+        ("max_by(x)", r"'max_by\(x\)' must be max_by\(FIELD, FIELD\)"),
+        ("max_by(x, )", r"must be max_by\(FIELD, FIELD\)"),
+        ("max_by(x, y, z)", r"must be max_by\(FIELD, FIELD\)"),
         ("distinct(x, about)", r"must be distinct\(FIELD\)"),
         ("set(x, approximate)", r"must be set\(FIELD\)"),
         ("sum(x", "is no aggregate. Write a name and a field"),

@@ -114,8 +114,18 @@ def test_a_tuple_without_a_value_does_not_fail_with_those_whose_value_is_wrong()
 def test_of_equal_times_the_first_and_the_last_one_count(partial):
     items = [("a", n, 5) for n in range(6)]
     aggregates = {"first": "first(amount)", "last": "last(amount)", "all": "list(amount)"}
+    aggregates["best"] = "max_by(amount, user)"
     found, _ = results(items, TUMBLING, aggregates=aggregates, partial=partial, workers=2)
-    assert found == [("a", 0, 10, 0, 5, [0, 1, 2, 3, 4, 5])]
+    assert found == [("a", 0, 10, 0, 5, [0, 1, 2, 3, 4, 5], 0)]
+
+
+@pytest.mark.parametrize("partial", [True, False])
+def test_several_fields_by_the_same_one_are_of_the_same_tuple(partial):
+    bids = [(7, 5), (9, 3), (None, 4), (9, 2), (1, 0)]  # amount, time: the earlier nine counts
+    items = [("a", *bid) for bid in bids for _ in range(2)]
+    aggregates = {"at": "max_by(at, amount)", "user": "max_by(user, amount)"}
+    found, _ = results(items, TUMBLING, aggregates=aggregates, partial=partial, workers=2)
+    assert found == [("a", 0, 10, 2, "a")]
 
 
 def outcome(items, aggregates, partial, **more):

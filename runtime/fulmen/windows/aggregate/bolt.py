@@ -20,10 +20,10 @@ from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.counted import CountedWindows
 from fulmen.windows.aggregate.counts import PlainCounts
 from fulmen.windows.aggregate.fixed import FixedWindows
-from fulmen.windows.aggregate.kept import Aggregates, Windows
+from fulmen.windows.aggregate.kept import Aggregates, Places, Windows
 from fulmen.windows.aggregate.partial import partial_windows
 from fulmen.windows.aggregate.sessions import Sessions
-from fulmen.windows.aggregations import Aggregation, wanted
+from fulmen.windows.aggregations import Aggregation
 from fulmen.windows.inputs import (
     LATE,
     key_of,
@@ -34,6 +34,7 @@ from fulmen.windows.inputs import (
     times_of,
 )
 from fulmen.windows.options import FIXED, PANE, AggregateOptions, CountWindow, Session
+from fulmen.windows.wanted import wanted
 
 OPEN_WINDOWS = "Windows that are kept. Of sessions and by count: keys that have some."
 LATE_FIELDS = ("values", "time", "window_start", "window_end")
@@ -45,13 +46,13 @@ class Source:
 
     Attributes:
         key_at: The fields of the key.
-        values_at: The value for each aggregate.
+        values_at: The values for each aggregate.
         time_at: The event time; None: there is none.
         reader: Reads event times.
     """
 
     key_at: Sequence[int]
-    values_at: Sequence[int]
+    values_at: Places
     time_at: int | None
     reader: TimeReader
 
@@ -108,8 +109,9 @@ class Aggregate(ChunkBolt):
             except ValueError as error:
                 yield f"aggregates.{name}: {error}"
                 continue
-            if found.field is not None:
-                needed.setdefault(found.field, f"aggregates.{name}")
+            for field in (found.field, found.by):
+                if field is not None:
+                    needed.setdefault(field, f"aggregates.{name}")
         yield from missing_fields(needed, stream)
 
     @override

@@ -5,22 +5,39 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, MutableMapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import milliseconds
 from fulmen.api.tuples import Tuple
-from fulmen.windows.aggregations import Wanted
 from fulmen.windows.inputs import LATE, late_counter
 from fulmen.windows.options import AggregateOptions
 from fulmen.windows.spans import Span, datetime_of
+from fulmen.windows.wanted import Wanted
 
 EARLY = "early"
 """Begins the keys of timers for what is emitted before a window ends."""
 EARLY_PANE, ON_TIME_PANE, LATE_PANE = "early", "on_time", "late"
 Key = tuple[Any, ...]
+
+
+class Places(NamedTuple):
+    """Where the values for each aggregate are in the tuples of a stream.
+
+    Attributes:
+        fields: One for each aggregate; -1: it needs none.
+        bys: Where the second field is: of each aggregate that has one, with its number.
+    """
+
+    fields: Sequence[int]
+    bys: Sequence[tuple[int, int]]
+
+    @property
+    def all(self) -> set[int]:
+        """All that are needed."""
+        return {*self.fields, *(at for _, at in self.bys)} - {-1}
 
 
 class Aggregates:
@@ -29,6 +46,7 @@ class Aggregates:
     def __init__(self, wanted: Sequence[Wanted]) -> None:
         self._all = [one.aggregation for one in wanted]
         self._fields = [one.field for one in wanted]
+        self._bys = [(i, one.by) for i, one in enumerate(wanted) if one.by is not None]
         self._checks = [one.check for one in self._all]
         order = sorted(range(len(wanted)), key=lambda i: self._all[i].in_place)
         self._order = [(i, self._all[i].add) for i in order]  # what may raise comes first
@@ -40,11 +58,12 @@ class Aggregates:
         """What is kept of no tuple."""
         return [one.init() for one in self._all]
 
-    def places(self, fields: Sequence[str]) -> list[int]:
-        """Where the values of a stream's tuples are, for each aggregate; -1: it needs none."""
-        return [-1 if field is None else fields.index(field) for field in self._fields]
+    def places(self, fields: Sequence[str]) -> Places:
+        """Where the values of a stream's tuples are."""
+        places = [-1 if field is None else fields.index(field) for field in self._fields]
+        return Places(places, [(i, fields.index(by)) for i, by in self._bys])
 
-    def values(self, row: Sequence[Any], places: Sequence[int]) -> list[Any]:
+    def values(self, row: Sequence[Any], places: Places) -> list[Any]:
         """The value of a tuple for each aggregate; all of them can be added.
 
         Args:
@@ -55,11 +74,13 @@ class Aggregates:
             FailedException: One can't be added.
         """
         found: list[Any] = []
-        for i, (check, place) in enumerate(zip(self._checks, places, strict=True)):
+        for i, (check, place) in enumerate(zip(self._checks, places.fields, strict=True)):
             value = 1 if place < 0 else row[place]
             if place >= 0 and value is not None and (wrong := check(value)) is not None:
                 raise FailedException(f"its field {self._fields[i]!r}: {wrong}")
             found.append(value)
+        for i, at in places.bys:
+            found[i] = None if row[at] is None else (found[i], row[at])
         return found
 
     def add(self, windows: Sequence[list[Any]], values: Sequence[Any], time: int) -> None:

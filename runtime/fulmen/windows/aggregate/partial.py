@@ -21,9 +21,10 @@ from fulmen.api.components import FailedException
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import TimeReader
 from fulmen.windows.aggregate.kept import Aggregates
-from fulmen.windows.aggregations import Aggregation, wanted
+from fulmen.windows.aggregations import Aggregation
 from fulmen.windows.inputs import plain_types, spans_of, times_of
 from fulmen.windows.options import AggregateOptions
+from fulmen.windows.wanted import wanted
 
 WITH_NAN = {float, Decimal}
 Kinds = Sequence[frozenset[type]]
@@ -84,7 +85,7 @@ class PartialWindows(Combiner):
         self._time_at = stream.fields.index(time)
         self._key_at = [stream.fields.index(name) for name in options.key]
         self._values_at = aggregates.places(stream.fields)
-        self._plain_at = {*self._key_at, *self._values_at} - {-1}
+        self._plain_at = {*self._key_at, *self._values_at.all}
         self._kinds: Kinds = []
         self.begin(None)
 
@@ -221,7 +222,7 @@ class PartialWindows(Combiner):
             [*((row.key,) if is_single else row.key), row.since, *row.kept] for row in self._rows
         ]
         if not found:  # of counts alone
-            counts, width = self._counts, len(self._values_at)
+            counts, width = self._counts, len(self._values_at.fields)
             found = [[]] * sum(map(len, self._numbers.values()))
             for since, numbers in self._numbers.items():
                 for key, number in numbers.items():

@@ -1,0 +1,91 @@
+"""What the texts of a configuration ask for, such as `sum(amount)`. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from fulmen.windows.aggregations import (
+    Aggregation,
+    Count,
+    Distinct,
+    First,
+    Last,
+    Listed,
+    Max,
+    MaxBy,
+    Mean,
+    Min,
+    MinBy,
+    Quantile,
+    Sum,
+    Top,
+    Values,
+)
+
+BUILT_IN: Mapping[str, type[Aggregation]] = {
+    "count": Count,
+    "sum": Sum,
+    "mean": Mean,
+    "min": Min,
+    "max": Max,
+    "min_by": MinBy,
+    "max_by": MaxBy,
+    "first": First,
+    "last": Last,
+    "list": Listed,
+    "set": Values,
+    "distinct": Distinct,
+    "quantile": Quantile,
+    "top": Top,
+}
+_CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
+"""A field may have any name without a comma, such as that of a column `speed (km/h)`."""
+
+
+class Wanted(NamedTuple):
+    """One aggregate as a configuration names it, such as `sum(amount)`.
+
+    Attributes:
+        aggregation: What it does.
+        field: Of which field; None: of tuples, which only `count` can be.
+        by: The second field, of those aggregations that have one.
+    """
+
+    aggregation: Aggregation
+    field: str | None
+    by: str | None = None
+
+
+def wanted(text: str, own: Mapping[str, type[Aggregation]]) -> Wanted:
+    """What a text asks for.
+
+    Args:
+        text: Such as `count`, `sum(amount)`, `top(page, 10)` or `max_by(bidder, price)`.
+        own: More aggregations than the built-in ones, by their names.
+
+    Raises:
+        ValueError: It can't be understood; the text says why, and what is right.
+    """
+    known = {**BUILT_IN, **own}
+    match = _CALL.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no aggregate. Write a name and a field, as in sum(amount)")
+    name, inside = match.groups()
+    kind = known.get(name)
+    if kind is None:
+        raise ValueError(f"there is no aggregate {name!r}. There are: {', '.join(known)}")
+    parts = [part.strip() for part in inside.split(",")] if inside and inside.strip() else []
+    if not parts and kind is Count:
+        return Wanted(Count(), None)
+    if parts and parts[-1] in kind.variants:
+        kind = kind.variants[parts.pop()]
+    fields, arguments = parts[: 1 + kind.by], parts[1 + kind.by :]
+    if len(fields) != 1 + kind.by or not all(fields) or len(arguments) != kind.arguments:
+        more = ", FIELD" * kind.by + ", ..." * kind.arguments
+        raise ValueError(f"{text!r} must be {name}(FIELD{more})")
+    try:
+        return Wanted(kind(*arguments), *fields)
+    except ValueError as error:
+        raise ValueError(f"{text!r}: {error}") from None
