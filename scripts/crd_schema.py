@@ -22,6 +22,12 @@ LIST_KEYS = {
 
 FREE_FORM = ("config", "podTemplate", "valueFrom")
 
+EVENT_TIME_RULES = [
+    {
+        "rule": "has(self.field) != (has(self.streams) && self.streams.size() > 0)",
+        "message": "eventTime needs field, the field with the time, or streams: one of the two",
+    }
+]
 COMPONENT_RULES = [
     {
         "rule": "!has(oldSelf.numTasks) || !has(self.numTasks) || self.numTasks == "
@@ -118,6 +124,8 @@ RULES = {
         }
     ],
 }
+for _of in ("spouts[]", "transactional", "bolts[]"):
+    RULES[f"spec.{_of}.eventTime"] = EVENT_TIME_RULES
 RULES["spec.env[]"] = RULES["spec.worker.env[]"] = RULES["spec.driver.env[]"]
 """What a schema alone can't say, in CEL, by the place in the document."""
 

@@ -28,6 +28,11 @@ REFUSED = [
     ({"spec.spouts.0.name": "__mine"}, "names that begin with '__' are reserved"),
     ({"spec.bolts.0.name": "__mine"}, "names that begin with '__' are reserved"),
     ({"spec.bolts.0.inputs": []}, "a bolt needs an input"),
+    *(
+        ({f"spec.{who}.eventTime": wrong}, "eventTime needs field, the field with the time, or")
+        for who in ("spouts.0", "bolts.0")
+        for wrong in ({"lag": "1s"}, {"field": "at", "streams": {"default": "at"}})
+    ),
     ({GROUPING: {"type": "custom"}}, "a custom grouping needs a class"),
     ({GROUPING: {"type": "all", "class": "a.B"}}, "a custom grouping needs a class"),
     ({GROUPING: {"type": "all", "fields": ["word"]}}, "only fields and partial-key groupings"),

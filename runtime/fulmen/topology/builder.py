@@ -45,14 +45,15 @@ class ComponentDeclarer:
         self._document["tickSeconds"] = seconds
         return self
 
-    def set_event_time(self, field: str, **more: Any) -> Self:
+    def set_event_time(self, field: str | Mapping[str, str], **more: Any) -> Self:
         """Say which field of what it emits is the time when something happened.
 
         Args:
-            field: The field.
+            field: The field. If several streams have one: the field of each stream.
             more: The other fields of `eventTime`, such as lag="10s" or idle_timeout="1m".
         """
-        self._document["eventTime"] = {"field": field} | {spelling(k): v for k, v in more.items()}
+        where = {"field": field} if isinstance(field, str) else {"streams": dict(field)}
+        self._document["eventTime"] = where | {spelling(k): v for k, v in more.items()}
         return self
 
 

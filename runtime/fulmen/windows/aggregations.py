@@ -56,7 +56,7 @@ class Aggregation(ABC):
         """What is kept of no value."""
 
     def check(self, value: Any) -> str | None:  # noqa: ARG002 (for those that take some values only)
-        """What is wrong about the field's value; None: nothing. It is asked before anything is added."""
+        """What is wrong about the field's value; None: nothing. It is asked before it is added."""
         return None
 
     @abstractmethod

@@ -48,6 +48,7 @@ def test_every_field_of_the_spec_has_an_effect():
 EVENT_TIME = {
     "field": "at",
     "stream": "other",
+    "streams": {"other": "at"},
     "lag": "1s",
     "idleTimeout": "1m",
     "maxAhead": "1d",

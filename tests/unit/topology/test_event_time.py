@@ -59,6 +59,27 @@ WHO = "spout 'clicks'"
             [f"{WHERE}.timezone: {WHO}: there is no time zone '../../etc/passwd'"],
             id="zone-out-of-the-database",
         ),
+        pytest.param({"streams": {"default": "at"}}, [], id="one-of-several-streams"),
+        pytest.param(
+            {"streams": {"default": "att", "visits": "at"}},
+            [
+                f"{WHERE}.streams.default: {WHO}: eventTime is field 'att', but stream 'default'"
+                " declares ['user', 'at']",
+                f"{WHERE}.streams.visits: {WHO}: eventTime is of stream 'visits', but it declares"
+                " ['default']",
+            ],
+            id="streams",
+        ),
+        pytest.param(
+            {"field": "at", "streams": {"default": "at"}},
+            [f"{WHERE}.streams: {WHO}: eventTime has field and streams"],
+            id="a-field-and-streams",
+        ),
+        pytest.param(
+            {"lag": "1s", "streams": {}},
+            [f"{WHERE}.field: {WHO}: eventTime names no field with the time"],
+            id="no-field",
+        ),
     ],
 )
 def test_mistakes_in_an_event_time_are_told_together(declared, wrong):
@@ -71,7 +92,7 @@ def test_mistakes_in_an_event_time_are_told_together(declared, wrong):
         ({"field": "at", "lag": "ten"}, "lag is 'ten', but must be a number and ms, s, m"),
         ({"field": "at", "lag": "-1s"}, "lag is '-1s'"),
         ({"field": "at", "unit": "h"}, "unit is 'h'"),
-        ({"lag": "1s"}, "'field' is missing"),
+        ({"streams": {"default": 3}}, "default is 3, but must be text"),
     ],
 )
 def test_a_field_of_an_event_time_that_is_wrong_by_itself_is_told(declared, says):

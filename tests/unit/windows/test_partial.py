@@ -5,9 +5,12 @@ from decimal import Decimal
 
 import pytest
 
+from fulmen import Stream
 from fulmen.errors import ValidationFailed
 from fulmen.testing import PAUSE, run
 from fulmen.windows import Aggregate, Aggregation
+from fulmen.windows.aggregate.partial import partial_windows
+from fulmen.windows.options import AggregateOptions
 from support.aggregates import (
     SESSION,
     TUMBLING,
@@ -123,9 +126,18 @@ def test_of_equal_times_the_first_and_the_last_one_count(partial):
 def test_several_fields_by_the_same_one_are_of_the_same_tuple(partial):
     bids = [(7, 5), (9, 3), (None, 4), (9, 2), (1, 0)]  # amount, time: the earlier nine counts
     items = [("a", *bid) for bid in bids for _ in range(2)]
-    aggregates = {"at": "max_by(at, amount)", "user": "max_by(user, amount)"}
+    aggregates = {"at": "max_by(at, amount)", "most": "max_by(amount, amount)"}
     found, _ = results(items, TUMBLING, aggregates=aggregates, partial=partial, workers=2)
-    assert found == [("a", 0, 10, 2, "a")]
+    assert found == [("a", 0, 10, 2, 9)]
+
+
+def test_tuples_are_sent_as_they_are_if_a_second_field_can_not_be_sent():
+    best = {"best": "max_by(at, amount)"}
+    options = AggregateOptions(window=TUMBLING, aggregates=best, time="at")
+    combiner = partial_windows(options, Stream(("user", "amount", "at")), [], {})
+    combiner.begin(None)
+    assert combiner.add([["a"] * 2, [2, 1], [10**12] * 2]) == [0, 0]
+    assert combiner.add([["a"] * 2, [2, object()], [10**12] * 2]) is None
 
 
 def outcome(items, aggregates, partial, **more):

@@ -267,8 +267,10 @@ class TaskBase(ABC):
             for name, stream in streams.items()
         }
         if declared is not None:
-            timed = routes[declared.stream]
-            timed.times, timed.late = StreamTimes(declared, timed.fields), routes[LATE]
+            for name, field in declared.timed.items():
+                timed = routes[name]
+                timed.times = StreamTimes(declared, timed.fields.index(field))
+                timed.late = routes[LATE]
         return routes
 
     @property

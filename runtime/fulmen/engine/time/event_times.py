@@ -39,8 +39,9 @@ class Found:
 class StreamTimes:
     """Reads the times of one stream."""
 
-    def __init__(self, declared: EventTime, fields: Sequence[str]) -> None:
-        self._at = fields.index(declared.field)
+    def __init__(self, declared: EventTime, place: int) -> None:
+        """`place`: where the time is among the values of a tuple."""
+        self._at = place
         self._unit = declared.unit
         self._reader = TimeReader(declared.unit, declared.timezone)
         self._most_ahead = milliseconds(declared.max_ahead)

@@ -193,9 +193,10 @@ def streams_of(component: ComponentSpec, code: Any, options: Any = None) -> dict
         streams[DEAD_LETTERS] = api.Stream(DEAD_LETTER_FIELDS)
     if (declared := component.event_time) is not None:
         streams[LATE] = api.Stream(LATE_FIELDS)
-        if declared.stream in streams:
-            time = StreamTime(declared.field, declared.unit, declared.timezone)
-            streams[declared.stream] = replace(streams[declared.stream], time=time)
+        for name, field in declared.timed.items():
+            if name in streams:
+                time = StreamTime(field, declared.unit, declared.timezone)
+                streams[name] = replace(streams[name], time=time)
     return streams
 
 

@@ -42,7 +42,6 @@ OF_CHARACTERS = (base.NAME, base.DNS_NAME, base.ENV_NAME)
 EXAMPLES = {
     "name": "Add one, such as name: word-count.",
     "class": "Add the Python class, such as class: wordcount.SplitSentence.",
-    "field": "Add the field of the stream that has the time, such as field: at.",
     "maxWorkers": "Add the largest number of workers, such as maxWorkers: 4.",
     "minWorkers": "Add the least number of workers in these hours, such as minWorkers: 2.",
     "start": "Add the time at which the hours begin, such as start: 07:30.",

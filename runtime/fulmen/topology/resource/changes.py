@@ -52,6 +52,7 @@ _COMPONENT: Final = {
     "tickSeconds": _LIVE,
     "eventTime.field": _LIVE,
     "eventTime.stream": _LIVE,
+    "eventTime.streams": _LIVE,
     "eventTime.lag": _LIVE,
     "eventTime.idleTimeout": _LIVE,
     "eventTime.maxAhead": _LIVE,

@@ -1,5 +1,6 @@
 """What a component says of the time of its tuples."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -18,11 +19,16 @@ class EventTime(Model):
     values and reason.
     """
 
-    field: FieldName
-    """The field with the time: a datetime, a number since 1970, or text in ISO 8601."""
+    field: FieldName | None = None
+    """The field with the time: a datetime, a number since 1970, or text in ISO 8601. It is
+    required, unless there is `streams`."""
 
     stream: FieldName = "default"
     """The component's stream that has the field."""
+
+    streams: dict[FieldName, FieldName] = Field({}, max_length=64)
+    """Of a component that has times on several streams, in place of `field` and `stream`: the name
+    of each such stream, and its field with the time. The newest time of all of them counts."""
 
     lag: Duration = "0s"
     """How far a tuple's time may be behind the newest one, such as `10s` or `500ms`. The watermark
@@ -44,3 +50,10 @@ class EventTime(Model):
 
     timezone: Annotated[str, Field(min_length=1, max_length=64)] = "UTC"
     """The time zone of times that say none, such as `Europe/Berlin`."""
+
+    @property
+    def timed(self) -> Mapping[str, str]:
+        """Each stream that has times, and its field with them."""
+        if self.streams or self.field is None:
+            return self.streams
+        return {self.stream: self.field}

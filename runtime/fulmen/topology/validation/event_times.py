@@ -8,9 +8,11 @@ from fulmen.api.event_time import milliseconds
 from fulmen.topology.problems import Problem, did_you_mean
 from fulmen.topology.reading.partial_document import ComponentPart
 
+_FIELD = "Add it, such as field: at. For several streams: streams: {orders: at, visits: began}."
+
 
 def event_times(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
-    """Time zones that don't exist, times that end at once, and topologies of transactions."""
+    """What can be seen without classes: no field, time zones that don't exist, and others."""
     is_transactional = any(part.kind == "transactional spout" for part in parts)
     for part in parts:
         declared = part.model.event_time if part.model is not None else None
@@ -20,6 +22,12 @@ def event_times(parts: Sequence[ComponentPart]) -> Iterator[Problem]:
         if is_transactional:
             message = f"{part.label}: there is no event time in a transactional topology"
             yield Problem(path, message, "Remove it.")
+        if declared.field is None and not declared.streams:
+            message = f"{part.label}: eventTime names no field with the time"
+            yield Problem(f"{path}.field", message, _FIELD)
+        elif declared.field is not None and declared.streams:
+            message = f"{part.label}: eventTime has field and streams"
+            yield Problem(f"{path}.streams", message, "Give only one of them.")
         yield from time_zone(f"{path}.timezone", f"{part.label}: ", declared.timezone)
         if declared.idle_timeout is not None and not milliseconds(declared.idle_timeout):
             message = f"{part.label}: an idleTimeout of 0 would make every part idle at once"
@@ -45,20 +53,20 @@ def _is_zone(name: str) -> bool:
 
 
 def timed_stream(part: ComponentPart, streams: Mapping[str, api.Stream]) -> Iterator[Problem]:
-    """A stream or a field with the time that the class does not declare."""
+    """Streams and fields with the time that the class does not declare."""
     declared = part.model.event_time if part.model is not None else None
     if declared is None:
         return
     path = f"{part.path}.eventTime"
     own = [name for name in streams if not name.startswith("__")]
-    if declared.stream not in own:
-        message = f"{part.label}: eventTime is of stream {declared.stream!r}, but it declares {own}"
-        yield Problem(f"{path}.stream", message, did_you_mean(declared.stream, own))
-        return
-    fields = streams[declared.stream].fields
-    if declared.field not in fields:
-        message = (
-            f"{part.label}: eventTime is field {declared.field!r}, but stream"
-            f" {declared.stream!r} declares {list(fields)}"
-        )
-        yield Problem(f"{path}.field", message, did_you_mean(declared.field, fields))
+    for stream, field in declared.timed.items():
+        of_many = f"{path}.streams.{stream}" if declared.streams else ""
+        if stream not in own:
+            message = f"{part.label}: eventTime is of stream {stream!r}, but it declares {own}"
+            yield Problem(of_many or f"{path}.stream", message, did_you_mean(stream, own))
+        elif field not in (fields := streams[stream].fields):
+            message = (
+                f"{part.label}: eventTime is field {field!r}, but stream"
+                f" {stream!r} declares {list(fields)}"
+            )
+            yield Problem(of_many or f"{path}.field", message, did_you_mean(field, fields))

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from fulmen import BasicBolt, TopologyBuilder
+from fulmen import BasicBolt, Stream, TopologyBuilder
 from fulmen.testing import ABORT, EOF, PAUSE, CollectBolt, ListSpout, ManualClock, Message, run
 
 
@@ -145,6 +145,20 @@ def test_a_bolt_declares_the_event_time_of_what_it_parses():
     builder.set_bolt("watch", Watching).shuffle_grouping("parse")
     result = run(builder)
     assert [at for _, at in seen(result)] == [None, None, 4000]
+
+
+def test_several_streams_of_a_component_have_times_in_fields_of_their_own():
+    first, second = Stream(("at",)), Stream(("user", "time"))
+    items = [Message([10], "a"), PAUSE, Message(["x", 30], "b"), PAUSE, Message([5], "a"), PAUSE]
+    items += [Message(["x", "soon"], "b"), PAUSE, Message([40], "a")]
+    builder = TopologyBuilder()
+    source = builder.set_spout("source", ListSpout(items, streams={"a": first, "b": second}))
+    source.set_event_time({"a": "at", "b": "time"}, unit="ms")
+    builder.set_bolt("watch", Watching).shuffle_grouping("source", "a")
+    builder.set_bolt("late", CollectBolt).shuffle_grouping("source", "__late")
+    result = run(builder)
+    assert seen(result) == ((10, None), (5, 10), (40, 30))
+    assert [row[:2] for row in result.collected("late")] == [["b", ["x", "soon"]]]
 
 
 def test_a_checkpoint_from_before_event_times_goes_on():
