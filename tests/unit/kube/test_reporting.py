@@ -250,3 +250,11 @@ def test_workers_pods_are_found_by_their_addresses(addresses, hosts):
         ("pod-1", "uid-1", {"labels": {WORKER_LABEL: "0"}}),
         ("pod-0", "uid-0", {"labels": {WORKER_LABEL: "2"}}),
     ]
+
+
+def test_a_pod_that_has_taken_a_lost_ones_place_is_looked_up():
+    api = FakeApi("10.0.0.7")
+    pods = WorkerPods(api, "shop-1")
+    assert pods.names(["10.0.0.7"]) == {0: "pod-0"}
+    api.addresses = ("10.0.0.7", "10.0.0.8")  # a pod whose JVM was killed is still there
+    assert pods.names(["10.0.0.8"]) == {0: "pod-1"}

@@ -18,13 +18,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
+from fulmen.engine.driver.driver import Driver, RunningTopology
 from fulmen.engine.spark.jobs import SparkJobs
 from fulmen.engine.spark.session import SessionSettings
 from fulmen.engine.totals.totals import Totals
 from fulmen.errors import FulmenError
 from fulmen.kube.container.ending import of_error, write_ended
-from fulmen.kube.container.preparation import prepare, runs_unlike, topology_of
+from fulmen.kube.container.preparation import prepare
 from fulmen.kube.contract import (
     GRACE_SECONDS,
     HEALTH_PATH,
@@ -32,7 +32,6 @@ from fulmen.kube.contract import (
     METRICS_PORT,
     READY_PATH,
     WORK_FOLDER,
-    Directive,
     DriverPhase,
     Ended,
     ExitCode,
@@ -41,6 +40,7 @@ from fulmen.kube.contract import (
 )
 from fulmen.kube.driver.api import Api, ApiError
 from fulmen.kube.driver.event_log import EventLog
+from fulmen.kube.driver.instructions import Instructions
 from fulmen.kube.driver.load_meter import LoadMeter
 from fulmen.kube.driver.pod_settings import (
     TEMPLATE_FILE,
@@ -115,9 +115,9 @@ class DriverPod:
         self._api = api
         self._revisions = revisions
         self._revision = revision
-        self._latest = revision
+        self._instructions = Instructions(revision)
+        self._stop = self._instructions.stop
         self._termination = end
-        self._stop = Stop()
         self._running: RunningTopology | None = None
         self._jobs: SparkJobs | None = None
         self._phase = DriverPhase.STARTING
@@ -158,14 +158,16 @@ class DriverPod:
         driver = Driver(runnable, self._jobs, checkpoint, observer=self._event_log)
         running = self._running = driver.start()
         try:
-            self._obey(self._revision)
+            self._instructions.follow(self._revision)
             self._termination.raise_no_more()
             self._event_log.heard = time.monotonic()  # starting may have taken long
             self._phase = DriverPhase.ACTIVE
-            self._revisions.watch(self._obey)
+            self._revisions.watch(self._instructions.follow)
             threading.Thread(target=self._await_end, name="fulmen-end", daemon=True).start()
             running.run(self._stop)
-            return self._how_it_ended(running)
+            if not self._stop.now:
+                self._phase = DriverPhase.FINISHED
+            return self._instructions.ended(running.coordinator.number)
         finally:
             self._ended.set()
             running.close()
@@ -210,26 +212,6 @@ class DriverPod:
             worker_log=Path(f"/proc/{os.getpid()}/fd/{sys.stderr.fileno()}"),  # the container's log
         )
 
-    def _obey(self, revision: Revision) -> None:
-        """Do what a revision says. Draining is never taken back: the next driver runs again."""
-        if revision.directive is Directive.DRAIN:
-            self._stop.drain = True
-        else:
-            self._stop.active = revision.directive is Directive.RUN
-        is_live = revision.input_hash == self._revision.input_hash
-        if is_live and _version(revision) != _version(self._latest):
-            wanted = topology_of(revision)
-            if runs_unlike(wanted, topology_of(self._latest)):
-                self._stop.topology = wanted
-        self._latest = revision
-
-    @property
-    def _generation(self) -> int:
-        """Of the revision that is run: changes take until no tree is pending."""
-        if self._stop.topology is None and self._latest.input_hash == self._revision.input_hash:
-            return self._latest.generation
-        return self._revision.generation
-
     # What others ask
 
     def totals(self) -> Totals | None:
@@ -262,8 +244,9 @@ class DriverPod:
             pods = self._pods.names(jobs.hosts)
         message = self._event_log.latest
         present = self._present(running, jobs)
-        said = report_of(running, phase, self._generation, present, pods, where, message)
-        if self._latest.topology["spec"].get("autoscale") and phase is DriverPhase.ACTIVE:
+        generation, latest = self._instructions.generation, self._instructions.latest
+        said = report_of(running, phase, generation, present, pods, where, message)
+        if latest.topology["spec"].get("autoscale") and phase is DriverPhase.ACTIVE:
             said = said.model_copy(update={"load": self._load.measure(running.totals)})
         else:
             self._load.forget()
@@ -284,23 +267,9 @@ class DriverPod:
         return [worker for worker in workers if worker in alive]
 
     def _phase_now(self) -> DriverPhase:
-        if self._phase is not DriverPhase.ACTIVE:
-            return self._phase
-        if self._stop.drain:
-            return DriverPhase.DRAINING
-        if self._stop.topology is not None:
-            return DriverPhase.REBALANCING
-        return DriverPhase.INACTIVE if self._stop.active is False else DriverPhase.ACTIVE
+        return self._instructions.phase if self._phase is DriverPhase.ACTIVE else self._phase
 
     # The end
-
-    def _how_it_ended(self, running: RunningTopology) -> tuple[int, Ended]:
-        batch = running.coordinator.number
-        if self._stop.now:
-            message = f"SIGTERM ended the driver after batch {batch} was committed"
-            return ExitCode.TERMINATED, Ended(reason="Terminated", message=message)
-        self._phase = DriverPhase.FINISHED
-        return ExitCode.FINISHED, Ended(reason="Drained", message=f"drained, at batch {batch}")
 
     def _await_end(self) -> None:
         """After SIGTERM: drain if the topology is deleted, else end with the batch at hand."""
@@ -360,11 +329,6 @@ class DriverPod:
         _log.warning("%s", message)
         write_ended(Ended(reason="Terminated", message=message))
         os._exit(ExitCode.TERMINATED)
-
-
-def _version(revision: Revision) -> tuple[int, int | None]:
-    """What is another one if the topology may have to go on as another one."""
-    return revision.generation, revision.workers
 
 
 def _import_path(folder: Path | None) -> str | None:

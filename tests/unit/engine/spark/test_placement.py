@@ -15,7 +15,9 @@ class FakeSpark:
         self.master = master
         self.found = {}
         self.running = "0"
-        self._jsc = self._jvm = self.sc = self.taskScheduler = self
+        self.killed, self.wanted = [], None
+        self._jsc = self.sc = self.taskScheduler = self
+        self._jvm = Scala()
 
     def __call__(self):
         return self
@@ -28,6 +30,25 @@ class FakeSpark:
 
     def runningTasksByExecutors(self):
         return Text(self.running.split())
+
+    def killExecutors(self, ids):
+        self.killed += ids.values
+
+    def requestTotalExecutors(self, count, *_):
+        self.wanted = count
+
+
+class Scala:
+    """Whatever there is in Scala's packages, and a collection of such values."""
+
+    def __init__(self, values=()):
+        self.values = values
+
+    def __getattr__(self, name):
+        return self
+
+    def __call__(self, values=None):
+        return self if values is None else Scala(values)
 
 
 class Text:
@@ -84,6 +105,20 @@ def test_workers_of_a_jvm_come_and_go_together(spark):
     spark.found["10.0.0.7"] = ["4"]
     assert workers.alive() == (0, 1, 2, 3, 4)
     assert workers.by_executor() == {"3": range(2), "2": range(2, 4), "4": range(4, 5)}
+
+
+def test_more_workers_get_the_next_numbers_and_of_fewer_the_last_ones_go(spark):
+    workers = Workers(spark, 2, slots=1)
+    spark.found = {"10.0.0.4": ["1"], "10.0.0.5": ["2"]}
+    assert workers.alive() == (0, 1)
+    workers.resize(3)
+    assert (spark.wanted, spark.killed) == (3, [])
+    assert workers.alive() == (0, 1)
+    spark.found["10.0.0.6"] = ["3"]
+    assert workers.alive() == (0, 1, 2)
+    workers.resize(1)
+    assert (spark.wanted, spark.killed) == (1, ["2", "3"])
+    assert workers.alive() == (0,)
 
 
 def test_jvms_on_the_same_host_are_told_apart(spark):
