@@ -26,13 +26,13 @@ LONGEST = (
     "test_transactions.py",
     # the thorough ones
     "test_sink_kills.py",
+    "test_topology_soak.py",
     "test_transaction_kills.py",
     "test_kafka_transaction_kills.py",
     "test_topology_chaos.py",
     "test_example_kafka.py",
     "test_topology_hangs.py",
     "test_topology_failures.py",
-    "test_topology_soak.py",
     "test_tutorial.py",
 )
 

@@ -199,13 +199,18 @@ class Soak:
 
     def settle(self):
         """Let it run undisturbed, and assert that what it needs no more is deleted meanwhile."""
-        enough = max(SETTLED_COMMITS, FILES_TO_TELL // (2 * self.workers)) + 1
         self.wait_for_batches(1)
-        while (commits := self.since_claim()) < enough:  # what was harmed may only end now
+        # What was harmed may only end now. One worker alone makes no files of shuffles.
+        while self.since_claim() <= SETTLED_COMMITS or 0 < self.shuffles()[1] < FILES_TO_TELL:
             self.wait_for_batches(1)
         check_growth(self.checkpoint)
-        made = commits * 2 * self.workers  # one shuffle a batch at least, two files of each worker
-        check_shuffles(shuffle_files(self.process.pid), made)
+        check_shuffles(*self.shuffles())
+
+    def shuffles(self):
+        """How many files of shuffles the present run has, and how many it has made at least."""
+        numbers = shuffle_tasks(self.process.pid)
+        # A task writes two files, and every other task at least writes some: but the last stage's
+        return len(numbers), max(numbers, default=0)
 
     def since_claim(self):
         """How many commits the present run has made."""
@@ -236,12 +241,16 @@ class Soak:
         )
 
 
-def shuffle_files(pid):
-    """How many files of shuffles there are in the work folder of a run: it holds that one open."""
+def shuffle_tasks(pid):
+    """The number of the task that wrote it, of each file of a shuffle in a run's work folder.
+
+    Spark counts all its tasks, and has the number in the name: shuffle_SHUFFLE_TASK_0.data. The run
+    holds the folder open.
+    """
     links = [os.path.realpath(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
     locks = [Path(link) for link in links if link.endswith("/lock")]
     (folder,) = {lock.parent for lock in locks if lock.parent.name.startswith(PREFIX)}
-    return sum(1 for _ in folder.rglob("shuffle_*"))
+    return [int(file.name.split("_")[2]) for file in folder.rglob("shuffle_*")]
 
 
 def main():
