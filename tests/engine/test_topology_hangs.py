@@ -52,6 +52,7 @@ def ran(spark, builder, is_enough, limits=LIMITS):
     return observer, Committed(checkpoint)
 
 
+@pytest.mark.matrix(share=1 / 2)
 @pytest.mark.parametrize("method", ["open", "next_tuple"])
 def test_a_spout_that_ends_its_process_is_named_and_others_go_on_until_it_is_back(
     spark, tmp_path, method
@@ -84,6 +85,7 @@ def test_a_model_that_loads_longer_than_a_batch_may_take_is_loaded(spark):
     assert observer.failures == []
 
 
+@pytest.mark.matrix(share=1 / 2)
 @pytest.mark.parametrize(("fault", "what"), [("end", "ends its process"), ("hang", "does not end")])
 def test_a_bolt_that_can_not_be_made_ends_the_topology_and_is_named(spark, fault, what):
     builder = loading(0, fault, batch_timeout_seconds=5)
@@ -91,6 +93,7 @@ def test_a_bolt_that_can_not_be_made_ends_the_topology_and_is_named(spark, fault
         ran(spark, builder, lambda _: False, EngineLimits(making_share=1))
 
 
+@pytest.mark.matrix(share=1 / 2)
 @pytest.mark.parametrize("method", ["open", "next_tuple"])
 def test_a_spout_that_hangs_is_named_and_others_go_on_without_it(spark, tmp_path, method):
     builder = beside(tmp_path / "over", method, "hang", batch_timeout_seconds=4)
