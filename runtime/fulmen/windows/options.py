@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -156,6 +157,12 @@ class AggregateOptions(TimedOptions):
     more."""
     emit_every: Positive | None = None
     """Windows that are still open are emitted so often as well, if something has come."""
+    emit: Literal["updates", "final"] = "updates"
+    """`final`: each window is emitted once, so long after its end as `allowedLateness` says, when
+    nothing can change it any more. `updates`: at its end, and again for what is late."""
+    retract: bool = False
+    """Before a window is emitted once more, its row is emitted again as it was, with the field
+    `is_retraction`: so that who adds up rows can take it away."""
     partial: Literal["auto"] | bool = "auto"
     """Whether tuples of the same key and window are aggregated in the worker that emits them before
     they leave it: then a frequent key is one row a batch. `auto`: where there are few keys, and the
@@ -166,12 +173,19 @@ class AggregateOptions(TimedOptions):
     def _is_whole(self) -> AggregateOptions:
         if self.window.type == "count" and (self.emit_every or self.allowed_lateness != "0"):
             raise ValueError("emitEvery and allowedLateness are not for windows by count")
+        if self.emit == "final" and self.emit_every:
+            raise ValueError("emit: final is not for emitEvery: a window is emitted once")
+        if self.retract and not self.has_panes:
+            raise ValueError(
+                "retract is for windows that are emitted several times: with emitEvery or"
+                " allowedLateness, and without emit: final"
+            )
         if self.partial is True and self.window.type in ("session", "count"):
             raise ValueError(
                 f"partial: true is not for windows of type {self.window.type}: which tuples are"
                 " together there is known only when they are. Leave it out"
             )
-        names = [*self.key, *FIXED, *self.aggregates, *(PANE if self.has_panes else ())]
+        names = [*self.key, *FIXED, *self.aggregates, *self.pane_fields]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"several output fields are called {', '.join(twice)}")
         return self
@@ -179,11 +193,20 @@ class AggregateOptions(TimedOptions):
     @property
     def has_panes(self) -> bool:
         """Whether a window may be emitted several times."""
-        return self.emit_every is not None or self.allowed_lateness != "0"
+        is_late = self.allowed_lateness != "0" and self.emit != "final"
+        return self.emit_every is not None or is_late
+
+    @property
+    def pane_fields(self) -> Sequence[str]:
+        """What is emitted of a window besides its results, if that may be several times."""
+        if not self.has_panes:
+            return ()
+        return (*PANE, RETRACTION) if self.retract else PANE
 
 
 FIXED = ("window_start", "window_end")
 PANE = ("pane", "pane_index")
+RETRACTION = "is_retraction"
 
 
 class DeduplicateOptions(TimedOptions):

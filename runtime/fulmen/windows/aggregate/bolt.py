@@ -33,7 +33,7 @@ from fulmen.windows.inputs import (
     time_of,
     times_of,
 )
-from fulmen.windows.options import FIXED, PANE, AggregateOptions, CountWindow, Session
+from fulmen.windows.options import FIXED, AggregateOptions, CountWindow, Session
 from fulmen.windows.wanted import wanted
 
 OPEN_WINDOWS = "Windows that are kept. Of sessions and by count: keys that have some."
@@ -63,7 +63,8 @@ class Aggregate(ChunkBolt):
     It emits, on the stream `default`, the values of `key`, `window_start` and `window_end` (both in
     UTC), and each of `aggregates`: once for each window, when the watermark says that it has
     ended. With `emitEvery` or `allowedLateness` a window may be emitted several times: then `pane`
-    says whether early, on_time or late, and `pane_index` counts from 0.
+    says whether early, on_time or late, and `pane_index` counts from 0. With `retract` the row
+    before comes again then, first, and `is_retraction` says so.
 
     What comes too late for its windows is on the stream `late`, with the first of these windows.
 
@@ -86,7 +87,7 @@ class Aggregate(ChunkBolt):
                 continue
             if kind:
                 types[name] = kind
-        names = (*options.key, *FIXED, *options.aggregates, *(PANE if options.has_panes else ()))
+        names = (*options.key, *FIXED, *options.aggregates, *options.pane_fields)
         return {"default": Stream(names, types=types), LATE: Stream(LATE_FIELDS)}
 
     @override
@@ -153,7 +154,7 @@ class Aggregate(ChunkBolt):
             return Sessions(milliseconds(window.gap), *rest)
         if isinstance(window, CountWindow):
             return CountedWindows(window.size, *rest)
-        is_plain = self._is_count and not options.has_panes
+        is_plain = self._is_count and not options.has_panes and options.emit != "final"
         if is_plain and set(map(type, self.state.values())) <= {int}:
             return PlainCounts(window.spans(), *rest)
         return FixedWindows(window.spans(), *rest)

@@ -28,8 +28,9 @@ from fulmen.windows.spans import Span, Spans
 Kept = list[Any]
 """What is kept of one window of one key: what each aggregate keeps, and behind that its `Status`;
 None: it was never emitted."""
-Status = tuple[int, bool, bool]
-"""How often it was emitted, whether at its end, and whether something has come since."""
+Status = tuple[Any, ...]
+"""How often it was emitted, whether at its end, whether something has come since, and, if it is to
+be taken back, how it was emitted last."""
 NEW: Status = (0, False, True)
 NEVER = (0, 0)
 _NONE: dict[Any, Kept] = {}
@@ -85,7 +86,7 @@ class FixedWindows(Windows):
         if kept is None:
             kept = [*self._aggregates.new(), None]
         elif kept[-1] is not None:
-            kept[-1] = kept[-1][0], False, True
+            kept[-1] = _changed(kept[-1])
         self._put(span, plain, kept)
         if self._early is not None:
             self.emit_later(span)
@@ -105,11 +106,11 @@ class FixedWindows(Windows):
         windows = [[*(kept or self._aggregates.new()), None][: self._width] for kept in known]
         self._aggregates.add(windows, values, time)
         for span, kept in zip(live, windows, strict=True):
-            count, has_ended, _ = kept[-1] or NEW
-            if has_ended:
+            _, has_ended, *_ = kept[-1] or NEW
+            if has_ended and not self._is_final:
                 self._emit(span, plain, kept, LATE_PANE, collector, has_ended=True)
             else:
-                kept[-1] = kept[-1] and (count, False, True)
+                kept[-1] = _changed(kept[-1])
                 self.emit_later(span)
             self._put(span, plain, kept)
 
@@ -123,7 +124,7 @@ class FixedWindows(Windows):
         windows = [[*(kept or self._aggregates.new()), None][: self._width] for kept in known]
         self._aggregates.absorb(windows, other)
         for span, kept in zip(self._here, windows, strict=True):
-            kept[-1] = kept[-1] and (kept[-1][0], False, True)
+            kept[-1] = _changed(kept[-1])
             self.emit_later(span)
             self._put(span, plain, kept)
 
@@ -131,7 +132,7 @@ class FixedWindows(Windows):
         """What is kept of a key in a window from now on."""
         windows = self.open.setdefault(span, {})
         if not windows or (plain not in windows and self.is_past(span[1])):
-            self._timers.set(span, span[1])  # for all its keys
+            self._timers.set(span, span[1] + self._wait)  # for all its keys
         windows[plain] = kept
         self._changed.setdefault(span, {})[plain] = kept
 
@@ -185,7 +186,7 @@ class FixedWindows(Windows):
         has_ended, is_kept = pane == ON_TIME_PANE, self._has_panes
         wrong: Exception | None = None
         for plain, kept in self.open.get(span, {}).items():
-            _, ended_before, is_new = kept[-1] or NEW
+            _, ended_before, is_new, *_ = kept[-1] or NEW
             if ended_before or not (is_new or has_ended):
                 continue
             try:
@@ -206,12 +207,16 @@ class FixedWindows(Windows):
         collector: BasicOutputCollector,
         has_ended: bool,
     ) -> None:
-        start, end = self.when(span)
-        row = [plain] if self._plain_keys else [*plain]
-        row += (start, end)
-        row += self._aggregates.results(kept)
-        if self._has_panes:
-            count = (kept[-1] or NEW)[0]
-            row += (pane, count)
-            kept[-1] = count + 1, has_ended, False
-        collector.emit(row)
+        key = (plain,) if self._plain_keys else plain
+        results = self._aggregates.results(kept)
+        if not self._has_panes:
+            collector.emit([*key, *self.when(span), *results])
+            return
+        count, _, _, *before = kept[-1] or NEW
+        after = self.emit_pane(key, (span, results, pane, count), before, collector)
+        kept[-1] = count + 1, has_ended, False, *after
+
+
+def _changed(status: Status | None) -> Status | None:
+    """What is known of a window to which something has come."""
+    return status and (status[0], False, True, *status[3:])

@@ -21,6 +21,8 @@ EARLY = "early"
 """Begins the keys of timers for what is emitted before a window ends."""
 EARLY_PANE, ON_TIME_PANE, LATE_PANE = "early", "on_time", "late"
 Key = tuple[Any, ...]
+Shown = tuple[Span, list[Any], str, int]
+"""How a window was emitted: start and end, the results, the pane, and which one it was."""
 
 
 class Places(NamedTuple):
@@ -143,6 +145,10 @@ class Windows(ABC):
         self._timers = context.timers
         self._has_times, self._has_panes = has_times, options.has_panes
         self._lateness = milliseconds(options.allowed_lateness)
+        self._is_final = options.emit == "final"
+        self._wait = self._lateness if self._is_final else 0
+        """How long after its end a window is emitted."""
+        self._retracts = options.retract
         self._early = milliseconds(options.emit_every) / 1000 if options.emit_every else None
         self._late = late_counter(context)
         self._when: tuple[Span | None, tuple[Any, Any]] = None, (None, None)
@@ -191,6 +197,27 @@ class Windows(ABC):
         self._late.inc()
         when = [datetime_of(one) for one in (time, *span)]
         collector.emit([tup.as_dict(), *when], LATE)
+
+    def emit_pane(
+        self, key: Key, now: Shown, before: Iterable[Shown], collector: BasicOutputCollector
+    ) -> Sequence[Shown]:
+        """Emit a window that may be emitted several times.
+
+        Args:
+            key: Its key.
+            now: How it is emitted.
+            before: How it was emitted last. Sessions that have become one have several rows.
+            collector: Takes it.
+
+        Returns:
+            What is to be taken back when it is emitted again.
+        """
+        rows: list[tuple[Shown, tuple[bool, ...]]] = [(now, ())]
+        if self._retracts:
+            rows = [*((one, (True,)) for one in before), (now, (False,))]
+        for (span, results, *pane), more in rows:
+            collector.emit([*key, *self.when(span), *results, *pane, *more])
+        return (copy.deepcopy(now),) if self._retracts else ()  # others may change what they gave
 
     def emit_later(self, place: Any) -> None:
         """Have something emitted before its end, if that is wanted and not due already."""

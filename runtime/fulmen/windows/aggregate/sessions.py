@@ -15,6 +15,7 @@ from fulmen.windows.aggregate.kept import (
     LATE_PANE,
     ON_TIME_PANE,
     Key,
+    Shown,
     Windows,
 )
 from fulmen.windows.inputs import check_end
@@ -30,12 +31,15 @@ class Open:
         panes: How often the session was emitted.
         has_ended: Whether it was emitted at its end.
         is_new: Whether something has come since it was emitted last.
+        shown: How it was emitted last, and so were those that it is made of, if that is to be
+            taken back.
     """
 
     kept: list[Any]
     panes: int = 0
     has_ended: bool = False
     is_new: bool = True
+    shown: tuple[Shown, ...] = ()
 
 
 class Sessions(Windows):
@@ -63,7 +67,7 @@ class Sessions(Windows):
         self._aggregates.add([window.kept], values, time)
         for one in sorted(touched):
             window = self._merged(sessions.pop(one), window)
-        if window.has_ended and self.is_past(span[1]):
+        if window.has_ended and self.is_past(span[1]) and not self._is_final:
             window = self._emit(key, span, window, LATE_PANE, collector)
         else:
             window = replace(window, has_ended=False)  # it goes on
@@ -73,7 +77,8 @@ class Sessions(Windows):
 
     def _merged(self, one: Open, other: Open) -> Open:
         kept = self._aggregates.merged(one.kept, other.kept)
-        return Open(kept, max(one.panes, other.panes), one.has_ended or other.has_ended)
+        has_ended = one.has_ended or other.has_ended
+        return Open(kept, max(one.panes, other.panes), has_ended, shown=one.shown + other.shown)
 
     @override
     def on_timer(self, key: Any, at: int, collector: BasicOutputCollector) -> None:
@@ -96,7 +101,7 @@ class Sessions(Windows):
     def _end(self, place: Any, at: int, collector: BasicOutputCollector) -> None:
         sessions: dict[Span, Open] = {}
         for span, window in sorted(self.state.get(place, {}).items()):
-            if not window.has_ended and span[1] <= at:
+            if not window.has_ended and span[1] + self._wait <= at:
                 ended = self._emit(place[1], span, window, ON_TIME_PANE, collector)
                 if self._lateness:
                     sessions[span] = replace(ended, has_ended=True)
@@ -112,14 +117,20 @@ class Sessions(Windows):
             self._timers.cancel((EARLY, place))
             return
         self.state[place] = sessions
-        ends = [span[1] + self._lateness * w.has_ended for span, w in sessions.items()]
+        ends = [
+            span[1] + (self._lateness if window.has_ended else self._wait)
+            for span, window in sessions.items()
+        ]
         self._timers.set(place, min(ends))
 
     def _emit(
         self, key: Key, span: Span, window: Open, pane: str, collector: BasicOutputCollector
     ) -> Open:
         """Emit a session as it is; what is kept of it then."""
-        panes = (pane, window.panes) if self._has_panes else ()
         results = self._aggregates.results(window.kept)
-        collector.emit([*key, *self.when(span), *results, *panes])
-        return replace(window, panes=window.panes + 1, is_new=False)
+        if not self._has_panes:
+            collector.emit([*key, *self.when(span), *results])
+            return window
+        now = span, results, pane, window.panes
+        shown = tuple(self.emit_pane(key, now, window.shown, collector))
+        return replace(window, panes=window.panes + 1, is_new=False, shown=shown)

@@ -1,0 +1,157 @@
+"""Windows that are emitted once and for all, and rows that take back those before them."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fulmen.errors import ValidationFailed
+from fulmen.testing import PAUSE, BoltHarness, run
+from fulmen.windows import Aggregate, Aggregation
+from support.aggregates import (
+    EVENTS,
+    EXAMPLES,
+    EXTRAS,
+    FIELDS,
+    SESSION,
+    SUMS,
+    TUMBLING,
+    WINDOWS,
+    by_duckdb,
+    plain,
+    results,
+    topology,
+)
+
+LATE = [("a", 1, 0), ("n", 1, 15), PAUSE, ("n", 1, 15), PAUSE, ("a", 1, 5), PAUSE]
+"""A tuple, and one that comes when its window has ended."""
+
+
+@pytest.mark.parametrize(("window", "end"), [(TUMBLING, 10), (SESSION, 15)])
+@pytest.mark.parametrize("aggregates", [SUMS, {"n": "count"}])
+def test_a_final_window_is_emitted_when_nothing_more_can_come(window, end, aggregates):
+    options = {"time": "at", "unit": "ms", "key": ["user"], "emit": "final"}
+    conf = {**options, "allowedLateness": "20ms", "window": window, "aggregates": aggregates}
+    bolt = BoltHarness(Aggregate, fields=FIELDS, conf=conf)
+    bolt.execute(["a", 1, 0])
+    bolt.advance(watermark=10)
+    bolt.execute(["a", 1, 5])
+    bolt.advance(watermark=end + 19)
+    bolt.end_batch()
+    assert bolt.emitted == []
+    bolt.advance(watermark=end + 20)
+    bolt.end_batch()
+    assert [list(map(plain, one.values))[:4] for one in bolt.emitted] == [["a", 0, end, 2]]
+    assert bolt.state == {}
+    bolt.execute(["a", 1, 0])
+    assert [one.stream for one in bolt.emitted] == ["default", "late"]
+
+
+def test_a_final_session_waits_also_if_an_earlier_one_of_its_key_is_emitted():
+    options = {"time": "at", "unit": "ms", "key": ["user"], "emit": "final", "aggregates": SUMS}
+    conf = {**options, "allowedLateness": "20ms", "window": SESSION}
+    bolt = BoltHarness(Aggregate, fields=FIELDS, conf=conf)
+    bolt.execute(["a", 1, 0])
+    bolt.execute(["a", 1, 14])
+    bolt.advance(watermark=31)
+    bolt.end_batch()
+    assert [plain(one.values[1]) for one in bolt.emitted] == [0]
+
+
+@pytest.mark.parametrize(("window", "end"), [(TUMBLING, 10), (SESSION, 15)])
+def test_a_row_that_has_changed_is_taken_back_before_it_comes_again(window, end):
+    first = end if window is TUMBLING else 10
+    found, _ = results(LATE, window, allowedLateness="20ms", retract=True)
+    assert [row for row in found if row[0] == "a"] == [
+        ("a", 0, first, 1, 1, "on_time", 0, False),
+        ("a", 0, first, 1, 1, "on_time", 0, True),
+        ("a", 0, end, 2, 2, "late", 1, False),
+    ]
+
+
+def test_sessions_that_have_become_one_are_all_taken_back():
+    items = [("a", 1, 0), ("a", 2, 25), ("n", 1, 40), PAUSE, ("n", 1, 40), PAUSE, ("a", 4, 12)]
+    window = {"type": "session", "gap": "14ms"}
+    found, _ = results(items, window, allowedLateness="50ms", retract=True)
+    assert sorted(row for row in found[:-1] if row[0] == "a") == [
+        ("a", 0, 14, 1, 1, "on_time", 0, False),
+        ("a", 0, 14, 1, 1, "on_time", 0, True),
+        ("a", 0, 39, 3, 7, "late", 1, False),
+        ("a", 25, 39, 1, 2, "on_time", 0, False),
+        ("a", 25, 39, 1, 2, "on_time", 0, True),
+    ]
+
+
+class Seen(Aggregation):
+    """Gives the list that it goes on with."""
+
+    in_place = True
+
+    def init(self):
+        return []
+
+    def add(self, kept, value, time):
+        kept.append(value)
+        return kept
+
+    def merge(self, kept, other):
+        return kept + other
+
+
+class WithSeen(Aggregate):
+    own = {"seen": Seen}  # noqa: RUF012 (as authors write it)
+
+
+@pytest.mark.parametrize("window", [TUMBLING, SESSION])
+def test_what_is_taken_back_is_as_it_was_whatever_has_come_since(window):
+    options = {"time": "at", "unit": "ms", "key": ["user"], "emitEvery": "1s", "retract": True}
+    conf = {**options, "window": window, "aggregates": {"all": "seen(amount)"}}
+    bolt = BoltHarness(WithSeen, fields=FIELDS, conf=conf)
+    bolt.execute(["a", 1, 0])
+    bolt.advance(seconds=2)
+    bolt.execute(["a", 2, 1])
+    bolt.advance(seconds=2)
+    rows = [(one.values[3], one.values[-1]) for one in bolt.emitted]
+    assert rows[1:] == [([1], True), ([1, 2], False)]
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"emit": "final", "emitEvery": "1s"}, "emit: final is not for emitEvery"),
+        ({"retract": True}, "retract is for windows that are emitted several times"),
+        ({"retract": True, "emit": "final", "allowedLateness": "1s"}, "retract is for windows"),
+        (
+            {"retract": True, "emitEvery": "1s", "aggregates": {"is_retraction": "count"}},
+            "several output fields are called is_retraction",
+        ),
+    ],
+)
+def test_mistakes_are_found_before_anything_runs(config, said):
+    with pytest.raises(ValidationFailed) as raised:
+        run(topology([("a", 1, 1)], TUMBLING, **config))
+    assert said in str(raised.value)
+
+
+HOW = [{"emit": "final"}, {"retract": True}, {"retract": True, "emitEvery": "1s"}]
+
+
+@pytest.mark.parametrize("kind", ["sliding", "session"])
+@given(events=EVENTS, extra=st.data())
+@settings(max_examples=EXAMPLES)
+def test_with_all_that_is_late_windows_are_those_of_sql(kind, events, extra):
+    """Rows that are added up, less those that are taken back, are all windows, and each once."""
+    how = extra.draw(st.sampled_from(HOW))
+    items = []
+    for event in events:
+        items.append(event)
+        items += extra.draw(st.sampled_from(EXTRAS))
+    how = {**how, "allowedLateness": "400ms", "batch_seconds": 0.5, "workers": 2}
+    found, late = results(items, WINDOWS[kind][0], **how)
+    assert late == []
+    rows = Counter()
+    for row in found:
+        rows[row[:5]] += -1 if row[-1] is True else 1
+        assert rows[row[:5]] in (0, 1)
+    assert sorted(rows.elements()) == by_duckdb(kind, events)
