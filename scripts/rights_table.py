@@ -19,7 +19,8 @@ PAGE = ROOT / "docs" / "operations.md"
 BEGIN = "<!-- rights: written by scripts/rights_table.py -->\n"
 END = "<!-- end of rights -->\n"
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
-WHO = ("operator", "driver", "workers", "editor", "viewer")
+AT_HOME = "operator, besides, in its own namespace"
+WHO = ("operator", AT_HOME, "driver", "workers", "editor", "viewer")
 
 Rules = Sequence[Mapping[str, Any]]
 Rights = Mapping[tuple[str, str], frozenset[str]]
@@ -31,6 +32,7 @@ def matrix() -> dict[str, Rights]:
     roles = _roles_of_chart()
     return {
         "operator": rights_of(roles["tools-fulmen-operator"]),
+        AT_HOME: rights_of(roles["tools-fulmen-operator-leader"]),
         "driver": rights_of(driver_role("NAME")),
         "workers": {},
         "editor": rights_of(roles["tools-fulmen-topologies-edit"]),
@@ -85,7 +87,8 @@ def _roles_of_chart() -> dict[str, Rules]:
     command = [helm, "template", "fulmen", str(ROOT / "charts" / "fulmen"), "--namespace", "tools"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = [thing for thing in yaml.safe_load_all(text) if thing]
-    return {o["metadata"]["name"]: o["rules"] for o in found if o["kind"] == "ClusterRole"}
+    rules = {o["metadata"]["name"]: o["rules"] for o in found if "rules" in o}
+    return {name if name.startswith("tools-") else f"tools-{name}": r for name, r in rules.items()}
 
 
 if __name__ == "__main__":

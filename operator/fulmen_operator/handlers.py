@@ -5,11 +5,13 @@ finalizer, which makes deletion hang without the operator, and copy the spec int
 """
 
 import asyncio
+import math
 import random
 import secrets
-from collections.abc import Mapping
+import socket
+import time
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -19,18 +21,18 @@ from prometheus_client import start_http_server
 
 from fulmen.kube import contract
 from fulmen_operator import metrics
-from fulmen_operator.cluster.access import Access
-from fulmen_operator.cluster.api import KINDS, NOT_FOUND, CallFailed
+from fulmen_operator.cluster.api import KINDS, NOT_FOUND, ApiServer, CallFailed
 from fulmen_operator.cluster.client import KubernetesApi
+from fulmen_operator.cluster.fence import Fenced
 from fulmen_operator.cluster.store import WatchCache
-from fulmen_operator.controller.loop import Memory, work
+from fulmen_operator.controller.election import Election
 from fulmen_operator.controller.queue import Queue
-from fulmen_operator.controller.watching import WATCHED, keep_fresh, take_in
+from fulmen_operator.controller.term import serve
+from fulmen_operator.controller.watching import WATCHED, take_in
 from fulmen_operator.manifests.common import CODE
 from fulmen_operator.model import Key
 from fulmen_operator.settings import Settings
 
-WORKERS = 4
 SELECTORS = {"ConfigMap": f"{contract.TOPOLOGY_LABEL},{contract.COMPONENT_LABEL}!={CODE}"}
 """Where not all objects with a topology's label are watched."""
 STUCK_SECONDS = 300
@@ -43,7 +45,9 @@ class Running:
         settings: The operator's.
         queue: The topologies to look at.
         store: What the watches tell.
-        tasks: Those that look.
+        task: What stands for leader, and leads. None: it has not begun.
+        serves: Whether this operator looks after topologies now.
+        left: For how many seconds it may, if its lease is not renewed.
         open: What has to be closed at the end.
     """
 
@@ -51,8 +55,18 @@ class Running:
         self.settings = settings
         self.queue: Queue[Key] = Queue(monotonic, random.random)
         self.store = WatchCache()
-        self.tasks: list[asyncio.Task[None]] = []
+        self.task: asyncio.Task[None] | None = None
+        self.serves = False
+        self.left: Callable[[], float] = lambda: math.inf
         self.open = AsyncExitStack()
+
+    async def lead(self, api: ApiServer) -> None:
+        """Look after topologies, until that is cancelled."""
+        self.serves = True
+        try:
+            await serve(api, self.store, self.queue, self.settings)
+        finally:
+            self.serves = False
 
 
 @kopf.on.startup()
@@ -70,21 +84,37 @@ async def start(settings: kopf.OperatorSettings, memo: Running, **_: Any) -> Non
     settings.networking.request_timeout = 60
     api = await memo.open.enter_async_context(KubernetesApi())
     await must_be_served(api)
-    secret = partial(secrets.token_urlsafe, 32)
-    access = Access(api, lambda: datetime.now(UTC), secret, memo.store)
-    metrics.follow(lambda: len(memo.queue))
+    follow(memo)
     server, thread = start_http_server(memo.settings.metrics_port)
     memo.open.callback(thread.join)
     memo.open.callback(server.shutdown)
-    filled, memory = asyncio.Event(), Memory()
-    listing = keep_fresh(api, memo.store, memo.settings.namespaces, memo.queue, filled)
+    memo.task = asyncio.create_task(led(memo, api))
 
-    async def begin() -> None:
-        await filled.wait()  # without knowing all that there is, much would be made twice
-        await work(memo.queue, access, memo.settings, memory)
 
-    memo.tasks += [asyncio.create_task(listing)]
-    memo.tasks += [asyncio.create_task(begin()) for _ in range(WORKERS)]
+def follow(memo: Running) -> None:
+    """Show Prometheus what only a leader has something to tell of."""
+    metrics.follow(
+        topologies=lambda: len(memo.queue) if memo.serves else 0,
+        leads=lambda: memo.serves and memo.left() > 0,
+    )
+
+
+async def led(memo: Running, api: ApiServer) -> None:
+    """Stand for leader and lead, or lead at once where there is nobody else. It does not end."""
+    if not memo.settings.lease:
+        await memo.lead(api)
+        return
+    namespace, _, lease = memo.settings.lease.partition("/")
+    name = f"{socket.gethostname()}_{secrets.token_hex(4)}"
+    election = Election(api, namespace, lease, name, boot_seconds, lambda: memo.lead(fenced))
+    memo.left = election.left
+    fenced = Fenced(api, memo.left)
+    await election.run()
+
+
+def boot_seconds() -> float:
+    """Seconds that only grow, on Linux also while the machine sleeps, to count leases by."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 async def must_be_served(api: KubernetesApi) -> None:
@@ -106,9 +136,9 @@ async def must_be_served(api: KubernetesApi) -> None:
 @kopf.on.cleanup()
 async def stop(memo: Running, **_: Any) -> None:
     """End the work where it is: another operator goes on from there."""
-    for task in memo.tasks:
-        task.cancel()
-    await asyncio.gather(*memo.tasks, return_exceptions=True)
+    if memo.task is not None:
+        memo.task.cancel()
+        await asyncio.gather(memo.task, return_exceptions=True)
     await memo.open.aclose()
 
 
@@ -121,9 +151,12 @@ def log_in(settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo | N
 
 @kopf.on.probe(id="queue", errors=kopf.ErrorsMode.PERMANENT)
 async def is_moving(memo: Running, **_: Any) -> float:
-    """Fail when the queue does not move. The API server being away is no reason to be killed."""
-    stuck = memo.queue.stuck_for()
-    if stuck > STUCK_SECONDS or any(task.done() for task in memo.tasks):
+    """Fail when the queue does not move. The API server being away is no reason to be killed.
+
+    One that stands by only fills the queue.
+    """
+    stuck = memo.queue.stuck_for() if memo.serves else 0.0
+    if stuck > STUCK_SECONDS or (memo.task is not None and memo.task.done()):
         raise kopf.PermanentError(f"nothing has moved for {stuck:.0f} s")
     return stuck
 

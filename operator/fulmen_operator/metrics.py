@@ -19,6 +19,8 @@ _READY = Gauge(
     ["topology_namespace", "topology"],
 )
 
+_LEADER = Gauge("fulmen_operator_leader", "Whether this operator leads: 1, else 0.")
+
 
 def show(namespace: str, name: str, status: Mapping[str, Any] | None) -> None:
     """Show whether a topology is ready, as its status says. None: it is gone."""
@@ -29,6 +31,12 @@ def show(namespace: str, name: str, status: Mapping[str, Any] | None) -> None:
     _READY.labels(namespace, name).set(conditions.get("Ready") == "True")
 
 
-def follow(topologies: Callable[[], float]) -> None:
-    """Show that number from now on."""
+def follow(topologies: Callable[[], float], leads: Callable[[], bool]) -> None:
+    """Show these from now on."""
     _TOPOLOGIES.set_function(topologies)
+    _LEADER.set_function(leads)
+
+
+def forget() -> None:
+    """Another operator knows from now on whether topologies are ready."""
+    _READY.clear()

@@ -54,6 +54,8 @@ class Settings:
         metrics_port: Where the operator's own metrics are.
         probe_port: Where the kubelet asks whether the operator is alive.
         json_logs: Whether log lines are JSON.
+        lease: By which the operators of one installation agree on who leads, as `NAMESPACE/NAME`;
+            empty: there is no other.
         network_policies: Of all topologies; None: a topology has one if its spec asks for it.
     """
 
@@ -67,6 +69,7 @@ class Settings:
     metrics_port: int = 9465
     probe_port: int = 8080
     json_logs: bool = False
+    lease: str = ""
     network_policies: NetworkPolicies | None = None
 
     @classmethod
@@ -89,6 +92,7 @@ class Settings:
             metrics_port=int(given.get("metrics_port", default.metrics_port)),
             probe_port=int(given.get("probe_port", default.probe_port)),
             json_logs=given.get("json_logs", "") == "true",
+            lease=given.get("lease", ""),
             network_policies=NetworkPolicies.from_json(given.get("network_policies", "")),
         )
 

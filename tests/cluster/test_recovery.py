@@ -121,30 +121,57 @@ def test_the_driver_is_evicted(topology):
     goes_on(topology, before["batch"], but=name)
 
 
-def test_operator_and_driver_are_deleted_together(topology, operator):
-    """Its status is lost as well. Attempts go on from the last, and no secret outlives its driver.
+@pytest.fixture(scope="class")
+def two_operators(operator):
+    """Two of them; one leads. The second one comes by an upgrade that leaves the first as it is."""
+    before = operators.leader()
+    operators.install("replicas=2")
+    assert operators.leader() == before
+    yield operator
+    operators.install()
 
-    The last may be known by nothing any more but its number, which the next driver then has too.
-    """
-    last = driver(topology)
-    before, name, uid = report_in(last), last["metadata"]["name"], uid_of(last)
-    operator.delete_all("pods", operators.SELECTOR, "--grace-period=0", "--force")
-    remove = json.dumps([{"op": "remove", "path": "/status"}])
-    status = ("--subresource=status", "--type=json", "-p", remove)
-    topology.run("patch", "topology", NAME, *status)
-    topology.delete("pod", name, "--grace-period=0", "--force")
-    goes_on(topology, before["batch"], but=uid)
-    found = topology.wait("topology", NAME, is_ready, 180, "Ready again")
-    assert found["status"]["attempt"] == attempt_of(driver(topology)) >= attempt_of(last)
-    eventually(
-        lambda: (
-            {owner_of(secret) for secret in topology.list("secrets", OWN)},
-            {uid_of(pod) for pod in topology.list("pods", PODS + "driver")},
-        ),
-        lambda seen: seen[0] == seen[1] and uid_of(driver(topology)) in seen[0],
-        60,
-        "left with a secret for each driver that is there: one runs, one may be kept for its log",
-    )
+
+class TestTwoOperators:
+    def test_leader_and_driver_are_deleted_together(self, topology, two_operators):
+        """The other operator goes on. The topology's status is lost as well.
+
+        Attempts go on from the last, and no secret outlives its driver. The last may be known by nothing any more but its number, which the next driver then has too.
+        """
+        last, first_leader = driver(topology), operators.leader()
+        before, name, uid = report_in(last), last["metadata"]["name"], uid_of(last)
+        two_operators.delete("pod", first_leader, "--grace-period=0", "--force")
+        remove = json.dumps([{"op": "remove", "path": "/status"}])
+        status = ("--subresource=status", "--type=json", "-p", remove)
+        topology.run("patch", "topology", NAME, *status)
+        topology.delete("pod", name, "--grace-period=0", "--force")
+        goes_on(topology, before["batch"], but=uid)
+        assert operators.leader() not in ("", first_leader)
+        found = topology.wait("topology", NAME, is_ready, 180, "Ready again")
+        assert found["status"]["attempt"] == attempt_of(driver(topology)) >= attempt_of(last)
+        eventually(
+            lambda: (
+                {owner_of(secret) for secret in topology.list("secrets", OWN)},
+                {uid_of(pod) for pod in topology.list("pods", PODS + "driver")},
+            ),
+            lambda seen: seen[0] == seen[1] and uid_of(driver(topology)) in seen[0],
+            60,
+            "left with a secret for each driver: one runs, one may be kept for its log",
+        )
+
+    def test_the_leader_is_stopped_for_a_while(self, topology, two_operators, kubelet):
+        """The other one leads. The first one wakes, has not ended meanwhile, and leads no more."""
+        pods, first, pod = operators.pods(), operators.leader(), driver(topology)
+        with operators.stopped(first):
+            topology.patch("topology", NAME, {"spec": {"maxSpoutPending": 4800}})
+            topology.wait("topology", NAME, is_ready, 60, "Ready by what it was told since")
+            second = operators.leader()
+        leads = [
+            total(two_operators.metrics(name, 9465), "fulmen_operator_leader")
+            for name in (first, second)
+        ]
+        assert leads == [0, 1]
+        assert (operators.leader(), operators.pods()) == (second, pods)
+        assert uid_of(driver(topology)) == uid_of(pod)
 
 
 def owner_of(thing):

@@ -250,9 +250,14 @@ class FakeCluster:
 
     # ---- what happens by itself
 
-    def reconcile(self, memory=None):
-        """Let the operator look once; returns after how many seconds it wants to look again."""
-        access = self.access()
+    def reconcile(self, memory=None, api=None):
+        """Let the operator look once; returns after how many seconds it wants to look again.
+
+        Args:
+            memory: What an earlier look has left to it.
+            api: Its way to the API server.
+        """
+        access = self.access(api)
         step = reconcile(KEY, access, self.settings, memory or self._memory)
         match asyncio.run(step):
             case Done(again_in):
@@ -262,9 +267,9 @@ class FakeCluster:
             case Gone():
                 return None
 
-    def access(self):
+    def access(self, api=None):
         """An operator's, which has been told of all there is."""
-        return Access(self.api, lambda: self.now, lambda: "secret", self.store())
+        return Access(api or self.api, lambda: self.now, lambda: "secret", self.store())
 
     def reconcile_once_more(self):
         """Let the operator look; after a conflict it looks again, as its queue would have it."""

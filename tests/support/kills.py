@@ -64,7 +64,7 @@ def delete_pod(kube, pod):
 def delete_operator():
     """Delete the operator's pod at once."""
     system = Kube(operators.SYSTEM)
-    (pod, *_) = system.list("pods", operators.SELECTOR)
+    pod = next(p for p in system.list("pods", operators.SELECTOR) if not operators.is_ending(p))
     return delete_pod(system, pod["metadata"]["name"])
 
 

@@ -1,7 +1,9 @@
 """The operator on the cluster: installed, uninstalled and taken away as its users do that."""
 
+import os
+import signal
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from support import cluster_images
@@ -76,9 +78,46 @@ def none():
 
 
 def images():
-    """The images that the operator's pods run."""
+    """The images that the operator's pods run, but for those that end."""
     pods = Kube(SYSTEM).list("pods", SELECTOR)
-    return {pod["spec"]["containers"][0]["image"] for pod in pods}
+    return {pod["spec"]["containers"][0]["image"] for pod in pods if not is_ending(pod)}
+
+
+def is_ending(pod):
+    return "deletionTimestamp" in pod["metadata"]
+
+
+def leader():
+    """The name of the pod that leads; empty: none does."""
+    lease = Kube(SYSTEM).get("lease", "fulmen-operator") or {"spec": {}}
+    return (lease["spec"].get("holderIdentity") or "").partition("_")[0]
+
+
+@contextmanager
+def stopped(pod):
+    """Stop the operator's process in a pod, which runs on this machine, until the context ends.
+
+    A container can't stop its own first process.
+    """
+    uid = Kube(SYSTEM).get("pod", pod)["metadata"]["uid"]
+    (process,) = (
+        int(process.name)
+        for process in Path("/proc").iterdir()
+        if process.name.isdecimal()
+        and f"pod{uid}" in _text(process / "cgroup").replace("_", "-")
+        and "fulmen_operator" in _text(process / "cmdline")
+    )
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
+def _text(file):
+    with suppress(OSError):  # it has ended
+        return file.read_text()
+    return ""
 
 
 def pods():

@@ -14,6 +14,17 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ .Release.Name | trunc 40 | trimSuffix "-" }}-operator
 {{- end }}
 
+{{- /* Pods of the operator on different nodes, where that is possible. */}}
+{{- define "fulmen.apart" -}}
+podAntiAffinity:
+  preferredDuringSchedulingIgnoredDuringExecution:
+    - weight: 100
+      podAffinityTerm:
+        topologyKey: kubernetes.io/hostname
+        labelSelector:
+          matchLabels: {{- include "fulmen.selector" . | nindent 12 }}
+{{- end }}
+
 {{- /* What the operator may do in the namespaces that it looks after. */}}
 {{- define "fulmen.rules" -}}
 # list and watch, here and below: what the operator looks at is watched. get is what it gives to

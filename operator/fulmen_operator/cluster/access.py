@@ -19,6 +19,7 @@ from fulmen_operator.cluster.api import (
     Overtaken,
     whole,
 )
+from fulmen_operator.cluster.events import event_about
 from fulmen_operator.cluster.store import WatchCache
 from fulmen_operator.manifests.common import marked
 from fulmen_operator.model import (
@@ -34,19 +35,15 @@ from fulmen_operator.model import (
     Observed,
     StartDriver,
     Trial,
-    clipped,
     is_gated,
     label,
     name_of,
-    text_of,
     uid_of,
 )
 from fulmen_operator.ownership import CLAIM, belongs, obstacle, own_pods
 from fulmen_operator.room import older_waiting
 
 LISTED = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy")
-MAX_NOTE = 1024
-"""As much as an Event's message may have."""
 OTHERS_SECONDS: Final = 30
 """For how long it holds what an object of others was like: code, a claim."""
 
@@ -205,30 +202,16 @@ class Access:
 
     async def tell(self, seen: Observed, event: Event) -> None:
         """Tell people about something that happened to a topology."""
-        now = text_of(seen.now)
         meta = seen.topology["metadata"]
-        body = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"generateName": f"{seen.name}.", "namespace": seen.namespace},
-            "involvedObject": {
-                "apiVersion": API_VERSION,
-                "kind": KIND,
-                "name": seen.name,
-                "namespace": seen.namespace,
-                "uid": meta["uid"],
-                "resourceVersion": meta["resourceVersion"],
-            },
-            "type": event.type,
-            "reason": event.reason,
-            "message": clipped(event.message, MAX_NOTE),
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-            "source": {"component": contract.MANAGER},
-            "reportingComponent": contract.MANAGER,
-            "reportingInstance": contract.MANAGER,
+        about = {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "name": seen.name,
+            "namespace": seen.namespace,
+            "uid": meta["uid"],
+            "resourceVersion": meta["resourceVersion"],
         }
+        body = event_about(about, event, seen.now)
         await self._api.call("POST", KINDS["Event"].path(seen.namespace), body)
 
     # ---- writing

@@ -124,5 +124,6 @@ KINDS: Final = {
     "Event": Kind("/api/v1", "events"),
     "Role": Kind(_RBAC, "roles"),
     "RoleBinding": Kind(_RBAC, "rolebindings"),
+    "Lease": Kind("/apis/coordination.k8s.io/v1", "leases"),
     "NetworkPolicy": Kind("/apis/networking.k8s.io/v1", "networkpolicies"),
 }

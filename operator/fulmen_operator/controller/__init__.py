@@ -1,4 +1,4 @@
-"""When topologies are looked at: the watches, the queue and the loop.
+"""When topologies are looked at, and by which operator: lease, watches, queue and loop.
 
 Uses `reconcile` for the decision and `cluster` for carrying it out; used by `handlers`.
 """

@@ -41,6 +41,15 @@ class Queue(Generic[K]):
         self._due[key] = min(due, self._due.get(key, due))
         self._changed.set()
 
+    def restart(self) -> None:
+        """Everything is due now, and nobody works on anything: all who did have been stopped."""
+        now = self._clock()
+        self._due = dict.fromkeys(self._due.keys() | self._running.keys(), now)
+        self._running.clear()
+        self._failures.clear()
+        self._moved = now
+        self._changed.set()
+
     async def get(self) -> K:
         """The next key that is due, which is then being worked on until `done` or `failed`."""
         while True:

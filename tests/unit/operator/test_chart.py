@@ -1,6 +1,7 @@
 """The chart: valid, with no more rights than are used, in one namespace or in all."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -36,6 +37,8 @@ def test_what_is_installed_for_all_namespaces(everywhere):
         ("ClusterRoleBinding", "", "tools-fulmen-operator"),
         ("CustomResourceDefinition", "", "topologies.fulmen.dev"),
         ("Deployment", "tools", "fulmen-operator"),
+        ("Role", "tools", "fulmen-operator-leader"),
+        ("RoleBinding", "tools", "fulmen-operator-leader"),
         ("ServiceAccount", "tools", "fulmen-operator"),
     ]
 
@@ -112,8 +115,10 @@ def test_a_list_of_namespaces_needs_no_rights_elsewhere():
         ("Role", "green", "fulmen-operator"),
         ("Role", "green", "fulmen-topologies-edit"),
         ("Role", "green", "fulmen-topologies-view"),
+        ("Role", "tools", "fulmen-operator-leader"),
         ("RoleBinding", "blue", "fulmen-operator"),
         ("RoleBinding", "green", "fulmen-operator"),
+        ("RoleBinding", "tools", "fulmen-operator-leader"),
         ("ServiceAccount", "tools", "fulmen-operator"),
     ]
 
@@ -138,12 +143,54 @@ def test_the_definition_stays_when_the_chart_goes(everywhere):
 
 def test_there_is_one_operator_that_restricted_namespaces_allow(everywhere):
     spec = operator_of(everywhere)
-    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "RollingUpdate"})
     pod = spec["template"]["spec"]
     (container,) = pod["containers"]
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
     assert {"livenessProbe", "readinessProbe", "startupProbe"} <= container.keys()
+
+
+def test_the_operator_may_get_and_write_its_own_lease_and_no_other(everywhere):
+    (container,) = operator_of(everywhere)["template"]["spec"]["containers"]
+    (lease,) = (v["value"] for v in container["env"] if v["name"] == "FULMEN_LEASE")
+    assert lease == "tools/fulmen-operator"
+    own, created, events = (
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs} | names
+        for verbs, names in (
+            (["get", "patch"], {"resourceNames": ["fulmen-operator"]}),
+            (["create"], {}),
+            (["create"], {"apiGroups": [""], "resources": ["events"]}),
+        )
+    )
+    role = everywhere["Role", "tools", "fulmen-operator-leader"]
+    assert role["rules"] == [created, own, events]
+    binding = everywhere["RoleBinding", "tools", "fulmen-operator-leader"]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert [subject["name"] for subject in binding["subjects"]] == ["fulmen-operator"]
+
+
+def test_several_operators_are_on_different_nodes_and_not_drained_at_once():
+    objects = template("replicas=2", "affinity.nodeAffinity.a=b")
+    spec = operator_of(objects)
+    assert spec["replicas"] == 2
+    affinity = spec["template"]["spec"]["affinity"]
+    assert affinity["nodeAffinity"] == {"a": "b"}
+    (term,) = affinity["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert term["podAffinityTerm"]["labelSelector"] == spec["selector"]
+    budget = objects["PodDisruptionBudget", "tools", "fulmen-operator"]["spec"]
+    assert (budget["maxUnavailable"], budget["selector"]) == (1, spec["selector"])
+
+
+def test_a_second_operator_restarts_the_first_one_not():
+    one, two = (operator_of(template(f"replicas={replicas}")) for replicas in (1, 2))
+    assert one["template"] == two["template"]
+
+
+def test_who_says_where_operators_are_apart_is_heard():
+    objects = template("replicas=3", "affinity.podAntiAffinity.mine=yes")
+    affinity = operator_of(objects)["template"]["spec"]["affinity"]
+    assert affinity == {"podAntiAffinity": {"mine": True}}
 
 
 def test_the_operator_reads_what_the_chart_sets():
@@ -168,13 +215,15 @@ def test_the_operator_reads_what_the_chart_sets():
         claim_access_mode="ReadWriteMany",
         claim_storage_class="fast",
         json_logs=True,
+        lease="tools/fulmen-operator",
     )
 
 
 def test_the_chart_as_it_is_sets_the_operators_own_defaults(everywhere):
     (container,) = operator_of(everywhere)["template"]["spec"]["containers"]
     environment = {variable["name"]: variable["value"] for variable in container["env"]}
-    assert Settings.from_environment(environment) == Settings() == Settings.from_environment({})
+    settings = Settings.from_environment(environment)
+    assert replace(settings, lease="") == Settings() == Settings.from_environment({})
 
 
 def test_the_operator_may_give_drivers_their_rights(everywhere):
@@ -197,7 +246,7 @@ def test_network_policies_on_demand(everywhere):
     environment = {variable["name"]: variable["value"] for variable in container["env"]}
     of_all = NetworkPolicies(metrics_from=({"a": "b"},), egress=({},))
     settings = Settings.from_environment(environment)
-    assert settings == Settings(network_policies=of_all)
+    assert settings == Settings(network_policies=of_all, lease=settings.lease)
     policy = objects["NetworkPolicy", "tools", "fulmen-operator"]["spec"]
     assert policy["podSelector"] == spec["selector"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]

@@ -4,6 +4,7 @@ import asyncio
 
 import kopf
 import pytest
+from prometheus_client import REGISTRY
 
 from fulmen_operator import handlers
 from fulmen_operator.cluster.api import CallFailed
@@ -11,6 +12,9 @@ from fulmen_operator.controller.watching import WATCHED
 from fulmen_operator.handlers import must_be_served
 from fulmen_operator.model import Key
 from fulmen_operator.settings import Settings
+from support import virtual_time
+from support.fake_cluster import KEY, FakeCluster
+from support.fake_lease import NAME, NAMESPACE, Connection, LeaseServer
 
 
 class Server:
@@ -79,10 +83,68 @@ def test_an_objects_end_is_news_once(running):
 
 
 def test_the_probe_fails_when_nothing_moves(running, monkeypatch):
-    assert asyncio.run(handlers.is_moving(memo=running)) == 0
     monkeypatch.setattr(running.queue, "stuck_for", lambda: 301.0)
+    assert asyncio.run(handlers.is_moving(memo=running)) == 0, "one that stands by is well"
+    running.serves = True
     with pytest.raises(kopf.PermanentError, match="301"):
         asyncio.run(handlers.is_moving(memo=running))
+
+
+# ---- who leads
+
+
+def value(metric, **labels):
+    return REGISTRY.get_sample_value(f"fulmen_operator_{metric}", labels)
+
+
+def of_topology():
+    return value("topology_ready", topology_namespace=KEY.namespace, topology=KEY.name)
+
+
+def test_without_a_lease_the_operator_serves_at_once_and_takes_what_it_tells_with_it(running):
+    cluster = FakeCluster()
+    running.settings = cluster.settings
+    running.store = cluster.store()
+    running.queue.add(KEY)
+
+    async def run():
+        handlers.follow(running)
+        task = asyncio.create_task(handlers.led(running, cluster.api))
+        while of_topology() is None:
+            await asyncio.sleep(0)
+        assert (value("leader"), value("topologies")) == (1, 1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert (value("leader"), value("topologies"), of_topology()) == (0, 0, None)
+
+    asyncio.run(run())
+
+
+def test_with_a_lease_one_of_two_serves_and_the_other_one_afterwards(monkeypatch):
+    server, served = LeaseServer(), []
+
+    async def serve(api, store, queue, settings):
+        served.append(store)
+        await asyncio.Event().wait()
+
+    async def run():
+        monkeypatch.setattr(handlers, "boot_seconds", virtual_time.clock)
+        both = [handlers.Running(Settings(lease=f"{NAMESPACE}/{NAME}")) for _ in range(2)]
+        tasks = []
+        for one in both:
+            tasks.append(asyncio.create_task(handlers.led(one, Connection(server))))
+            await asyncio.sleep(3)
+        assert [one.serves for one in both] == [True, False]
+        assert [one.left() > 0 for one in both] == [True, False]
+        tasks[0].cancel()
+        await asyncio.sleep(5)
+        assert [one.serves for one in both] == [False, True]
+        tasks[1].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert served == [one.store for one in both]
+
+    monkeypatch.setattr(handlers, "serve", serve)
+    virtual_time.run(run())
 
 
 def test_kopf_gets_no_handler_that_would_add_a_finalizer():

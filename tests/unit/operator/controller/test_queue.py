@@ -112,6 +112,20 @@ def test_a_key_that_is_gone_does_not_come_again(queue, clock):
     assert (taken(queue), len(queue)) == (None, 0)
 
 
+def test_at_a_new_beginning_everything_is_due_and_nothing_is_being_worked_on(queue, clock):
+    for key in "ab":
+        queue.add(key)
+    queue.add("later", 500)
+    taken(queue)
+    queue.failed(taken(queue))
+    clock.now += 400
+    assert queue.stuck_for() == 400
+    queue.restart()
+    assert queue.stuck_for() == 0
+    assert sorted(taken(queue) for _ in range(3)) == ["a", "b", "later"]
+    assert [queue.failed(key) for key in ("a", "b", "later")] == [1, 1, 1]
+
+
 def test_how_long_nothing_has_moved(queue, clock):
     assert queue.stuck_for() == 0
     queue.add("a")

@@ -1,10 +1,14 @@
-"""The operator killed between any two of its API calls: another one finishes the work."""
+"""The operator killed or stopped between any two API calls: another one finishes the work."""
 
+import asyncio
+from contextlib import suppress
 from functools import cache
 
 import pytest
 
 from fulmen.kube.contract import Ended, Mistake
+from fulmen_operator.cluster.api import CallFailed
+from fulmen_operator.cluster.fence import Fenced
 from fulmen_operator.controller.loop import Memory
 from fulmen_operator.model import is_gated
 from support.fake_cluster import FakeCluster, Killed
@@ -157,3 +161,67 @@ def test_two_operators_at_once_are_harmless(scenario):
         cluster.tick()
     assert outcome(cluster) == outcome(whole)
     assert mistakes == []
+
+
+class Stopped:
+    """The API server, for an operator whose process is stopped once a call is on its way.
+
+    Args:
+        api: The API server.
+        number: How many calls arrive before that one.
+        meanwhile: Happens before that one arrives.
+    """
+
+    def __init__(self, api, number, meanwhile):
+        self._api, self._number, self._meanwhile = api, number, meanwhile
+        self.left = 7.0
+
+    async def call(self, *args, **options):
+        if self._number == 0:
+            self.left = 0.0
+            await asyncio.to_thread(self._meanwhile)  # it runs loops of its own
+        self._number -= 1
+        return await self._api.call(*args, **options)
+
+
+def stopped(begun):
+    """Every state after an operator was stopped in a write, and woke when another one had led.
+
+    That write arrives late. Stopped while it reads, it writes nothing more, as if it were killed.
+    """
+    master, before = begun.copy(), ""
+    while master.state() != before:
+        before = master.state()
+        start = master.copy()
+        master.reconcile()
+        for number, (method, path) in enumerate(master.api.calls):
+            if method == "GET" or path.endswith("/events"):
+                continue
+            cluster = start.copy()
+            mistakes = watched(cluster)
+            api = Stopped(cluster.api, number, lambda cluster=cluster: takes_over(cluster))
+            with suppress(CallFailed):
+                cluster.reconcile(Memory(), Fenced(api, lambda api=api: api.left))
+            yield f"stopped in {method} {path}", cluster, mistakes
+        master.api.calls.clear()
+        master.tick()
+
+
+def takes_over(cluster):
+    cluster.forget()
+    cluster.settle()
+    cluster.api.calls.clear()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_one_that_wakes_when_another_has_led_disturbs_nothing(scenario):
+    begun = scenario()
+    whole = begun.copy()
+    whole.settle()
+    for when, cluster, mistakes in stopped(begun):
+        late = [call for call in cluster.api.calls if call[0] != "GET"]
+        assert len(late) == 1, when
+        cluster.settle()
+        assert outcome(cluster) == outcome(whole), when
+        assert mistakes == [], when

@@ -1,0 +1,48 @@
+"""Keeps an operator that does not lead, or may not lead any more, from changing anything."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fulmen_operator.cluster.api import ApiServer, CallFailed, Method
+from fulmen_operator.model import Object
+
+
+class Fenced:
+    """The API server, for as long as there is time left: afterwards it is only read.
+
+    A call that was sent in time may be carried out too late. That is harmless: whatever is written
+    names the version or the uid of what was seen, or is new and has a name that nothing else has.
+
+    Args:
+        api: The API server.
+        left: For how many seconds more it may be written to.
+    """
+
+    def __init__(self, api: ApiServer, left: Callable[[], float]) -> None:
+        self._api = api
+        self._left = left
+
+    async def call(
+        self,
+        method: Method,
+        path: str,
+        body: Object | None = None,
+        query: Mapping[str, str] | None = None,
+        *,
+        metadata_only: bool = False,
+        merge: bool = False,
+    ) -> dict[str, Any]:
+        """One call, as `ApiServer.call` says. CallFailed if it may not be made any more."""
+        options = {"metadata_only": metadata_only, "merge": merge}
+        if method == "GET":
+            return await self._api.call(method, path, body, query, **options)
+        left, what = self._left(), f"{method} {path}"
+        if left <= 0:
+            raise CallFailed(0, "this operator does not lead any more", what)
+        try:
+            # Connecting may take long: nothing is to be sent after that time.
+            async with asyncio.timeout(None if left == float("inf") else left):
+                return await self._api.call(method, path, body, query, **options)
+        except TimeoutError as error:
+            raise CallFailed(0, "not answered while this operator led", what) from error

@@ -1,0 +1,144 @@
+"""Who leads, by a Lease that all operators of an installation see. Pure: clocks are arguments.
+
+What holds: at no time may two candidates write, as long as no clock runs more than WAIT_SECONDS /
+LEAD_SECONDS times as fast as another. A leader counts from the moment at which it asked for the
+lease; the others count from the moment at which they saw that it has it, which is later, and they
+wait for longer than it leads. Each compares times of its own clock only, so it does not matter what
+clocks say. A process that is stopped, an API server that is away, a request or an answer that is
+late or lost: all of these make others wait longer, and let nobody lead for longer.
+
+Kubernetes' Python client has an election of its own, `kubernetes.aio.leaderelection`. Its leader
+counts from the answer, by a clock that can be set, and nothing keeps it from writing when its time
+is over; it never gives a lease back.
+"""
+
+import math
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fulmen_operator.model import Object
+
+WAIT_SECONDS: Final = 10
+"""A lease that has not changed for so long may be taken by another."""
+LEAD_SECONDS: Final = 7
+"""For so long after it asked for its lease its holder may write."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """Read the lease. The answer is the lease, or None if there is none."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Write the lease, if it is still the one that was seen. The answer is what it is then.
+
+    Attributes:
+        version: The resourceVersion of the one that was seen; None: there was none.
+        holder: Who has it then; empty: nobody.
+        transitions: How often it has had another holder, up to then.
+        is_new: Whether the holder is another one than before.
+    """
+
+    version: str | None
+    holder: str
+    transitions: int
+    is_new: bool
+
+
+Request = Look | Claim
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The lease as a candidate saw it last.
+
+    Attributes:
+        version: Its resourceVersion; None: there was none.
+        holder: Who had it; empty: nobody.
+        transitions: How often it has had another holder.
+        free_at: When it may be taken, by the candidate's own clock, if it does not change.
+    """
+
+    version: str | None
+    holder: str
+    transitions: int
+    free_at: float
+
+
+class Candidate:
+    """One process that may lead.
+
+    Args:
+        name: Whose lease it is. No other process ever has the same.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._seen: _Seen | None = None
+        self._is_sure = False  # that the lease is as it was seen last: nobody else may write it
+        self._until = -math.inf
+
+    @property
+    def holder(self) -> str:
+        """Who had the lease when it was seen last; empty: nobody, or it was never seen."""
+        return self._seen.holder if self._seen else ""
+
+    def left(self, now: float) -> float:
+        """For how many seconds this candidate may write; 0: it may not."""
+        return max(0.0, self._until - now)
+
+    def turn(self, clock: Callable[[], float]) -> Generator[Request, Object | None, None]:
+        """One try to get or to keep the lease. Yields requests, and is sent their answers.
+
+        It may be given up at any request: whether that was carried out does not matter.
+        """
+        if not self._is_sure:
+            self._saw((yield Look()), clock())
+        asked = clock()
+        claim = self._claim(asked)
+        if claim is None:
+            return
+        self._is_sure = False  # until there is an answer
+        self._saw((yield claim), clock())
+        self._is_sure = True
+        self._until = asked + LEAD_SECONDS
+
+    def give_back(self, clock: Callable[[], float]) -> Generator[Request, Object | None, None]:
+        """Lead no more, and say so, so that others need not wait. As `turn` otherwise."""
+        self._until = -math.inf
+        if not self._is_sure:
+            self._saw((yield Look()), clock())
+        self._is_sure = False
+        seen = self._seen
+        if seen is not None and seen.holder == self._name:
+            yield Claim(seen.version, "", seen.transitions, is_new=False)
+
+    def _saw(self, lease: Object | None, now: float) -> None:
+        version = None if lease is None else str(lease["metadata"]["resourceVersion"])
+        if self._seen is None or version != self._seen.version:
+            self._seen = self._taken_in(lease, version, now)
+        if self._seen.holder != self._name:
+            self._until = -math.inf
+
+    def _taken_in(self, lease: Object | None, version: str | None, now: float) -> _Seen:
+        if lease is None:
+            # One that was there, and was deleted, had a holder that may not know it yet.
+            free_at = -math.inf if self._seen is None else now + WAIT_SECONDS
+            return _Seen(version, "", 0, free_at)
+        spec: dict[str, Any] = lease.get("spec") or {}
+        holder = str(spec.get("holderIdentity") or "")
+        seconds = max(WAIT_SECONDS, int(spec.get("leaseDurationSeconds") or 0))
+        free_at = now + seconds if holder else -math.inf
+        return _Seen(version, holder, int(spec.get("leaseTransitions") or 0), free_at)
+
+    def _claim(self, now: float) -> Claim | None:
+        seen = self._seen
+        assert seen is not None, "it was looked at"
+        if seen.holder == self._name:
+            return Claim(seen.version, self._name, seen.transitions, is_new=False)
+        if now < seen.free_at:
+            return None
+        transitions = seen.transitions + (seen.version is not None)
+        return Claim(seen.version, self._name, transitions, is_new=True)
