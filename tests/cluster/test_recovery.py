@@ -135,7 +135,8 @@ class TestTwoOperators:
     def test_leader_and_driver_are_deleted_together(self, topology, two_operators):
         """The other operator goes on. The topology's status is lost as well.
 
-        Attempts go on from the last, and no secret outlives its driver. The last may be known by nothing any more but its number, which the next driver then has too.
+        Attempts go on from the last, and no secret outlives its driver. The last may be known by
+        nothing any more but its number, which the next driver then has too.
         """
         last, first_leader = driver(topology), operators.leader()
         before, name, uid = report_in(last), last["metadata"]["name"], uid_of(last)

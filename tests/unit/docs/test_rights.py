@@ -31,7 +31,7 @@ def test_rules_about_the_same_are_one_row():
     }
     table = list(TABLE._table({who: found if who == "driver" else {} for who in TABLE.WHO}))
     assert table[2:] == [
-        "| `pods` | no | get, list, watch | no | no | no |",
-        "| `pods` named `a` | no | patch | no | no | no |",
-        "| `pods.apps` | no | list | no | no | no |",
+        "| `pods` | no | no | get, list, watch | no | no | no |",
+        "| `pods` named `a` | no | no | patch | no | no | no |",
+        "| `pods.apps` | no | no | list | no | no | no |",
     ]

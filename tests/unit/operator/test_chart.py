@@ -190,7 +190,7 @@ def test_a_second_operator_restarts_the_first_one_not():
 def test_who_says_where_operators_are_apart_is_heard():
     objects = template("replicas=3", "affinity.podAntiAffinity.mine=yes")
     affinity = operator_of(objects)["template"]["spec"]["affinity"]
-    assert affinity == {"podAntiAffinity": {"mine": True}}
+    assert affinity == {"podAntiAffinity": {"mine": "yes"}}
 
 
 def test_the_operator_reads_what_the_chart_sets():

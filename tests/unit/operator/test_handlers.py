@@ -6,7 +6,7 @@ import kopf
 import pytest
 from prometheus_client import REGISTRY
 
-from fulmen_operator import handlers
+from fulmen_operator import handlers, metrics
 from fulmen_operator.cluster.api import CallFailed
 from fulmen_operator.controller.watching import WATCHED
 from fulmen_operator.handlers import must_be_served
@@ -108,6 +108,7 @@ def test_without_a_lease_the_operator_serves_at_once_and_takes_what_it_tells_wit
     running.queue.add(KEY)
 
     async def run():
+        metrics.forget()
         handlers.follow(running)
         task = asyncio.create_task(handlers.led(running, cluster.api))
         while of_topology() is None:

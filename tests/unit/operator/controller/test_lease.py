@@ -1,4 +1,4 @@
-"""The lease: never two candidates that may write, whatever happens; and soon one, if all is well."""
+"""The lease: never two candidates that may write, whatever happens; soon one, if all is well."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field
