@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fulmen.api.components import BasicBolt
 from fulmen.api.tuples import Tuple
 
+if TYPE_CHECKING:  # as in `api.arrow`
+    import pyarrow as pa
+
 
 class ChunkBolt(BasicBolt):
-    """A BasicBolt that is asked before `execute` is called for each tuple."""
+    """A BasicBolt that is asked before `execute` is called for each tuple.
 
-    @abstractmethod
-    def execute_chunk(self, tup: Tuple, columns: Sequence[Sequence[Any]]) -> Sequence[int] | None:
-        """Process tuples without emitting anything. Raises nothing.
+    Both methods process tuples without emitting anything, and raise nothing. They return the
+    positions of those that `execute` is to be called for, ascending; None: all.
+    """
+
+    def execute_chunk(self, tup: Tuple, columns: Sequence[Sequence[Any]]) -> Sequence[int] | None:  # noqa: ARG002 (for those below)
+        """Process tuples whose values are Python's.
 
         Args:
             tup: Says where all of them come from, and has no values.
             columns: The values of each field. They must not be changed.
-
-        Returns:
-            The positions of those that `execute` is to be called for, ascending; None: all.
         """
+        return None
+
+    def execute_batch(self, tup: Tuple, batch: pa.RecordBatch) -> Sequence[int] | None:  # noqa: ARG002 (for those below)
+        """Process tuples that came as Arrow. Python has a value for each of theirs.
+
+        Args:
+            tup: Says where all of them come from, and has no values.
+            batch: Their values.
+        """
+        return None

@@ -28,12 +28,12 @@ UNITS: Mapping[str, Callable[[Any], Any]] = {
     "ns": lambda n: n // 1_000_000,
 }
 """Units of numbers, and how many milliseconds a number of each is."""
-_LEAST = -62_135_596_800_000  # the year 1, before which no datetime is
-_MOST = 253_402_300_800_000  # the year 10000
+BOUNDS = -62_135_596_800_000, 253_402_300_800_000
+"""From when on, and until when, there are times: from the year 1 until before the year 10000."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _IN = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_SAFE = ((1e8, 1e11, "s"), (1e11, 1e14, "ms"), (1e14, 1e17, "us"), (1e17, 1e20, "ns"))
+SAFE_UNITS = ((1e8, 1e11, "s"), (1e11, 1e14, "ms"), (1e14, 1e17, "us"), (1e17, 1e20, "ns"))
 """From 1973 on, for two thousand years or more, each size of a number can be of one unit only."""
 
 
@@ -64,7 +64,8 @@ class TimeReader:
             timezone: Of texts and datetimes that have none.
         """
         self.unit = unit
-        self._zone: tzinfo = UTC if timezone == "UTC" else ZoneInfo(timezone)
+        self.is_utc = timezone == "UTC"
+        self._zone: tzinfo = UTC if self.is_utc else ZoneInfo(timezone)
         self._kinds: dict[type, Callable[[Any], int]] = {
             int: self._number,
             float: self._number,
@@ -103,7 +104,7 @@ class TimeReader:
         if not math.isfinite(value):
             raise EventTimeError(f"its time is {_shown(value)}, which is no time")
         time: int = math.floor(UNITS[self.unit or _guessed(value)](value))
-        if not _LEAST <= time < _MOST:
+        if not BOUNDS[0] <= time < BOUNDS[1]:
             where = "before the year 1" if time < 0 else "beyond the year 9999"
             raise EventTimeError(f"its time is {_shown(value)}, which is {where}")
         return time
@@ -136,7 +137,7 @@ def _of_seconds(number: Any) -> Any:
 
 def _guessed(value: Any) -> str:
     size = abs(value)
-    for least, end, unit in _SAFE:
+    for least, end, unit in SAFE_UNITS:
         if least <= size < end:
             return unit
     raise EventTimeError(

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from typing_extensions import override
 
+from fulmen.api.chunks import ChunkBolt
 from fulmen.api.collector import BasicOutputCollector
-from fulmen.api.components import BasicBolt, Outputs
+from fulmen.api.components import Outputs
 from fulmen.api.context import TopologyContext
 from fulmen.api.declarer import Stream
 from fulmen.api.event_time import milliseconds
 from fulmen.api.tuples import Tuple
+from fulmen.windows.columns import Keys, keys_of, times_in
 from fulmen.windows.inputs import LATE, key_of, late_counter, missing_fields, time_of
 from fulmen.windows.options import DeduplicateOptions
 from fulmen.windows.spans import datetime_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    import numpy.typing as npt
+
+    from fulmen.api.arrow_times import Mask
 
 Id = tuple[Any, ...]
 Row = tuple[int, list[Any]]
 """The event time of a tuple, and what of it is passed on."""
 
 
-class Deduplicate(BasicBolt):
+class Deduplicate(ChunkBolt):
     """Passes on the first, or the last, tuple of each id within a horizon: `DeduplicateOptions`.
 
     With `keep: first`, a tuple is a duplicate if one with its id was passed on whose event time is
@@ -66,6 +76,48 @@ class Deduplicate(BasicBolt):
         "_duplicates",
         "_late",
     )
+
+    @override
+    def execute_batch(self, tup: Tuple, batch: pa.RecordBatch) -> Sequence[int] | None:
+        """Find those that are duplicates for certain. `execute` tells of the others."""
+        options, fields = self._options, tup.fields
+        if options.keep == "last" or type(self).execute is not Deduplicate.execute:
+            return None
+        columns = [batch.column(fields.index(name)) for name in options.id]
+        keys = keys_of(columns, batch.num_rows)
+        if keys is None:
+            return None
+        if options.time is None:
+            known = [self._id(value) in self.state for value in keys.values]
+            is_one = np.ones(batch.num_rows, np.bool_)
+            is_one[_firsts(keys, is_one)[~np.array(known, np.bool_)]] = False
+        else:
+            is_one = self._certain(keys, batch.column(fields.index(options.time)))
+        if count := int(is_one.sum()):
+            self._duplicates.inc(count)
+        return np.flatnonzero(~is_one).tolist()
+
+    def _id(self, value: Any) -> Id:
+        """An id of what `keys_of` has found."""
+        return (value,) if len(self._options.id) == 1 else value
+
+    def _certain(self, keys: Keys, column: pa.Array) -> Mask:
+        """What is close to what was passed on, or to the first of its id, which will be."""
+        times, usable = times_in(column, self._reader)
+        firsts = _firsts(keys, usable)
+        bases = times[firsts]
+        watermark = self._context.batch.watermark
+        has_base = usable[firsts]
+        if watermark is not None:  # the first one is late, and will not be passed on
+            has_base &= bases >= watermark - self._lateness
+        comes = has_base.copy()
+        for i, value in enumerate(keys.values):
+            if known := self.state.get(self._id(value)):
+                bases[i], has_base[i], comes[i] = known[-1], True, False
+        is_close = np.abs(times - bases[keys.codes]) < self._horizon
+        is_one: Mask = usable & has_base[keys.codes] & is_close
+        is_one[firsts[comes]] = False
+        return is_one
 
     @override
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
@@ -145,3 +197,11 @@ class Deduplicate(BasicBolt):
         if left_rows := kept[count:]:
             self.state[key] = left_rows
             self._context.timers.set(key, left_rows[0][0] + self._horizon)
+
+
+def _firsts(keys: Keys, usable: Mask) -> npt.NDArray[np.int64]:
+    """The position of the first usable row of each key; 0 if there is none."""
+    found = np.zeros(len(keys.values), np.int64)
+    some = np.flatnonzero(usable)[::-1]
+    found[keys.codes[some]] = some  # of several the last one stays
+    return found

@@ -91,10 +91,11 @@ def times_of(values: Sequence[Any], reader: TimeReader) -> Sequence[int | None]:
     """The event times of many tuples; None: one has none."""
     if reader.unit == "ms" and set(map(type, values)) == {int}:
         return values
-    return [_time_or_none(value, reader) for value in values]
+    return [time_or_none(value, reader) for value in values]
 
 
-def _time_or_none(value: Any, reader: TimeReader) -> int | None:
+def time_or_none(value: Any, reader: TimeReader) -> int | None:
+    """The event time that a value is; None: it is none."""
     try:
         return reader.read(value)
     except EventTimeError:

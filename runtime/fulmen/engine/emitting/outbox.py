@@ -316,9 +316,10 @@ class Outbox:
                 )
             return
         combined = self.combined.get(subscription.number)
-        if combined is not None and emitted.arrow is None:
-            rest = combined.add(task, emitted, index, targets, lineage)
-            if combined.is_overtaken:
+        if combined is not None:
+            is_arrow = emitted.arrow is not None  # which is sent as it is
+            rest = None if is_arrow else combined.add(task, emitted, index, targets, lineage)
+            if is_arrow or combined.is_overtaken:
                 self._send_combined(subscription.number, combined)
             if rest is not None:
                 index, targets = compose(index, rest), targets[rest]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fulmen.api.arrow_times import column_times
 from fulmen.api.event_time import TimeReader, milliseconds
 from fulmen.engine.tuples.emitted_rows import EmittedRows
 from fulmen.engine.tuples.python_values import python_values
@@ -55,18 +56,36 @@ class StreamTimes:
             wall: The time of day when the batch began, in seconds of time.time(); 0: not known, and
                 nothing is too far ahead.
         """
-        column = _plain(emitted.column(self._at))
+        values = emitted.column(self._at)
+        if (all_at_once := self._of_arrow(values, wall)) is not None:
+            return all_at_once
+        column = _plain(values)
         found = self._whole_numbers(column)
         if found is None:
             found = self._one_by_one(column)
         if wall:
-            last = int(wall * 1000) + self._most_ahead
+            last = self._last(wall)
             for i in np.flatnonzero(found.times > last).tolist():
                 if i not in found.wrong:
                     far = f"more than {self._ahead} ahead of the clock here"
                     found.wrong[i] = f"its time is {column[i]!r}, {far}"
                     found.ahead.add(i)
         return found
+
+    def _last(self, wall: float) -> int:
+        """The last time that is not too far ahead."""
+        return int(wall * 1000) + self._most_ahead
+
+    def _of_arrow(self, column: Any, wall: float) -> Found | None:
+        """All at once, if they came as Arrow and nothing is wrong with any of them; else None."""
+        if not isinstance(column, pa.Array) or not len(column):
+            return None
+        found = column_times(column, self._reader)
+        if found is None or not found.usable.all():
+            return None
+        if wall and int(found.times.max()) > self._last(wall):
+            return None
+        return Found(found.times, {})
 
     def _whole_numbers(self, column: Sequence[Any]) -> Found | None:
         """All at once, if they are whole numbers of milliseconds, the usual case; else None."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fulmen.api.chunks import ChunkBolt
 from fulmen.engine.emitting.outbox import Outbox
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.summary import ErrorReport, Summary
@@ -19,6 +20,7 @@ from fulmen.engine.tasks.task_base import LONGEST_MESSAGE, ComponentFailed, shor
 from fulmen.engine.tasks.transactional.transactional_task import TransactionalTask
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk
+from fulmen.engine.tuples.python_values import have_python_values
 
 
 class UnreadableTuples:
@@ -66,7 +68,8 @@ class UnreadableTuples:
         """The tuples of a chunk that Python has values for. The trees of the others fail.
 
         Args:
-            task: Which is to receive them; an ArrowBolt does so without Python's values.
+            task: Which is to receive them. An ArrowBolt does so without Python's values, and some
+                bolts of Fulmen's own do if there is one for each.
             chunk: What waits for it.
             outbox: Takes the failures.
 
@@ -74,6 +77,8 @@ class UnreadableTuples:
             ComponentFailed: There is one, and the topology has `onError: crash`.
         """
         if isinstance(task, ArrowBoltTask) or not chunk.is_arrow:
+            return chunk
+        if isinstance(task.instance, ChunkBolt) and have_python_values(chunk.batch):
             return chunk
         kept, wrong = chunk.as_rows()
         for i, why in sorted(wrong.items()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
@@ -20,10 +20,11 @@ from fulmen.api.tuples import Tuple
 from fulmen.windows.aggregate.counted import CountedWindows
 from fulmen.windows.aggregate.counts import PlainCounts
 from fulmen.windows.aggregate.fixed import FixedWindows
-from fulmen.windows.aggregate.kept import Aggregates, Places, Windows
+from fulmen.windows.aggregate.kept import Aggregates, ArrowRows, Places, Windows
 from fulmen.windows.aggregate.partial import partial_windows
 from fulmen.windows.aggregate.sessions import Sessions
 from fulmen.windows.aggregations import Aggregation
+from fulmen.windows.columns import times_in
 from fulmen.windows.inputs import (
     LATE,
     key_of,
@@ -35,6 +36,9 @@ from fulmen.windows.inputs import (
 )
 from fulmen.windows.options import FIXED, AggregateOptions, CountWindow, Session
 from fulmen.windows.wanted import wanted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 OPEN_WINDOWS = "Windows that are kept. Of sessions and by count: keys that have some."
 LATE_FIELDS = ("values", "time", "window_start", "window_end")
@@ -235,6 +239,18 @@ class Aggregate(ChunkBolt):
         if not some:
             keys = [()] * len(columns[0])
         return self._counts.add_all(keys, times_of(columns[source.time_at], source.reader))
+
+    @override
+    def execute_batch(self, tup: Tuple, batch: pa.RecordBatch) -> Sequence[int] | None:
+        if not self._looks_at_none():
+            return None
+        self._look_at(tup)
+        source = self._source
+        if source is None or source.time_at is None:
+            return None
+        keys = [batch.column(i) for i in source.key_at]
+        times = times_in(batch.column(source.time_at), source.reader)
+        return self._windows.add_columns(ArrowRows(batch, keys, times, source.values_at))
 
     @override
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:

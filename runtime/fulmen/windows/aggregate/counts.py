@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import Any
 
+import numpy as np
 from typing_extensions import override
 
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
 from fulmen.api.tuples import Tuple
-from fulmen.windows.aggregate.kept import Key, Windows
+from fulmen.windows.aggregate.kept import ArrowRows, Key, Windows
 from fulmen.windows.inputs import spans_of
 from fulmen.windows.spans import Span, Spans
 
@@ -102,6 +103,17 @@ class PlainCounts(Windows):
         if self.is_past(self._here[0][1]):
             raise FailedException("its window has ended meanwhile")
         self._count(key, other[0])
+
+    @override
+    def add_columns(self, rows: ArrowRows) -> Sequence[int] | None:
+        found = self.in_windows(rows, self._spans)
+        if found is None:
+            return None
+        for span, _, keys in found.parts:
+            numbers = np.bincount(keys.codes, minlength=len(keys.values)).tolist()
+            self._window(span).update(dict(zip(keys.values, numbers, strict=True)))
+            self._changed.setdefault(span, set()).update(keys.values)
+        return found.left
 
     def _count(self, key: Key, number: int) -> None:
         """Count so many tuples in all windows at hand that have not ended."""

@@ -14,14 +14,17 @@ from typing_extensions import override
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
 from fulmen.api.tuples import Tuple
+from fulmen.windows.aggregate.by_columns import Adder
 from fulmen.windows.aggregate.kept import (
     EARLY,
     EARLY_PANE,
     LATE_PANE,
     ON_TIME_PANE,
+    ArrowRows,
     Key,
     Windows,
 )
+from fulmen.windows.columns import Part
 from fulmen.windows.inputs import spans_of
 from fulmen.windows.spans import Span, Spans
 
@@ -127,6 +130,36 @@ class FixedWindows(Windows):
             kept[-1] = _changed(kept[-1])
             self.emit_later(span)
             self._put(span, plain, kept)
+
+    @override
+    def add_columns(self, rows: ArrowRows) -> Sequence[int] | None:
+        adders = self._aggregates.adders(rows.batch, rows.values_at, rows.times.times)
+        found = None if adders is None else self.in_windows(rows, self._spans)
+        if adders is None or found is None:
+            return None
+        known = [
+            [self.open.get(span, _NONE).get(plain) for plain in keys.values]
+            for span, _, keys in found.parts
+        ]
+        for kept in (one for of_part in known for one in of_part if one is not None):
+            if not all(adder.fits(value) for adder, value in zip(adders, kept, strict=False)):
+                return None
+        for part, of_part in zip(found.parts, known, strict=True):
+            self._add_part(part, adders, of_part)
+        return found.left
+
+    def _add_part(
+        self, part: Part, adders: Sequence[Adder], known: Sequence[Kept | None]
+    ) -> None:
+        """Add the rows of one window, which has not ended."""
+        windows = [kept or [*self._aggregates.new(), None] for kept in known]
+        columns: list[Sequence[Any]] = list(zip(*windows, strict=True))
+        for i, adder in enumerate(adders):
+            columns[i] = adder.add(columns[i], part)
+        for plain, kept in zip(part.keys.values, map(list, zip(*columns, strict=True)), strict=True):
+            kept[-1] = kept[-1] and (kept[-1][0], False, True)
+            self._put(part.span, plain, kept)
+        self.emit_later(part.span)
 
     def _put(self, span: Span, plain: Any, kept: Kept) -> None:
         """What is kept of a key in a window from now on."""

@@ -5,17 +5,23 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, MutableMapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fulmen.api.arrow_times import ColumnTimes, Numbers
 from fulmen.api.collector import BasicOutputCollector
 from fulmen.api.components import FailedException
 from fulmen.api.context import TopologyContext
 from fulmen.api.event_time import milliseconds
 from fulmen.api.tuples import Tuple
+from fulmen.windows.aggregate.by_columns import Adder, adder_for, pairs_for
+from fulmen.windows.columns import InWindows, in_windows, keys_of
 from fulmen.windows.inputs import LATE, late_counter
 from fulmen.windows.options import AggregateOptions
-from fulmen.windows.spans import Span, datetime_of
+from fulmen.windows.spans import Span, Spans, datetime_of
 from fulmen.windows.wanted import Wanted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 EARLY = "early"
 """Begins the keys of timers for what is emitted before a window ends."""
@@ -55,6 +61,23 @@ class Aggregates:
         self._absorbs = [(i, self._all[i].absorb) for i in order]
         self.only_counts = all(field is None for field in self._fields)
         """Whether each of them only counts tuples, and keeps a number."""
+
+    def adders(
+        self, batch: pa.RecordBatch, places: Places, times: Numbers
+    ) -> list[Adder] | None:
+        """What adds rows to each of them; None: each row has to be dealt with by itself."""
+        found: list[Adder] = []
+        bys = dict(places.bys)
+        for i, (one, place) in enumerate(zip(self._all, places.fields, strict=True)):
+            column = None if place < 0 else batch.column(place)
+            if i in bys:
+                adder = pairs_for(one, column, batch.column(bys[i]), times)
+            else:
+                adder = adder_for(one, column, times)
+            if adder is None:
+                return None
+            found.append(adder)
+        return found
 
     def new(self) -> list[Any]:
         """What is kept of no tuple."""
@@ -124,6 +147,22 @@ class Aggregates:
         return [one.result(value) for one, value in zip(self._all, kept, strict=False)]
 
 
+class ArrowRows(NamedTuple):
+    """Rows that came as Arrow.
+
+    Attributes:
+        batch: All their values.
+        keys: The columns of the key.
+        times: Their event times.
+        values_at: Where the values for each aggregate are.
+    """
+
+    batch: pa.RecordBatch
+    keys: Sequence[pa.Array]
+    times: ColumnTimes
+    values_at: Places
+
+
 class Windows(ABC):
     """The windows of one task: the part that all types have in common.
 
@@ -179,6 +218,21 @@ class Windows(ABC):
             FailedException: A window has ended, so each of them must be dealt with by itself.
         """
         raise FailedException("its windows are of another type by now")
+
+    def add_columns(self, rows: ArrowRows) -> Sequence[int] | None:  # noqa: ARG002 (for those below)
+        """Add rows that came as Arrow.
+
+        Returns:
+            The positions of those that `add` must be called for; None: all.
+        """
+        return None
+
+    def in_windows(self, rows: ArrowRows, spans: Spans) -> InWindows | None:
+        """The windows that rows are in; None: each row has to be dealt with by itself."""
+        keys = keys_of(rows.keys, len(rows.times.times))
+        if keys is None:
+            return None
+        return in_windows(rows.times, keys, spans, self.is_past, self._lateness)
 
     @abstractmethod
     def on_timer(self, key: Any, at: int, collector: BasicOutputCollector) -> None:

@@ -47,6 +47,7 @@ from fulmen.engine.tasks.returned import refuse_result
 from fulmen.engine.tasks.task_base import ComponentFailed
 from fulmen.engine.tuples.chunk import Chunk, Columns, Ids
 from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.engine.tuples.python_values import shown_rows
 from fulmen.errors import PASSED_ON, FulmenError, GroupingError, text_of
 
 
@@ -317,7 +318,12 @@ class BasicBoltTask(BoltTask):
 
     def _singly(self, chunk: Chunk) -> Iterable[tuple[int, Sequence[Any]]]:
         """The tuples that a method is to be called for, with their positions."""
-        rows, instance = chunk.rows, self.instance
+        instance = self.instance
+        if isinstance(instance, ChunkBolt) and chunk.is_arrow:
+            left = instance.execute_batch(Tuple((), chunk, 0), chunk.batch)
+            if left is not None:
+                return zip(left, shown_rows(chunk.batch.take(left)), strict=True) if left else ()
+        rows = chunk.rows
         if isinstance(instance, ChunkBolt) and isinstance(rows, Columns) and len(rows):
             left = instance.execute_chunk(Tuple((), chunk, 0), rows.columns)
             if left is not None:

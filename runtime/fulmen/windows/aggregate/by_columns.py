@@ -1,0 +1,406 @@
+"""Adds the values of many rows to windows at once: exactly what `Aggregation.add` makes of each.
+
+Numbers are counted, summed and compared by NumPy; of the first and last values only those that
+count become Python's. Other aggregates get value after value, but only they. Sums of floats are
+added up in the order of the rows, onto what is kept: so their last digits are the same as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from typing_extensions import override
+
+from fulmen.api.arrow_times import Mask, Numbers
+from fulmen.windows.aggregations import (
+    Aggregation,
+    ApproximateDistinct,
+    Count,
+    Distinct,
+    First,
+    Last,
+    Listed,
+    Max,
+    MaxBy,
+    Mean,
+    Min,
+    MinBy,
+    Quantile,
+    Sum,
+    Top,
+    Values,
+)
+from fulmen.windows.columns import Part, Positions
+
+_LARGEST = np.iinfo(np.int64).max
+_LIMIT = 2**1000
+"""Whole numbers below it can be floats, and be added to decimals."""
+
+
+class Adder:
+    """Adds to one aggregate. This one needs each value by itself."""
+
+    def __init__(self, aggregation: Aggregation, column: pa.Array | None, times: Numbers) -> None:
+        """Make one.
+
+        Args:
+            aggregation: What is added to.
+            column: The values of all rows; None: it needs none.
+            times: Their event times.
+        """
+        self._aggregation, self._column, self._times = aggregation, column, times
+
+    def fits(self, kept: Any) -> bool:  # noqa: ARG002 (for those below)
+        """Whether nothing can go wrong if these values are added to what is kept."""
+        return True
+
+    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+        """Add the rows of a part.
+
+        Args:
+            kept: What is kept for each of its keys. It may be changed in place.
+            part: Which rows, and which key each has.
+
+        Returns:
+            What is kept then.
+        """
+        found, add = list(kept), self._aggregation.add
+        values = self._values(part.rows)
+        times = self._of(self._times, part.rows).tolist()
+        for key, value, time in zip(part.keys.codes.tolist(), values, times, strict=True):
+            if value is not None:
+                found[key] = add(found[key], value, time)
+        return found
+
+    def _values(self, rows: Positions | None) -> Sequence[Any]:
+        """The values of some rows, as Python has them."""
+        found: Sequence[Any] = self._some(rows).to_pylist()
+        return found
+
+    def _some(self, rows: Positions | None) -> Any:
+        """The values of some rows."""
+        assert self._column is not None
+        return self._column if rows is None else self._column.take(pa.array(rows))
+
+    @staticmethod
+    def _of(numbers: Numbers, rows: Positions | None) -> Numbers:
+        return numbers if rows is None else numbers[rows]
+
+    def _merged(self, kept: Sequence[Any], others: Sequence[Any]) -> Sequence[Any]:
+        return list(map(self._aggregation.merge, kept, others))
+
+
+class OfOneType(Adder):
+    """Compares values, which must be of the type of what is kept."""
+
+    kind: type = object
+
+    @override
+    def fits(self, kept: Any) -> bool:
+        return kept is None or (type(kept) is self.kind and _is_comparable(kept))
+
+
+class ExactSums(OfOneType):
+    """Adds up decimals, or whole numbers that are too large for NumPy, one by one."""
+
+    @override
+    def fits(self, kept: Any) -> bool:
+        total = kept[1] if type(kept) is tuple else kept  # of a mean
+        if total is None or type(total) not in (int, self.kind):
+            return total is None
+        return self.kind is int or (_is_comparable(total) and abs(total) < _LIMIT)
+
+
+def _is_comparable(value: Any) -> bool:
+    """Whether it is no NaN."""
+    return value.is_finite() if isinstance(value, Decimal) else value == value
+
+
+class Pairs(OfOneType):
+    """Chooses by the values of a second field.
+
+    Attributes:
+        bys: These values.
+    """
+
+    bys: pa.Array
+
+    @override
+    def fits(self, kept: Any) -> bool:
+        return kept is None or super().fits(kept[0])
+
+    @override
+    def _values(self, rows: Positions | None) -> Sequence[Any]:
+        some = self.bys if rows is None else self.bys.take(pa.array(rows))
+        pairs = zip(super()._values(rows), some.to_pylist(), strict=True)
+        return [None if pair[1] is None else pair for pair in pairs]
+
+
+class Counts(Adder):
+    """Counts rows, or those that have a value."""
+
+    @override
+    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+        codes = part.keys.codes
+        if self._column is not None and self._column.null_count:
+            codes = codes[self._some(part.rows).is_valid().to_numpy(zero_copy_only=False)]
+        return self._merged(kept, np.bincount(codes, minlength=len(kept)).tolist())
+
+
+class Ends(Adder):
+    """The first or the last values."""
+
+    @override
+    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+        codes, rows = part.keys.codes, part.rows
+        assert self._column is not None
+        positions = np.arange(len(codes)) if rows is None else rows
+        if self._column.null_count:
+            valid = self._some(rows).is_valid().to_numpy(zero_copy_only=False)
+            codes, positions = codes[valid], positions[valid]
+        times = self._times[positions]
+        is_last = isinstance(self._aggregation, Last)
+        best = np.full(len(kept), -_LARGEST if is_last else _LARGEST, np.int64)
+        (np.maximum if is_last else np.minimum).at(best, codes, times)
+        hits = np.flatnonzero(times == best[codes])
+        if not is_last:
+            hits = hits[::-1]
+        place = np.full(len(kept), -1, np.int64)
+        place[codes[hits]] = hits  # of several the last one stays
+        some = np.flatnonzero(place >= 0)
+        values = self._some(positions[place[some]]).to_pylist()
+        others: list[Any] = [None] * len(kept)
+        for key, time, value in zip(some.tolist(), best[some].tolist(), values, strict=True):
+            others[key] = time, value
+        return self._merged(kept, others)
+
+
+class _OfNumbers(Adder):
+    """Adds numbers, which NumPy has.
+
+    Attributes:
+        numbers: The values; those that are None mean nothing.
+    """
+
+    numbers: Any
+    valid: Mask | None = None
+
+    def _numbers(self, part: Part) -> tuple[Numbers, Any]:
+        """The codes and the numbers of the rows that have one."""
+        codes, numbers = part.keys.codes, self._of(self.numbers, part.rows)
+        if self.valid is not None:
+            valid = self._of(self.valid, part.rows)  # type: ignore[arg-type]
+            codes, numbers = codes[valid], numbers[valid]
+        return codes, numbers
+
+
+class Extremes(_OfNumbers):
+    """The least or the greatest numbers."""
+
+    @override
+    def fits(self, kept: Any) -> bool:
+        return type(kept) in (type(None), int, float, bool)
+
+    @override
+    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+        codes, numbers = self._numbers(part)
+        is_max = isinstance(self._aggregation, Max)
+        limits = np.iinfo(np.int64) if numbers.dtype == np.int64 else np.finfo(np.float64)
+        worst = limits.min if is_max else limits.max
+        if numbers.dtype != np.int64:
+            worst = -np.inf if is_max else np.inf
+        best = np.full(len(kept), worst, numbers.dtype)
+        (np.maximum if is_max else np.minimum).at(best, codes, numbers)
+        has_some = np.bincount(codes, minlength=len(kept)).tolist()
+        pairs = zip(best.tolist(), has_some, strict=True)
+        return self._merged(kept, [one if some else None for one, some in pairs])
+
+
+class Totals(_OfNumbers):
+    """Sums and means of whole numbers whose sum NumPy can have."""
+
+    @override
+    def fits(self, kept: Any) -> bool:
+        total = kept[1] if type(kept) is tuple else kept
+        return total is None or type(total) is int
+
+    @override
+    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+        codes, numbers = self._numbers(part)
+        sums = np.zeros(len(kept), np.int64)
+        np.add.at(sums, codes, numbers)
+        counts = np.bincount(codes, minlength=len(kept)).tolist()
+        pairs = list(zip(counts, sums.tolist(), strict=True))
+        if isinstance(self._aggregation, Mean):
+            return self._merged(kept, pairs)
+        return self._merged(kept, [total if count else None for count, total in pairs])
+
+
+class FloatTotals(_OfNumbers):
+    """Sums and means of floats: each is added to what the rows before have made of it."""
+
+    @override
+    def fits(self, kept: Any) -> bool:
+        total = kept[1] if type(kept) is tuple else kept
+        is_small = type(total) is int and abs(total) < _LIMIT
+        return total is None or type(total) is float or is_small
+
+    @override
+    def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
+        codes, numbers = self._numbers(part)
+        is_mean = isinstance(self._aggregation, Mean)
+        before = [one[1] for one in kept] if is_mean else kept
+        # -0.0 changes no float that is added to it
+        sums = np.array([-0.0 if total is None else float(total) for total in before])
+        with np.errstate(all="ignore"):  # as Python says nothing of infinite sums
+            np.add.at(sums, codes, numbers)
+        counts = np.bincount(codes, minlength=len(kept)).tolist()
+        found: list[Any] = []
+        for old, count, total in zip(kept, counts, sums.tolist(), strict=True):
+            if not count:
+                found.append(old)
+            else:
+                found.append((old[0] + count, total) if is_mean else total)
+        return found
+
+
+def adder_for(aggregation: Aggregation, column: pa.Array | None, times: Numbers) -> Adder | None:
+    """What adds the values of a column; None: each row has to be dealt with by itself."""
+    make = _ADDERS.get(type(aggregation))
+    if make is None:  # an author's own, which may refuse any value
+        return None
+    if column is not None and pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if column is not None and pa.types.is_null(column.type) and make is not Counts:
+        return Adder(aggregation, column, times)
+    return make(aggregation, column, times)
+
+
+Maker = Callable[[Aggregation, Any, Numbers], Adder | None]
+
+
+def _of_values(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
+    """For those that take any value that has a hash."""
+    return None if pa.types.is_nested(column.type) else Adder(aggregation, column, times)
+
+
+def _of_any(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder:
+    return Adder(aggregation, column, times)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    is_float = pa.types.is_float32(kind) or pa.types.is_float64(kind)
+    return is_float or pa.types.is_integer(kind) or pa.types.is_decimal128(kind)
+
+
+def _quantiles(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
+    return Adder(aggregation, column, times) if _is_number(column.type) else None
+
+
+def _sums(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
+    if not _is_number(column.type):
+        return None
+    if (adder := _in_numpy(column)) is None:
+        exact = ExactSums(aggregation, column, times)
+        exact.kind = Decimal if pa.types.is_decimal(column.type) else int
+        return exact
+    numbers, valid = adder
+    if numbers.dtype == np.int64:
+        if len(numbers) and len(numbers) * max(int(numbers.max()), -int(numbers.min())) > _LARGEST:
+            exact = ExactSums(aggregation, column, times)
+            exact.kind = int
+            return exact
+        found: _OfNumbers = Totals(aggregation, column, times)
+    else:
+        found = FloatTotals(aggregation, column, times)
+    found.numbers, found.valid = numbers, valid
+    return found
+
+
+_TYPES: Sequence[tuple[Callable[[pa.DataType], bool], type]] = (
+    (pa.types.is_boolean, bool),
+    (pa.types.is_integer, int),
+    (pa.types.is_float32, float),
+    (pa.types.is_float64, float),
+    (pa.types.is_decimal128, Decimal),
+    (pa.types.is_string, str),
+    (pa.types.is_large_string, str),
+    (pa.types.is_binary, bytes),
+    (pa.types.is_large_binary, bytes),
+    (pa.types.is_date32, date),
+)
+"""Values that can always be compared with each other, and what Python makes of them."""
+
+
+def _extremes(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
+    in_numpy = _in_numpy(column)
+    if in_numpy is not None and not _has_special(in_numpy[0]):
+        found = Extremes(aggregation, column, times)
+        found.numbers, found.valid = in_numpy
+        return found
+    if (kind := _kind_of(column)) is None:
+        return None
+    exact = OfOneType(aggregation, column, times)
+    exact.kind = kind
+    return exact
+
+
+def pairs_for(
+    aggregation: Aggregation, column: pa.Array, bys: pa.Array, times: Numbers
+) -> Adder | None:
+    """The same for an aggregation with a second field."""
+    kind = _kind_of(bys)
+    if kind is None or type(aggregation) not in (MaxBy, MinBy):
+        return None
+    found = Pairs(aggregation, column, times)
+    found.kind, found.bys = kind, bys
+    return found
+
+
+def _kind_of(column: pa.Array) -> type | None:
+    """The type of the values of a column, if they can always be compared with each other."""
+    return next((kind for is_one, kind in _TYPES if is_one(column.type)), None)
+
+
+def _has_special(numbers: Any) -> bool:
+    """Whether there are NaN, or -0.0, of which it matters when it came."""
+    if numbers.dtype == np.int64:
+        return False
+    return bool(np.isnan(numbers).any() or ((numbers == 0) & np.signbit(numbers)).any())
+
+
+def _in_numpy(column: pa.Array) -> tuple[Any, Mask | None] | None:
+    """The numbers of a column, and which are no nulls; None: NumPy has none for them."""
+    kind = column.type
+    is_float = pa.types.is_float32(kind) or pa.types.is_float64(kind)
+    if not is_float and not (pa.types.is_integer(kind) and kind != pa.uint64()):
+        return None
+    valid = None
+    if column.null_count:
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        column = pc.fill_null(column, 0)
+    as_kind = pa.float64() if is_float else pa.int64()
+    return column.cast(as_kind).to_numpy(zero_copy_only=False), valid
+
+
+_ADDERS: Mapping[type[Aggregation], Maker] = {
+    Count: Counts,
+    Sum: _sums,
+    Mean: _sums,
+    Min: _extremes,
+    Max: _extremes,
+    First: Ends,
+    Last: Ends,
+    Listed: _of_any,
+    Distinct: _of_values,
+    Values: _of_values,
+    Top: _of_values,
+    ApproximateDistinct: _of_any,
+    Quantile: _quantiles,
+}

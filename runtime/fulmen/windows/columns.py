@@ -1,0 +1,178 @@
+"""What comes as Arrow, by its columns: the key and the time of each row, and its windows. Pure.
+
+All of it is as if each row had been looked at by itself. Where that can't be known, None is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fulmen.api.arrow_times import ColumnTimes, Mask, Numbers, column_times
+from fulmen.api.components import FailedException
+from fulmen.api.event_time import TimeReader
+from fulmen.windows.inputs import plain_types, spans_of, time_or_none
+from fulmen.windows.spans import Span, Spans
+
+Positions = npt.NDArray[np.int64]
+MOST_PLACES = 64
+"""Times in more places, each of which has windows of its own, are quicker one by one."""
+
+
+class Keys(NamedTuple):
+    """The keys of some rows.
+
+    Attributes:
+        values: The different ones, in the order in which they come; alone if a key has one field.
+        codes: Which of them each row has.
+    """
+
+    values: Sequence[Any]
+    codes: Numbers
+
+    def at(self, rows: Positions | None) -> Keys:
+        """Those of the rows at some positions; None: of all."""
+        if rows is None:
+            return self
+        found = pa.array(self.codes[rows]).dictionary_encode()
+        return Keys([self.values[i] for i in found.dictionary.to_pylist()], _indices(found))
+
+
+def keys_of(columns: Sequence[pa.Array], n: int) -> Keys | None:
+    """The keys of `n` rows, which these columns are; None: Python must look at each."""
+    fields = [found for column in columns if (found := _of_column(column)) is not None]
+    if len(fields) < len(columns):
+        return None
+    if len(fields) == 1:
+        return fields[0]
+    codes: Numbers = np.zeros(n, np.int64)
+    for field in fields:
+        codes = _indices(pa.array(codes * len(field.values) + field.codes).dictionary_encode())
+    firsts = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
+    firsts[codes[::-1]] = np.arange(n)[::-1]  # of several the last one stays
+    some = [[field.values[i] for i in field.codes[firsts].tolist()] for field in fields]
+    return Keys(list(zip(*some, strict=True)) if some else [()], codes)
+
+
+def _of_column(column: pa.Array) -> Keys | None:
+    if pa.types.is_dictionary(column.type):  # which may have a value twice
+        column = column.dictionary_decode()
+    try:
+        found = column.dictionary_encode(null_encoding="encode")
+    except pa.ArrowNotImplementedError:
+        return None
+    values = found.dictionary.to_pylist()
+    if plain_types(values) is None or any(value != value for value in values):
+        return None  # each NaN is a key of its own
+    codes, known = _indices(found), dict[Any, int]()
+    numbers = [known.setdefault(value, len(known)) for value in values]
+    if len(known) < len(values):  # 0.0 and -0.0 are equal
+        codes = np.array(numbers, np.int64)[codes]
+    return Keys(list(known), codes)
+
+
+def _indices(encoded: pa.DictionaryArray) -> Numbers:
+    found: Numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return found
+
+
+def times_in(column: pa.Array, reader: TimeReader) -> ColumnTimes:
+    """The event times of a column."""
+    found = column_times(column, reader)
+    if found is None:
+        read = [time_or_none(value, reader) for value in column.to_pylist()]
+        times = np.array([time or 0 for time in read], np.int64)
+        found = ColumnTimes(times, np.array([time is not None for time in read], np.bool_))
+    return found
+
+
+class Part(NamedTuple):
+    """The rows that are in one window.
+
+    Attributes:
+        span: The window.
+        rows: Their positions; None: all.
+        keys: Their keys.
+    """
+
+    span: Span
+    rows: Positions | None
+    keys: Keys
+
+
+class InWindows(NamedTuple):
+    """Some rows by their windows.
+
+    Attributes:
+        parts: Those whose windows are all open.
+        left: The positions of the others, ascending: what has no time, or is late, and what has the
+            key of a row that is late for some of its windows, which has to come before or after it.
+    """
+
+    parts: Sequence[Part]
+    left: Sequence[int]
+
+
+def in_windows(
+    times: ColumnTimes, keys: Keys, spans: Spans, is_past: Callable[[int], bool], lateness: int
+) -> InWindows | None:
+    """Find the windows of rows. None: their times are too far apart.
+
+    Args:
+        times: Their event times.
+        keys: Their keys.
+        spans: Which windows a time is in.
+        is_past: Whether the watermark has come to a time.
+        lateness: For so long after its end a window takes what is late.
+    """
+    found = _by_span(times, spans, is_past, lateness)
+    if found is None:
+        return None
+    by_span, is_left, has_some = found
+    if has_some.any():
+        is_of = np.zeros(len(keys.values), np.bool_)
+        is_of[keys.codes[has_some]] = True
+        is_left |= is_of[keys.codes]
+    parts = []
+    for span, mask in by_span.items():
+        rows = np.flatnonzero(mask & ~is_left)
+        if len(rows):
+            at = None if len(rows) == len(mask) else rows
+            parts.append(Part(span, at, keys.at(at)))
+    return InWindows(parts, np.flatnonzero(is_left).tolist())
+
+
+def _by_span(
+    times: ColumnTimes, spans: Spans, is_past: Callable[[int], bool], lateness: int
+) -> tuple[dict[Span, Mask], Mask, Mask] | None:
+    """Which rows each open window has, which are left, and which of these are in some window."""
+    by_span: dict[Span, Mask] = {}
+    todo = times.usable.copy()
+    is_left = ~todo
+    has_some = np.zeros(len(todo), np.bool_)
+    for _ in range(MOST_PLACES):
+        first = int(todo.argmax())
+        if not todo[first]:
+            return by_span, is_left, has_some
+        time = int(times.times[first])
+        here: Sequence[Span] = ()
+        since, until = time, time + 1
+        try:
+            here = spans_of(spans, time)
+            since, until = spans.same(here)
+        except FailedException:  # its row tells
+            pass
+        near = todo & (times.times >= since) & (times.times < until)
+        todo &= ~near
+        if here and not is_past(here[0][1]):
+            for span in here:
+                by_span[span] = by_span[span] | near if span in by_span else near
+            continue
+        is_left |= near
+        if here and not is_past(here[-1][1] + lateness):
+            has_some |= near
+    return None
