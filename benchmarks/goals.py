@@ -255,6 +255,7 @@ def _in_windows() -> Iterator[Goal]:
     for keys in (1_000, 100_000):
         ratio = _ratio(rate("tumbling", keys), rate("none", keys))
         yield Goal(f"windows, {keys:,} keys, of none", "times", ratio, at_least=0.6)
+    yield Goal("windows of Arrow, 1,000 keys", "clicks/s", rate("arrow", 1_000), at_least=1_000_000)
     bytewax = _ratio(rate("tumbling", 1_000), rate("bytewax", 1_000))
     busiest = _ratio(_busiest(hot=True, partial=True), _busiest(hot=True, partial=False))
     yield Goal("a hot key, partial, of without", "times", busiest, at_least=1.0)

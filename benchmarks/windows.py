@@ -39,7 +39,7 @@ def windows(arguments: argparse.Namespace) -> list[Result]:
     results: list[Result] = [
         {"keys": keys, "windows": how, **_measure(clicks(keys, how))}
         for keys in KEYS
-        for how in ("none", "tumbling")
+        for how in ("none", "tumbling", "arrow")
     ]
     results += [
         {"keys": 100_000, "hot": hot, "partial": partial, **_measure_workers(hot, partial)}
@@ -55,7 +55,12 @@ def windows(arguments: argparse.Namespace) -> list[Result]:
 
 
 def clicks(keys: int, how: str) -> dict[str, Any]:
-    """Clicks, counted by user, and a bolt that takes what windows emit."""
+    """Clicks, counted by user, and a bolt that takes what windows emit.
+
+    Args:
+        keys: How many users there are.
+        how: none: without windows; tumbling: in windows; arrow: the same, of record batches.
+    """
     spout: dict[str, Any] = {"name": "clicks", "class": "clicks.Clicks", "config": {"keys": keys}}
     grouping = {"type": "fields", "fields": ["user"]}
     count: dict[str, Any] = {
@@ -64,7 +69,9 @@ def clicks(keys: int, how: str) -> dict[str, Any]:
         "inputs": [{"from": "clicks", "grouping": grouping}],
     }
     bolts = [count]
-    if how == "tumbling":
+    if how == "arrow":
+        spout["class"] = "clicks.ArrowClicks"
+    if how != "none":
         spout["eventTime"] = {"field": "at", "unit": "ms"}
         count["class"] = "fulmen.windows.Aggregate"
         count["config"] = {

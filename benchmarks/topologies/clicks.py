@@ -3,11 +3,16 @@
 from itertools import accumulate
 from random import Random
 
-from fulmen import BasicBolt, Spout
+import numpy as np
+import pyarrow as pa
+
+from fulmen import ArrowSpout, BasicBolt, Spout
 
 EVENTS_PER_MS = 100
 """Clicks a millisecond of event time: a million in a window of 10 s."""
 DRAWN = 1 << 17
+ARROW_CLICKS = 10_000
+"""So many of them at once, where they come as Arrow."""
 
 
 def users(keys, exponent):
@@ -38,6 +43,30 @@ class Clicks(Spout):
         k = self.position
         self.position = k + 1
         self.collector.emit([self.users[k % len(self.users)], k // EVENTS_PER_MS], msg_id=k)
+
+
+class ArrowClicks(ArrowSpout):
+    """The same clicks, as record batches."""
+
+    outputs = ("user", "at")
+
+    def __init__(self):
+        self.position = 0
+
+    transient = ("users",)
+
+    def open(self, conf, context, collector):
+        """Draw the users."""
+        self.collector = collector
+        self.users = pa.array(users(conf["keys"], conf.get("exponent", 0.0)))
+
+    def next_tuple(self):
+        """Some thousand clicks."""
+        ids = np.arange(self.position, self.position + ARROW_CLICKS)
+        self.position += ARROW_CLICKS
+        some = self.users.take(pa.array(ids % len(self.users)))
+        batch = pa.record_batch({"user": some, "at": ids // EVENTS_PER_MS})
+        self.collector.emit(batch, msg_ids=ids)
 
 
 class Count(BasicBolt):

@@ -68,11 +68,9 @@ def _of_column(column: pa.Array) -> Keys | None:
     values = found.dictionary.to_pylist()
     if plain_types(values) is None or any(value != value for value in values):
         return None  # each NaN is a key of its own
-    codes, known = _indices(found), dict[Any, int]()
-    numbers = [known.setdefault(value, len(known)) for value in values]
-    if len(known) < len(values):  # 0.0 and -0.0 are equal
-        codes = np.array(numbers, np.int64)[codes]
-    return Keys(list(known), codes)
+    if len(set(values)) < len(values):  # 0.0 and -0.0: a window has that which comes first to it
+        return None
+    return Keys(values, _indices(found))
 
 
 def _indices(encoded: pa.DictionaryArray) -> Numbers:

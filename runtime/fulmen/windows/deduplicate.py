@@ -21,9 +21,8 @@ from fulmen.windows.options import DeduplicateOptions
 from fulmen.windows.spans import datetime_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     import numpy.typing as npt
+    import pyarrow as pa
 
     from fulmen.api.arrow_times import Mask
 

@@ -39,6 +39,8 @@ from fulmen.windows.aggregations import (
 from fulmen.windows.columns import Part, Positions
 
 _LARGEST = np.iinfo(np.int64).max
+_WHOLE: tuple[Any, Any] = (-_LARGEST - 1, _LARGEST)
+_INFINITE: tuple[Any, Any] = (-np.inf, np.inf)
 _LIMIT = 2**1000
 """Whole numbers below it can be floats, and be added to decimals."""
 
@@ -119,7 +121,7 @@ class ExactSums(OfOneType):
 
 def _is_comparable(value: Any) -> bool:
     """Whether it is no NaN."""
-    return value.is_finite() if isinstance(value, Decimal) else value == value
+    return bool(value.is_finite() if isinstance(value, Decimal) else value == value)
 
 
 class Pairs(OfOneType):
@@ -211,10 +213,8 @@ class Extremes(_OfNumbers):
     def add(self, kept: Sequence[Any], part: Part) -> Sequence[Any]:
         codes, numbers = self._numbers(part)
         is_max = isinstance(self._aggregation, Max)
-        limits = np.iinfo(np.int64) if numbers.dtype == np.int64 else np.finfo(np.float64)
-        worst = limits.min if is_max else limits.max
-        if numbers.dtype != np.int64:
-            worst = -np.inf if is_max else np.inf
+        ends = _INFINITE if numbers.dtype == np.float64 else _WHOLE
+        worst = ends[0] if is_max else ends[1]  # where there is no number, it is not asked for
         best = np.full(len(kept), worst, numbers.dtype)
         (np.maximum if is_max else np.minimum).at(best, codes, numbers)
         has_some = np.bincount(codes, minlength=len(kept)).tolist()
@@ -296,7 +296,7 @@ def _of_any(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder
 
 def _is_number(kind: pa.DataType) -> bool:
     is_float = pa.types.is_float32(kind) or pa.types.is_float64(kind)
-    return is_float or pa.types.is_integer(kind) or pa.types.is_decimal128(kind)
+    return bool(is_float or pa.types.is_integer(kind) or pa.types.is_decimal128(kind))
 
 
 def _quantiles(aggregation: Aggregation, column: pa.Array, times: Numbers) -> Adder | None:
@@ -372,7 +372,8 @@ def _has_special(numbers: Any) -> bool:
     """Whether there are NaN, or -0.0, of which it matters when it came."""
     if numbers.dtype == np.int64:
         return False
-    return bool(np.isnan(numbers).any() or ((numbers == 0) & np.signbit(numbers)).any())
+    is_special = np.isnan(numbers) | ((numbers == 0) & np.signbit(numbers))
+    return bool(is_special.any())
 
 
 def _in_numpy(column: pa.Array) -> tuple[Any, Mask | None] | None:

@@ -148,17 +148,16 @@ class FixedWindows(Windows):
             self._add_part(part, adders, of_part)
         return found.left
 
-    def _add_part(
-        self, part: Part, adders: Sequence[Adder], known: Sequence[Kept | None]
-    ) -> None:
+    def _add_part(self, part: Part, adders: Sequence[Adder], known: Sequence[Kept | None]) -> None:
         """Add the rows of one window, which has not ended."""
         windows = [kept or [*self._aggregates.new(), None] for kept in known]
         columns: list[Sequence[Any]] = list(zip(*windows, strict=True))
         for i, adder in enumerate(adders):
             columns[i] = adder.add(columns[i], part)
-        for plain, kept in zip(part.keys.values, map(list, zip(*columns, strict=True)), strict=True):
-            kept[-1] = kept[-1] and (kept[-1][0], False, True)
-            self._put(part.span, plain, kept)
+        for plain, values in zip(part.keys.values, zip(*columns, strict=True), strict=True):
+            *added, status = values
+            status = status and (status[0], False, True)
+            self._put(part.span, plain, [*added, status])
         self.emit_later(part.span)
 
     def _put(self, span: Span, plain: Any, kept: Kept) -> None:
