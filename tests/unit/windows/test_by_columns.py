@@ -1,5 +1,6 @@
 """Tuples that come as Arrow have the same results as those that come as rows."""
 
+from dataclasses import is_dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -90,6 +91,8 @@ def lives(draw):
 
 def plain(value):
     """What equal results have in common: a set has no order, and 1, 1.0 and True differ."""
+    if is_dataclass(value):
+        value = vars(value)
     if isinstance(value, dict):
         return str(sorted(plain(k) + plain(v) for k, v in value.items()))
     if isinstance(value, set | frozenset):
