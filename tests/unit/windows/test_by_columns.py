@@ -51,7 +51,12 @@ WINDOWS = [
 ONE_BY_ONE = ["count", "count(amount)", "sum(amount)", "mean(amount)", "min(amount)"]
 ONE_BY_ONE += ["max(amount)", "first(amount)", "last(amount)", "list(amount)", "distinct(amount)"]
 ONE_BY_ONE += ["set(amount)", "top(amount, 2)", "quantile(amount, 0.5)"]
-ONE_BY_ONE += ["distinct(amount, approximate)", "last(user)"]
+ONE_BY_ONE += [
+    "distinct(amount, approximate)",
+    "last(user)",
+    "max_by(user, amount)",
+    "min_by(amount, place)",
+]
 TIMES = st.sampled_from([*range(60), *range(60), -40, 10**15, 253_402_300_799_999])
 
 

@@ -62,9 +62,7 @@ class Aggregates:
         self.only_counts = all(field is None for field in self._fields)
         """Whether each of them only counts tuples, and keeps a number."""
 
-    def adders(
-        self, batch: pa.RecordBatch, places: Places, times: Numbers
-    ) -> list[Adder] | None:
+    def adders(self, batch: pa.RecordBatch, places: Places, times: Numbers) -> list[Adder] | None:
         """What adds rows to each of them; None: each row has to be dealt with by itself."""
         found: list[Adder] = []
         bys = dict(places.bys)
