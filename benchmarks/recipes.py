@@ -25,7 +25,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,8 @@ from benchmarks.recipe_dataflows import BYTEWAX
 from benchmarks.recipe_loops import LOOPS, STARTED, changelog_lines_of_all_names
 from fulmen.cli.topology_file import check_file
 from fulmen.engine.driver.driver import Driver
+from fulmen.engine.protocol.statistics import EXECUTED
+from fulmen.engine.totals.totals import Totals
 from fulmen.engine.worker.in_process import InProcessJobs
 
 ROOT = Path(__file__).parents[1]
@@ -198,6 +200,35 @@ def load(job: Job, folder: Path) -> None:
     subprocess.run([sys.executable, job.load], cwd=folder, check=True, capture_output=True)
 
 
+@dataclass
+class Work:
+    """What a run has done.
+
+    Attributes:
+        acked: Messages.
+        executed: Tuples.
+        committed: Of transactions that had tuples, the last one; a source may open empty ones for
+            as long as it runs.
+    """
+
+    acked: int = 0
+    executed: int = 0
+    committed: int = 0
+    _last: int = 0
+
+    def look(self, totals: Totals) -> bool:
+        """Look again, after a batch. Returns whether something was done in it."""
+        before = replace(self)
+        self.acked = totals.trees.acked
+        executed = sum(n for (_, what, _), n in totals.counts.items() if what == EXECUTED)
+        if (transactions := totals.transactions) is not None:
+            if executed != self.executed:
+                self._last = max([transactions.committed, *transactions.active])
+            self.committed = min(transactions.committed, self._last)
+        self.executed = executed
+        return self != before
+
+
 def fulmen(topology: str) -> Result:
     """Run a topology in this process, until nothing comes any more."""
     here = Path.cwd()
@@ -205,17 +236,15 @@ def fulmen(topology: str) -> Result:
     driver = Driver(checked.runnable(here), InProcessJobs(), f"{here.as_uri()}/state").start()
     limit = time.monotonic() + LIMIT_SECONDS
     began = ended = 0.0
-    before: tuple[int, int] = (0, 0)
+    work = Work()
     while not ended or time.monotonic() - ended < IDLE_SECONDS:
         if (now := time.monotonic()) > limit:
-            raise TimeoutError(f"{before} after {LIMIT_SECONDS} s")
+            raise TimeoutError(f"{work} after {LIMIT_SECONDS} s")
         driver.step()
-        transactions = driver.totals.transactions
-        done = driver.totals.trees.acked, 0 if transactions is None else transactions.committed
-        if done != before:
-            before, began, ended = done, began or now, time.monotonic()
+        if work.look(driver.totals):
+            began, ended = began or now, time.monotonic()
     driver.close()
-    return {"rows": before[0], "seconds": ended - began}
+    return {"rows": work.acked, "seconds": ended - began}
 
 
 def timed(loop: Callable[[], int]) -> Result:

@@ -1,6 +1,7 @@
-"""Random kills of a topology that reads log files and writes files, while the logs are rotated.
+"""Random kills of a topology that reads log files and writes files, while all happens to the logs.
 
-Each line must be in one file of each sink, whatever is killed and however full the disk is.
+Each line must be in one file of each sink, whatever is killed and however full the disk is, and
+nothing may be told as lost.
 """
 
 import json
@@ -14,45 +15,55 @@ from pathlib import Path
 
 import yaml
 
+from support.rotated_logs import PATTERNS, Logs, line_of
 from support.soak import DEADLINE_SECONDS, Soak
-
-LOGS = ("web", "db")
 
 
 class Writer(threading.Thread):
-    """Appends numbered lines to logs, and renames these as log rotation does.
+    """Writes logs, and lets everything happen to them that `Logs` knows.
 
     Attributes:
-        written: How many lines were written.
-        renamed: How often a log was renamed.
+        logs: The files.
+        error: What ended it.
     """
 
-    def __init__(self, folder, seed):
+    def __init__(self, logs, seed):
         super().__init__(daemon=True)
-        self._folder, self._rng = folder, random.Random(seed)
+        self.logs, self._rng = logs, random.Random(seed)
         self._is_over = threading.Event()
-        self.written = self.renamed = 0
+        self.error = None
 
     def run(self):
-        while not self._is_over.wait(self._rng.uniform(0, 0.05)):
-            file = self._folder / f"{self._rng.choice(LOGS)}.log"
-            with file.open("a") as log:
-                for _ in range(self._rng.randint(1, 40)):
-                    log.write(f"line {self.written}\n")
-                    self.written += 1
-            if self._rng.random() < 0.02:
-                self._rename(file)
-
-    def _rename(self, file):
-        numbers = [int(old.suffix[1:]) for old in self._folder.glob(f"{file.name}.*")]
-        for number in sorted(numbers, reverse=True):
-            file.with_name(f"{file.name}.{number}").rename(f"{file}.{number + 1}")
-        file.rename(f"{file}.1")
-        self.renamed += 1
+        try:
+            while not self._is_over.wait(self._rng.uniform(0, 0.05)):
+                self.logs.step(harm=0.1)
+        except Exception as error:  # noqa: BLE001 (raised by `stop`)
+            self.error = error
 
     def stop(self):
         self._is_over.set()
         self.join()
+        if self.error is not None:
+            raise self.error
+        self.logs.finish()
+
+
+class Rows:
+    """What is in the files of a sink. These appear whole, and are never changed."""
+
+    def __init__(self, folder):
+        self._folder, self._seen, self._lock = folder, set(), threading.Lock()
+        self._found = Counter()
+
+    def look(self):
+        """How often each line is there."""
+        with self._lock:
+            for file in self._folder.glob("part-*"):
+                if file.name not in self._seen:
+                    rows = [json.loads(line) for line in file.read_bytes().splitlines()]
+                    self._found.update(row["value"] for row in rows)
+                    self._seen.add(file.name)
+            return self._found
 
 
 class FileSoak(Soak):
@@ -64,11 +75,18 @@ class FileSoak(Soak):
 
     def __enter__(self):
         self.full = 0
-        (self.folder / "logs").mkdir()
         (self.folder / "disk").mkdir()
         self._is_mounted = _mount(self.folder / "disk")
         (self.folder / "chaotic.yaml").write_text(yaml.safe_dump(self._document()))
-        self.writer = Writer(self.folder / "logs", self.rng.random())
+        self.written = {sink: Rows(self.folder / "disk" / sink) for sink in ("batches", "rolled")}
+        # what an exactly-once sink has written was acked with its commit
+        logs = Logs(
+            self.folder,
+            random.Random(self.rng.random()),
+            lambda numbers: self.written["batches"].look().keys() >= set(map(line_of, numbers)),
+            has_parquet=True,
+        )
+        self.logs, self.writer = logs, Writer(logs, self.rng.random())
         self.writer.start()
         return self
 
@@ -79,7 +97,9 @@ class FileSoak(Soak):
             subprocess.run(["umount", "-l", str(self.folder / "disk")], check=True)
 
     def _document(self):
-        inputs = [{"from": "lines", "grouping": {"type": "shuffle"}}]
+        shuffle = {"grouping": {"type": "shuffle"}}
+        inputs = [{"from": "lines", **shuffle}, {"from": "rows", **shuffle}]
+        errors = [{**one, "stream": "errors"} for one in inputs]
         sink = {"format": {"type": "json"}}
         return {
             "apiVersion": "fulmen.dev/v1alpha1",
@@ -93,8 +113,17 @@ class FileSoak(Soak):
                         "name": "lines",
                         "class": "fulmen.connectors.files.FileSpout",
                         "parallelism": 2,
-                        "config": {"path": "logs/*.log*", "pollSeconds": 0.2},
-                    }
+                        "config": {"path": list(PATTERNS), "pollSeconds": 0.2},
+                    },
+                    {
+                        "name": "rows",
+                        "class": "fulmen.connectors.files.ParquetSpout",
+                        "config": {
+                            "path": "logs/*.parquet",
+                            "fields": ["value"],
+                            "pollSeconds": 0.2,
+                        },
+                    },
                 ],
                 "bolts": [
                     {
@@ -111,6 +140,12 @@ class FileSoak(Soak):
                         "tickSeconds": 1,
                         "inputs": inputs,
                         "config": {"path": "disk/rolled", "rollSeconds": 2, **sink},
+                    },
+                    {
+                        "name": "errors",
+                        "class": "fulmen.connectors.files.FileSink",
+                        "inputs": errors,
+                        "config": {"path": "errors", **sink},
                     },
                 ],
             },
@@ -129,7 +164,7 @@ class FileSoak(Soak):
         self.full += 1
 
     def faults(self):
-        """How much harm was done, besides renames."""
+        """How much harm was done, besides what happens to logs."""
         return self.killed + self.full
 
     def round(self):
@@ -143,34 +178,50 @@ class FileSoak(Soak):
         self.wait_for_batches(3)
         self.check()
 
-    def rows(self, sink):
-        """How often each line is in the files of a sink."""
-        found = Counter()
-        for file in (self.folder / "disk" / sink).glob("part-*"):
-            found.update(json.loads(line)["value"] for line in file.read_bytes().splitlines())
-        return found
-
     def check(self):
-        """Assert that no line was written twice, and none that is none."""
-        for sink in ("batches", "rolled"):
-            found = self.rows(sink)
-            assert found.keys() <= {f"line {i}" for i in range(self.writer.written)}
-            assert not [line for line, n in found.items() if n > 1], sink
+        """Assert that no line was written twice, none that is none, and that nothing is lost."""
+        if self.writer.error is not None:
+            raise self.writer.error
+        for sink, rows in self.written.items():
+            found = rows.look()
+            assert found.keys() <= {line_of(i) for i in range(self.logs.written)}, sink
+            twice = [line for line, n in found.items() if n > 1]
+            assert not twice, f"{sink}: {len(twice)} lines twice, such as {twice[0]}"
+        for file in (self.folder / "errors").glob("part-*"):
+            text = file.read_text()
+            assert "lost" not in text and "before the message" not in text, text
 
     def drain(self):
         """End it when all lines are written. Each must be there once."""
         self.writer.stop()
         deadline = time.monotonic() + DEADLINE_SECONDS
-        while len(self.rows("batches")) < self.writer.written:
-            assert time.monotonic() < deadline, f"lines are missing:\n{self.output()}"
+        while len(self.written["batches"].look()) < self.logs.written:
+            assert time.monotonic() < deadline, f"{self.missing()} are missing:\n{self.output()}"
             self.keep_running()
             time.sleep(0.2)
         self.process.terminate()
         code = self.process.wait(DEADLINE_SECONDS)
         assert code == 0, f"it ended with {code}:\n{self.output()}"
-        expected = Counter(f"line {i}" for i in range(self.writer.written))
-        assert self.rows("batches") == expected
-        assert self.rows("rolled") == expected
+        self.check()
+        assert [len(rows.look()) for rows in self.written.values()] == [self.logs.written] * 2
+
+    def missing(self):
+        """The lines that are not written yet, by their files."""
+        found = self.written["batches"].look()
+        return {
+            str(path): few[:3]
+            for path, numbers in self.logs.lines.items()
+            if (few := [n for n in numbers if line_of(n) not in found])
+        }
+
+    def figures(self):
+        """In one line, for people."""
+        kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(self.kills.items()))
+        done = ", ".join(f"{kind} {n}" for kind, n in sorted(self.logs.done.items()))
+        return (
+            f"{self.killed} kills ({kinds}), disk full {self.full} times; {self.starts} runs;"
+            f" {self.logs.written} lines; {done}; {time.monotonic() - self.began:.0f} seconds"
+        )
 
 
 def _mount(folder):
@@ -179,10 +230,19 @@ def _mount(folder):
     return subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode == 0
 
 
-def soak(folder, seed, enough):
-    """Do harm until there were so many faults. Returns the soak, after it was drained."""
+def soak(folder, seed, enough, seconds=0):
+    """Do harm for so long, and until there were so many faults, and each thing has happened.
+
+    Returns:
+        The soak, after it was drained.
+    """
     with FileSoak(Path(folder), seed) as killed:
-        while killed.faults() < enough:
+        end = time.monotonic() + seconds
+        while not (
+            killed.faults() >= enough
+            and time.monotonic() >= end
+            and killed.logs.done.keys() >= killed.logs.kinds
+        ):
             killed.round()
         killed.drain()
     return killed

@@ -4,9 +4,20 @@ import csv
 
 from benchmarks.recipe_dataflows import BYTEWAX
 from benchmarks.recipe_loops import LOOPS
-from benchmarks.recipes import JOBS, SAMPLES, grown, line
+from benchmarks.recipes import JOBS, SAMPLES, Work, grown, line
 
 from support import recipes
+from support.driven import Driven, collecting
+from support.transactional_sources import Rows, RowsCoordinator
+
+
+class Endless(Rows):
+    """A source that opens empty transactions when it has nothing more, as a topic does."""
+
+    def get_coordinator(self, conf, context):
+        coordinator = RowsCoordinator(self)
+        coordinator.is_ready = lambda: True
+        return coordinator
 
 
 def test_each_recipe_is_measured_beside_a_loop():
@@ -39,3 +50,14 @@ def test_a_run_that_failed_has_no_figure():
     rates = {"fulmen": 2000.4, "loop": "ValueError: no"}
     said = "| [planes](recipes/planes-to-parquet.md) | CSV → Parquet | 2,000 | - |  |  |"
     assert line(JOBS["planes"], rates) == said
+
+
+def test_a_run_whose_source_opens_empty_transactions_comes_to_its_end():
+    driven, work = Driven(collecting("endless", Endless([[1, 2, 3]], 1))), Work()
+    worked = []
+    for _ in range(12):
+        driven.step()
+        worked.append(work.look(driven.driver.totals))
+    assert worked[0]
+    assert not any(worked[6:])
+    assert (work.executed, work.committed) == (3, 3) < (4, driven.transactions.ledger.committed)

@@ -21,7 +21,14 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from fulmen.api.sinks import ServiceUnavailable
-from fulmen.connectors.files.positions import HEAD_BYTES, Found, Key, Position, Progress
+from fulmen.connectors.files.positions import (
+    HEAD_BYTES,
+    Found,
+    Key,
+    Position,
+    Progress,
+    Whose,
+)
 from fulmen.errors import FulmenError
 from fulmen.transactional.spouts.lines import files_of
 
@@ -91,6 +98,18 @@ def head_of(raw: BinaryIO, length: int = HEAD_BYTES) -> tuple[int, int]:
 def has_head(raw: BinaryIO, position: Position) -> bool:
     """Whether a file has the first bytes that it had."""
     return head_of(raw, position.head[0]) == position.head
+
+
+def longer_head(raw: BinaryIO, position: Position) -> tuple[int, int] | None:
+    """The head of a file that may have grown; None: its first bytes are others by now.
+
+    Both are seen in the same bytes: somebody may write to the file at any moment.
+    """
+    data = os.pread(raw.fileno(), HEAD_BYTES, 0)
+    length, checksum = position.head
+    if len(data) < length or zlib.crc32(data[:length]) != checksum:
+        return None
+    return len(data), zlib.crc32(data)
 
 
 def tail_of(raw: BinaryIO, place: int) -> tuple[int, int]:
@@ -205,7 +224,8 @@ class LocalFiles:
             self._folders.append(folder)
         key = self._folders.index(folder), status.st_ino
         if is_owned or is_known(key):
-            found[key] = self._found(key, path, status, is_rotated=family(path) != path)
+            whose: Whose = "ours" if is_owned else "others"
+            found[key] = self._found(key, path, status, whose, is_rotated=family(path) != path)
 
     def _look_for_renamed(
         self, number: int, folder: str, is_known: Callable[[Key], bool], found: dict[Key, Found]
@@ -216,8 +236,14 @@ class LocalFiles:
                 if key not in found and is_known(key):
                     with suppress(FileNotFoundError):
                         if entry.is_file(follow_symlinks=False):
-                            status = entry.stat()
-                            found[key] = self._found(key, entry.path, status, is_rotated=True)
+                            path, status = entry.path, entry.stat()
+                            whose = self._whose(path)
+                            found[key] = self._found(key, path, status, whose, is_rotated=True)
+
+    def _whose(self, path: str) -> Whose:
+        """Whose a file is that no pattern matches."""
+        name = family(path)
+        return "rotated" if name != path and self._owns(name) else "nobodys"
 
     def open(self, position: Position) -> Opened:
         """Open a file where it was found last.
@@ -256,7 +282,9 @@ class LocalFiles:
         assert isinstance(key, tuple)
         return key[0]
 
-    def _found(self, key: Key, path: str, status: os.stat_result, *, is_rotated: bool) -> Found:
+    def _found(
+        self, key: Key, path: str, status: os.stat_result, whose: Whose, *, is_rotated: bool
+    ) -> Found:
         return Found(
             key,
             path,
@@ -264,6 +292,7 @@ class LocalFiles:
             status.st_mtime,
             is_whole=self._is_whole(path),
             is_rotated=is_rotated,
+            whose=whose,
             stamp=status.st_ctime_ns if status.st_ctime < self._recent else 0,
         )
 

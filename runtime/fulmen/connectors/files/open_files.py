@@ -9,8 +9,7 @@ from fulmen.connectors.files.local import (
     Changed,
     Opened,
     check_same,
-    has_head,
-    head_of,
+    longer_head,
     tail_of,
 )
 from fulmen.connectors.files.positions import Found, Position, Positions
@@ -39,6 +38,7 @@ class OpenFiles:
             opened.size,
             is_whole=position.is_whole,
             is_rotated=True,
+            whose="nobodys",
         )
 
     def content(self, number: int) -> Opened:
@@ -76,21 +76,31 @@ class OpenFiles:
         """Keep what an open file is like before it is read on.
 
         Raises:
-            Gone: It can't be opened any more.
+            Gone: It can't be opened any more, or was written again since it was looked at.
         """
         opened, position = self.content(number), self._positions[number]
-        position.is_done, position.size, position.stamp = False, found.size, found.stamp
         if opened.raw is not None:
-            position.head = head_of(opened.raw)
+            if (head := longer_head(opened.raw, position)) is None:
+                raise Changed(f"{position.path} was written again")
+            position.head = head
+        position.is_done, position.size, position.stamp = False, found.size, found.stamp
 
-    def mark_end(self, number: int, *, is_done: bool) -> None:
-        """Keep by what a file is known again, now that it is read so far."""
+    def mark_end(self, number: int, *, is_done: bool, size: int | None = None) -> None:
+        """Keep by what a file is known again, now that it is read so far.
+
+        Args:
+            number: Of the file.
+            is_done: Whether it is read to its end.
+            size: How many bytes it had then; None: as many as it has now.
+        """
         position, opened = self._positions[number], self._opened.get(number)
         position.is_done |= is_done
-        if opened is None or opened.raw is None or not has_head(opened.raw, position):
+        if opened is None or opened.raw is None:
+            return
+        if (head := longer_head(opened.raw, position)) is None:
             return
         place = 0 if position.is_whole else position.offset
         if position.is_done:
-            place = position.size = opened.size or 0
-        position.head = head_of(opened.raw)
+            place = position.size = (opened.size or 0) if size is None else size
+        position.head = head
         position.tail = tail_of(opened.raw, place)

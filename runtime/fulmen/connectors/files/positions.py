@@ -12,10 +12,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 Key = tuple[int, int] | int
 """Which file: number of its folder, and inode; or a hash of an object's URI and version."""
+Whose = Literal["ours", "others", "rotated", "nobodys"]
+"""Whose file it is by its name: the patterns lead this task to it, or another one; or they lead
+none, and the name is one that log rotation gives to a file of this task; or it is any other."""
 PLACES = 1 << 40
 """A place in a file is below this: 1 TB."""
 HEAD_BYTES = 1024
@@ -34,6 +37,8 @@ class Found:
         modified: When it was written to, in seconds; only their order counts.
         is_whole: It is read to its end at once: an object, a compressed file, or Parquet.
         is_rotated: It has another name than when lines are added to it.
+        whose: A file that is not "ours" is known from before only. If its content is another one
+            by now, it is no file of this task.
         version: Of an object.
         stamp: Another one whenever the file was written to, renamed or replaced by one with its
             inode. 0: that may have happened just now, and happen again without a change of this.
@@ -45,6 +50,7 @@ class Found:
     modified: float = 0.0
     is_whole: bool = False
     is_rotated: bool = False
+    whose: Whose = "ours"
     version: str = ""
     stamp: int = 0
 
@@ -87,6 +93,11 @@ class Position:
         """Whether something was there that was not read, as far as is known."""
         return not self.is_done and (self.is_whole or self.offset < self.size)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether a file of this machine had nothing in it when it was looked at last."""
+        return not (self.version or self.head[0] or self.size)
+
     def lost(self, reason: str, unit: str) -> str:
         """What is lost with its content, for people."""
         text = f"{reason}. It was read up to {unit} {self.offset}"
@@ -103,6 +114,8 @@ class Position:
         """Take over what was kept."""
         self.offset, self.size, self.stamp, self.is_done = summary[0], *summary[5:8]
         self.head, self.tail = summary[1:3], summary[3:5]
+        if not (self.is_done or summary[8]):  # one of lines: now another file may have its inode
+            self.is_whole = False
 
     def is_settled(self, found: Found) -> bool:
         """Whether a file is as it was, and nothing of it is to be read."""
@@ -214,11 +227,15 @@ class Positions:
 
     def restart(self, found: Found) -> int:
         """A file has other content than before: read it from its start, as a new one."""
-        number = self._numbers.get(found.key)
+        self.drop(found.key)
+        return self._new(found)
+
+    def drop(self, key: Key) -> None:
+        """A file has other content than before: forget what was read of it."""
+        number = self._numbers.get(key)
         if number is not None:
             self.cut(number)
-        self._finished.pop(found.key, None)
-        return self._new(found)
+        self._finished.pop(key, None)
 
     def cut(self, number: int) -> None:
         """The content of a file is gone: it is forgotten with its last message."""

@@ -276,13 +276,18 @@ class FilesSpout(Spout):
             self.close_file(other)
         return opened
 
-    def end_file(self, *, is_done: bool) -> None:
-        """The file that is being read is read as far as it goes for now."""
+    def end_file(self, *, is_done: bool, size: int | None = None) -> None:
+        """The file that is being read is read as far as it goes for now.
+
+        Args:
+            is_done: Nothing more is in it.
+            size: How many bytes it had when its end was seen; None: as many as it has now.
+        """
         number = self.positions.current
         assert number is not None
         self.positions.current = None
         self._troubles.forget(self.positions[number].key)
-        self._opened.mark_end(number, is_done=is_done)
+        self._opened.mark_end(number, is_done=is_done, size=size)
         self._forget_if_idle(number)
 
     def _forget_if_idle(self, number: int) -> None:
@@ -315,8 +320,8 @@ class FilesSpout(Spout):
             if was_open or position.has_rest:
                 self._report_cut(position, str(changed))
             self.close_file(number)
-            if found.version:  # what was written instead is another object
-                self.positions.cut(number)
+            if found.version or found.whose != "ours":  # another object; or an inode is used again
+                self.positions.drop(found.key)
                 return
             number = self.positions.restart(found)
         except Gone:  # since it was found; it may have been renamed
@@ -331,6 +336,8 @@ class FilesSpout(Spout):
     def _check_same(self, number: int, found: Found) -> None:
         """See that a file is the one that was read, whatever its inode and its size say."""
         check_same(self.content(number), position := self.positions[number])
+        if found.whose in ("others", "nobodys") and position.is_empty:  # an inode says nothing
+            raise Changed(f"{position.path} is another file by now")
         if position.is_done and position.size != found.size and self.unit != "byte":
             raise Changed(f"{position.path} was written again")
 

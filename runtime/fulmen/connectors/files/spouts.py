@@ -78,7 +78,9 @@ class FileSpout(FilesSpout):
             return self._corrupt(number, error)
         if not some:
             self._records = None
-            self.end_file(is_done=self._is_whole)
+            raw = self.content(number).raw
+            # more may have been appended since the end was seen
+            self.end_file(is_done=self._is_whole, size=None if raw is None else raw.tell())
             return False
         self.emitted(number, some[0].start, some[-1].end, len(some))
         self._emit(number, some)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fulmen.connectors.files import FileSpout, ParquetSpout
+from fulmen.connectors.files.local import family
 from support.file_spouts import SpoutLives
 
 LATER = 1e10
@@ -192,3 +193,80 @@ def test_an_unfinished_line_that_is_cut_off_is_told(tmp_path):
     assert rows[-1] == ["1"]
     [[_, reason, _]] = rows[:-1]
     assert "It was read up to byte 4, and the rest is lost" in reason
+
+
+def test_the_inode_of_another_tasks_file_does_not_have_a_file_read_twice(tmp_path, kind):
+    tasks = [lives(tmp_path, kind, tasks=2, index=i) for i in range(2)]
+    names = [str(tmp_path / f"{n}.{kind}") for n in range(100)]
+    owner = next(task for task in tasks if task.spout.source._owns(family(names[0])))
+    others = (name for name in names if not owner.spout.source._owns(family(name)))
+    first, other = tmp_path / names[0], tmp_path / next(others)
+    put(first, kind, range(100, 110))
+    for life in tasks:
+        life.finish()
+    put(first, kind, range(200, 220))
+    first.rename(other)
+    for life in tasks:
+        life.finish()
+    assert sorted(n for life in tasks for n in numbers(life.values())) == [
+        *range(100, 110),
+        *range(200, 220),
+    ]
+    assert [life.collector.reported for life in tasks] == [[], []]
+    assert len(owner.author.state) == 0
+
+
+def test_what_is_appended_to_a_compressed_file_after_its_end_was_seen_is_read(tmp_path):
+    file = tmp_path / "1.gz"
+    put(file, "gz", range(10))
+    life = lives(tmp_path, "gz")
+    life.collector.room = 1000
+    life.spout.next_tuple()
+    assert len(life.collector.take()) == 10
+    with file.open("ab") as more:
+        more.write(as_gzip(range(10, 20)))
+    rows = [row for _ in range(2) for row in life.batch()]
+    assert numbers(rows) == list(range(10, 20))
+
+
+def test_a_file_that_is_written_again_while_it_is_looked_at_is_read_from_its_start(
+    tmp_path, kind, monkeypatch
+):
+    file = tmp_path / f"1.{kind}"
+    put(file, kind, range(100, 110))
+    life = lives(tmp_path, kind)
+    life.finish()
+    put(file, kind, range(100, 115))
+    begin = life.spout._opened.mark_begin
+
+    def written_meanwhile(*args):
+        monkeypatch.undo()
+        put(file, kind, range(200, 230))
+        begin(*args)
+
+    monkeypatch.setattr(life.spout._opened, "mark_begin", written_meanwhile)
+    rows = [row for _ in range(3) for row in life.batch() if len(row) == 1]
+    assert numbers(rows) == list(range(200, 230))
+
+
+def test_a_compressed_file_with_the_inode_of_a_removed_log_has_lost_nothing(tmp_path):
+    put(tmp_path / "1.log", "log", range(100, 110))
+    life = SpoutLives(FileSpout, path=[str(tmp_path / "*.log"), str(tmp_path / "*.gz")])
+    life.finish()
+    put(tmp_path / "1.log", "gz", range(200, 210))
+    (tmp_path / "1.log").rename(tmp_path / "2.gz")
+    assert numbers(life.batch()) == list(range(200, 210))
+    assert life.collector.reported == []
+
+
+def test_a_file_that_no_pattern_matches_is_not_read_for_the_inode_of_an_emptied_one(tmp_path):
+    file = tmp_path / "1.log"
+    put(file, "log", range(100, 110))
+    life = lives(tmp_path, "log")
+    life.finish()
+    put(file, "log", [])
+    life.finish()
+    put(file, "log", range(200, 210))
+    file.rename(tmp_path / "1.other")
+    assert life.batch() == []
+    assert life.collector.reported == []
