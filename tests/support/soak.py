@@ -7,9 +7,11 @@
     python -m support.soak --kafka --kills 50
     python -m support.soak --sinks postgres --kills 50
     python -m support.soak --sources kafka --kills 50
+    python -m support.soak --files --seconds 900
 
 With --transactions see support/transaction_soak.py, with --kafka support/kafka_soak.py, with
---sinks support/sink_soak.py, with --sources support/source_soak.py.
+--sinks support/sink_soak.py, with --sources support/source_soak.py, with --files
+support/file_soak.py.
 
 The topology repeats nothing (support/unrepeatable.py, with --windows
 support/unrepeatable_windows.py); after each round its newest commit is checked by itself. What is
@@ -263,6 +265,7 @@ def main():
     parser.add_argument("--kafka", action="store_true", help="the same, with a topic as the source")
     parser.add_argument("--sinks", choices=sink_soak.KINDS, help="topologies with such a sink")
     parser.add_argument("--sources", choices=source_soak.KINDS, help="and with such a source")
+    parser.add_argument("--files", action="store_true", help="logs to which everything happens")
     parser.add_argument("--shape", type=int, default=1, help="of those, the first one's number")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     args = parser.parse_args()
@@ -281,6 +284,9 @@ def main():
     if args.sources:
         print(f"seed {args.seed}: {source_soak.soak(args.sources, args.seed, args.kills or 50)}")
         return
+    if args.files:
+        run_files(args.seed, args.seconds or 0, args.kills or 50)
+        return
     choices, parts = ((1, 2, 3), windows) if args.windows else ((args.workers,), unrepeatable)
     print(f"seed {args.seed}, workers {choices}", flush=True)
     with (
@@ -293,6 +299,14 @@ def main():
             print(f"seed {args.seed}: FAILED after {soak.figures()}", flush=True)
             raise
         print(f"seed {args.seed}: {soak.figures()}")
+
+
+def run_files(seed, seconds, kills):
+    from support import file_soak  # which derives from `Soak`
+
+    print(f"seed {seed}, files", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        print(f"seed {seed}: {file_soak.soak(folder, seed, kills, seconds).figures()}")
 
 
 def run(soak, seconds, kills=float("inf")):
