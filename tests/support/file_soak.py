@@ -77,7 +77,6 @@ class FileSoak(Soak):
         self.full = 0
         (self.folder / "disk").mkdir()
         self._is_mounted = _mount(self.folder / "disk")
-        (self.folder / "chaotic.yaml").write_text(yaml.safe_dump(self._document()))
         self.written = {sink: Rows(self.folder / "disk" / sink) for sink in ("batches", "rolled")}
         # what an exactly-once sink has written was acked with its commit
         logs = Logs(
@@ -95,6 +94,11 @@ class FileSoak(Soak):
         super().__exit__(*error)
         if self._is_mounted:
             subprocess.run(["umount", "-l", str(self.folder / "disk")], check=True)
+
+    def choose_workers(self):
+        """Write the topology's file."""
+        self.workers = self.rng.choice(self.choices)
+        (self.folder / "topology.yaml").write_text(yaml.safe_dump(self._document()))
 
     def _document(self):
         shuffle = {"grouping": {"type": "shuffle"}}
