@@ -63,7 +63,7 @@ class Rows:
                     rows = [json.loads(line) for line in file.read_bytes().splitlines()]
                     self._found.update(row["value"] for row in rows)
                     self._seen.add(file.name)
-            return self._found
+            return self._found.copy()
 
 
 class FileSoak(Soak):
@@ -90,10 +90,10 @@ class FileSoak(Soak):
         return self
 
     def __exit__(self, *error):
-        self.writer.stop()
         super().__exit__(*error)
         if self._is_mounted:
             subprocess.run(["umount", "-l", str(self.folder / "disk")], check=True)
+        self.writer.stop()
 
     def choose_workers(self):
         """Write the topology's file."""
