@@ -2,7 +2,8 @@
 
 `python -m benchmarks.inprocess --workers 1,2`. With `--against FOLDER`, the `runtime` folder of
 another checkout, both are measured in turn, each time in a fresh process, and the ratio is shown.
-The least of several runs counts: whatever else the machine does makes a run only slower.
+The least of several runs counts: whatever else the machine does makes a run only slower. With
+`--tap COMPONENT` somebody looks at that component's tuples in the second one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ WARM = 100_000
 """Sentences before anything is measured."""
 
 
-def measure(workers: int, sentences: int, words: str) -> float:
+def measure(workers: int, sentences: int, words: str, tap: str = "") -> float:
     """Microseconds of CPU a sentence in this very process."""
     from benchmarks import running
     from fulmen.engine.driver.driver import Driver
@@ -33,6 +34,8 @@ def measure(workers: int, sentences: int, words: str) -> float:
     if words != "ascii":  # in place: the components have the list itself
         topology.SENTENCES[:] = [text.replace("a", "ä") for text in topology.SENTENCES]
     content = running.word_count(workers, "Endless", batchTargetMillis=1000)
+    if tap:
+        content["spec"]["tap"] = {"allowed": True}
     checked = check(content, running.TOPOLOGIES)
     watcher = running.Watcher()
     with tempfile.TemporaryDirectory() as folder:
@@ -42,7 +45,11 @@ def measure(workers: int, sentences: int, words: str) -> float:
             f"file://{folder}/checkpoint",
             watcher,
         )
-        driver = driver.start() or driver  # other versions return nothing
+        made, driver = driver, driver.start() or driver  # other versions return nothing
+        if tap:
+            from fulmen.engine.driver.taps import Wanted
+
+            made.taps.open(Wanted(tap))
         _run(driver, watcher, WARM)
         began = time.process_time()
         done = _run(driver, watcher, sentences)
@@ -66,10 +73,12 @@ def main() -> None:
     parser.add_argument("--words", choices=("ascii", "other"), default="ascii")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--against", type=Path, help="the runtime folder to compare with")
+    parser.add_argument("--tap", default="", help="the component that somebody looks at")
     parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.once:
-        print(measure(int(arguments.workers), arguments.sentences, arguments.words))
+        workers, sentences, words = arguments.workers, arguments.sentences, arguments.words
+        print(measure(int(workers), sentences, words, arguments.tap))
         return
     here = Path(__file__).parents[1] / "runtime"
     folders = [here] if arguments.against is None else [arguments.against, here]
@@ -78,7 +87,8 @@ def main() -> None:
         found: dict[Path, list[float]] = {folder: [] for folder in folders}
         for _ in range(arguments.runs):
             for folder, figures in found.items():
-                figures.append(_in_a_process(folder, workers, arguments))
+                tap = arguments.tap if folder is folders[-1] else ""
+                figures.append(_in_a_process(folder, workers, arguments, tap))
         for folder, figures in found.items():
             least, median = min(figures), statistics.median(figures)
             print(f"{workers:>7}  {folder!s:40}  {least:5.2f}  {median:6.2f}")
@@ -87,9 +97,9 @@ def main() -> None:
             print(f"{workers:>7}  ratio: {after / before:.3f}", flush=True)
 
 
-def _in_a_process(folder: Path, workers: str, arguments: argparse.Namespace) -> float:
+def _in_a_process(folder: Path, workers: str, arguments: argparse.Namespace, tap: str) -> float:
     command = [sys.executable, "-m", "benchmarks.inprocess", "--once", "--workers", workers]
-    command += ["--sentences", str(arguments.sentences), "--words", arguments.words]
+    command += ["--sentences", str(arguments.sentences), "--words", arguments.words, "--tap", tap]
     root = Path(__file__).parents[1]
     environment = {**os.environ, "PYTHONPATH": f"{folder.resolve()}{os.pathsep}{root}"}
     run = subprocess.run(

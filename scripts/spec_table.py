@@ -28,6 +28,7 @@ PLACES = {
     "Code": "spec.code",
     "Checkpoint": "spec.checkpoint",
     "Spark": "spec.spark",
+    "Tap": "spec.tap",
     "Pod": "spec.driver, spec.worker",
     "Resources": "spec.driver.resources",
     "EnvVar": "spec.env[], spec.driver.env[], spec.worker.env[]",

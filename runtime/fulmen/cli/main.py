@@ -36,6 +36,7 @@ MODULES = {
     "rebalance": "cluster.rebalance",
     "run": "run",
     "state": "state",
+    "tap": "cluster.tap",
     "top": "cluster.top",
     "ui": "cluster.ui",
     "validate": "validate",

@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from email.message import Message
 from http import HTTPStatus
@@ -19,9 +20,10 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from typing_extensions import override
 
+from fulmen.engine.driver.taps import OpenTap, TapRefused, Taps, Wanted
 from fulmen.engine.totals.totals import Totals
 from fulmen.errors import FulmenError
-from fulmen.metrics.access import EVERYBODY, Access, is_from_here
+from fulmen.metrics.access import EVERYBODY, TOKEN_ENV, Access, is_from_here
 from fulmen.metrics.families import TopologyCollector
 from fulmen.metrics.history import STEPS, History
 from fulmen.metrics.page import Page
@@ -32,16 +34,23 @@ _REQUEST_SECONDS = 10
 """A client that has not sent its request by then is cut off."""
 _LOOK_SECONDS = 0.1
 """How often the server looks whether it is to end."""
+_SILENT_SECONDS = 1.0
+"""Without a tuple; then a client that has gone is noticed."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a client gets."""
+    """What a client gets.
+
+    Attributes:
+        tap: Its tuples follow the body, for as long as the client reads them.
+    """
 
     body: bytes
     content_type: str = "text/plain; charset=utf-8"
     status: HTTPStatus = HTTPStatus.OK
     policy: str = "default-src 'none'; frame-ancestors 'none'"
+    tap: OpenTap | None = None
 
 
 class Site:
@@ -53,8 +62,10 @@ class Site:
         history: History,
         probes: Mapping[str, Callable[[], bool]] | None = None,
         access: Access = EVERYBODY,
+        taps: Taps | None = None,
     ) -> None:
         self._access = access
+        self._taps = taps or Taps()
         self._probes = {"/healthz": lambda: True, **(probes or {})}
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(TopologyCollector(totals))
@@ -79,6 +90,8 @@ class Site:
             refusal = self._access.refusal(from_here, headers.get("Host"), shown)
             if refusal is not None:
                 return Answer(refusal.reason.encode(), status=refusal.status)
+        if url.path == "/api/tap":
+            return self._tap(url.query, from_here)
         return self._allowed(url, headers.get("Accept", ""))
 
     def _allowed(self, url: SplitResult, accept: str) -> Answer:
@@ -95,7 +108,8 @@ class Site:
             case "/api/topology":
                 return self._topology(url.query)
         return Answer(
-            b"There are /, /metrics, /healthz and /api/topology.\n", status=HTTPStatus.NOT_FOUND
+            b"There are /, /metrics, /healthz, /api/topology and /api/tap.\n",
+            status=HTTPStatus.NOT_FOUND,
         )
 
     def _topology(self, query: str) -> Answer:
@@ -118,7 +132,32 @@ class Site:
             asked.get("tasks", [""])[-1],
             int(step),
         )
-        return Answer(json.dumps(view.json()).encode(), "application/json")
+        shown = {**view.json(), "tap_allowed": self._taps.is_allowed}
+        return Answer(json.dumps(shown).encode(), "application/json")
+
+    def _tap(self, query: str, from_here: bool) -> Answer:
+        """Tuples, for those who may forward a port, or show the token: they are an author's data.
+
+        Metrics and the page have none, and whoever reaches the port may read these.
+        """
+        if not (from_here or self._access.token):
+            text = (
+                "Tuples are shown to the server's own machine, as through a port-forward, and to"
+                f" those who show a token: this server has none in {TOKEN_ENV}.\n"
+            )
+            return Answer(text.encode(), status=HTTPStatus.FORBIDDEN)
+        asked = {name: values[-1] for name, values in parse_qs(query).items()}
+        limit = asked.pop("limit", "0")
+        if not (limit.isascii() and limit.isdecimal() and len(limit) <= 9):
+            return Answer(b"limit: not a number.\n", status=HTTPStatus.BAD_REQUEST)
+        if wrong := asked.keys() - {"component", "stream", "where", "tree"}:
+            text = f"{min(wrong)}: there are component, stream, where, tree and limit.\n"
+            return Answer(text.encode(), status=HTTPStatus.BAD_REQUEST)
+        try:
+            tap = self._taps.open(Wanted(**asked, limit=int(limit)))
+        except TapRefused as refused:
+            return Answer(f"{refused}\n".encode(errors="backslashreplace"), status=refused.status)
+        return Answer(b"", "application/x-ndjson", tap=tap)
 
 
 def _handler(site: Site) -> type[BaseHTTPRequestHandler]:
@@ -133,7 +172,9 @@ def _handler(site: Site) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             """Answer."""
             from_here = is_from_here(self.client_address[0], self.connection.getsockname()[0])
-            self._send(site.answer(self.path, from_here, self.headers))
+            answer = site.answer(self.path, from_here, self.headers)
+            with answer.tap or nullcontext():  # it is closed, whatever becomes of the client
+                self._send(answer)
 
         def refuse(self) -> None:
             """Any other method. Its content is not read, so the connection ends."""
@@ -151,13 +192,20 @@ def _handler(site: Site) -> type[BaseHTTPRequestHandler]:
             if answer.status == HTTPStatus.UNAUTHORIZED:  # browsers ask for it as for a password
                 self.send_header("WWW-Authenticate", 'Basic realm="fulmen", charset="UTF-8"')
             self.send_header("Content-Type", answer.content_type)
-            self.send_header("Content-Length", str(len(answer.body)))
+            if answer.tap is None:
+                self.send_header("Content-Length", str(len(answer.body)))
+            else:
+                self.send_header("Connection", "close")  # which is how the client sees its end
             self.send_header("Content-Security-Policy", answer.policy)
             self.send_header("X-Content-Type-Options", "nosniff")
             self.send_header("Referrer-Policy", "no-referrer")
             self.send_header("Cache-Control", "no-store")
             self.end_headers()
             self.wfile.write(answer.body)
+            if answer.tap is not None:
+                self.close_connection = True
+                for line in answer.tap.lines(_SILENT_SECONDS):
+                    self.wfile.write(line)
 
         @override
         def log_message(self, format: str, *args: object) -> None:
@@ -195,6 +243,7 @@ class MetricsServer:
         totals: Callable[[], Totals | None],
         probes: Mapping[str, Callable[[], bool]] | None = None,
         access: Access = EVERYBODY,
+        taps: Taps | None = None,
     ) -> None:
         """Listen. Nothing is answered before it is entered.
 
@@ -204,12 +253,13 @@ class MetricsServer:
             totals: Gives those of the driver; None as long as it has not started.
             probes: More paths such as /readyz, and what says whether to answer 200 there, or 503.
             access: Who may read.
+            taps: Those of the driver.
 
         Raises:
             FulmenError: It can't listen there.
         """
         self._history = History(totals)
-        site = Site(totals, self._history, probes, access)
+        site = Site(totals, self._history, probes, access, taps)
         try:
             self._server = (_Server6 if ":" in host else _Server)((host, port), _handler(site))
         except (OSError, OverflowError) as error:

@@ -77,6 +77,14 @@ def test_what_a_driver_need_not_change_for_changes_nothing(instructions):
     assert instructions.generation == 2
 
 
+def test_who_may_look_at_tuples_is_taken_over_at_once(instructions):
+    instructions.follow(later({"spec.tap": {"allowed": True}}))
+    assert instructions.taps.is_allowed
+    assert instructions.stop.topology is None
+    instructions.follow(later(generation=3))
+    assert not instructions.taps.is_allowed
+
+
 def test_what_another_driver_is_to_run_is_not_taken_over(instructions):
     instructions.follow(later({"spec.workers": 3}, input_hash="b"))
     assert instructions.stop.topology is None

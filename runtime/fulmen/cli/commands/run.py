@@ -160,7 +160,10 @@ def _metrics(host: str, port: int | None, local_run: LocalRun) -> AbstractContex
     """A server of metrics, if there is to be one. Says where."""
     if port is None:
         return nullcontext()
-    server = MetricsServer(host, port, lambda: local_run.driver_totals, None, Access.of(os.environ))
+    access = Access.of(os.environ)
+    server = MetricsServer(
+        host, port, lambda: local_run.driver_totals, None, access, local_run.taps
+    )
     click.echo(f"metrics and the topology's page: {server.url}", err=True)
     return server
 

@@ -22,6 +22,7 @@ from fulmen.cli.local.run_log import RunLog
 from fulmen.cli.local.signals import Signals, StoppedAtOnce
 from fulmen.engine.batches.done import Done
 from fulmen.engine.driver.driver import Driver, RunningTopology, Stop
+from fulmen.engine.driver.taps import Taps
 from fulmen.engine.protocol.jobs import Jobs
 from fulmen.engine.protocol.summary import ErrorReport
 from fulmen.engine.totals.totals import Totals
@@ -74,6 +75,9 @@ class LocalRun:
     """A topology's run. What happens is shown on stderr, the summary on stdout.
 
     If a sink writes rows to stdout, the summary is on stderr as well.
+
+    Attributes:
+        taps: Those who look at its tuples.
     """
 
     def __init__(
@@ -97,7 +101,8 @@ class LocalRun:
         self._meter = Meter(topology, time.monotonic, prepared.runnable.streams)
         self._display = make_display(topology.name, self._meter, self._phase_now)
         watcher = Watcher(topology, self._meter, self._display, log)
-        self._driver = Driver(prepared.runnable, jobs, prepared.checkpoint, watcher)
+        self.taps = Taps()
+        self._driver = Driver(prepared.runnable, jobs, prepared.checkpoint, watcher, taps=self.taps)
         self._jobs = jobs
         self._running: RunningTopology | None = None
 

@@ -22,6 +22,25 @@ def root_ids(origin: int, first: int, n: int) -> Ids:
     return np.arange(n, dtype=np.uint64) + np.uint64((origin << SEQUENCE_BITS) + first)
 
 
+def tree_id(root: int) -> str:
+    """A root id for people: its origin and its number there, such as `3-2591`."""
+    return f"{root >> SEQUENCE_BITS}-{root & int(_SEQUENCE)}"
+
+
+def root_of(tree: str) -> int | None:
+    """The root id that `tree_id` has written; None: it is none."""
+    origin, dash, sequence = tree.partition("-")
+    if not (dash and _is_number(origin) and _is_number(sequence)):
+        return None
+    if int(origin) >= ORIGINS or int(sequence) > int(_SEQUENCE):
+        return None
+    return (int(origin) << SEQUENCE_BITS) + int(sequence)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 15
+
+
 def sequence_ranges(roots: Ids) -> dict[int, npt.NDArray[np.int64]]:
     """Roots, ascending, as ranges [first, end) of sequence numbers, by origin.
 

@@ -25,6 +25,7 @@ from fulmen.engine.driver.observer import Observer, Silent
 from fulmen.engine.driver.recovery import Recovery
 from fulmen.engine.driver.replanning import Planner, place
 from fulmen.engine.driver.stop import Stop as Stop  # most who start a driver stop it, too
+from fulmen.engine.driver.taps import Taps
 from fulmen.engine.driver.transaction_host import TransactionHost, transactions_of
 from fulmen.engine.hosted.pinned_spouts import PinnedSpouts
 from fulmen.engine.protocol.deliveries import Deliveries, undelivered
@@ -64,6 +65,7 @@ class Driver:
         wall: The time of day, in seconds as of time.time().
         generator: Makes random generators, for what the driver does of the workers' work.
         limits: Sizes and pauses of the engine.
+        taps: Those who look at tuples.
     """
 
     runnable: Runnable
@@ -76,6 +78,7 @@ class Driver:
     wall: Callable[[], float] = time.time
     generator: Callable[[], np.random.Generator] = np.random.default_rng
     limits: EngineLimits = LIMITS
+    taps: Taps = field(default_factory=Taps)
 
     def start(self) -> RunningTopology:
         """Claim the checkpoint, plan, and have the jobs start. If that fails, they are closed.
@@ -149,6 +152,7 @@ class RunningTopology:
         self.steady, self.sleep, self._wall = driver.steady, driver.sleep, driver.wall
         self._generator, self._rng = driver.generator, driver.generator()
         self._limits = driver.limits
+        self._taps = driver.taps
         self.coordinator = self._new_coordinator(self.log.manifest.clock)
         self.totals = Totals(planner.current, self.steady)
         self.recovery = Recovery(
@@ -168,6 +172,7 @@ class RunningTopology:
         self._looked = 0.0
         self._ended = self.steady()
         self._transactions.count(self.coordinator)
+        self._taps.begin(planner.current, self.topology.spec.tap)
         # not all may be there yet, or any more
         planner.replan(self.jobs.alive() or planner.hosting)
         self.coordinator.stand_still(self.steady() - self._ended)
@@ -349,6 +354,8 @@ class RunningTopology:
         header = coordinator.begin(started)
         if self.placed.event_times:
             header = replace(header, wall=self._wall())
+        if taps := self._taps.requests():
+            header = replace(header, taps=taps)
         self._transactions.count(coordinator)
         taken: list[Summary] = []
         owed: Mapping[int, Deliveries] = {}
@@ -427,7 +434,9 @@ class RunningTopology:
         )
         self._ended = now
         self._transactions.tell(done.transactions)
-        for error in self.totals.add(done, self.coordinator.pending, self._wall(), spent):
+        wall = self._wall()
+        self._taps.committed(done.summaries, done.header.number, wall)
+        for error in self.totals.add(done, self.coordinator.pending, wall, spent):
             self.observer.error(error)
         self.observer.batch(self.totals, done)
         if done.commits and done.header.number % self._limits.collect_every == 0:
@@ -448,6 +457,7 @@ class RunningTopology:
 
     def close(self) -> None:
         """Let go of everything. What is committed stays."""
+        self._taps.end()
         self.committer.close()
         self._close_hosted()
         self.jobs.close()

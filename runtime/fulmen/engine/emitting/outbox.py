@@ -33,6 +33,7 @@ from fulmen.engine.protocol.statistics import (
     TaskSums,
     add_task,
 )
+from fulmen.engine.taps.sampler import AnchorRoots, LineageRoots, Roots, TapSampler
 from fulmen.engine.tuples import wire
 from fulmen.engine.tuples.chunk import Chunk, Ids, Lineage, Tasks
 from fulmen.engine.tuples.emitted_rows import EmittedRows
@@ -58,7 +59,10 @@ class Outbox:
         event_times: (task, part) -> the newest event time that was sent.
         untimed: Task -> why the first one of its tuples has no usable event time.
         combined: What combines tuples before they leave, by the number of the subscription.
+        taps: Takes some of what is emitted, for people; None: nobody looks.
     """
+
+    taps: TapSampler | None = None
 
     def __init__(self, placed: PlacedTopology, stage: int, rng: np.random.Generator) -> None:
         self.inbox: dict[int, list[Chunk]] = defaultdict(list)
@@ -135,7 +139,10 @@ class Outbox:
     ) -> Ids:
         n = len(emitted)
         xors: Ids = np.zeros(n, np.uint64)
-        for subscription, choice in self._choices(task, routes, emitted, chosen):
+        choices = self._choices(task, routes, emitted, chosen)
+        if self.taps is not None:
+            self._tap(task, routes, emitted, LineageRoots(parents))
+        for subscription, choice in choices:
             index, targets = choice.index, choice.tasks
             if not len(targets):
                 continue
@@ -195,7 +202,10 @@ class Outbox:
         tell: Callable[[Tuple, int], None],
         chosen: Chosen | None,
     ) -> None:
-        for subscription, choice in self._choices(task, routes, emitted, chosen):
+        choices = self._choices(task, routes, emitted, chosen)
+        if self.taps is not None:
+            self._tap(task, routes, emitted, AnchorRoots(anchors))
+        for subscription, choice in choices:
             targets = choice.tasks
             emits = range(len(emitted)) if choice.index is None else choice.index.tolist()
             roots: list[int] = []
@@ -217,6 +227,11 @@ class Outbox:
                 np.array(roots, np.uint64), np.array(edges, np.uint64), np.array(offsets, np.int64)
             )
             self._deliver(task, subscription, routes, emitted, choice.index, targets, lineage)
+
+    def _tap(self, task: int, routes: Routes, emitted: EmittedRows, roots: Roots) -> None:
+        """Let people see some of what is emitted."""
+        assert self.taps is not None
+        self.taps.take(task, routes.component, routes.stream, emitted, roots)
 
     def _timed(
         self, routes: Routes, emitted: EmittedRows, parts: Sequence[str] | None

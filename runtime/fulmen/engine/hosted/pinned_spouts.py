@@ -32,6 +32,7 @@ from fulmen.engine.protocol.header import Header, Injected
 from fulmen.engine.protocol.placed_topology import CurrentTopology
 from fulmen.engine.protocol.processes import this_process
 from fulmen.engine.protocol.summary import ErrorReport, Summary
+from fulmen.engine.taps.sampler import TapSampler
 from fulmen.engine.tasks import forks
 from fulmen.engine.tasks.spout_task import SpoutTask
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
@@ -162,6 +163,7 @@ class PinnedSpouts:
         task, placed = hosted.task, self._current.placed
         outbox = Outbox(placed, -1, hosted.rng)
         outbox.wall = header.wall
+        outbox.taps = TapSampler.of(header.taps, placed)
         summary = Summary(-1, DRIVER, process=this_process(DRIVER))
         started = time.perf_counter()
         task.begin_batch(header)
@@ -185,6 +187,8 @@ class PinnedSpouts:
         summary.counts, summary.tasks = outbox.counts, outbox.tasks
         summary.failures = list(outbox.failures)
         summary.event_times = outbox.event_times
+        if outbox.taps is not None:
+            summary.tapped = outbox.taps.end([task])
         task.warn_untimed(outbox.untimed.get(task.task))
         task.tell(summary)
         summary.seconds = time.perf_counter() - started

@@ -14,6 +14,7 @@ from fulmen.engine.protocol.deliveries import (
     pack_deliveries,
     unpack_deliveries,
 )
+from fulmen.engine.protocol.taps import TapRequest
 from fulmen.engine.protocol.transaction_work import TransactionWork
 
 
@@ -104,6 +105,7 @@ class Header:
         wall: The time of day, in seconds of time.time(), if there are event times.
         opens: Nothing is run: instances are made, so that the job that follows finds them.
         left_out: Spout tasks that the batch does without: they are neither made nor called.
+        taps: What people who look at tuples want to see of the batch.
     """
 
     number: int
@@ -132,6 +134,7 @@ class Header:
     wall: float = 0.0
     opens: bool = False
     left_out: tuple[int, ...] = ()
+    taps: tuple[TapRequest, ...] = ()
 
     def with_injected(self, injected: Injected) -> Header:
         """The same header with rows for the first stage."""
@@ -197,6 +200,8 @@ class Header:
             told["injected"] = Injected(rows, found["file"])
         if "transactions" in told:
             told["transactions"] = TransactionWork.decode(told["transactions"])
+        if "taps" in told:
+            told["taps"] = tuple(map(TapRequest.decode, told["taps"]))
         return Header(**told)
 
 

@@ -13,6 +13,7 @@ from fulmen.engine.protocol.deliveries import Deliveries
 from fulmen.engine.protocol.failure_reasons import FailureCount
 from fulmen.engine.protocol.processes import Process
 from fulmen.engine.protocol.statistics import ChunkTimes, CountKey, TaskSums
+from fulmen.engine.protocol.taps import Tapped
 from fulmen.engine.protocol.transaction_work import FailedAttempt
 from fulmen.engine.tuples.chunk import Ranges
 from fulmen.secrets import masked
@@ -130,6 +131,7 @@ class Summary:
         to_read: Spout task -> the parts of its source that have something to read, if they are
             without an end.
         timers: Task -> its timers. Tasks of this stage and worker that are not in it have none.
+        tapped: What there is for the taps that are open; None: none is.
         extra: For tests: every tuple that was emitted, if the topology asks for it.
     """
 
@@ -171,6 +173,7 @@ class Summary:
     unread: dict[int, Sequence[str] | None] = field(default_factory=dict)
     to_read: dict[int, Sequence[str]] = field(default_factory=dict)
     timers: dict[int, PendingTimers] = field(default_factory=dict)
+    tapped: Tapped | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
     def take(self, task: int, signals: Signals) -> None:

@@ -29,6 +29,7 @@ from fulmen.engine.protocol.header import Header, tick_due
 from fulmen.engine.protocol.placed_topology import PlacedTopology
 from fulmen.engine.protocol.processes import this_process
 from fulmen.engine.protocol.summary import ErrorReport, Summary, VoidBatch
+from fulmen.engine.taps.sampler import TapSampler
 from fulmen.engine.tasks import forks
 from fulmen.engine.tasks.bolts.bolt_task import BoltTask
 from fulmen.engine.tasks.bolts.sink_task import SinkTask
@@ -217,6 +218,7 @@ class StageTasks:
         outbox = Outbox(self.placed, self.stage, self._rng)
         outbox.wall = header.wall
         outbox.combined = self._combiners.begin(header.watermarks)
+        outbox.taps = TapSampler.of(header.taps, self.placed)
         messages: dict[int, Messages] = defaultdict(Messages)
         for task in self._authors_tasks():
             task.begin_batch(header)
@@ -243,6 +245,8 @@ class StageTasks:
         summary.failures = list(outbox.failures)
         summary.busy, summary.tasks = dict(outbox.busy), outbox.tasks
         summary.event_times = outbox.event_times
+        if outbox.taps is not None:
+            summary.tapped = outbox.taps.end(self._spouts.values())
         if outbox.emits:
             summary.extra["emits"] = outbox.emits
         summary.seconds = time.perf_counter() - started

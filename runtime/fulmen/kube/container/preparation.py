@@ -29,6 +29,8 @@ OPERATORS = {
     "network_policy",
 }
 """Fields of the spec that may change without a driver, and are not for it to take over."""
+AT_ONCE = {"tap"}
+"""Those that a driver takes over without going on as another topology."""
 
 
 def prepare(revision: Revision, folder: Path = Path(CODE_FOLDER)) -> Runnable:
@@ -144,7 +146,7 @@ def runs_unlike(topology: Topology, other: Topology) -> bool:
     out: they are the same numbers.
     """
     one, another = (
-        with_checkpoint_tasks(either, {}).spec.model_dump(exclude=OPERATORS)
+        with_checkpoint_tasks(either, {}).spec.model_dump(exclude=OPERATORS | AT_ONCE)
         for either in (topology, other)
     )
     return one != another

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fulmen.engine.driver.stop import Stop
+from fulmen.engine.driver.taps import Taps
 from fulmen.kube.container.preparation import runs_unlike, topology_of
 from fulmen.kube.contract import Directive, DriverPhase, Ended, ExitCode, Revision
 
@@ -15,12 +16,14 @@ class Instructions:
 
     Attributes:
         stop: What the engine reads between two batches.
+        taps: Those who look at tuples, as far as revisions allow it.
         first: The revision that the driver was started with.
         latest: The one that was read last.
     """
 
     def __init__(self, revision: Revision) -> None:
         self.stop = Stop()
+        self.taps = Taps()
         self.first = self.latest = revision
 
     def follow(self, revision: Revision) -> None:
@@ -32,6 +35,7 @@ class Instructions:
         is_live = revision.input_hash == self.first.input_hash
         if is_live and _version(revision) != _version(self.latest):
             wanted = topology_of(revision)
+            self.taps.rule(wanted.spec.tap)
             if runs_unlike(wanted, topology_of(self.latest)):
                 self.stop.topology = wanted
         self.latest = revision

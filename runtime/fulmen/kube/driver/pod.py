@@ -116,7 +116,7 @@ class DriverPod:
         self._revisions = revisions
         self._revision = revision
         self._instructions = Instructions(revision)
-        self._stop = self._instructions.stop
+        self._stop, self._taps = self._instructions.stop, self._instructions.taps
         self._termination = end
         self._running: RunningTopology | None = None
         self._jobs: SparkJobs | None = None
@@ -134,7 +134,7 @@ class DriverPod:
         reporter = Reporter(self._api, self._own_pod, self.report)
         probes = {HEALTH_PATH: self.is_healthy, READY_PATH: self.is_ready}
         access = Access.of(os.environ)
-        with MetricsServer(host, METRICS_PORT, self.totals, probes, access):
+        with MetricsServer(host, METRICS_PORT, self.totals, probes, access, self._taps):
             reporter.start()
             try:
                 return self._run()
@@ -155,7 +155,7 @@ class DriverPod:
             checkpoint,
         )
         self._jobs = self._spark(runnable)
-        driver = Driver(runnable, self._jobs, checkpoint, observer=self._event_log)
+        driver = Driver(runnable, self._jobs, checkpoint, observer=self._event_log, taps=self._taps)
         running = self._running = driver.start()
         try:
             self._instructions.follow(self._revision)

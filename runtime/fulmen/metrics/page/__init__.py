@@ -15,7 +15,7 @@ from pathlib import Path
 _FOLDER = Path(__file__).parent
 SCRIPTS = (
     *("document", "table", "layout", "graph", "charts", "waits", "sections", "transactions"),
-    *("times", "main"),
+    *("times", "taps", "main"),
 )
 """The parts of the script, each of which uses those before it."""
 

@@ -124,6 +124,8 @@ EFFECTS: Final[dict[str, Effect]] = {
     **{f"driver.{name}": effect for name, effect in _POD.items()},
     **{f"worker.{name}": effect for name, effect in _POD.items()},
     "spark.conf": _REPLACE,
+    "tap.allowed": _LIVE,
+    "tap.mask": _LIVE,
     "restartNonce": _REPLACE,
     "startTimeoutSeconds": _LIVE,
     "preflight": _LIVE,

@@ -25,6 +25,7 @@ from fulmen.topology.resource.base import (
 from fulmen.topology.resource.component_order import with_followers
 from fulmen.topology.resource.event_time import EventTime
 from fulmen.topology.resource.pods import Checkpoint, Code, EnvVar, Pod, Spark
+from fulmen.topology.resource.tap import Tap
 
 API_VERSION: Final = "fulmen.dev/v1alpha1"
 KIND: Final = "Topology"
@@ -268,6 +269,10 @@ class TopologySpec(Model):
 
     spark: Spark = Spark()
     """Settings of Spark, in addition to those that Fulmen makes."""
+
+    tap: Tap = Tap()
+    """Whether `fulmen tap` and the page may show tuples of the running topology. Default: they may
+    not."""
 
     restart_nonce: Annotated[int, Field(strict=True, ge=0, le=2**53)] | None = None
     """Any number, such as the time. Changing it restarts the topology's pods; state is kept."""

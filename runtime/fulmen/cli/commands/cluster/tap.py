@@ -1,0 +1,136 @@
+"""`fulmen tap`: tuples of a running topology, as they are emitted."""
+
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
+from urllib.parse import urlencode
+
+import click
+
+from fulmen.cli.bad_input import BadInput
+from fulmen.cli.commands.cluster.port_forward import Forward, driver_of
+from fulmen.cli.kubectl import Json, Kubectl, cluster_command, optional_topology_name
+from fulmen.errors import FulmenError
+from fulmen.metrics import TOKEN_ENV, credentials
+
+_SILENT_SECONDS = 30.0
+"""The server says something every second."""
+_WITHOUT_DRIVER = "there are no tuples"
+
+
+@click.command(short_help="Show tuples of a running topology.")
+@optional_topology_name
+@click.argument("component", required=False)
+@click.option(
+    "--where",
+    metavar="CONDITION",
+    default="",
+    help="Only tuples that meet it, such as 'amount > 100 and country == \"DE\"'.",
+)
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="End after N tuples.")
+@click.option(
+    "--tree",
+    metavar="ID",
+    default="",
+    help="Follow one tree through all components: its id, or `next` for one that begins now.",
+)
+@click.option(
+    "--url",
+    metavar="URL",
+    help="Of the topology of a `fulmen run --metrics-port` at this URL, without a cluster.",
+)
+@cluster_command
+def tap(
+    kubectl: Kubectl,
+    name: str | None,
+    component: str | None,
+    where: str,
+    limit: int | None,
+    tree: str,
+    url: str | None,
+) -> None:
+    """Show tuples that COMPONENT of the topology NAME emits, until Ctrl-C.
+
+    COMPONENT may be COMPONENT:STREAM. With --url, leave NAME out. Each tuple is a line of JSON.
+    They are a sample if there are many, of batches that are committed. The topology has to allow it
+    with `tap: {allowed: true}` in its spec.
+
+    The tuples come from the driver through `kubectl port-forward`, so you need the right to create
+    pods/portforward.
+    """
+    if url is not None:
+        if component is not None or kubectl.flags:
+            raise BadInput("--url is for a topology without a cluster: name the component alone.")
+        name, component = None, name
+    elif name is None:
+        raise BadInput("name the topology and a component, or give --url.")
+    if component is None and not tree:
+        raise BadInput("name the component whose tuples are to be shown, or give --tree.")
+    of, _, stream = (component or "").partition(":")
+    wanted = {"component": of, "stream": stream, "where": where, "tree": tree, "limit": limit}
+    path = f"api/tap?{urlencode({key: value for key, value in wanted.items() if value})}"
+    others = 0
+    try:
+        with _server(kubectl, name, url) as address:
+            for line in _lines(address, path, has_proxies=url is not None):
+                others += _show(line)
+    except KeyboardInterrupt:  # how it is meant to end
+        return
+    finally:
+        if others:
+            click.echo(f"{others:,} more tuples are not shown.", err=True)
+
+
+@contextmanager
+def _server(kubectl: Kubectl, name: str | None, url: str | None) -> Iterator[str]:
+    """The address of what shows a topology."""
+    if url is not None:
+        if not url.startswith(("http://", "https://")):
+            raise BadInput(f"--url {url}: must begin with http:// or https://.")
+        yield url
+        return
+    assert name is not None
+    topology = kubectl.get(name)
+    with Forward(kubectl.of(topology), driver_of(topology, _WITHOUT_DRIVER), 0) as forward:
+        yield f"http://127.0.0.1:{forward.port}"
+
+
+def _lines(server: str, path: str, *, has_proxies: bool) -> Iterator[Json]:
+    """What the server says, until it says that it has come to its end.
+
+    Raises:
+        BadInput: It can't be had in this way.
+        FulmenError: It can't be had now, or has come to an end by itself.
+    """
+    shown = credentials(os.environ.get(TOKEN_ENV, ""))
+    request = urllib.request.Request(f"{server.rstrip('/')}/{path}", headers=shown)
+    ways = [] if has_proxies else [urllib.request.ProxyHandler({})]
+    try:
+        with urllib.request.build_opener(*ways).open(request, timeout=_SILENT_SECONDS) as answer:
+            while line := answer.readline():
+                found: Json = json.loads(line) if line.strip() else {}
+                if "ended" in found:
+                    break
+                yield found
+            else:
+                found = {"ended": "the driver, or the way to it, is gone. Start again"}
+    except urllib.error.HTTPError as error:
+        with error:
+            said = error.read().decode(errors="replace").strip() or str(error.reason)
+        raise (BadInput if error.code < 500 else FulmenError)(said) from error
+    except (OSError, HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise FulmenError(f"{server} does not answer: {reason}.") from error
+    if found["ended"]:
+        raise FulmenError(f"{found['ended']}.")
+
+
+def _show(found: Json) -> int:
+    """Print a tuple. Returns how many others there were, if it says that instead."""
+    if found and "others" not in found:
+        click.echo(json.dumps(found, ensure_ascii=False, separators=(",", ":")))
+    return int(found.get("others", 0))

@@ -1,0 +1,70 @@
+"""What the driver asks of tasks so that people can look at tuples, and what it gets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class TapRequest(NamedTuple):
+    """What one open tap wants of a batch.
+
+    Attributes:
+        number: The tap's. Its tuples come back with it.
+        component: Whose tuples; "": those of all components.
+        stream: Of that stream alone; "": of all of them.
+        where: The condition that a tuple has to meet; "": none.
+        mask: The fields whose values are not shown.
+        most: How many tuples each stage may give on each worker.
+        roots: The trees that a tuple has to be part of one of; none: it may be of any, or of none.
+        asks_next: Whether spout tasks are to say which tree they begin next.
+    """
+
+    number: int
+    component: str
+    stream: str
+    where: str
+    mask: tuple[str, ...]
+    most: int
+    roots: tuple[int, ...] = ()
+    asks_next: bool = False
+
+    @staticmethod
+    def decode(told: list[Any]) -> TapRequest:
+        """A request that has been JSON."""
+        request = TapRequest(*told)
+        return request._replace(mask=tuple(request.mask), roots=tuple(request.roots))
+
+
+class TappedTuple(NamedTuple):
+    """A tuple for a tap.
+
+    Attributes:
+        tap: The tap's number.
+        task: The task that emitted it.
+        stream: On which stream.
+        roots: The trees that it is part of.
+        values: JSON: the values by field, as people may see them.
+    """
+
+    tap: int
+    task: int
+    stream: str
+    roots: tuple[int, ...]
+    values: bytes
+
+
+@dataclass
+class Tapped:
+    """What a stage has for taps.
+
+    Attributes:
+        tuples: Some of those that were emitted.
+        others: Tap -> how many there were besides that it might have wanted.
+        next_roots: The trees that spout tasks begin next, if they were asked.
+    """
+
+    tuples: list[TappedTuple] = field(default_factory=list)
+    others: Counter[int] = field(default_factory=Counter)
+    next_roots: list[int] = field(default_factory=list)

@@ -1,0 +1,184 @@
+"""Takes some of the tuples that one stage emits on one worker in one batch, for the taps.
+
+There is none where no tap is open. Where there is one, what it does is limited: it looks at no more
+than some tuples of a batch, and makes JSON of fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from typing_extensions import override
+
+from fulmen.api.declarer import Stream
+from fulmen.api.tuples import Tuple
+from fulmen.engine.acking.root_ids import root_ids
+from fulmen.engine.protocol.placed_topology import RESERVED, PlacedTopology
+from fulmen.engine.protocol.taps import Tapped, TappedTuple, TapRequest
+from fulmen.engine.taps.condition import condition_of
+from fulmen.engine.taps.values import TO_COMPARE, Mask
+from fulmen.engine.tuples.chunk import Lineage
+from fulmen.engine.tuples.emitted_rows import EmittedRows
+
+LOOKS = 1000
+"""Tuples of a batch that a condition is asked about, of each stage on each worker."""
+
+
+class Roots(Protocol):
+    """Which trees each of some emitted tuples is part of."""
+
+    def of(self, i: int) -> tuple[int, ...]:
+        """The root ids of emit number `i`."""
+
+    def among(self, roots: Sequence[int], n: int) -> Sequence[int]:
+        """The numbers of emits, of `n`, that are part of one of these trees."""
+
+
+class LineageRoots:
+    """Of tuples with one anchor at most each."""
+
+    def __init__(self, lineage: Lineage | None) -> None:
+        self._lineage = lineage
+
+    def of(self, i: int) -> tuple[int, ...]:
+        """See `Roots`."""
+        return () if self._lineage is None else self._lineage.of(i)[0]
+
+    def among(self, roots: Sequence[int], n: int) -> Sequence[int]:  # noqa: ARG002 (others need it)
+        """See `Roots`."""
+        if self._lineage is None:
+            return ()
+        is_in = np.isin(self._lineage.roots, np.array(roots, np.uint64))
+        if self._lineage.offsets is None:
+            return np.flatnonzero(is_in).tolist()
+        counts = np.diff(self._lineage.offsets)
+        emits = np.repeat(np.arange(len(counts)), counts)
+        return np.unique(emits[is_in]).tolist()
+
+
+class AnchorRoots:
+    """Of tuples that may have several anchors each."""
+
+    def __init__(self, anchors: Sequence[Sequence[Tuple]]) -> None:
+        self._anchors = anchors
+
+    def of(self, i: int) -> tuple[int, ...]:
+        """See `Roots`."""
+        found: dict[int, None] = {}
+        for anchor in self._anchors[i]:
+            found |= dict.fromkeys(anchor._origin.lineage(anchor._position)[0])
+        return tuple(found)
+
+    def among(self, roots: Sequence[int], n: int) -> Sequence[int]:
+        """See `Roots`."""
+        return [i for i in range(n) if not set(roots).isdisjoint(self.of(i))]
+
+
+class Spout(Protocol):
+    """A task that begins trees."""
+
+    origin: int
+    sequence: int
+
+
+class TapSampler:
+    """What the taps get of one batch.
+
+    Attributes:
+        tapped: It, so far.
+    """
+
+    def __init__(self, requests: Sequence[TapRequest], placed: PlacedTopology) -> None:
+        self.tapped = Tapped()
+        self._taps = [_Tap(request, placed.streams, self.tapped) for request in requests]
+
+    @staticmethod
+    def of(requests: Sequence[TapRequest], placed: PlacedTopology) -> TapSampler | None:
+        """One for these taps; None: there are none."""
+        return TapSampler(requests, placed) if requests else None
+
+    def end(self, spouts: Iterable[Spout]) -> Tapped:
+        """The batch has ended: all that there is for the taps.
+
+        Args:
+            spouts: The tasks that may have been asked which tree they begin next.
+        """
+        if any(tap.request.asks_next for tap in self._taps):
+            self.tapped.next_roots = [
+                int(root_ids(spout.origin, spout.sequence, 1)[0]) for spout in spouts
+            ]
+        return self.tapped
+
+    def take(
+        self, task: int, component: str, stream: str, emitted: EmittedRows, roots: Roots
+    ) -> None:
+        """Take some of what a task has emitted on a stream."""
+        for tap in self._taps:
+            if tap.request.component in ("", component) and tap.request.stream in ("", stream):
+                tap.take(task, component, stream, emitted, roots)
+
+
+class _Tap:
+    def __init__(
+        self,
+        request: TapRequest,
+        streams: Mapping[str, Mapping[str, Stream]],
+        tapped: Tapped,
+    ) -> None:
+        self.request = request
+        self._streams = streams
+        self._tapped = tapped
+        self._mask = Mask(request.mask)
+        self._condition = condition_of(request.where) if request.where else None
+        self._room, self._looks = request.most, LOOKS
+
+    def take(
+        self, task: int, component: str, stream: str, emitted: EmittedRows, roots: Roots
+    ) -> None:
+        """Take as many as there is room for."""
+        n, wanted = len(emitted), self.request.roots
+        numbers: Sequence[int] = roots.among(wanted, n) if wanted else range(n)
+        looked_at = 0
+        for i in numbers:
+            if self._room <= 0 or self._looks <= 0:
+                break
+            looked_at += 1
+            self._look(task, component, stream, emitted.row(i), roots.of(i))
+        if rest := len(numbers) - looked_at:
+            self._tapped.others[self.request.number] += rest
+
+    def _look(
+        self, task: int, component: str, stream: str, values: Sequence[Any], roots: tuple[int, ...]
+    ) -> None:
+        def names(of: str) -> Sequence[str]:
+            return fields_of(self._streams[component], of)
+
+        row = self._mask.tuple(stream, names(stream), values, names)
+        if self._condition is not None:
+            self._looks -= 1
+            if not self._condition.is_met(_Compared(self._mask, row)):
+                return
+        self._room -= 1
+        data = self._mask.dumps(row)
+        self._tapped.tuples.append(TappedTuple(self.request.number, task, stream, roots, data))
+
+
+class _Compared(dict[str, Any]):
+    """The values of a tuple as a condition has them: those that it asks for."""
+
+    def __init__(self, mask: Mask, row: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._mask, self._row = mask, row
+
+    @override
+    def __missing__(self, name: str) -> Any:
+        return self._mask.field(name, self._row[name], TO_COMPARE)
+
+
+def fields_of(streams: Mapping[str, Stream], stream: str) -> Sequence[str]:
+    """The fields of a stream of a component; none if it has no such stream."""
+    if stream in RESERVED:
+        return RESERVED[stream]
+    return streams[stream].fields if stream in streams else ()
