@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from http import HTTPStatus
 
 import pytest
 
@@ -9,7 +10,9 @@ from fulmen import errors
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.kubectl import Replaced, _Conflict, _NotFound
 from fulmen.connectors.files.local import BadPlace
+from fulmen.engine.driver.taps import TapRefused
 from fulmen.engine.protocol.summary import ErrorReport
+from fulmen.engine.taps.condition import ConditionError
 from fulmen.engine.tasks.task_base import ComponentFailed, Unavailable
 from fulmen.kube.driver.api import ApiError
 from fulmen.testing.running import NotDrained
@@ -44,6 +47,8 @@ MESSAGES = [
         "2 problems:\n  1. spec.workers: is 0. Write 1.\n  2. spec.bolts: is empty.",
     ),
     (BadInput("the checkpoint is empty text"), "the checkpoint is empty text"),
+    (ConditionError("the condition names no field"), "the condition names no field"),
+    (TapRefused("there is no component 'x'", HTTPStatus.NOT_FOUND), "there is no component 'x'"),
     (BadPlace("/logs is a file"), "/logs is a file"),
     (errors.CheckpointError("checkpoint s3://a is damaged"), "checkpoint s3://a is damaged"),
     (

@@ -129,6 +129,8 @@ CHANGES = [
         )
     ),
     ("spec.spark.conf", {"spark.a": "b"}),
+    ("spec.tap.allowed", True),
+    ("spec.tap.mask", ["card"]),
     ("spec.restartNonce", 1),
     ("spec.startTimeoutSeconds", 9),
     ("spec.preflight", "Open"),

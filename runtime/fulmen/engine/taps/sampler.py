@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from typing_extensions import override
 
 from fulmen.api.declarer import Stream
 from fulmen.api.tuples import Tuple
@@ -21,6 +20,7 @@ from fulmen.engine.taps.condition import condition_of
 from fulmen.engine.taps.values import TO_COMPARE, Mask
 from fulmen.engine.tuples.chunk import Lineage
 from fulmen.engine.tuples.emitted_rows import EmittedRows
+from fulmen.errors import PASSED_ON
 
 LOOKS = 1000
 """Tuples of a batch that a condition is asked about, of each stage on each worker."""
@@ -52,10 +52,10 @@ class LineageRoots:
             return ()
         is_in = np.isin(self._lineage.roots, np.array(roots, np.uint64))
         if self._lineage.offsets is None:
-            return np.flatnonzero(is_in).tolist()
+            return [*map(int, np.flatnonzero(is_in))]
         counts = np.diff(self._lineage.offsets)
         emits = np.repeat(np.arange(len(counts)), counts)
-        return np.unique(emits[is_in]).tolist()
+        return [*map(int, np.unique(emits[is_in]))]
 
 
 class AnchorRoots:
@@ -145,7 +145,12 @@ class _Tap:
             if self._room <= 0 or self._looks <= 0:
                 break
             looked_at += 1
-            self._look(task, component, stream, emitted.row(i), roots.of(i))
+            try:
+                self._look(task, component, stream, emitted.row(i), roots.of(i))
+            except PASSED_ON:
+                raise
+            except BaseException:  # noqa: BLE001 (no batch fails because somebody looks at it)
+                self._tapped.others[self.request.number] += 1
         if rest := len(numbers) - looked_at:
             self._tapped.others[self.request.number] += rest
 
@@ -172,7 +177,6 @@ class _Compared(dict[str, Any]):
         super().__init__()
         self._mask, self._row = mask, row
 
-    @override
     def __missing__(self, name: str) -> Any:
         return self._mask.field(name, self._row[name], TO_COMPARE)
 

@@ -21,7 +21,7 @@ import orjson
 from fulmen import secrets
 from fulmen.api.declarer import DEAD_LETTERS
 from fulmen.api.event_time import LATE
-from fulmen.connectors.formats import DEFAULT
+from fulmen.connectors.formats import DEFAULT, Malformed
 from fulmen.errors import PASSED_ON
 
 MASKED = "***"
@@ -83,15 +83,19 @@ class Mask:
 
     def dumps(self, found: Mapping[str, Any]) -> bytes:
         """The values of a tuple as JSON."""
-        shown = {name: self.field(name, value) for name, value in found.items()}
-        data = _dumps(shown)
-        if len(data) <= MOST_BYTES:
-            return data
-        for name, value in shown.items():
-            size = len(_dumps(value))
-            if size > _LONG_BYTES:
-                shown[name] = f"… ({size:,} bytes)"
-        return _dumps(shown)
+        parts = {_text(name, TO_SHOW): self._json(name, value) for name, value in found.items()}
+        if sum(map(len, parts.values())) > MOST_BYTES:
+            parts = {
+                name: data if len(data) <= _LONG_BYTES else _dumps(f"… ({len(data):,} bytes)")
+                for name, data in parts.items()
+            }
+        return orjson.dumps({name: orjson.Fragment(data) for name, data in parts.items()})
+
+    def _json(self, name: str, value: Any) -> bytes:
+        try:
+            return _dumps(self.field(name, value))
+        except Malformed:  # such as a number with too many digits
+            return _dumps(_unshown(value))
 
     def _shown(self, value: Any, most: Most, depth: int) -> Any:
         try:
@@ -99,7 +103,7 @@ class Mask:
         except PASSED_ON:
             raise
         except BaseException:  # noqa: BLE001 (whatever an author's class raises)
-            return f"a value of type {type(value).__qualname__} that can't be shown"
+            return _unshown(value)
 
     def _plain(self, value: Any, most: Most, depth: int) -> Any:
         if isinstance(value, str):
@@ -137,6 +141,10 @@ class Mask:
         if len(value) > most.items:
             found.append(f"… {len(value) - most.items:,} more")
         return found
+
+
+def _unshown(value: Any) -> str:
+    return f"a value of type {type(value).__qualname__} that can't be shown"
 
 
 def _simpler(value: Any) -> Any:

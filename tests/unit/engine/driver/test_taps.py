@@ -264,6 +264,12 @@ def test_nothing_is_asked_of_tasks_and_nothing_is_kept_without_a_tap():
     running.close()
 
 
+def test_no_batch_fails_because_somebody_looks_at_it(running, monkeypatch):
+    monkeypatch.setattr(sampler.Mask, "dumps", lambda *_: 1 / 0)
+    assert seen(running, component="orders") == ([], EMITTED)
+    assert running.totals.failed_attempts == 0
+
+
 def test_what_nobody_takes_is_dropped_and_counted(running, monkeypatch):
     with running._taps.open(Wanted("orders")) as tap:
         tap._lines = type(tap._lines)(maxlen=5)
