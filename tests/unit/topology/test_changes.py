@@ -191,6 +191,8 @@ OPERATORS = {
     "spec.startTimeoutSeconds",
     "spec.preflight",
     "spec.networkPolicy",
+    "spec.tap.allowed",  # the driver's, which need not go on as another topology for it
+    "spec.tap.mask",
 }
 
 

@@ -70,7 +70,7 @@ def shown(value, mask=NOTHING):
         (np.array([1, 2]), [1, 2]),
         (np.float32(0.5), 0.5),
         ("\ud800", "\\ud800"),
-        (10**5000, "a value of type int that can't be shown"),
+        pytest.param(10**5000, "a value of type int that can't be shown", id="too-long"),
         (object, "a value of type type that can't be shown"),
         (EndlessMapping(a=1), "a value of type EndlessMapping that can't be shown"),
     ],
