@@ -7,6 +7,8 @@ import pytest
 
 from fulmen.engine.totals.waits import LongCall
 from fulmen.metrics import MetricsServer
+from fulmen.metrics.page import Page
+from fulmen.topology.resource.tap import Tap
 from support.browser import SECONDS, see
 from support.engine_runs import make_driver
 from support.metered import WORDS, metered, run_metered
@@ -157,6 +159,37 @@ def test_numbers_on_the_page_change_while_the_topology_runs(tmp_path):
     assert complaints == []
     emitted = {row[0]: row[3] for row in page.id("components").rows()}["texts"]
     assert int(emitted.replace(",", "")) > moving.first
+
+
+def test_tuples_are_shown_when_somebody_asks_for_them(tmp_path, monkeypatch):
+    html = Page.read().html
+    clicked = html.replace(
+        b"\npoll();\n", b'\npoll(); setTimeout(() => byId("tap").click(), 1500);\n'
+    )
+    assert clicked != html
+    monkeypatch.setattr(Page, "read", lambda: Page(clicked))
+    tap = Tap(allowed=True, mask=("word",))
+    running = make_driver(metered([EVIL, "a b c"], tap=tap, workers=1)).start()
+    taps, wanted = running._taps, []
+    opened = taps.open
+
+    def open_and_run(asked):
+        tap = opened(asked)
+        wanted.append(asked.component)
+        for _ in range(5):
+            running.step()
+        taps.end()
+        return tap
+
+    monkeypatch.setattr(taps, "open", open_and_run)
+    with MetricsServer("127.0.0.1", 0, lambda: running.totals, taps=taps) as server:
+        page, complaints = see(f"{server.url}#split", tmp_path)
+    assert (complaints, wanted) == ([], ["split"])
+    cells = [(row[1], row[3]) for row in page.id("tuples").rows()]
+    assert cells[::-1][:2] == [("default", '{"word":"***"}'), ("default", '{"word":"***"}')]
+    assert ("lengths", '{"length":5}') in cells
+    assert page.id("tuples-note").text == "the topology has ended"
+    running.close()
 
 
 class MovingDriver:
