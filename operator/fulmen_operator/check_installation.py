@@ -7,6 +7,7 @@ until messages are acked, and deletes it. What it is to make is in the environme
 import asyncio
 import json
 import os
+import signal
 import sys
 import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
@@ -60,12 +61,17 @@ class Check:
     async def run(self) -> None:
         """Do it all. CheckFailed or CallFailed says what is wrong; the topology is deleted."""
         await self._delete_earlier()
-        await self._api.call("POST", KINDS["Topology"].path(self._namespace), self._topology)
+        is_own = True
         try:
+            await self._api.call("POST", KINDS["Topology"].path(self._namespace), self._topology)
             driver = await self._until_ready()
             await self._until_acked(driver)
+        except CallFailed as error:
+            is_own = not error.is_conflict  # somebody else has made one meanwhile
+            raise
         finally:
-            await self._delete()
+            if is_own:
+                await self._delete()
 
     async def _until_ready(self) -> str:
         """The name of the driver's pod, which is ready."""
@@ -151,7 +157,10 @@ async def _read(url: str) -> str:
 
 
 async def check(environ: Mapping[str, str]) -> str:
-    """What is wrong; empty if nothing is."""
+    """What is wrong; empty if nothing is. SIGTERM ends it; the topology is deleted then, too."""
+    task = asyncio.current_task()
+    assert task is not None, "only within a loop"
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     topology, seconds = json.loads(environ[TOPOLOGY_ENV]), int(environ[TIMEOUT_ENV])
     last: list[str] = []
 
@@ -165,6 +174,8 @@ async def check(environ: Mapping[str, str]) -> str:
                 await Check(api, topology, _read, tell, partial(asyncio.sleep, LOOK_SECONDS)).run()
     except TimeoutError:
         return f"not within {seconds} s. The last that was seen: {''.join(last)}"
+    except asyncio.CancelledError:
+        return "this pod was told to end, such as by a drain"
     except (CheckFailed, CallFailed) as error:
         return str(error)
     return ""

@@ -1,11 +1,16 @@
 """What `helm test` runs."""
 
 import asyncio
+import json
+import os
+import signal
+from contextlib import asynccontextmanager
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from fulmen.metrics.families import TopologyCollector
+from fulmen_operator import check_installation
 from fulmen_operator.check_installation import Check, CheckFailed, acked_in
 from fulmen_operator.cluster.api import KINDS, CallFailed
 from support.metered import run_metered
@@ -104,3 +109,45 @@ def test_acked_messages_are_those_of_spouts():
     registry = CollectorRegistry(auto_describe=False)
     registry.register(TopologyCollector(lambda: totals))
     assert acked_in(generate_latest(registry).decode()) == 2
+
+
+def test_a_topology_that_somebody_else_makes_meanwhile_stays():
+    server = Server()
+    call = server.call
+
+    async def overtaken(method, path, body=None):
+        if method == "POST":
+            server.there, server.labels = True, {}
+            raise CallFailed(409, "exists", path)
+        return await call(method, path, body)
+
+    server.call = overtaken
+    with pytest.raises(CallFailed, match="exists"):
+        run(server)
+    assert server.there
+
+
+def test_a_pod_that_is_told_to_end_deletes_its_topology(monkeypatch):
+    server = Server()
+    call = server.call
+
+    async def evicted(method, path, body=None):
+        answer = await call(method, path, body)
+        if method == "POST":
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(60)
+        return answer
+
+    @asynccontextmanager
+    async def api():
+        yield server
+
+    server.call = evicted
+    monkeypatch.setattr(check_installation, "KubernetesApi", api)
+    environ = {
+        check_installation.TOPOLOGY_ENV: json.dumps({"metadata": NAME}),
+        check_installation.TIMEOUT_ENV: "100",
+    }
+    said = asyncio.run(check_installation.check(environ))
+    assert said == "this pod was told to end, such as by a drain"
+    assert not server.there
