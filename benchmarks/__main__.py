@@ -15,7 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import goals, lifetimes, running, shapes, slots, starts, transactions, windows
+from benchmarks import (
+    goals,
+    lifetimes,
+    rebalance,
+    running,
+    shapes,
+    slots,
+    starts,
+    transactions,
+    windows,
+)
 from benchmarks.machine import bare, machine
 from benchmarks.running import Watcher, cpu_seconds, memory_bytes, run_for, word_count
 
@@ -168,6 +178,7 @@ ALL: dict[str, Callable[[argparse.Namespace], list[Result]]] = {
     "row": shapes.row,
     "idle": idle,
     "linear": linear,
+    "rebalance": rebalance.rebalance,
     "start": starts.start,
     "example": starts.example,
     "recovery": lifetimes.recovery,
