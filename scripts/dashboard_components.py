@@ -183,6 +183,18 @@ def workers() -> Iterator[Any]:
         width=12,
     )
     yield lines(
+        "Number of workers",
+        "That are asked for, by `workers` or by `autoscale`, and that are there. Going up and down "
+        "again and again: `autoscale` has too short an `upAfter` or `downAfter`. `fulmen why` and "
+        "the topology's own page say why the number is what it is.",
+        "none",
+        {
+            "asked for": "max(fulmen_workers{OF})",
+            "there": "max(fulmen_workers_present{OF})",
+        },
+        width=12,
+    )
+    yield lines(
         "Memory of workers",
         "Resident memory of each worker's process. Growing: look at what bolts keep in their "
         "fields and in `state`. At the limit of the pod, its workers are killed.",

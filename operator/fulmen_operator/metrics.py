@@ -18,17 +18,24 @@ _READY = Gauge(
     "Whether a topology is Ready: 1, else 0. There is none for one that is suspended.",
     ["topology_namespace", "topology"],
 )
-
+_WORKERS = Gauge(
+    "fulmen_operator_topology_workers",
+    "Workers that `autoscale` has chosen for a topology, with what is thought of that number now.",
+    ["topology_namespace", "topology", "reason"],
+)
 _LEADER = Gauge("fulmen_operator_leader", "Whether this operator leads: 1, else 0.")
 
 
 def show(namespace: str, name: str, status: Mapping[str, Any] | None) -> None:
-    """Show whether a topology is ready, as its status says. None: it is gone."""
+    """Show whether a topology is ready, and how it scales, as its status says. None: it is gone."""
+    _WORKERS.remove_by_labels({"topology_namespace": namespace, "topology": name})
     if status is None or status.get("state") == "Suspended":
         _READY.remove(namespace, name)
         return
     conditions = {c["type"]: c["status"] for c in status.get("conditions", ())}
     _READY.labels(namespace, name).set(conditions.get("Ready") == "True")
+    if scaling := status.get("autoscale"):
+        _WORKERS.labels(namespace, name, scaling["reason"]).set(scaling["workers"])
 
 
 def follow(topologies: Callable[[], float], leads: Callable[[], bool]) -> None:
@@ -38,5 +45,6 @@ def follow(topologies: Callable[[], float], leads: Callable[[], bool]) -> None:
 
 
 def forget() -> None:
-    """Another operator knows from now on whether topologies are ready."""
+    """Another operator knows from now on whether topologies are ready, and how they scale."""
     _READY.clear()
+    _WORKERS.clear()

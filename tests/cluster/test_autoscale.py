@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from support.kube import is_ready
-from support.numbered import START_SECONDS, manifest
+from support.kube import eventually, is_ready
+from support.numbered import START_SECONDS, fulmen, manifest
 
 NAME = "working"
 FILE = Path(__file__).parent / "topologies" / "working.yaml"
@@ -43,6 +43,12 @@ def wait_for(kube, workers):
     return kube.wait("topology", NAME, is_there, SCALED_SECONDS, f"{workers} workers")
 
 
+def shown(kube, pod):
+    """What the driver's page says of it."""
+    path = f"/api/v1/namespaces/{kube.namespace}/pods/{pod}:9464/proxy/api/topology"
+    return json.loads(kube.run("get", "--raw", path))["autoscale"]
+
+
 def test_it_grows_with_its_load_and_shrinks_again_without_a_restart(topology):
     found = wait_for(topology, 1)
     assert found["status"]["autoscale"]["workers"] == 1
@@ -66,3 +72,10 @@ def test_a_number_that_is_set_by_hand_counts_at_once(topology):
     topology.run("scale", "topology", NAME, "--replicas=2")
     found = wait_for(topology, 2)
     assert found["status"]["autoscale"]["lastChange"] == "spec.workers is 2"
+    assert "autoscale: 2 workers since" in fulmen(topology, "top", NAME, "--once")
+    eventually(
+        lambda: shown(topology, found["status"]["driverPod"]),
+        lambda said: said["last_change"] == "spec.workers is 2",
+        30,
+        "on the page",
+    )

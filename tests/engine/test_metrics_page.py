@@ -29,7 +29,14 @@ def driver():
 @pytest.fixture(scope="module")
 def seen(driver, tmp_path_factory):
     """The page with `split` selected, and what the browser complained about."""
-    with MetricsServer("127.0.0.1", 0, lambda: driver.totals) as server:
+    scaling = {
+        "workers": 3,
+        "since": "10:00",
+        "last_change": "",
+        "reason": "Enough",
+        "message": "ok",
+    }
+    with MetricsServer("127.0.0.1", 0, lambda: driver.totals, scaling=lambda: scaling) as server:
         return see(f"{server.url}#split", tmp_path_factory.mktemp("page"))
 
 
@@ -113,6 +120,7 @@ def test_ackers_workers_and_batches(driver, page):
     assert [row[0] for row in rows] == ["1", "2"]
     assert sum(int(row[7].replace(",", "")) for row in rows) == totals.trees.acked
     workers = page.id("workers").rows()
+    assert page.id("workers-note").text.endswith("; autoscale: 3 since 10:00; now Enough: ok")
     assert [row[0] for row in workers] == ["worker 0", "worker 1"]
     assert {row[3] for row in workers} == {str(os.getpid())}
     hosted = [e for e in page.id("workers").all("li") if "title" in e.attributes]

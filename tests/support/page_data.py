@@ -276,6 +276,13 @@ def topology_json(size, is_long=False, tasks_of="", step=1, is_transactional=Fal
         "tasks_of": tasks_of,
         "tasks": [task(n) for n in range(1, 5)] if tasks_of else [],
         "worker_counts": {"wanted": 3, "present": 2},
+        "autoscale": {
+            "workers": 3,
+            "since": "2026-11-20T10:00:00Z",
+            "last_change": "spec.workers is 3",
+            "reason": "TooFew",
+            "message": LONG if is_long else "batches take long",
+        },
         "workers": [worker(n, is_long, size) for n in range(3)],
         "batches": batches(size, is_long),
         "errors": [error(n, name_of(0, is_long), is_long) for n in range(4)],

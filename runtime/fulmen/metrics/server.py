@@ -36,6 +36,8 @@ _LOOK_SECONDS = 0.1
 """How often the server looks whether it is to end."""
 _SILENT_SECONDS = 1.0
 """Without a tuple; then a client that has gone is noticed."""
+Scaling = Callable[[], Mapping[str, Any] | None]
+"""What there is to say of a number of workers that follows the load; None: it does not."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,11 @@ class Site:
         probes: Mapping[str, Callable[[], bool]] | None = None,
         access: Access = EVERYBODY,
         taps: Taps | None = None,
+        scaling: Scaling = lambda: None,
     ) -> None:
         self._access = access
         self._taps = taps or Taps()
+        self._scaling = scaling
         self._probes = {"/healthz": lambda: True, **(probes or {})}
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(TopologyCollector(totals))
@@ -132,7 +136,8 @@ class Site:
             asked.get("tasks", [""])[-1],
             int(step),
         )
-        shown = {**view.json(), "tap_allowed": self._taps.is_allowed}
+        own = {"tap_allowed": self._taps.is_allowed, "autoscale": self._scaling()}
+        shown = {**view.json(), **own}
         return Answer(json.dumps(shown).encode(), "application/json")
 
     def _tap(self, query: str, from_here: bool) -> Answer:
@@ -244,6 +249,7 @@ class MetricsServer:
         probes: Mapping[str, Callable[[], bool]] | None = None,
         access: Access = EVERYBODY,
         taps: Taps | None = None,
+        scaling: Scaling = lambda: None,
     ) -> None:
         """Listen. Nothing is answered before it is entered.
 
@@ -254,12 +260,13 @@ class MetricsServer:
             probes: More paths such as /readyz, and what says whether to answer 200 there, or 503.
             access: Who may read.
             taps: Those of the driver.
+            scaling: Says how many workers were chosen by the load, and why.
 
         Raises:
             FulmenError: It can't listen there.
         """
         self._history = History(totals)
-        site = Site(totals, self._history, probes, access, taps)
+        site = Site(totals, self._history, probes, access, taps, scaling)
         try:
             self._server = (_Server6 if ":" in host else _Server)((host, port), _handler(site))
         except (OSError, OverflowError) as error:

@@ -104,6 +104,23 @@ def test_top_shows_a_topology_on_a_cluster(fulmen, kubectl, answer, totals):
     ]
 
 
+def test_top_says_how_many_workers_were_chosen_and_why(fulmen, kubectl, answer):
+    scaling = {
+        "workers": 2,
+        "since": "2026-11-20T10:00:00Z",
+        "reason": "TooFew",
+        "lastChange": "spec.workers is 2",
+        "message": "batches take more than targetCapacity",
+    }
+    status = {"driverPod": "metered-driver-3", "autoscale": scaling}
+    kubectl.answer(topology("metered", "Active", status=status), answer)
+    said = (
+        "autoscale: 2 workers since 2026-11-20T10:00:00Z (spec.workers is 2); now TooFew: batches"
+        " take more than targetCapacity"
+    )
+    assert said in " ".join(fulmen("top", "metered", "--once").stdout.split())
+
+
 def test_top_says_why_tuples_failed(answer):
     picture = topology_picture(read_view(json.dumps(answer), "it"), "running")
     lines = lines_of(picture)

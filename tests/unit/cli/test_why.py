@@ -170,6 +170,12 @@ def test_a_number_of_workers_that_does_not_grow_is_told_with_the_cure():
         [("Ready", "True", "Active", "")], autoscale={**scaling, "reason": "Enough"}
     )
     assert list(scaling_findings(enough)) == []
+    state, scales = why(Known(NOW, enough))
+    assert state.findings == [Finding(NOTHING)]
+    assert (scales.title, scales.findings) == (
+        "How it scales",
+        [Finding(f"autoscale: 4 workers; now Enough: {message}")],
+    )
 
 
 def test_errors_of_a_status_are_told_if_the_driver_says_nothing():

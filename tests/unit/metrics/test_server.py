@@ -80,6 +80,13 @@ def test_probes_ask_whoever_knows(totals):
         assert get(server, "readyz")[0] == 200
 
 
+def test_how_a_topology_scales_is_told_by_whoever_knows(server, totals):
+    assert json.loads(get(server, "api/topology")[2])["autoscale"] is None
+    said = {"workers": 2, "reason": "Enough"}
+    with MetricsServer("127.0.0.1", 0, lambda: totals, scaling=lambda: said) as scaled:
+        assert json.loads(get(scaled, "api/topology")[2])["autoscale"] == said
+
+
 def test_there_is_no_readiness_where_nobody_knows(server):
     assert get(server, "healthz")[0] == 200
     assert get(server, "readyz")[0] == 404

@@ -275,14 +275,17 @@ Column = tuple[str, Callable[[ComponentView], str | Text]]
 """A title, and what is below it."""
 
 
-def topology_picture(view: TopologyView, state: str) -> Group:
+def topology_picture(view: TopologyView, state: str, scaling: str = "") -> Group:
     """A topology that runs.
 
     Args:
         view: What its driver says.
         state: What it is doing, in a word.
+        scaling: How many workers were chosen by the load, and why; "" if they are not.
     """
-    parts: list[RenderableType] = [*_header(view, state), Text("")]
+    parts: list[RenderableType] = [*_header(view, state)]
+    parts += [Text(scaling)] if scaling else []
+    parts.append(Text(""))
     parts.append(components_table(view.components))
     parts += _times(view.components)
     if view.failures:

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fulmen.engine.driver.driver import Driver, RunningTopology
 from fulmen.engine.spark.jobs import SparkJobs
@@ -50,6 +51,7 @@ from fulmen.kube.driver.pod_settings import (
 )
 from fulmen.kube.driver.reporting import Reporter, WorkerPods, report_of
 from fulmen.kube.driver.revisions import Revisions
+from fulmen.kube.driver.scaling import ScalingStatus
 from fulmen.kube.driver.termination import Terminated, Termination
 from fulmen.metrics import Access, MetricsServer
 from fulmen.topology.code.packages import import_path
@@ -126,6 +128,7 @@ class DriverPod:
         self._pods = WorkerPods(api, where.app_id)
         self._event_log = EventLog()
         self._load = LoadMeter()
+        self._scaling = ScalingStatus(api, where.topology)
 
     def run(self) -> tuple[int, Ended]:
         """Run it to its end. Raises what makes it impossible."""
@@ -134,7 +137,8 @@ class DriverPod:
         reporter = Reporter(self._api, self._own_pod, self.report)
         probes = {HEALTH_PATH: self.is_healthy, READY_PATH: self.is_ready}
         access = Access.of(os.environ)
-        with MetricsServer(host, METRICS_PORT, self.totals, probes, access, self._taps):
+        said = probes, access, self._taps, self.scaling
+        with MetricsServer(host, METRICS_PORT, self.totals, *said):
             reporter.start()
             try:
                 return self._run()
@@ -217,6 +221,11 @@ class DriverPod:
     def totals(self) -> Totals | None:
         """What was counted; None before the start."""
         return self._running.totals if self._running is not None else None
+
+    def scaling(self) -> Mapping[str, Any] | None:
+        """What the operator says of the number of workers; None if it does not choose it."""
+        chosen = self._instructions.latest.topology["spec"].get("autoscale")
+        return self._scaling.latest() if chosen else None
 
     def is_ready(self) -> bool:
         """Whether batches run."""

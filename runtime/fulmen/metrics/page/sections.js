@@ -126,11 +126,17 @@ function chips(w) {
   return html("ul", { class: "chips" }, ...made, ...(rest ? [html("li", {}, `and ${rest} more`)] : []));
 }
 
+function scalingNote(scaling) {
+  if (!scaling) return "";
+  const why = scaling.last_change ? ` (${scaling.last_change})` : "", now = scaling.message ? `: ${scaling.message}` : "";
+  return `; autoscale: ${count(scaling.workers)} since ${scaling.since}${why}; now ${scaling.reason}${now}`;
+}
+
 function showWorkers(data) {
   const { wanted, present } = data.worker_counts, listed = data.workers.filter((w) => w.worker >= 0).length;
   setText(byId("workers-note"), `${count(present)} of ${count(wanted)} are there` +
     (listed < wanted ? `; the ${count(listed)} that are missing or have the most to do are listed` : "") +
-    "; at work: share of the last seconds");
+    "; at work: share of the last seconds" + scalingNote(data.autoscale));
   fillWorkers(data.workers);
 }
 

@@ -6,6 +6,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from fulmen.kube.contract import DriverPhase, Report
+from fulmen_operator import metrics
 from fulmen_operator.controller.loop import Memory, work
 from fulmen_operator.controller.queue import Queue
 from fulmen_operator.model import Refusal
@@ -164,6 +165,30 @@ def test_an_event_that_cant_be_told_stops_nothing(caplog):
 
 
 # ---- what the operator tells Prometheus
+
+
+def test_how_many_workers_were_chosen_by_the_load_is_told_with_what_is_thought_of_it():
+    def told():
+        labels = {"topology_namespace": KEY.namespace, "topology": KEY.name}
+        reasons = ("Changed", "Measuring", "WorkersMissing")
+        name = "fulmen_operator_topology_workers"
+        values = {r: REGISTRY.get_sample_value(name, {**labels, "reason": r}) for r in reasons}
+        return {reason: value for reason, value in values.items() if value is not None}
+
+    cluster = FakeCluster({"spec.workers": 2, "spec.autoscale": {"maxWorkers": 3}})
+    worked(cluster)
+    assert told() == {"Changed": 2}
+    cluster.settle()
+    worked(cluster)
+    assert told() == {"Measuring": 2}
+    metrics.forget()  # another operator leads now
+    assert told() == {}
+    worked(cluster)
+    assert told() == {"Measuring": 2}
+    cluster.change({"spec.workers": 2})
+    cluster.settle()
+    worked(cluster)
+    assert told() == {}
 
 
 def test_whether_topologies_are_ready_is_told():

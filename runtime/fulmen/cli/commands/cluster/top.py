@@ -18,6 +18,7 @@ from rich.text import Text
 from fulmen.cli.bad_input import BadInput
 from fulmen.cli.cluster_topology import state_of
 from fulmen.cli.display.output import open_console
+from fulmen.cli.display.scaling import scaling_sentence
 from fulmen.cli.display.top_view import TopologyView, topology_picture
 from fulmen.cli.display.topologies import NO_TOPOLOGIES, topologies_table
 from fulmen.cli.kubectl import Json, Kubectl, cluster_command, optional_topology_name
@@ -108,7 +109,7 @@ def _of_topology(kubectl: Kubectl, name: str) -> RenderableType:
             f"topology {name!r} is {state} ({message}), but its driver's pod {pod!r} gives no"
             f" figures. {error}"
         ) from error
-    return topology_picture(view, state)
+    return topology_picture(view, state, scaling_sentence(topology))
 
 
 def read_driver(kubectl: Kubectl, topology: Json) -> TopologyView:

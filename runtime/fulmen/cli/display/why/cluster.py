@@ -6,6 +6,7 @@ from datetime import datetime
 
 from fulmen.cli.cluster_topology import condition, is_paused, state_of
 from fulmen.cli.display.formats import whole_age
+from fulmen.cli.display.scaling import scaling_sentence
 from fulmen.cli.display.why.explanations import explanation_of, plain
 from fulmen.cli.display.why.finding import Finding, cure_of, sentence
 from fulmen.cli.kubectl import Json
@@ -83,6 +84,13 @@ def scaling_findings(topology: Json) -> Iterator[Finding]:
     cure = LIMITED.get(scaling.get("reason"))
     if cure is not None:
         yield Finding(f"it has {scaling['workers']} workers: {scaling['message']}", sentence(cure))
+
+
+def scaling_now(topology: Json) -> Iterator[Finding]:
+    """How many workers were chosen by the load, and why, if that is nothing to be mended."""
+    reason = topology.get("status", {}).get("autoscale", {}).get("reason")
+    if reason is not None and reason not in LIMITED:
+        yield Finding(scaling_sentence(topology))
 
 
 def error_findings(topology: Json) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from fulmen.cli.display.why.cluster import (
     error_findings,
     event_findings,
     scaling_findings,
+    scaling_now,
 )
 from fulmen.cli.display.why.finding import Finding
 from fulmen.cli.display.why.run import (
@@ -71,9 +72,11 @@ def why(known: Known) -> list[Section]:
     fails: list[Finding] = []
     lately: list[Finding] = []
     time: list[Finding] = []
+    scales: list[Finding] = []
     if topology is not None:
         state += condition_findings(topology, known.now)
         state += scaling_findings(topology)
+        scales += scaling_now(topology)
         lately += event_findings(known.events, known.now, state)
         if view is None:
             fails += error_findings(topology)
@@ -88,6 +91,7 @@ def why(known: Known) -> list[Section]:
         state.append(Finding(NOTHING))
     sections = [
         Section("How it is", state),
+        Section("How it scales", scales),
         Section("What it waits for", waits),
         Section("What fails", fails),
         Section("What happened lately", lately),
