@@ -96,8 +96,14 @@ RULES = {
             "message": "give uri, or files, or configMap, only one of them",
         },
         {
-            "rule": "has(self.uri) == has(self.sha256)",
-            "message": "uri and sha256 belong together: `sha256sum FILE` prints the digest",
+            "rule": "!(has(self.configMaps) && (has(self.files) || has(self.configMap) || "
+            "has(self.uri)))",
+            "message": "give configMaps, or files, or configMap, or uri, only one of them",
+        },
+        {
+            "rule": "(has(self.uri) || has(self.configMaps)) == has(self.sha256)",
+            "message": "uri and sha256 belong together: `sha256sum FILE` prints the digest; so do "
+            "configMaps and sha256",
         },
     ],
     "spec.checkpoint": [

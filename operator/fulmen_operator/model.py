@@ -65,7 +65,7 @@ class Observed:
         revision: The ConfigMap with the revision, if there is one.
         pods: All pods of the topology.
         children: Its other objects by (kind, name); of ConfigMaps only the metadata.
-        source: The ConfigMap that `spec.code.configMap` names, if it does and there is one.
+        sources: The ConfigMaps that `spec.code` names, in its order; None where there is none.
         trial: What a dry run of a candidate's pods said, if there was one: (its hash, what was
             refused or nothing).
         missing: Why the API server would take no further worker of the driver's, if so.
@@ -78,7 +78,7 @@ class Observed:
     revision: Object | None = None
     pods: Sequence[Object] = ()
     children: Mapping[tuple[str, str], Object] = field(default_factory=dict)
-    source: Object | None = None
+    sources: Sequence[Object | None] = ()
     trial: tuple[str, str] | None = None
     missing: str = ""
     refusal: Refusal | None = None

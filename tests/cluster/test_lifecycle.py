@@ -1,9 +1,11 @@
 """One topology is told all that can be told to one, and counts every word exactly once."""
 
+import random
 import re
 import shutil
 
 import pytest
+import yaml
 
 from support import operators
 from support.claims import committed
@@ -230,7 +232,8 @@ def test_bad_code_is_refused_and_the_last_good_one_runs_on(topology):
 
 def inline(text):
     """A change of the code to that text."""
-    return {"configMap": None, "files": {FILE.with_suffix(".py").name: text}}
+    elsewhere = dict.fromkeys(("configMap", "configMaps", "sha256"))
+    return {**elsewhere, "files": {FILE.with_suffix(".py").name: text}}
 
 
 @pytest.mark.parametrize(
@@ -313,12 +316,18 @@ def test_paused_it_runs_on_as_it_was(topology):
 
 
 def test_better_code_that_is_applied_replaces_the_driver(topology, tmp_path):
-    """The code is in a ConfigMap before and after that."""
+    """The code is in a ConfigMap before that, and then in four: it has become large."""
     pod = driver_name(topology)
     better = shutil.copytree(FILE.parent, tmp_path / "better") / FILE.name
     with better.with_suffix(".py").open("a") as code:
         code.write("\n# better\n")
-    apply(topology, SENTENCES, 60, better)
+    model = better.parent / "model"
+    model.mkdir()
+    (model / "__init__.py").touch()
+    (model / "weights").write_bytes(random.Random(1).randbytes(3_000_000))
+    *sources, changed = yaml.safe_load_all(manifest(better, option="--config-map"))
+    topology.run("create", "-f", "-", content="---\n".join(map(yaml.safe_dump, sources)))
+    patch(topology, code={"configMap": None, **changed["spec"]["code"]})
     topology.wait_any(
         "pods",
         PODS + "driver",
@@ -327,8 +336,12 @@ def test_better_code_that_is_applied_replaces_the_driver(topology, tmp_path):
         "replaced",
     )
     wait_for_state(topology, "Active")
-    shown = topology.exec(driver_name(topology), "cat", "/opt/fulmen/code/numbered.py")
-    assert shown.endswith("\n# better\n")
+    worker = topology.list("pods", PODS + "worker")[0]["metadata"]["name"]
+    for pod in (driver_name(topology), worker):
+        show = "cd /var/fulmen/code; cat numbered.py; wc -c model/*"
+        shown = topology.exec(pod, "sh", "-c", show)
+        assert "\n# better\n" in shown
+        assert "3000000 model/weights" in shown
 
 
 CODE = FILE.with_suffix(".py").read_text()

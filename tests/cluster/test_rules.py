@@ -43,6 +43,11 @@ REFUSED = [
         "give uri, or files, or configMap",
     ),
     ({"spec.code": {"uri": "s3://a/b"}}, "uri and sha256 belong together"),
+    ({"spec.code": {"configMaps": ["a", "b"]}}, "so do configMaps and sha256"),
+    (
+        {"spec.code": {"configMaps": ["a"], "sha256": "0" * 64, "configMap": "a"}},
+        "give configMaps, or files, or configMap, or uri",
+    ),
     (
         {"spec.checkpoint": {"uri": "s3://a/b", "persistentVolumeClaim": "c"}},
         "give uri or persistentVolumeClaim",

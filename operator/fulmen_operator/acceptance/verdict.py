@@ -5,7 +5,8 @@ that nobody has looked at.
 """
 
 import base64
-from collections.abc import Iterable, Mapping
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -13,7 +14,13 @@ from fulmen.kube import names
 from fulmen.kube.contract import CHECKPOINT_URI
 from fulmen.topology.problems import Problem
 from fulmen.topology.resource.changes import digest, input_hash
-from fulmen.topology.resource.pods import ARCHIVE_NAME, MAX_CODE_BYTES, Checkpoint, Code
+from fulmen.topology.resource.pods import (
+    ARCHIVE_NAME,
+    MAX_CODE_BYTES,
+    Checkpoint,
+    Code,
+    archive_part,
+)
 from fulmen.topology.resource.spec import ComponentSpec, Metadata, Topology
 from fulmen.topology.validation.check import check
 from fulmen_operator.model import Object, Observed
@@ -29,19 +36,21 @@ class CodeFiles:
     Attributes:
         data: Files of text by name.
         binary: Other files by name, such as a packed project, in base64 as Kubernetes has them.
+        parts: The same of a packed project that needs several ConfigMaps: a part for each.
         uri: Where a packed project is in a store; empty if it is not.
-        sha256: The digest that it must have there.
+        sha256: The digest that it must have there, or that the parts have together.
     """
 
     data: Mapping[str, str] = field(default_factory=dict)
     binary: Mapping[str, str] = field(default_factory=dict)
+    parts: Sequence[str] = ()
     uri: str = ""
     sha256: str = ""
 
     @property
     def has_files(self) -> bool:
         """Whether there is something for a ConfigMap."""
-        return bool(self.data or self.binary)
+        return bool(self.data or self.binary or self.parts)
 
     @property
     def size(self) -> int:
@@ -54,6 +63,8 @@ class CodeFiles:
         """Another one for other code; empty if there is none."""
         if self.uri:
             return digest([self.uri, self.sha256])
+        if self.parts:
+            return digest([self.sha256, [len(part) for part in self.parts]])
         if self.binary:
             return digest([dict(self.data), dict(self.binary)])
         return digest(self.data) if self.data else ""
@@ -69,6 +80,7 @@ class Accepted:
         hash: Of the input: a running driver with another one has to be replaced.
         code: The code's files, or where it is.
         code_name: The ConfigMap for them; empty if there are none.
+        code_parts: How many ConfigMaps have a part of them each; 0: one has all of them.
         claim: The claim that the checkpoint is on; empty if it is at a URI.
         owns_claim: Whether the operator makes that claim.
         warnings: What to think about.
@@ -78,6 +90,7 @@ class Accepted:
     hash: str
     code: CodeFiles = CodeFiles()
     code_name: str = ""
+    code_parts: int = 0
     claim: str = ""
     owns_claim: bool = False
     warnings: tuple[str, ...] = ()
@@ -108,7 +121,7 @@ def judge(seen: Observed, tasks: Mapping[str, int]) -> Accepted | Refused:
     """What the spec asks for, or why it can't be run.
 
     Args:
-        seen: The topology, and the source of its code.
+        seen: The topology, and the sources of its code.
         tasks: The numbers of tasks that components were first accepted with.
     """
     checked = check(
@@ -117,7 +130,7 @@ def judge(seen: Observed, tasks: Mapping[str, int]) -> Accepted | Refused:
     if checked.errors:
         return Refused(Reason.INVALID_SPEC, listed(checked.errors))
     given = checked.topology()
-    code = _code_of(given.spec.code, seen.source)
+    code = _code_of(given.spec.code, seen.sources)
     if isinstance(code, Refused):
         return code
     checkpoint = given.spec.checkpoint
@@ -127,6 +140,7 @@ def judge(seen: Observed, tasks: Mapping[str, int]) -> Accepted | Refused:
         hash=input_hash(given, code.digest),
         code=code,
         code_name=names.code(given.name, code.digest) if code.has_files else "",
+        code_parts=len(code.parts),
         claim="" if checkpoint.uri else named or names.claim(given.name),
         owns_claim=not checkpoint.uri and named is None,
         warnings=tuple(str(problem) for problem in checked.warnings),
@@ -150,7 +164,7 @@ def _document(topology: Object) -> dict[str, object]:
     }
 
 
-def _code_of(code: Code | None, source: Object | None) -> CodeFiles | Refused:
+def _code_of(code: Code | None, sources: Sequence[Object | None]) -> CodeFiles | Refused:
     if code is None:
         return CodeFiles()
     if code.folder is not None:
@@ -161,8 +175,11 @@ def _code_of(code: Code | None, source: Object | None) -> CodeFiles | Refused:
         return Refused(Reason.INVALID_SPEC, message)
     if code.uri is not None:
         return CodeFiles(uri=code.uri, sha256=code.sha256 or "")
+    if code.config_maps:
+        return _parts_of(code, sources)
     if code.config_map is None:
         return CodeFiles(code.files)
+    source = next(iter(sources), None)
     named = f"spec.code.configMap: ConfigMap {code.config_map!r}"
     if source is None:
         message = f"spec.code.configMap: there is no ConfigMap {code.config_map!r}. Make it."
@@ -176,10 +193,46 @@ def _code_of(code: Code | None, source: Object | None) -> CodeFiles | Refused:
     if files.size > MAX_CODE_BYTES:
         message = (
             f"{named} has {files.size} bytes, but at most "
-            f"{MAX_CODE_BYTES} are allowed. Put the code into a store (spec.code.uri), or an image."
+            f"{MAX_CODE_BYTES} are allowed. {_ELSEWHERE}"
         )
         return Refused(Reason.CODE_TOO_BIG, message, again_in=30)
     return files
+
+
+def _parts_of(code: Code, sources: Sequence[Object | None]) -> CodeFiles | Refused:
+    """An archive that is in several ConfigMaps, if they are the right ones."""
+    missing, parts = [], []
+    for index, (name, source) in enumerate(zip(code.config_maps, sources, strict=True)):
+        key = archive_part(index + 1)
+        part = ((source or {}).get("binaryData") or {}).get(key)
+        if part is None:
+            what = f"there is no ConfigMap {name!r}"
+            if source is not None:
+                what = f"ConfigMap {name!r} has no {key}"
+            missing.append(f"spec.code.configMaps[{index}]: {what}.")
+        else:
+            parts.append(part)
+    again = "Apply all that fulmen manifest printed."
+    if missing:
+        return Refused(Reason.CODE_NOT_FOUND, f"{listed(missing)} {again}", again_in=30)
+    archive = [base64.b64decode(part) for part in parts]
+    if any(len(part) > MAX_CODE_BYTES for part in archive):
+        message = (
+            f"spec.code.configMaps: parts of {', '.join(str(len(part)) for part in archive)} bytes,"
+            f" but at most {MAX_CODE_BYTES} are allowed in each. {_ELSEWHERE}"
+        )
+        return Refused(Reason.CODE_TOO_BIG, message, again_in=30)
+    found = hashlib.sha256(b"".join(archive)).hexdigest()
+    if found != code.sha256:
+        message = (
+            f"spec.code.configMaps: their parts have the SHA-256 {found} together, but"
+            f" {code.sha256} was asked for, so one of them is another archive's. {again}"
+        )
+        return Refused(Reason.CODE_NOT_FOUND, message, again_in=30)
+    return CodeFiles(parts=parts, sha256=found)
+
+
+_ELSEWHERE = "Put the code into a store (spec.code.uri), or an image (fulmen image)."
 
 
 def _resolved(given: Topology, seen: Observed, tasks: Mapping[str, int]) -> Topology:

@@ -78,7 +78,8 @@ class Access:
             self._others = {place: o for place, o in self._others.items() if place[0] != key}
             return None
         spec = topology.get("spec") or {}
-        source = (spec.get("code") or {}).get("configMap")
+        code = spec.get("code") or {}
+        sources = [code["configMap"]] if code.get("configMap") else code.get("configMaps") or ()
         named = (spec.get("checkpoint") or {}).get("persistentVolumeClaim")
         children = {
             (kind, name_of(item)): item
@@ -96,7 +97,7 @@ class Access:
             revision=await self._revision(key, topology),
             pods=own_pods(self._store.of(key, "Pod"), topology),
             children=children,
-            source=await self._other(key, topology, "ConfigMap", source) if source else None,
+            sources=[await self._other(key, topology, "ConfigMap", name) for name in sources],
             older_waits=older_waiting(topology, self._store.all_of),
         )
 

@@ -43,6 +43,7 @@ def new_revision(
         worker = worker_pod(seen, accepted, images.worker, 0, together, policy)
         mounts = contract.Mounts(
             code=accepted.code_name,
+            code_parts=accepted.code_parts,
             code_uri=accepted.code.uri,
             code_sha256=accepted.code.sha256,
             claim=accepted.claim,
@@ -98,6 +99,7 @@ def accepted_in(revision: contract.Revision) -> Accepted:
         hash=revision.input_hash,
         code=CodeFiles(uri=mounts.code_uri, sha256=mounts.code_sha256),
         code_name=mounts.code,
+        code_parts=mounts.code_parts,
         claim=mounts.claim,
         owns_claim=mounts.owns_claim,
     )

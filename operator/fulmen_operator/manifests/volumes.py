@@ -89,4 +89,8 @@ def _secret(topology: str, attempt: int) -> Manifest:
 def _code(accepted: Accepted) -> list[Manifest]:
     if not accepted.code_name:
         return []
-    return [{"name": CODE_VOLUME, "configMap": {"name": accepted.code_name}}]
+    if not accepted.code_parts:
+        return [{"name": CODE_VOLUME, "configMap": {"name": accepted.code_name}}]
+    maps = names.code_maps(accepted.code_name, accepted.code_parts)
+    sources = [{"configMap": {"name": name}} for name in maps]
+    return [{"name": CODE_VOLUME, "projected": {"sources": sources}}]

@@ -89,8 +89,12 @@ def _config_maps(seen: Observed, verdict: Verdict, accepted: Accepted) -> list[A
     returning = accepted_in(previous).code_name if previous else ""
     kept = {accepted.code_name, verdict.code_name, returning, *mounted}
     found = [name for kind, name in seen.children if kind == "ConfigMap"]
-    code = [name for name in found if names.code_digest(seen.name, name) is not None]
-    gone = [name for name in code if name not in kept]
+    code = {name: names.code_digest(seen.name, name) for name in found}
+    gone = [
+        name
+        for name, digest in code.items()
+        if digest is not None and names.code(seen.name, digest) not in kept
+    ]
     candidate = names.candidate(seen.name)
     if candidate in found and not verdict.preflight:
         gone.append(candidate)

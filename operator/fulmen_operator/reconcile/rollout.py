@@ -19,7 +19,7 @@ from fulmen_operator.manifests.revisions import (
     on_trial,
     was_given_up,
 )
-from fulmen_operator.manifests.storage import candidate_map, code_map
+from fulmen_operator.manifests.storage import candidate_map, code_maps
 from fulmen_operator.model import (
     Action,
     Apply,
@@ -125,10 +125,13 @@ def _accepted(seen: Observed, judged: Accepted, revision: contract.Revision) -> 
 
 
 def _code(seen: Observed, judged: Accepted) -> tuple[Action, ...]:
-    """The ConfigMap for the code, unless it is there: it never changes."""
-    if not judged.code_name or ("ConfigMap", judged.code_name) in seen.children:
+    """The ConfigMaps for the code that are not there: they never change."""
+    if not judged.code_name:
         return ()
-    return (Apply(code_map(seen, judged.code_name, judged.code)),)
+    wanted = code_maps(seen, judged.code_name, judged.code)
+    return tuple(
+        Apply(made) for made in wanted if ("ConfigMap", name_of(made)) not in seen.children
+    )
 
 
 def _try(

@@ -162,6 +162,7 @@ class Mounts(ContractModel):
 
     Attributes:
         code: The ConfigMap with the code; empty if there is none.
+        code_parts: How many ConfigMaps have a part of the code each; 0: one has all of it.
         code_uri: Where the code is in a store; empty if it is not.
         code_sha256: The SHA-256 that it must have there, in hexadecimal digits.
         claim: The claim that the checkpoint is on; empty if it is at a URI.
@@ -169,6 +170,7 @@ class Mounts(ContractModel):
     """
 
     code: str = ""
+    code_parts: int = 0
     code_uri: str = ""
     code_sha256: str = ""
     claim: str = ""

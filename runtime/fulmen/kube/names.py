@@ -23,10 +23,17 @@ def code(topology: str, digest: str) -> str:
     return f"{topology}-{_CODE}-{digest}"
 
 
+def code_maps(code: str, parts: int) -> list[str]:
+    """The ConfigMaps for code of that name: one, or if it has parts one for each."""
+    return [f"{code}-{number}" for number in range(1, parts + 1)] or [code]
+
+
 def code_digest(topology: str, config_map: str) -> str | None:
     """The digest in the name of a ConfigMap for code; None for any other ConfigMap."""
     start = code(topology, "")
-    return config_map[len(start) :] if config_map.startswith(start) else None
+    if not config_map.startswith(start):
+        return None
+    return config_map[len(start) :].partition("-")[0]  # a part's number is behind it
 
 
 def candidate(topology: str) -> str:

@@ -261,6 +261,35 @@ def test_a_large_archive_is_applied_by_the_server(tmp_path):
     assert "kubectl apply --server-side" in result.stderr
 
 
+def test_an_archive_that_one_config_map_has_no_room_for_is_put_into_several(tmp_path):
+    file = written(tmp_path)
+    noise = random.Random(1).randbytes(1_000_000)
+    (tmp_path / "code" / "noise").write_bytes(noise)
+    result = invoke(file, "--include", "noise", "--set", "metadata.namespace=blue")
+    assert result.exit_code == 0, result.output
+    assert "kubectl apply --server-side" in result.stderr
+    *sources, topology = yaml.safe_load_all(result.stdout)
+    code = topology["spec"]["code"]
+    assert [source["metadata"] for source in sources] == [
+        {"name": f"letters-source-{code['sha256'][:10]}-{n}", "namespace": "blue"} for n in (1, 2)
+    ]
+    assert code["configMaps"] == [source["metadata"]["name"] for source in sources]
+    assert {source["immutable"] for source in sources} == {True}
+    mounted = tmp_path / "mounted"
+    mounted.mkdir()
+    for source in sources:
+        for name, part in source["binaryData"].items():
+            (mounted / name).write_bytes(base64.b64decode(part))
+    names = sorted(path.name for path in mounted.iterdir())
+    assert names == ["code.tar.gz.1", "code.tar.gz.2"]
+    content = [(mounted / name).read_bytes() for name in names]
+    assert len(content[0]) == 921_600
+    assert hashlib.sha256(b"".join(content)).hexdigest() == code["sha256"]
+    folder = unpacked(mounted, tmp_path / "unpacked")
+    assert (folder / "noise").read_bytes() == noise
+    parse(topology)
+
+
 def test_a_file_that_can_not_be_read(tmp_path):
     file = written(tmp_path)
     (tmp_path / "code" / "more.py").symlink_to("nowhere")
@@ -291,15 +320,15 @@ def test_settings_that_pods_decide_are_refused(tmp_path):
 
 def test_too_much_code(tmp_path):
     file = written(tmp_path)
-    (tmp_path / "code" / "noise").write_bytes(random.Random(1).randbytes(1_000_000))
+    (tmp_path / "code" / "noise").write_bytes(random.Random(1).randbytes(3_700_000))
     result = invoke(file, "--include", "noise")
     assert (result.exit_code, result.stdout) == (2, "")
     assert re.fullmatch(
         f"Error: the 2 files of '{tmp_path}/code' have [0-9,]+ bytes when they are packed, but at"
-        r" most 921,600 can be put into a ConfigMap\. The largest, with their bytes: noise"
-        rf" \(1,000,000\), letters\.py \({len(CODE.encode()):,}\)\. Take out what the code does not"
-        r" need, or put the code into a store \(--archive FILE --uri URI\), or into an image of"
-        r" your own \(fulmen image\)\.\n",
+        r" most 3,686,400 can be put into ConfigMaps\. The largest, with their bytes: noise"
+        rf" \(3,700,000\), letters\.py \({len(CODE.encode()):,}\)\. Take out what the code does not"
+        r" need, or put the code into a store \(--archive FILE --uri URI: spec\.code\.uri\), or"
+        r" into an image of your own \(fulmen image\)\.\n",
         result.stderr,
     )
 
@@ -352,7 +381,7 @@ def test_the_code_as_an_archive_for_a_store(tmp_path):
     with tarfile.open(inside) as packed:
         assert {*names, "words.txt"} < {*packed.getnames()}
         assert [name for name in packed.getnames() if name.endswith(".gz")] == []
-    unpack(archive, tmp_path / "unpacked")
+    unpack([archive], tmp_path / "unpacked")
     assert (tmp_path / "unpacked" / "shop" / "prices.csv").exists()
 
 

@@ -9,6 +9,8 @@ from fulmen.kube import names
 EXPECTED = [
     ("shop-plan", names.revision("shop")),
     ("shop-code-0a1b", names.code("shop", "0a1b")),
+    (["shop-code-0a1b"], names.code_maps("shop-code-0a1b", 0)),
+    (["shop-code-0a1b-1", "shop-code-0a1b-2"], names.code_maps("shop-code-0a1b", 2)),
     ("shop-candidate", names.candidate("shop")),
     ("shop-auth-2", names.auth_secret("shop", 2)),
     ("shop-checkpoint", names.claim("shop")),
@@ -38,5 +40,7 @@ def test_each_name_is_tested():
 
 def test_the_digest_of_code_is_in_its_name():
     assert names.code_digest("shop", names.code("shop", "0a1b")) == "0a1b"
+    parts = names.code_maps(names.code("shop", "0a1b"), 2)
+    assert {names.code_digest("shop", part) for part in parts} == {"0a1b"}
     assert names.code_digest("shop", "shop-candidate") is None
     assert names.code_digest("shop", "shopping-code-0a1b") is None

@@ -95,6 +95,19 @@ def test_a_packed_project_is_unpacked(tmp_path):
     assert (into / "shop" / "prices.csv").read_text() == "a,1"
 
 
+def test_a_packed_project_in_parts_is_put_together(tmp_path):
+    folder = packed(tmp_path, ("a.py", random.Random(1).randbytes(9999), tarfile.REGTYPE))
+    whole = folder / "code.tar.gz"
+    content = whole.read_bytes()
+    whole.unlink()
+    for number, start in enumerate(range(0, len(content), 4000), 1):
+        (folder / f"code.tar.gz.{number}").write_bytes(content[start : start + 4000])
+    assert number == 3
+    into = tmp_path / "into"
+    assert code_folder(folder, into) == into
+    assert (into / "a.py").read_bytes() == random.Random(1).randbytes(9999)
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -113,13 +126,24 @@ def test_an_archive_writes_nothing_outside(tmp_path, name, kind):
     assert not (tmp_path / "into").exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", None], ids=["empty", "other", "cut"])
-def test_an_archive_that_is_none(tmp_path, content):
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda content: b"", id="empty"),
+        pytest.param(lambda content: b"no archive", id="other"),
+        pytest.param(lambda content: content[:5000], id="cut"),
+        pytest.param(lambda content: content[:4000] + content[8000:], id="without-the-middle"),
+        pytest.param(lambda content: content[:5000] + b"xy" + content[5002:], id="damaged"),
+        pytest.param(lambda content: content[:-1], id="without-its-checksum"),
+    ],
+)
+def test_an_archive_that_is_none(tmp_path, spoil):
     folder = packed(tmp_path, ("a.py", random.Random(1).randbytes(9999), tarfile.REGTYPE))
     file = folder / "code.tar.gz"
-    file.write_bytes(file.read_bytes()[:5000] if content is None else content)
+    file.write_bytes(spoil(file.read_bytes()))
     with pytest.raises(CodeError, match=r"code\.tar\.gz can't be unpacked: .+ Make it with"):
         code_folder(folder, tmp_path / "into")
+    assert not (tmp_path / "into").exists()
 
 
 def test_an_archive_that_would_fill_a_disk(tmp_path, monkeypatch):

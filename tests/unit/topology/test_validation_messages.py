@@ -27,6 +27,9 @@ NOT_READ = (
     "spec.code.uri: the classes are in an archive in a store, which was not read, so they were not"
     " checked. Name a folder with a copy of its files: --code-folder."
 )
+PARTS_NOT_READ = NOT_READ.replace("code.uri", "code.configMaps").replace(
+    "an archive in a store", "ConfigMaps of a cluster"
+)
 MISSHAPEN = {
     "list": ([1], "the document is a list, but must be a mapping with apiVersion: "
              "fulmen.dev/v1alpha1, kind: Topology, metadata and spec."),
@@ -85,7 +88,8 @@ FIELDS = {
     ),
     "unknown-field-like-none": (
         {"spec.code": {"zip": "a.zip"}},
-        "spec.code.zip: there is no field 'zip'. There are: files, folder, configMap, uri, sha256.",
+        "spec.code.zip: there is no field 'zip'. There are: files, folder, configMap, configMaps, "
+        "uri, sha256.",
     ),
     "unknown-field-of-a-bolt": (
         {"spec.bolts.0.paralelism": 3},
@@ -313,6 +317,17 @@ FIELDS = {
         {"spec.code": {"sha256": "0" * 64}},
         "spec.code.sha256: sha256 is given, but no uri: it is the digest of what is there. Add uri,"
         " or remove it.",
+    ),
+    "parts-of-code-without-a-digest": (
+        {"spec.code": {"configMaps": ["a", "b"]}},
+        "spec.code: configMaps are given without sha256, by which their archive is checked. Apply"
+        " what `fulmen manifest FILE` prints.",
+        PARTS_NOT_READ,
+    ),
+    "parts-of-code-and-a-uri": (
+        {"spec.code": {"configMaps": ["a"], "uri": "s3://a/code.tar.gz", "sha256": "0" * 64}},
+        "spec.code: configMaps and uri are given, but only one of them is allowed. "
+        "Remove all but one.",
     ),
     "code-uri-of-a-folder": (
         {"spec.code": {"uri": "s3://code", "sha256": "0" * 64}},

@@ -104,7 +104,7 @@ def test_an_empty_list_has_nothing_to_change(bolts):
         (
             "spec.code.zip=a",
             "spec.code.zip: there is no field 'zip'. There are: files, folder, "
-             "configMap, uri, sha256.",
+             "configMap, configMaps, uri, sha256.",
         ),
         (
             "spec.bolts[cuont].parallelism=2",

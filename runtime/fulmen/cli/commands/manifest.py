@@ -20,13 +20,20 @@ from fulmen.cli.wheels import MACHINES, PROJECT, PYTHON, REQUIREMENTS, Target
 from fulmen.topology.code.packing import CODE
 from fulmen.topology.reading.documents import dump_yaml, to_yaml
 from fulmen.topology.reading.field_problems import translate
-from fulmen.topology.resource.pods import ARCHIVE_NAME, FILE_NAME, MAX_CODE_BYTES, Code
+from fulmen.topology.resource.pods import (
+    ARCHIVE_NAME,
+    FILE_NAME,
+    MAX_CODE_BYTES,
+    MAX_CODE_PARTS,
+    Code,
+    archive_part,
+)
 from fulmen.topology.resource.spec import Topology
 from fulmen.topology.validation.across_fields import place_of
 
 OTHER_MEANS = (
-    "put the code into a store (--archive FILE --uri URI), or into an image of your own (fulmen"
-    " image)"
+    "put the code into a store (--archive FILE --uri URI: spec.code.uri), or into an image of your"
+    " own (fulmen image)"
 )
 SHOWN_FILES = 5
 CLIENT_SIDE_BYTES = 256 * 1024
@@ -39,7 +46,7 @@ SERVER_SIDE = (
 
 @dataclass(frozen=True)
 class Source:
-    """The code of a folder, as a resource or a ConfigMap has it: one of the two.
+    """The code of a folder, as a resource or ConfigMaps have it: one of the two.
 
     Attributes:
         files: Python files and schemas by name, if there is nothing else.
@@ -50,17 +57,24 @@ class Source:
     archive: bytes = b""
 
     @property
-    def content(self) -> dict[str, Any]:
-        """The part of a ConfigMap."""
-        if self.archive:
-            return {"binaryData": {ARCHIVE_NAME: base64.b64encode(self.archive).decode()}}
-        return {"data": dict(self.files)}
+    def contents(self) -> list[dict[str, Any]]:
+        """What ConfigMaps have of it: one has all of it, if it has room."""
+        if not self.archive:
+            return [{"data": dict(self.files)}]
+        starts = range(0, len(self.archive), MAX_CODE_BYTES)
+        parts = [self.archive[start : start + MAX_CODE_BYTES] for start in starts]
+        numbered = [archive_part(number) for number in range(1, len(parts) + 1)]
+        names = numbered if len(parts) > 1 else [ARCHIVE_NAME]
+        return [
+            {"binaryData": {name: base64.b64encode(part).decode()}}
+            for name, part in zip(names, parts, strict=True)
+        ]
 
     @property
-    def digest(self) -> str:
+    def sha256(self) -> str:
         """Another one for other code."""
         packed = self.archive or json.dumps(dict(self.files), sort_keys=True).encode()
-        return hashlib.sha256(packed).hexdigest()[:10]
+        return hashlib.sha256(packed).hexdigest()
 
 
 @click.command(short_help="Print a topology for kubectl apply.")
@@ -68,7 +82,7 @@ class Source:
 @click.option(
     "--config-map/--inline",
     default=True,
-    help="Put the code into a ConfigMap NAME-source-…, printed before the topology, or into the"
+    help="Put the code into ConfigMaps NAME-source-…, printed before the topology, or into the"
     " topology itself, which has room for Python files only. Default: --config-map.",
 )
 @click.option(
@@ -137,7 +151,8 @@ def manifest(
     """Print the topology of FILE as Kubernetes takes it, for `kubectl apply -f -`.
 
     A cluster has no code folder: a ConfigMap with its Python files and packages is printed before
-    the topology. More than fits into one goes through a store: --archive, and then --uri.
+    the topology, or up to four if one has no room for them. More than that goes through a store:
+    --archive, and then --uri.
     """
     if uri is not None and archive is None:
         raise BadInput("--uri is the place of an archive: add --archive FILE.")
@@ -170,13 +185,20 @@ def manifest(
     if source is None:
         click.echo(to_yaml(topology), nl=False)
     elif config_map:
-        found = _config_map(topology, source)
-        if len(json.dumps(found)) > CLIENT_SIDE_BYTES:
-            click.echo(SERVER_SIDE, err=True)
-        code = Code(config_map=found["metadata"]["name"])
-        click.echo(f"{dump_yaml(found)}---\n{to_yaml(_with(topology, code))}", nl=False)
+        _print_with(_config_maps(topology, source), source, topology)
     else:
         click.echo(to_yaml(_with(topology, _inline(source))), nl=False)
+
+
+def _print_with(maps: list[dict[str, Any]], source: Source, topology: Topology) -> None:
+    """Print ConfigMaps with the code, and the topology that names them."""
+    if any(len(json.dumps(each)) > CLIENT_SIDE_BYTES for each in maps):
+        click.echo(SERVER_SIDE, err=True)
+    names = tuple(each["metadata"]["name"] for each in maps)
+    several = len(names) > 1
+    code = Code(config_maps=names, sha256=source.sha256) if several else Code(config_map=names[0])
+    documents = [*map(dump_yaml, maps), to_yaml(_with(topology, code))]
+    click.echo("---\n".join(documents), nl=False)
 
 
 def _in_image(topology: Topology, image: str) -> Topology:
@@ -237,21 +259,26 @@ def _with(topology: Topology, code: Code) -> Topology:
     return topology.model_copy(update={"spec": topology.spec.model_copy(update={"code": code})})
 
 
-def _config_map(topology: Topology, source: Source) -> dict[str, Any]:
-    """The ConfigMap with the code.
+def _config_maps(topology: Topology, source: Source) -> list[dict[str, Any]]:
+    """The ConfigMaps with the code: one, or one for each of its parts.
 
-    Other code has another ConfigMap, so that what runs keeps its own, whatever becomes of the
-    change: Kubernetes may take the ConfigMap and refuse the topology.
+    Other code has other ConfigMaps, so that what runs keeps its own, whatever becomes of the
+    change: Kubernetes may take the ConfigMaps and refuse the topology.
     """
-    name = f"{topology.name}-source-{source.digest}"
-    metadata = {"name": name, "namespace": topology.metadata.model_dump().get("namespace")}
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {key: value for key, value in metadata.items() if value},
-        **source.content,
-        "immutable": True,
-    }
+    name = f"{topology.name}-source-{source.sha256[:10]}"
+    namespace = topology.metadata.model_dump().get("namespace")
+    contents = source.contents
+    numbered = [f"{name}-{number}" for number in range(1, len(contents) + 1)]
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": each} | ({"namespace": namespace} if namespace else {}),
+            **content,
+            "immutable": True,
+        }
+        for each, content in zip(numbered if len(contents) > 1 else [name], contents, strict=True)
+    ]
 
 
 def _read(project: Project) -> Source:
@@ -269,7 +296,7 @@ def _read(project: Project) -> Source:
     packed = io.BytesIO()
     write_packed(project, packed)
     source = Source(archive=packed.getvalue())
-    if len(source.archive) > MAX_CODE_BYTES:
+    if len(source.archive) > MAX_CODE_BYTES * MAX_CODE_PARTS:
         raise BadInput(_too_big(project, len(source.archive)))
     return source
 
@@ -280,8 +307,8 @@ def _too_big(project: Project, size: int) -> str:
     listed = ", ".join(f"{name} ({sizes[name]:,})" for name in largest)
     return (
         f"the {len(sizes)} files of '{project.folder}' have {size:,} bytes when they are packed,"
-        f" but at most {MAX_CODE_BYTES:,} can be put into a ConfigMap. The largest, with their"
-        f" bytes: {listed}. Take out what the code does not need, or {OTHER_MEANS}."
+        f" but at most {MAX_CODE_BYTES * MAX_CODE_PARTS:,} can be put into ConfigMaps. The largest,"
+        f" with their bytes: {listed}. Take out what the code does not need, or {OTHER_MEANS}."
     )
 
 

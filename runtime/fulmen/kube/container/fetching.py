@@ -46,7 +46,7 @@ def fetched(environ: Mapping[str, str], into: Path = Path(UNPACKED_FOLDER)) -> P
             "Upload the archive that was meant, or write its digest. An archive that is in use"
             " must not be overwritten: give a new one a new name.",
         )
-    unpack(archive, into)
+    unpack([archive], into)
     archive.unlink()
     done.write_text(wanted, encoding="utf-8")
     return into

@@ -6,6 +6,7 @@ whether the code has changed.
 
 import errno
 import gzip
+import io
 import os
 import re
 import shutil
@@ -145,29 +146,40 @@ def unpacked(folder: Path, into: Path) -> Path:
     """The folder that code is in: `into`, with what the archive of a folder has, if there is one.
 
     Args:
-        folder: Has files, or an archive.
+        folder: Has files, an archive, or the parts of one.
         into: Where to write what is in the archive, over what is there.
 
     Raises:
         CodeError: It is no archive, has more than files and folders, or too many bytes.
         FulmenError: There is no room for it.
     """
-    file = folder / ARCHIVE_NAME
-    if not file.exists():
+    parts = sorted(folder.glob(f"{ARCHIVE_NAME}*"))
+    if not parts:
         return folder
-    unpack(file, into)
+    unpack(parts, into)
     return into
 
 
-def unpack(file: Path, into: Path) -> None:
+def unpack(parts: Sequence[Path], into: Path) -> None:
     """Write what is in an archive into a folder, over what is there.
+
+    Args:
+        parts: The archive, in one file or in several in their order.
+        into: The folder.
 
     Raises:
         CodeError: It is no archive, has more than files and folders, or too many bytes.
         FulmenError: There is no room for it.
     """
     try:
-        with tarfile.open(file, "r:gz") as archive:
+        with (
+            _joined(parts) as content,
+            gzip.GzipFile(fileobj=content) as compressed,
+            tarfile.open(fileobj=compressed, mode="r:") as archive,
+        ):
+            archive.getmembers()
+            while compressed.read(_CHUNK):  # to its end, where gzip compares its checksum
+                pass
             _write(archive, into)
     except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
         message = f"{ARCHIVE_NAME} can't be unpacked: {str(error) or type(error).__name__}"
@@ -176,6 +188,14 @@ def unpack(file: Path, into: Path) -> None:
         raise CodeError(message, _AGAIN) from error
 
 
+def _joined(parts: Sequence[Path]) -> BinaryIO:
+    """What is in an archive. Parts have come through ConfigMaps, so they are small."""
+    if len(parts) == 1:
+        return parts[0].open("rb")
+    return io.BytesIO(b"".join(part.read_bytes() for part in parts))
+
+
+_CHUNK: Final = 64 * 1024
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 _AGAIN = "Make it with fulmen manifest FILE."
 

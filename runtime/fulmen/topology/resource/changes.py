@@ -104,6 +104,7 @@ EFFECTS: Final[dict[str, Effect]] = {
     "code.files": _REPLACE,
     "code.folder": _REPLACE,
     "code.configMap": _REPLACE,
+    "code.configMaps": _REPLACE,
     "code.uri": _REPLACE,
     "code.sha256": _REPLACE,
     **{f"spouts[].{name}": effect for name, effect in _COMPONENT.items()},

@@ -24,10 +24,17 @@ MAX_CODE_BYTES = 900 * 1024
 """Of a ConfigMap with code: Kubernetes takes 1 MiB of data in one."""
 ARCHIVE_NAME = "code.tar.gz"
 """What a ConfigMap has instead of files, if they are packed: folders, and what is no text."""
+MAX_CODE_PARTS = 4
+"""ConfigMaps with parts of an archive. More belongs into a store: etcd keeps each one whole."""
 ARCHIVE_URI = r"^(file|s3|gs|az)://.*[^/]$"
 SHA256 = r"^[0-9a-f]{64}$"
 FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 """No folders, and nothing that leads out of the one that the files are written to."""
+
+
+def archive_part(number: int) -> str:
+    """The file of a ConfigMap that has a part of an archive; the first one is 1."""
+    return f"{ARCHIVE_NAME}.{number}"
 
 
 def _code_files(files: dict[str, str]) -> dict[str, str]:
@@ -138,7 +145,7 @@ class Checkpoint(Model):
 
 
 class Code(Model):
-    """Where the classes of spouts and bolts come from. Give one of the four."""
+    """Where the classes of spouts and bolts come from. Give one of the five."""
 
     files: Annotated[dict[str, str], AfterValidator(_code_files)] = Field({}, max_length=64)
     """Python files by name, such as `wordcount.py`, with their text. At most 128 KiB in all."""
@@ -151,10 +158,16 @@ class Code(Model):
     """A ConfigMap of this namespace whose keys are names of Python files, or which has a packed
     project as `code.tar.gz`. At most 900 KiB in all."""
 
+    config_maps: tuple[ObjectName, ...] = Field((), max_length=MAX_CODE_PARTS)
+    """ConfigMaps of this namespace that have the parts of one packed project, in this order: the
+    first one as `code.tar.gz.1`, the second one as `code.tar.gz.2`. At most 900 KiB in each, and
+    `sha256` is the digest of them all. `fulmen manifest` makes them."""
+
     uri: Annotated[str, Field(pattern=ARCHIVE_URI, max_length=1024)] | None = None
     """A packed project in an object store or file system, such as
     `s3://bucket/code-1.tar.gz`. Each pod fetches it, with the credentials that it has for the
     checkpoint. `fulmen manifest --archive` makes it."""
 
     sha256: Annotated[str, Field(pattern=SHA256, max_length=64)] | None = None
-    """The SHA-256 of what is at `uri`, in hexadecimal digits: nothing else is run."""
+    """The SHA-256 of what is at `uri` or in `configMaps`, in hexadecimal digits: nothing else is
+    run."""

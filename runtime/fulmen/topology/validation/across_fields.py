@@ -85,6 +85,7 @@ def code_sources(code: Code | None) -> list[str]:
         ("files", code.files),
         ("folder", code.folder),
         ("configMap", code.config_map),
+        ("configMaps", code.config_maps),
         ("uri", code.uri),
     ]
     return [name for name, value in given if value]
@@ -202,9 +203,12 @@ def code(spec: TopologySpec, for_kubernetes: bool) -> Iterator[Problem]:
     found = spec.code
     if found is None:
         return
-    if found.sha256 is not None and found.uri is None:
+    if found.sha256 is not None and found.uri is None and not found.config_maps:
         message = "sha256 is given, but no uri: it is the digest of what is there"
         yield Problem("spec.code.sha256", message, "Add uri, or remove it.")
+    if found.config_maps and found.sha256 is None:
+        message = "configMaps are given without sha256, by which their archive is checked"
+        yield Problem("spec.code", message, "Apply what `fulmen manifest FILE` prints.")
     if found.uri is None:
         return
     if found.sha256 is None:

@@ -212,6 +212,8 @@ def code_elsewhere(code: Code | None) -> tuple[str, str] | None:
     """What says that the code is not on this machine, and where it is; None: it is here."""
     if code is not None and code.config_map is not None:
         return "configMap", f"ConfigMap {code.config_map!r} of a cluster"
+    if code is not None and code.config_maps:
+        return "configMaps", "ConfigMaps of a cluster"
     if code is not None and code.uri is not None:
         return "uri", "an archive in a store"  # whose URI may have a password in it
     return None

@@ -12,7 +12,7 @@ from fulmen_operator.cluster.fence import Fenced
 from fulmen_operator.controller.loop import Memory
 from fulmen_operator.model import is_gated
 from support.fake_cluster import FakeCluster, Killed
-from support.operated import CODE, OTHER_CODE
+from support.operated import CODE, OTHER_CODE, put_parts
 
 BAD = 2, Ended(reason="InvalidSpec", message="1 problem", errors=(Mistake(reason="bad"),))
 
@@ -63,6 +63,12 @@ def new_code():
     return cluster
 
 
+def code_in_parts():
+    cluster = running()
+    cluster.change(put_parts(cluster, ["a-1", "a-2"], b"on", b"e"))
+    return cluster
+
+
 def bad_code():
     cluster = running()
     cluster.verdict = BAD
@@ -77,7 +83,7 @@ def more_workers():
 
 
 SCENARIOS = [
-    apply, evict, delete_driver, suspend, resume, new_code, bad_code, more_workers,
+    apply, evict, delete_driver, suspend, resume, new_code, code_in_parts, bad_code, more_workers,
 ]  # fmt: skip
 
 

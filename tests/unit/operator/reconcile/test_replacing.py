@@ -2,11 +2,14 @@
 
 import json
 
+import pytest
+
 from fulmen.errors import CodeError
 from fulmen.kube.container.ending import of_error
 from fulmen.kube.contract import DriverPhase, Ended, Mistake, Report
+from fulmen_operator.cluster.api import CallFailed
 from support.fake_cluster import FakeCluster
-from support.operated import CODE, OTHER_CODE, summary, waiting
+from support.operated import CODE, OTHER_CODE, put_parts, summary, waiting
 
 
 def test_more_workers_are_for_the_driver_to_take_over(cluster):
@@ -367,6 +370,82 @@ def test_a_packed_project_is_copied_and_followed():
     cluster.api._store(place, {"metadata": {"name": "mine"}, "binaryData": {"code.tar.gz": "Yg=="}})
     cluster.settle()
     assert cluster.status["attempt"] == 2
+
+
+def code_maps(cluster):
+    return [name for name in cluster.names("ConfigMap") if "-code-" in name]
+
+
+def test_a_project_in_parts_is_copied_and_followed(cluster):
+    change = put_parts(cluster, ["a-1", "a-2"], b"on", b"e")
+    cluster.change(change)
+    cluster.settle()
+    assert summary(cluster) == ("Active", "True", "Active")
+    made = code_maps(cluster)
+    stem = made[0].removesuffix("-1")
+    assert made == [f"{stem}-1", f"{stem}-2"]
+    contents = [cluster.api.objects[cluster._place("ConfigMap", name)] for name in made]
+    assert [thing["binaryData"] for thing in contents] == [
+        {"code.tar.gz.1": "b24="},
+        {"code.tar.gz.2": "ZQ=="},
+    ]
+    [pod] = cluster.pods("driver")
+    assert {
+        "name": "fulmen-code",
+        "projected": {"sources": [{"configMap": {"name": name}} for name in made]},
+    } in pod["spec"]["volumes"]
+    assert cluster.status["attempt"] == 2
+    cluster.change(put_parts(cluster, ["b-1"], b"two"))
+    cluster.settle()
+    assert cluster.status["attempt"] == 3
+    assert [name for name in code_maps(cluster) if name.startswith(stem)] == []
+    assert len(code_maps(cluster)) == 1
+
+
+def test_a_part_that_is_missing_leaves_alone_what_runs_and_its_code(cluster):
+    cluster.change(put_parts(cluster, ["a-1", "a-2"], b"on", b"e"))
+    cluster.settle()
+    good = code_maps(cluster)
+    change = put_parts(cluster, ["b-1", "b-2"], b"tw", b"o")
+    place = cluster._place("ConfigMap", "b-2")
+    part = cluster.api.objects.pop(place)
+    cluster.change(change)
+    cluster.settle()
+    assert summary(cluster)[:2] == ("Active", "True")
+    accepted = cluster.condition("SpecAccepted")
+    assert (accepted["status"], accepted["reason"]) == ("False", "CodeNotFound")
+    assert "spec.code.configMaps[1]: there is no ConfigMap 'b-2'." in accepted["message"]
+    assert (code_maps(cluster), cluster.status["attempt"]) == (good, 2)
+    cluster.remove("Pod", "word-count-driver-2")  # it starts again with the code that it had
+    cluster.settle()
+    assert (code_maps(cluster), cluster.status["attempt"]) == (good, 3)
+    cluster.api._store(place, part)
+    cluster.settle()
+    assert cluster.status["attempt"] == 4
+    assert len(code_maps(cluster)) == 2
+    assert not {*good} & {*code_maps(cluster)}
+
+
+def test_a_part_that_can_not_be_copied_leaves_alone_what_runs(cluster):
+    """A quota, say: the first part is there, and the driver is not replaced."""
+    cluster.change(put_parts(cluster, ["a-1", "a-2"], b"on", b"e"))
+
+    def full(method, path):
+        if method == "POST" and path.endswith("/configmaps") and len(code_maps(cluster)) == 2:
+            cluster.api.refusals["/configmaps"] = (403, "exceeded quota")
+
+    cluster.api.on_write = full
+    for _ in range(2):
+        with pytest.raises(CallFailed, match="exceeded quota"):
+            cluster.reconcile()
+        cluster.tick()
+    assert len(code_maps(cluster)) == 2  # of the one that runs, and a part of the other
+    assert (summary(cluster)[:2], cluster.status["attempt"]) == (("Active", "True"), 1)
+    cluster.api.on_write = lambda method, path: None
+    cluster.api.refusals.clear()
+    cluster.settle()
+    assert cluster.status["attempt"] == 2
+    assert len(code_maps(cluster)) == 2
 
 
 def test_numbers_of_tasks_are_fixed_only_when_a_driver_has_seen_the_checkpoint():

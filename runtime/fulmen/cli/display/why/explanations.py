@@ -190,8 +190,10 @@ EXPLANATIONS: Final = (
     Explanation(
         ("CodeNotFound", "CodeTooBig"),
         ("SpecAccepted", "Stalled"),
-        "the ConfigMap of `code.configMap` is missing, empty or too big",
-        "make or shorten it; the operator looks for it every 30 s",
+        "the ConfigMap of `code.configMap` is missing, empty or too big, or one of"
+        " `code.configMaps` is missing or another archive's",
+        "make or shorten it, or apply all that `fulmen manifest` printed; the operator looks for it"
+        " every 30 s",
     ),
     Explanation(
         ("PodRefused",),
